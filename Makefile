@@ -1,0 +1,43 @@
+# Everything a fresh machine with Python 3.11, git and make needs. `make demo` and `make test` are all of the set-up.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test test-fast lint types imports check bench bench-vs-heat clean
+
+$(STAMP): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is needed; or say: make PYTHON=python3"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/stoker demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 4 $(ARGS)
+
+test-fast: $(STAMP)
+	$(BIN)/python -m pytest -n 4 -m 'not slow' $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+imports: $(STAMP)
+	$(BIN)/lint-imports
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+check: lint imports types
+
+bench: $(STAMP)
+	$(BIN)/python -m bench
+
+bench-vs-heat: $(STAMP)
+	$(BIN)/python -m bench --heat
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,230 @@
+"""The cases. Those in COMMON run against any Heat; the others use what only Stoker has."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from bench.api import Api
+from bench.measure import cpu_seconds, load
+
+SCRIPT = "#!/bin/sh\n" + "# a line as long as lines of scripts are\n" * 25 + "echo ok\n"
+INPUTS = [{"name": "foo"}, {"name": "bar"}]
+OUTPUTS = [{"name": "result"}]
+CONFIG = {"name": "c", "group": "script", "config": SCRIPT, "inputs": INPUTS, "outputs": OUTPUTS, "options": {}}
+RESULT = {"deploy_stdout": "ok", "deploy_stderr": "", "deploy_status_code": 0, "result": "x"}
+
+Result = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Target:
+    api: Api
+    pids: tuple[int, ...]
+    scale: float = 1.0
+
+    def count(self, full: int) -> int:
+        return max(10, int(full * self.scale))
+
+    def config(self) -> str:
+        id: str = self.api("POST", "/software_configs", CONFIG)["software_config"]["id"]
+        return id
+
+
+def template(deployments: int, *, servers: int = 1, signal: str = "NO_SIGNAL", chain: bool = False) -> dict[str, Any]:
+    resources: dict[str, Any] = {
+        "config": {
+            "type": "OS::Heat::SoftwareConfig",
+            "properties": {"group": "script", "inputs": INPUTS, "outputs": OUTPUTS, "config": SCRIPT},
+        }
+    }
+    for s in range(servers):
+        resources[f"server{s}"] = {
+            "type": "OS::Heat::DeployedServer",
+            "properties": {"name": f"s{s}", "software_config_transport": "POLL_SERVER_HEAT"},
+        }
+    for d in range(deployments):
+        resources[f"dep{d}"] = {
+            "type": "OS::Heat::SoftwareDeployment",
+            "properties": {
+                "config": {"get_resource": "config"},
+                "server": {"get_resource": f"server{d % servers}"},
+                "input_values": {"foo": str(d), "bar": "b"},
+                "signal_transport": signal,
+            },
+        }
+        if chain and d:
+            resources[f"dep{d}"]["depends_on"] = f"dep{d - 1}"
+    return {"heat_template_version": "2018-08-31", "resources": resources}
+
+
+def config_create(target: Target, at_once: int) -> Result:
+    return load(lambda _: target.api("POST", "/software_configs", CONFIG), target.count(1000), at_once, target.pids)
+
+
+def deployment_create(target: Target, at_once: int) -> Result:
+    config = target.config()
+
+    def one(i: int) -> None:
+        body = {
+            "config_id": config,
+            "server_id": str(uuid.uuid4()),
+            "action": "CREATE",
+            "status": "COMPLETE",
+            "input_values": {"foo": str(i)},
+        }
+        target.api("POST", "/software_deployments", body)
+
+    return load(one, target.count(1000), at_once, target.pids)
+
+
+def metadata(target: Target, deployments: int, at_once: int) -> Result:
+    config, server = target.config(), str(uuid.uuid4())
+    for _ in range(deployments):
+        body = {"config_id": config, "server_id": server, "action": "CREATE", "status": "IN_PROGRESS"}
+        target.api("POST", "/software_deployments", {**body, "input_values": {"foo": "1"}})
+    path = f"/software_deployments/metadata/{server}"
+    return load(lambda _: target.api("GET", path), target.count(2000), at_once, target.pids)
+
+
+def stack(target: Target, deployments: int, servers: int, chain: bool = False) -> Result:
+    cpu, began = cpu_seconds(target.pids), time.perf_counter()
+    name, id = target.api.create_stack(template(deployments, servers=servers, chain=chain))
+    target.api.wait(name, id, "CREATE_COMPLETE")
+    created, used = time.perf_counter() - began, cpu_seconds(target.pids) - cpu
+    cpu, began = cpu_seconds(target.pids), time.perf_counter()
+    target.api.delete_stack(name, id)
+    return {
+        "create_s": round(created, 3),
+        "create_cpu_s": round(used, 3),
+        "create_cpu_ms_each": round(used * 1000 / deployments, 3),
+        "delete_s": round(time.perf_counter() - began, 3),
+        "delete_cpu_s": round(cpu_seconds(target.pids) - cpu, 3),
+    }
+
+
+def signal_to_complete(target: Target) -> Result:
+    """From the signal's request to the stack being seen complete."""
+    latencies = []
+    for _ in range(target.count(20)):
+        name, id = target.api.create_stack(template(1, signal="HEAT_SIGNAL"))
+        _until_waiting(target.api, name, id, "dep0")
+        began = time.perf_counter()
+        target.api("POST", f"/stacks/{name}/{id}/resources/dep0/signal", RESULT)
+        target.api.wait(name, id, "CREATE_COMPLETE", poll=0.001)
+        latencies.append(time.perf_counter() - began)
+        target.api("DELETE", f"/stacks/{name}/{id}")
+    return _spread(latencies)
+
+
+def signal_to_metadata(target: Target) -> Result:
+    """From the signal's request to the dependent's config being in the server's metadata."""
+    latencies = []
+    for _ in range(target.count(20)):
+        name, id = target.api.create_stack(template(2, signal="HEAT_SIGNAL", chain=True))
+        server = _until_waiting(target.api, name, id, "dep0", of="server0")
+        began = time.perf_counter()
+        target.api("POST", f"/stacks/{name}/{id}/resources/dep0/signal", RESULT)
+        while len(target.api("GET", f"/software_deployments/metadata/{server}")["metadata"]) < 2:
+            time.sleep(0.001)
+        latencies.append(time.perf_counter() - began)
+        target.api("DELETE", f"/stacks/{name}/{id}")
+    return _spread(latencies)
+
+
+def document_poll(target: Target) -> Result:
+    """An agent's poll that finds nothing new."""
+    root = target.api.base
+    enrolled = target.api("POST", "/servers", {"name": f"bench-{uuid.uuid4()}"})
+    trade = {"token": enrolled["enrolment"]["token"], "instance": "bench", "hostname": "bench"}
+    trade["agent"] = {"version": "0", "hooks": ["script"]}  # type: ignore[assignment]
+    key = target.api("POST", "/agent/v1/enroll", trade, absolute=True)["key"]
+    assert root.hostname
+    config, server = target.config(), enrolled["server"]["id"]
+    for _ in range(10):
+        body = {"config_id": config, "server_id": server, "action": "CREATE", "status": "IN_PROGRESS"}
+        target.api("POST", "/software_deployments", body)
+    found = target.api("GET", "/agent/v1/document", headers={"Authorization": f"Bearer {key}"}, absolute=True)
+    headers = {"Authorization": f"Bearer {key}", "If-None-Match": f'"{found["revision"]}"'}
+    return load(
+        lambda _: target.api("GET", "/agent/v1/document?wait=0", headers=headers, absolute=True),
+        target.count(3000),
+        8,
+        target.pids,
+    )
+
+
+def hook_to_hook(target: Target) -> Result:
+    """From the end of one deployment's script to the start of its dependent's, on a real agent."""
+    clock = "#!/bin/sh\ndate +%s%N > $heat_outputs_path.start\ndate +%s%N > $heat_outputs_path.end\n"
+    steps = target.count(40)
+    resources: dict[str, Any] = {
+        "server": {"type": "OS::Nova::Server", "properties": {"user_data_format": "SOFTWARE_CONFIG"}},
+        "config": {
+            "type": "OS::Heat::SoftwareConfig",
+            "properties": {"group": "script", "config": clock, "outputs": [{"name": "start"}, {"name": "end"}]},
+        },
+    }
+    for i in range(steps):
+        resources[f"dep{i}"] = {
+            "type": "OS::Heat::SoftwareDeployment",
+            "properties": {"config": {"get_resource": "config"}, "server": {"get_resource": "server"}},
+            **({"depends_on": f"dep{i - 1}"} if i else {}),
+        }
+    outputs = {
+        f"{which}{i}": {"value": {"get_attr": [f"dep{i}", which]}} for i in range(steps) for which in ("start", "end")
+    }
+    made = {"heat_template_version": "2018-08-31", "resources": resources, "outputs": outputs}
+    name, id = target.api.create_stack(made)
+    target.api.wait(name, id, "CREATE_COMPLETE")
+    shown = target.api("GET", f"/stacks/{name}/{id}")["stack"]["outputs"]
+    seen = {each["output_key"]: int(each["output_value"]) for each in shown}
+    target.api.delete_stack(name, id)
+    return _spread([(seen[f"start{i}"] - seen[f"end{i - 1}"]) / 1e9 for i in range(1, steps)])
+
+
+def _until_waiting(api: Api, name: str, id: str, resource: str, of: str | None = None) -> str:
+    """Wait until the resource waits for its signal; the physical id of ``of``, or its own."""
+    while True:
+        shown = {each["resource_name"]: each for each in api("GET", f"/stacks/{name}/{id}/resources")["resources"]}
+        waiting = shown.get(resource)
+        if waiting and waiting["resource_status"] == "CREATE_IN_PROGRESS" and waiting["physical_resource_id"]:
+            found: str = shown[of or resource]["physical_resource_id"]
+            return found
+        time.sleep(0.02)
+
+
+def _spread(seconds: Iterable[float]) -> Result:
+    latencies = sorted(seconds)
+    return {
+        "p50_ms": round(statistics.median(latencies) * 1000, 2),
+        "max_ms": round(latencies[-1] * 1000, 2),
+        "n": len(latencies),
+    }
+
+
+COMMON: dict[str, Callable[[Target], Result]] = {
+    "config create, 1 at once": lambda t: config_create(t, 1),
+    "config create, 8 at once": lambda t: config_create(t, 8),
+    "deployment create, 1 at once": lambda t: deployment_create(t, 1),
+    "deployment create, 8 at once": lambda t: deployment_create(t, 8),
+    "metadata of 1 deployment": lambda t: metadata(t, 1, 8),
+    "metadata of 10 deployments": lambda t: metadata(t, 10, 8),
+    "metadata of 50 deployments": lambda t: metadata(t, 50, 8),
+    "stack of 10 deployments": lambda t: stack(t, 10, 1),
+    "stack of 50 deployments": lambda t: stack(t, 50, 5),
+    "stack of 200 deployments": lambda t: stack(t, 200, 20),
+    "chain of 20 deployments": lambda t: stack(t, 20, 1, chain=True),
+    "signal to stack complete": signal_to_complete,
+    "signal to dependent in metadata": signal_to_metadata,
+}
+OURS: dict[str, Callable[[Target], Result]] = {
+    "stack of 1,000 deployments": lambda t: stack(t, 1000, 100),
+    "stack of 10,000 deployments": lambda t: stack(t, max(1000, int(10000 * t.scale)), 100),
+    "agent poll, nothing new": document_poll,
+    "end of a script to start of its dependent": hook_to_hook,
+}

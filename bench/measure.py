@@ -1,0 +1,79 @@
+"""Wall time and CPU seconds of a service's whole process tree, from /proc."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+def tree(roots: Iterable[int]) -> set[int]:
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int(entry.joinpath("stat").read_text().rsplit(")", 1)[1].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, []).append(int(entry.name))
+    found: set[int] = set()
+    todo = list(roots)
+    while todo:
+        pid = todo.pop()
+        if pid not in found:
+            found.add(pid)
+            todo += children.get(pid, [])
+    return found
+
+
+def cpu_seconds(roots: Iterable[int]) -> float:
+    """User and system time of all processes that live now."""
+    total = 0
+    for pid in tree(roots):
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        total += int(fields[11]) + int(fields[12])
+    return total / _TICK
+
+
+def pss_mb(roots: Iterable[int]) -> float:
+    """Memory, each shared page divided among its users."""
+    total = 0
+    for pid in tree(roots):
+        try:
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total / 1024
+
+
+def load(do: Callable[[int], Any], count: int, at_once: int, roots: Iterable[int]) -> dict[str, float]:
+    """``count`` calls, ``at_once`` of them at a time, after a short warm-up."""
+    latencies: list[float] = []
+
+    def one(i: int) -> None:
+        began = time.perf_counter()
+        do(i)
+        latencies.append(time.perf_counter() - began)
+
+    for i in range(min(10, count)):
+        do(-1 - i)
+    cpu, began = cpu_seconds(roots), time.perf_counter()
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(one, range(count)))
+    wall, used = time.perf_counter() - began, cpu_seconds(roots) - cpu
+    return {
+        "per_s": round(count / wall, 1),
+        "p50_ms": round(statistics.median(latencies) * 1000, 2),
+        "p99_ms": round(sorted(latencies)[int(len(latencies) * 0.99)] * 1000, 2),
+        "cpu_s_per_1000": round(used * 1000 / count, 3),
+    }

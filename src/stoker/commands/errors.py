@@ -1,0 +1,20 @@
+"""Errors of this room's commands: one line and a non-zero exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+from stoker.model.errors import StokerError
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    try:
+        yield
+    except StokerError as error:
+        raise click.ClickException(error.message) from None
+    except OSError as error:
+        raise click.ClickException(f"{error.strerror}: {error.filename}") from None

@@ -1,0 +1,34 @@
+"""The administrator's login of an installation, kept in its state directory."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from stoker.model.errors import EntityNotFound, Invalid
+
+
+def keep(path: Path, *, auth_url: str, password: str) -> dict[str, str]:
+    said = {"auth_url": auth_url, "username": "admin", "password": password, "project_name": "default"}
+    fresh = path.with_suffix(".new")
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(said, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    return said
+
+
+def read(path: Path) -> dict[str, str]:
+    """Raises EntityNotFound when there is none, Invalid when it cannot be read."""
+    try:
+        said: dict[str, str] = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise EntityNotFound(
+            f"there is no login in {path.parent}: start `stoker serve` with this state directory once"
+            " (with --reset-admin-password when its database is older)"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise Invalid(f"cannot read {path}: {error}") from None
+    return said

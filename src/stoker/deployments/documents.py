@@ -1,0 +1,99 @@
+"""
+Servers' documents: what is to run where, as bytes.
+
+Every derived config is rendered once, when it is written; a document is the join of those texts, made at the
+first request after a change and kept until the next. Rendering whole documents at write time instead would
+make n deployments on one server cost n² (measured: see ARCHITECTURE.md). Two forms: Heat's lists every
+deployment of the server; the agent's holds what it has yet to run or report, so it stays small.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from stoker.store import deployments, documents
+from stoker.store.open import Store
+
+#: How long an agent may hold a poll open, in seconds; it is told in each document.
+POLL_WAIT = 50
+_AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    revision: int
+    body: bytes
+
+
+class Documents:
+    """A cache over the store. Reading it never blocks; loading reads the database."""
+
+    def __init__(self, store: Store, max_bytes: int = 32 * 1024 * 1024) -> None:
+        self._store = store
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._lock = threading.Lock()
+        #: server id → form → document, least recently used first.
+        self._kept: OrderedDict[str, dict[str, Document]] = OrderedDict()
+        #: Newest revision heard of: a slower reader must not put an older document back.
+        self._heard: OrderedDict[str, int] = OrderedDict()
+        store.bell.listen(self._on_ring)
+
+    def agent(self, server_id: str) -> Document | None:
+        return self._find(server_id, _AGENT)
+
+    def load_agent(self, server_id: str) -> Document:
+        with self._store.read() as tx:
+            revision = documents.revision(tx, server_id)
+            entries = deployments.to_run(tx, server_id)
+        listed = ",".join(f'{body[:-1]},"deployment_id":"{id}"}}' for id, body in entries)
+        head = f'{{"server_id":"{server_id}","revision":{revision},"poll_wait":{POLL_WAIT},"deployments":['
+        return self._keep(server_id, _AGENT, Document(revision, f"{head}{listed}]}}".encode()))
+
+    def heat(self, server_id: str, project_id: str) -> Document | None:
+        return self._find(server_id, project_id)
+
+    def load_heat(self, server_id: str, project_id: str) -> Document:
+        with self._store.read() as tx:
+            revision = documents.revision(tx, server_id)
+            bodies = deployments.bodies(tx, server_id, project_id)
+        body = f'{{"metadata":[{",".join(bodies)}]}}'.encode()
+        return self._keep(server_id, project_id, Document(revision, body))
+
+    def _find(self, server_id: str, form: str) -> Document | None:
+        with self._lock:
+            forms = self._kept.get(server_id)
+            if forms is None:
+                return None
+            self._kept.move_to_end(server_id)
+            return forms.get(form)
+
+    def _keep(self, server_id: str, form: str, document: Document) -> Document:
+        with self._lock:
+            if document.revision >= self._heard.get(server_id, 0):
+                forms = self._kept.setdefault(server_id, {})
+                self._kept.move_to_end(server_id)
+                replaced = forms.get(form)
+                forms[form] = document
+                self._bytes += len(document.body) - (len(replaced.body) if replaced else 0)
+                while self._bytes > self._max_bytes and self._kept:
+                    self._drop(next(iter(self._kept)))
+        return document
+
+    def _drop(self, server_id: str) -> None:
+        self._bytes -= sum(len(document.body) for document in self._kept.pop(server_id, {}).values())
+
+    def _on_ring(self, topic: str, revision: int) -> None:
+        with self._lock:
+            if topic == "*":
+                self._kept.clear()
+                self._bytes = 0
+            elif topic.startswith("s/"):
+                server_id = topic[2:]
+                self._drop(server_id)
+                self._heard[server_id] = max(revision, self._heard.get(server_id, 0))
+                self._heard.move_to_end(server_id)
+                if len(self._heard) > 100_000:
+                    self._heard.popitem(last=False)

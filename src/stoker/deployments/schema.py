@@ -1,0 +1,138 @@
+"""Entries of a config's ``inputs`` and ``outputs``, checked and brought into Heat's stored form. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from stoker.model.errors import Invalid
+
+TYPES = ("String", "Number", "CommaDelimitedList", "Json", "Boolean")
+_INPUT_KEYS = frozenset(("name", "type", "description", "default", "replace_on_change", "value"))
+_OUTPUT_KEYS = frozenset(("name", "type", "description", "error_output"))
+_TRUE = frozenset(("t", "true", "on", "y", "yes", "1"))
+_FALSE = frozenset(("f", "false", "off", "n", "no", "0"))
+
+
+def inputs(entries: Any) -> tuple[dict[str, Any], ...]:
+    """Raises Invalid naming the entry and what is wrong with it."""
+    return tuple(_input(entry, f"inputs[{i}]") for i, entry in enumerate(_listed(entries, "inputs")))
+
+
+def outputs(entries: Any) -> tuple[dict[str, Any], ...]:
+    return tuple(_output(entry, f"outputs[{i}]") for i, entry in enumerate(_listed(entries, "outputs")))
+
+
+def _listed(entries: Any, where: str) -> list[Any]:
+    if entries is None:
+        return []
+    if not isinstance(entries, list | tuple):
+        raise Invalid(f"{where} must be a list of maps, not {type(entries).__name__}")
+    names = [entry.get("name") for entry in entries if isinstance(entry, Mapping)]
+    if len(names) != len({str(name) for name in names}):
+        raise Invalid(f"{where} names an entry twice")
+    return list(entries)
+
+
+def _input(entry: Any, where: str) -> dict[str, Any]:
+    known = _known(entry, where, _INPUT_KEYS)
+    kept = {key: value for key, value in known.items() if value is not None or key == "value"}
+    kept["type"] = _type(known, where)
+    if _flag(kept.pop("replace_on_change", False), f"{where}.replace_on_change"):
+        kept["replace_on_change"] = True
+    if kept.get("default") is not None and "type" in known and not (kept["default"] == "" and kept["type"] != "String"):
+        kept["default"] = coerce(kept["type"], kept["default"], f"{where}.default")
+    return kept
+
+
+def _output(entry: Any, where: str) -> dict[str, Any]:
+    known = _known(entry, where, _OUTPUT_KEYS)
+    kept = {key: value for key, value in known.items() if value is not None}
+    kept["type"] = _type(known, where)
+    kept["error_output"] = _flag(known.get("error_output", False), f"{where}.error_output")
+    return kept
+
+
+def _known(entry: Any, where: str, keys: Iterable[str]) -> Mapping[str, Any]:
+    if not isinstance(entry, Mapping):
+        raise Invalid(f"{where} must be a map with a name, not {type(entry).__name__}")
+    for key in entry:
+        if key not in keys:
+            raise Invalid(f"{where} has the unknown key {key!r}; known are {', '.join(sorted(keys))}")
+    if not isinstance(entry.get("name"), str) or not entry["name"]:
+        raise Invalid(f"{where} needs a name")
+    return entry
+
+
+def _type(entry: Mapping[str, Any], where: str) -> str:
+    kind = entry.get("type") or "String"
+    if kind not in TYPES:
+        raise Invalid(f"{where}.type {kind!r} is none of {', '.join(TYPES)}")
+    return str(kind)
+
+
+def _flag(value: Any, where: str) -> bool:
+    if value is None:
+        return False
+    if isinstance(value, bool):
+        return value
+    return bool(_boolean(value, where))
+
+
+def coerce(kind: str, value: Any, where: str) -> Any:
+    return _COERCE[kind](value, where)
+
+
+def _string(value: Any, where: str) -> str:
+    if isinstance(value, Mapping | list):
+        raise Invalid(f"{where} must be a string, not {type(value).__name__}")
+    return str(value)
+
+
+def _number(value: Any, where: str) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Invalid(f"{where} must be a number, not {value!r}")
+    try:
+        return int(value) if not isinstance(value, float) else value
+    except ValueError:
+        try:
+            return float(value)
+        except ValueError:
+            raise Invalid(f"{where} must be a number, not {value!r}") from None
+
+
+def _list(value: Any, where: str) -> list[str]:
+    if isinstance(value, list | tuple):
+        return [str(item) for item in value]
+    if isinstance(value, str):
+        return value.split(",") if value else []
+    raise Invalid(f"{where} must be a list or a text with commas, not {value!r}")
+
+
+def _json(value: Any, where: str) -> Any:
+    if isinstance(value, Mapping | list):
+        return value
+    try:
+        found = json.loads(value)
+    except (TypeError, ValueError):
+        raise Invalid(f"{where} must be a map, a list or JSON text, not {value!r}") from None
+    return found
+
+
+def _boolean(value: Any, where: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).lower()
+    if word in _TRUE or word in _FALSE:
+        return word in _TRUE
+    raise Invalid(f"{where} must be true or false, not {value!r}")
+
+
+_COERCE: Mapping[str, Callable[[Any, str], Any]] = {
+    "String": _string,
+    "Number": _number,
+    "CommaDelimitedList": _list,
+    "Json": _json,
+    "Boolean": _boolean,
+}

@@ -1,0 +1,41 @@
+"""
+The language of templates (HOT): text to a checked ``Template``, values with functions to plain values.
+
+Pure: no I/O, no clock, no randomness. Every error is a ``StokerError`` that names the place, and the line where there
+is text.
+"""
+
+from __future__ import annotations
+
+from stoker.hot.calls import references
+from stoker.hot.definition import Definition, inline_files
+from stoker.hot.environment import Environment
+from stoker.hot.evaluate import evaluate
+from stoker.hot.locate import at
+from stoker.hot.parameters.bind import Parameters, bind
+from stoker.hot.parameters.schema import ParameterSchema
+from stoker.hot.paths import select
+from stoker.hot.registry import Registry
+from stoker.hot.scope import ALL_ATTRIBUTES, UNKNOWN, Scope
+from stoker.hot.template import OutputDefinition, Template, order, parse
+
+__all__ = [
+    "ALL_ATTRIBUTES",
+    "UNKNOWN",
+    "Definition",
+    "Environment",
+    "OutputDefinition",
+    "ParameterSchema",
+    "Parameters",
+    "Registry",
+    "Scope",
+    "Template",
+    "at",
+    "bind",
+    "evaluate",
+    "inline_files",
+    "order",
+    "parse",
+    "references",
+    "select",
+]

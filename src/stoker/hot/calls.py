@@ -1,0 +1,56 @@
+"""Find the function calls in a value as written: what a part of a template refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from stoker.hot.functions import FUNCTIONS, KNOWN
+from stoker.hot.paths import Path
+
+
+class Call(NamedTuple):
+    name: str
+    argument: Any
+    #: Where the map with the call lies.
+    path: Path
+
+
+def calls(root: Any, path: Path = ()) -> Iterator[Call]:
+    """Every call in ``root``, outer before inner, in the order written."""
+    pending: list[tuple[Any, Path]] = [(root, path)]
+    while pending:
+        value, path = pending.pop()
+        if type(value) is dict:
+            if len(value) == 1:
+                [(name, argument)] = value.items()
+                if name in KNOWN:
+                    yield Call(name, argument, path)
+            inner = [(part, (*path, key)) for key, part in value.items() if type(part) is dict or type(part) is list]
+        elif type(value) is list:
+            inner = [(p, (*path, index)) for index, p in enumerate(value) if type(p) is dict or type(p) is list]
+        else:
+            continue
+        inner.reverse()
+        pending += inner
+
+
+def references(value: Any) -> frozenset[str]:
+    """The names of all resources that ``value`` uses by ``get_resource`` and ``get_attr``."""
+    return frozenset(
+        name
+        for call in calls(value)
+        if call.name in FUNCTIONS
+        for name in FUNCTIONS[call.name].references(call.argument)
+    )
+
+
+def inline(value: Any, files: Mapping[str, str]) -> Any:
+    """``value`` with every ``get_file`` of a given file replaced by its text."""
+    if type(value) is dict:
+        if len(value) == 1:
+            name = value.get("get_file")
+            if isinstance(name, str) and name in files:
+                return files[name]
+        return {key: inline(part, files) for key, part in value.items()}
+    return [inline(part, files) for part in value] if type(value) is list else value

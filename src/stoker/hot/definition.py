@@ -1,0 +1,113 @@
+"""One resource as a template defines it, its functions not yet evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+from stoker.hot.calls import inline, references
+from stoker.hot.flaw import Flaw, flaw
+from stoker.hot.paths import Path
+from stoker.hot.shapes import map_at, optional_map, scalar_text
+from stoker.hot.weight import weigh
+from stoker.hot.words import quoted
+
+#: From here on deletion policies may be written in lower case.
+_LOWER_CASE = "2016-10-14"
+_POLICIES = ("Delete", "Retain", "Snapshot")
+_KEYS = frozenset(("type", "properties", "metadata", "depends_on", "deletion_policy", "update_policy", "description"))
+#: Words of the language that come with the conditions; refused by name until then.
+_LATER_KEYS = frozenset(("condition", "external_id"))
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Kept in the database beside each resource, so that one step of a stack never needs the whole template."""
+
+    name: str
+    type: str
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    depends_on: tuple[str, ...] = ()
+    deletion_policy: str = "Delete"
+    update_policy: Mapping[str, Any] = field(default_factory=dict)
+    description: str = ""
+
+    @cached_property
+    def requires(self) -> frozenset[str]:
+        """The names of the resources that must be there first."""
+        return references(self.properties) | references(self.metadata) | frozenset(self.depends_on)
+
+    def to_json(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {"depends_on": list(self.depends_on)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Definition:
+        return cls(**{**data, "depends_on": tuple(data["depends_on"])})
+
+
+def define(name: str, raw: Any, version: str) -> Definition:
+    """Build a definition from its map in the template. Raises a flaw when the shape is wrong."""
+    path: Path = ("resources", name)
+    _check_name(name, path)
+    data = map_at(raw, path)
+    _check_keys(data, path)
+    if not isinstance(data.get("type"), str) or not data["type"]:
+        raise flaw(path, 'a resource needs a "type"')
+    return Definition(
+        name=name,
+        type=data["type"],
+        properties=optional_map(data, "properties", path),
+        metadata=optional_map(data, "metadata", path),
+        depends_on=_depends_on(data.get("depends_on"), (*path, "depends_on")),
+        deletion_policy=_deletion_policy(data.get("deletion_policy"), version, (*path, "deletion_policy")),
+        update_policy=optional_map(data, "update_policy", path),
+        description=scalar_text(data.get("description"), (*path, "description")),
+    )
+
+
+def inline_files(definition: Definition, files: Mapping[str, str]) -> Definition:
+    """The definition with the texts of its files in it, so that whoever evaluates it needs no files."""
+    if not files:
+        return definition
+    names = ("properties", "metadata", "update_policy")
+    texts = {name: inline(getattr(definition, name), files) for name in names}
+    weigh(texts)
+    return replace(definition, **texts)
+
+
+def _check_name(name: str, path: Path) -> None:
+    if not 1 <= len(name) <= 255:
+        raise Flaw("resources: a resource's name must have between 1 and 255 characters", path)
+    if "/" in name:
+        raise flaw(path, 'a resource\'s name must not contain "/"')
+
+
+def _check_keys(data: dict[str, Any], path: Path) -> None:
+    if _KEYS.issuperset(data):
+        return
+    for key in data:
+        if key in _LATER_KEYS:
+            raise flaw((*path, key), f'"{key}" is not supported by this version of Stoker')
+        if key not in _KEYS:
+            raise flaw((*path, key), f"Invalid keyword(s) inside a resource definition: {key}")
+
+
+def _depends_on(raw: Any, path: Path) -> tuple[str, ...]:
+    if raw is None:
+        return ()
+    names = [raw] if isinstance(raw, str) else raw
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise flaw(path, "the name of a resource is needed, or a list of names")
+    return tuple(dict.fromkeys(names))
+
+
+def _deletion_policy(raw: Any, version: str, path: Path) -> str:
+    if raw is None:
+        return "Delete"
+    written = raw.capitalize() if isinstance(raw, str) and version >= _LOWER_CASE and raw.islower() else raw
+    if written not in _POLICIES:
+        raise flaw(path, f"Invalid deletion policy {quoted(raw)}")
+    return str(written)

@@ -1,0 +1,81 @@
+"""An environment: values for parameters and meanings for types, apart from the template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker.hot.bounds import MAX_ENVIRONMENT
+from stoker.hot.flaw import Flaw
+from stoker.hot.registry import Registry
+from stoker.hot.shapes import list_at, map_at
+from stoker.hot.text import read
+from stoker.model.errors import Invalid
+
+_MAPS = ("parameters", "parameter_defaults", "resource_registry", "parameter_merge_strategies")
+_LISTS = ("event_sinks", "encrypted_param_names")
+
+
+@dataclass(frozen=True)
+class Environment:
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameter_defaults: Mapping[str, Any] = field(default_factory=dict)
+    registry: Registry = field(default_factory=Registry)
+    event_sinks: tuple[Any, ...] = ()
+    encrypted_param_names: tuple[Any, ...] = ()
+    parameter_merge_strategies: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, source: str | Mapping[str, Any] | None) -> Environment:
+        """Read an environment, text or decoded; nothing is an empty one."""
+        data = {} if source is None else read(source, "Environment", MAX_ENVIRONMENT)
+        try:
+            _check(data)
+            registry = Registry.parse(data.get("resource_registry", {}), ("resource_registry",))
+        except Flaw as flaw:
+            raise Invalid(f"Environment not in valid format: {flaw.error(source)}") from None
+        return cls(
+            parameters=data.get("parameters", {}),
+            parameter_defaults=data.get("parameter_defaults", {}),
+            registry=registry,
+            event_sinks=tuple(data.get("event_sinks", ())),
+            encrypted_param_names=tuple(data.get("encrypted_param_names", ())),
+            parameter_merge_strategies=data.get("parameter_merge_strategies", {}),
+        )
+
+    def merged(self, later: Environment) -> Environment:
+        """Both as one, entry by entry; the later one wins."""
+        return Environment(
+            parameters={**self.parameters, **later.parameters},
+            parameter_defaults={**self.parameter_defaults, **later.parameter_defaults},
+            registry=self.registry.merged(later.registry),
+            event_sinks=later.event_sinks or self.event_sinks,
+            encrypted_param_names=later.encrypted_param_names or self.encrypted_param_names,
+            parameter_merge_strategies={**self.parameter_merge_strategies, **later.parameter_merge_strategies},
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As Heat shows it; ``parse`` reads it back. Merge strategies belong to one file: shown only when given."""
+        sections: dict[str, Any] = {
+            "parameters": dict(self.parameters),
+            "parameter_defaults": dict(self.parameter_defaults),
+            "resource_registry": self.registry.to_json(),
+            "event_sinks": list(self.event_sinks),
+            "encrypted_param_names": list(self.encrypted_param_names),
+        }
+        if self.parameter_merge_strategies:
+            sections["parameter_merge_strategies"] = dict(self.parameter_merge_strategies)
+        return sections
+
+
+def _check(data: dict[str, Any]) -> None:
+    for name, section in data.items():
+        if name not in _MAPS and name not in _LISTS:
+            raise Flaw(f'environment has wrong section "{name}"', (name,), Invalid)
+        if section is None:
+            raise Flaw(f'environment has empty section "{name}"', (name,), Invalid)
+        if name in _MAPS:
+            map_at(section, (name,))
+        else:
+            list_at(section, (name,))

@@ -1,0 +1,224 @@
+"""What a parameter's value must satisfy. One class a kind; ``problem`` says what is wrong with a value, if anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+from stoker.hot.flaw import flaw
+from stoker.hot.parameters import values
+from stoker.hot.parameters.custom import CHECKS
+from stoker.hot.paths import Path
+from stoker.hot.shapes import list_at, map_at, scalar_text
+from stoker.hot.words import kind_of, quoted
+from stoker.model.errors import InvalidSchemaError
+
+_SCALARS = frozenset(("string", "number", "boolean", "comma_delimited_list"))
+_Number: TypeAlias = "int | float | None"
+
+
+class Constraint(Protocol):
+    KEY: ClassVar[str]
+    TYPES: ClassVar[frozenset[str]]
+    SINCE: ClassVar[str]
+
+    @classmethod
+    def of(cls, raw: Any, type_name: str, path: Path, /) -> Constraint:
+        """Build one from what the template says at ``path``. Raises a flaw."""
+        ...
+
+    def problem(self, value: Any) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    KEY: ClassVar[str] = "length"
+    TYPES: ClassVar[frozenset[str]] = frozenset(("string", "comma_delimited_list", "json"))
+    SINCE: ClassVar[str] = ""
+
+    min: _Number
+    max: _Number
+
+    @classmethod
+    def of(cls, raw: Any, _type_name: str, path: Path) -> Length:
+        return cls(*_numbers(raw, ("min", "max"), path))
+
+    def problem(self, value: Any) -> str | None:
+        length = len(value) if isinstance(value, (str, list, dict)) else len(str(value))
+        if _within(length, self.min, self.max):
+            return None
+        return f"length ({length}) is out of range (min: {self.min}, max: {self.max})"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    KEY: ClassVar[str] = "range"
+    TYPES: ClassVar[frozenset[str]] = frozenset(("number",))
+    SINCE: ClassVar[str] = ""
+
+    min: _Number
+    max: _Number
+
+    @classmethod
+    def of(cls, raw: Any, _type_name: str, path: Path) -> Range:
+        return cls(*_numbers(raw, ("min", "max"), path))
+
+    def problem(self, value: Any) -> str | None:
+        if _within(value, self.min, self.max):
+            return None
+        return f"{value} is out of range (min: {self.min}, max: {self.max})"
+
+
+@dataclass(frozen=True, slots=True)
+class Modulo:
+    KEY: ClassVar[str] = "modulo"
+    TYPES: ClassVar[frozenset[str]] = frozenset(("number",))
+    SINCE: ClassVar[str] = "2017-02-24"
+
+    step: int | float
+    offset: int | float
+
+    @classmethod
+    def of(cls, raw: Any, _type_name: str, path: Path) -> Modulo:
+        step, offset = _numbers(raw, ("step", "offset"), path)
+        if not step:
+            raise flaw(path, "step must be a number other than 0", InvalidSchemaError)
+        if abs(offset or 0) >= abs(step):
+            raise flaw(path, "offset must be smaller than step", InvalidSchemaError)
+        return cls(step, offset or 0)
+
+    def problem(self, value: Any) -> str | None:
+        try:
+            fits = value % self.step == self.offset % self.step
+        except OverflowError:
+            fits = False
+        return None if fits else f"{value} is not a multiple of {self.step} with an offset of {self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedValues:
+    KEY: ClassVar[str] = "allowed_values"
+    TYPES: ClassVar[frozenset[str]] = _SCALARS
+    SINCE: ClassVar[str] = ""
+
+    allowed: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, raw: Any, type_name: str, path: Path) -> AllowedValues:
+        item_type = "string" if type_name == "comma_delimited_list" else type_name
+        try:
+            return cls(tuple(values.convert(item_type, item) for item in list_at(raw, path)))
+        except ValueError as error:
+            raise flaw(path, str(error), InvalidSchemaError) from None
+
+    def problem(self, value: Any) -> str | None:
+        for item in value if isinstance(value, list) else [value]:
+            if item not in self.allowed:
+                return f"{item} is not an allowed value [{', '.join(map(str, self.allowed))}]"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedPattern:
+    KEY: ClassVar[str] = "allowed_pattern"
+    TYPES: ClassVar[frozenset[str]] = frozenset(("string",))
+    SINCE: ClassVar[str] = ""
+
+    pattern: re.Pattern[str]
+
+    @classmethod
+    def of(cls, raw: Any, _type_name: str, path: Path) -> AllowedPattern:
+        if not isinstance(raw, str):
+            raise flaw(path, f"a regular expression is needed, not {kind_of(raw)}", InvalidSchemaError)
+        try:
+            return cls(re.compile(raw))
+        except (re.error, OverflowError, RecursionError) as error:
+            raise flaw(path, f"{quoted(raw)} is no regular expression: {error}", InvalidSchemaError) from None
+
+    def problem(self, value: Any) -> str | None:
+        if self.pattern.fullmatch(value):
+            return None
+        return f"{quoted(value)} does not match pattern {quoted(self.pattern.pattern)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """A check by name. Those that ask a cloud or a clock are accepted and not checked: this room asks no one."""
+
+    KEY: ClassVar[str] = "custom_constraint"
+    TYPES: ClassVar[frozenset[str]] = _SCALARS
+    SINCE: ClassVar[str] = ""
+
+    name: str
+
+    @classmethod
+    def of(cls, raw: Any, _type_name: str, path: Path) -> Custom:
+        if not isinstance(raw, str):
+            raise flaw(path, f"a name is needed, not {kind_of(raw)}", InvalidSchemaError)
+        return cls(raw)
+
+    def problem(self, value: Any) -> str | None:
+        check = CHECKS.get(self.name)
+        for item in value if isinstance(value, list) else [value]:
+            if check and not check(str(item)):
+                return f"{quoted(item)} does not validate {self.name}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A constraint with the author's words for breaking it."""
+
+    constraint: Constraint
+    description: str = ""
+
+    def problem(self, value: Any, *, hidden: bool = False) -> str | None:
+        """What to tell a user; a hidden value is not repeated."""
+        found = self.constraint.problem(value)
+        if found and hidden and not self.description:
+            return f"the value does not satisfy its {self.constraint.KEY}"
+        return found and (self.description or found)
+
+
+_KINDS: tuple[type[Constraint], ...] = (Range, Length, Modulo, AllowedValues, AllowedPattern, Custom)
+
+
+def parse_rule(raw: Any, type_name: str, version: str, path: Path) -> Rule:
+    """One entry of a parameter's ``constraints``."""
+    data = map_at(raw, path)
+    kinds: Mapping[str, type[Constraint]] = {kind.KEY: kind for kind in _KINDS if version >= kind.SINCE}
+    for key in data:
+        if key != "description" and key not in kinds:
+            raise flaw((*path, key), f"Invalid key '{key}' for parameter constraints", InvalidSchemaError)
+    found = [kinds[key] for key in data if key in kinds]
+    if len(found) != 1:
+        raise flaw(path, "exactly one constraint must be expressed", InvalidSchemaError)
+    [kind] = found
+    if type_name not in kind.TYPES:
+        raise flaw((*path, kind.KEY), f"{kind.KEY} constraint invalid for {type_name}", InvalidSchemaError)
+    description = scalar_text(data.get("description"), (*path, "description"))
+    return Rule(kind.of(data[kind.KEY], type_name, (*path, kind.KEY)), description)
+
+
+def _numbers(raw: Any, keys: tuple[str, str], path: Path) -> tuple[_Number, _Number]:
+    data = map_at(raw, path)
+    for key in data:
+        if key not in keys:
+            raise flaw((*path, key), f"Invalid key '{key}' for the constraint", InvalidSchemaError)
+    if not data:
+        raise flaw(path, f"{' or '.join(keys)} is needed", InvalidSchemaError)
+    first, second = (_number(data.get(key), (*path, key)) for key in keys)
+    return first, second
+
+
+def _number(raw: Any, path: Path) -> _Number:
+    try:
+        return None if raw is None else values.number(raw)
+    except ValueError as error:
+        raise flaw(path, str(error), InvalidSchemaError) from None
+
+
+def _within(value: int | float, low: _Number, high: _Number) -> bool:
+    return (low is None or value >= low) and (high is None or value <= high)

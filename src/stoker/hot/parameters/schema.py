@@ -1,0 +1,112 @@
+"""What a template says about one parameter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from stoker.hot.flaw import Flaw, flaw
+from stoker.hot.parameters import values
+from stoker.hot.parameters.constraints import Custom, Rule, parse_rule
+from stoker.hot.paths import Path
+from stoker.hot.pseudo import PSEUDO
+from stoker.hot.shapes import list_at, map_at, scalar_text
+from stoker.model.errors import InvalidSchemaError
+
+_KEYS = frozenset(("type", "label", "description", "default", "hidden", "constraints", "immutable", "tags", "schema"))
+_TAGS_SINCE = "2018-03-02"
+
+
+@dataclass(frozen=True)
+class ParameterSchema:
+    name: str
+    type: str
+    label: str = ""
+    description: str = ""
+    #: Typed already. None: there is none, and a value must be given.
+    default: Any = None
+    hidden: bool = False
+    immutable: bool = False
+    tags: tuple[str, ...] = ()
+    rules: tuple[Rule, ...] = ()
+
+    def accept(self, given: Any) -> Any:
+        """``given`` as a value of this parameter. Raises ValueError with what to tell the user."""
+        try:
+            value = values.convert(self.type, given)
+        except ValueError:
+            if self.hidden:
+                raise ValueError(f"the value is no {self.type}") from None
+            raise
+        problem = self._problem(value, self.rules)
+        if problem:
+            raise ValueError(problem)
+        return value
+
+    def check_default(self) -> str | None:
+        """What is wrong with the default. Custom constraints are not asked: it may be meant for another cloud."""
+        rules = tuple(rule for rule in self.rules if not isinstance(rule.constraint, Custom))
+        return self._problem(self.default, rules)
+
+    def _problem(self, value: Any, rules: tuple[Rule, ...]) -> str | None:
+        return next((found for rule in rules if (found := rule.problem(value, hidden=self.hidden))), None)
+
+
+def parse_schema(name: str, raw: Any, version: str) -> ParameterSchema:
+    """Build a schema from its map in the template. Raises a flaw."""
+    path: Path = ("parameters", name)
+    data = _checked_map(name, raw, version, path)
+    type_name = data.get("type")
+    if type_name is None:
+        raise Flaw(f"Missing parameter type for parameter: {name}", path, InvalidSchemaError)
+    if not isinstance(type_name, str) or type_name not in values.TYPES:
+        raise flaw((*path, "type"), f"Invalid type ({type_name})", InvalidSchemaError)
+    schema = ParameterSchema(
+        name=name,
+        type=type_name,
+        label=scalar_text(data.get("label"), (*path, "label")),
+        description=scalar_text(data.get("description"), (*path, "description")),
+        default=_default(data.get("default"), type_name, (*path, "default")),
+        hidden=_flag(data.get("hidden"), (*path, "hidden")),
+        immutable=_flag(data.get("immutable"), (*path, "immutable")),
+        tags=_tags(data.get("tags"), (*path, "tags")),
+        rules=_rules(data.get("constraints"), type_name, version, (*path, "constraints")),
+    )
+    problem = None if schema.default is None else schema.check_default()
+    if problem:
+        raise flaw((*path, "default"), f"Invalid default ({problem})", InvalidSchemaError)
+    return schema
+
+
+def _checked_map(name: str, raw: Any, version: str, path: Path) -> dict[str, Any]:
+    if name in PSEUDO or not 1 <= len(name) <= 255:
+        raise flaw(path, "a parameter cannot have this name", InvalidSchemaError)
+    data = map_at(raw, path)
+    for key in data:
+        if key not in _KEYS or (key == "tags" and version < _TAGS_SINCE):
+            raise flaw((*path, key), f"Invalid key '{key}' for parameter ({name})", InvalidSchemaError)
+    return data
+
+
+def _default(raw: Any, type_name: str, path: Path) -> Any:
+    try:
+        return None if raw is None else values.convert(type_name, raw)
+    except ValueError as error:
+        raise flaw(path, f"Invalid default ({error})", InvalidSchemaError) from None
+
+
+def _flag(raw: Any, path: Path) -> bool:
+    try:
+        return raw is not None and values.boolean(raw)
+    except ValueError as error:
+        raise flaw(path, str(error), InvalidSchemaError) from None
+
+
+def _tags(raw: Any, path: Path) -> tuple[str, ...]:
+    tags = [] if raw is None else list_at(raw, path)
+    return tuple(scalar_text(tag, (*path, index)) for index, tag in enumerate(tags))
+
+
+def _rules(raw: Any, type_name: str, version: str, path: Path) -> tuple[Rule, ...]:
+    entries = [] if raw is None else list_at(raw, path)
+    return tuple(parse_rule(entry, type_name, version, (*path, index)) for index, entry in enumerate(entries))

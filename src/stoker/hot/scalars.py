@@ -1,0 +1,69 @@
+"""
+What an unquoted YAML word means: PyYAML's own rules (YAML 1.1), which Heat's users write for, less its dates.
+
+Dates stay text, as ``heat_template_version: 2018-08-31`` needs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from yaml import ScalarNode
+from yaml.constructor import SafeConstructor
+from yaml.resolver import Resolver
+
+_PREFIX = "tag:yaml.org,2002:"
+_RESOLVER = Resolver()
+_CONSTRUCTOR = SafeConstructor()
+_TYPED = {
+    f"{_PREFIX}int": _CONSTRUCTOR.construct_yaml_int,
+    f"{_PREFIX}float": _CONSTRUCTOR.construct_yaml_float,
+    f"{_PREFIX}bool": _CONSTRUCTOR.construct_yaml_bool,
+    f"{_PREFIX}null": _CONSTRUCTOR.construct_yaml_null,
+}
+#: Tags that a template may write out; all else (binary, sets, objects of a language) is not JSON.
+_TEXT = ("!", f"{_PREFIX}str", f"{_PREFIX}timestamp")
+_CONTAINERS = {"map": f"{_PREFIX}map", "seq": f"{_PREFIX}seq"}
+#: Longer numbers are mistakes or attacks: base-60 ones take quadratic time to read.
+_MAX_NUMBER = 100
+
+#: A word that begins with none of these is text.
+FIRST_LETTERS = frozenset(Resolver.yaml_implicit_resolvers) - {None}
+
+
+def plain(word: str) -> Any:
+    """The value of an unquoted word. Raises ValueError when it is one that JSON cannot hold."""
+    tag: str = _RESOLVER.resolve(ScalarNode, word, (True, False))  # type: ignore[no-untyped-call]
+    return _typed(tag, word) if tag in _TYPED else word
+
+
+def tagged(tag: str, text: str) -> Any:
+    """The value of a scalar with a tag before it."""
+    if tag in _TYPED:
+        return _typed(tag, text)
+    if tag in _TEXT:
+        return text
+    raise ValueError(f"the tag {short(tag)} is not supported")
+
+
+def check_container(tag: str | None, kind: str) -> None:
+    """``kind`` is ``map`` or ``seq``."""
+    if tag not in (None, "!", _CONTAINERS[kind]):
+        raise ValueError(f"the tag {short(tag or '')} is not supported")
+
+
+def short(tag: str) -> str:
+    return tag.replace(_PREFIX, "!!", 1)
+
+
+def _typed(tag: str, text: str) -> Any:
+    if len(text) > _MAX_NUMBER:
+        raise ValueError("the number is too long")
+    try:
+        value = _TYPED[tag](ScalarNode(tag, text))
+    except (ValueError, KeyError, IndexError, OverflowError):
+        raise ValueError(f'"{text}" is no {short(tag).lstrip("!")}') from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("infinity and NaN are no JSON numbers")
+    return value

@@ -1,0 +1,233 @@
+"""
+YAML text to plain data in one pass over libyaml's events.
+
+Composing nodes and constructing objects from them, as ``yaml.load`` does, takes twice the time, recurses as deep as
+the text says, expands aliases without bound and lets the last of two equal keys win. Building from the stream of
+events bounds depth before anything deeper is read, counts what aliases stand for without expanding it (they share
+one object), and knows the line of everything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+from yaml import (
+    AliasEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
+
+from stoker.hot import scalars
+from stoker.hot.bounds import MAX_DEPTH, described, text_problem
+
+#: Stands for "no key read yet" and for the merge key.
+_NONE: Any = object()
+_MERGE: Any = object()
+
+
+class Unreadable(Exception):
+    """The text is not what we read; ``line`` counts from 1."""
+
+    def __init__(self, problem: str, line: int) -> None:
+        super().__init__(problem, line)
+        self.problem = problem
+        self.line = line
+
+
+def load(text: str, max_weight: int) -> Any:
+    """The one document of ``text``, None when it is empty. ``max_weight`` bounds it with its aliases expanded."""
+    _refuse_tag_directives(text)
+    builder = _Builder(max_weight)
+    try:
+        builder.run(yaml.CSafeLoader(text))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        words = (error.context, error.problem)
+        raise Unreadable(", ".join(word for word in words if word), mark.line + 1 if mark else 1) from None
+    except yaml.reader.ReaderError:
+        raise Unreadable("control characters are not allowed", _line_of_odd_character(text)) from None
+    return builder.root
+
+
+def _refuse_tag_directives(text: str) -> None:
+    """libyaml compares each with all before: half a megabyte of them takes seconds, and templates need none."""
+    start = 0 if text.startswith("%TAG") else text.find("\n%TAG") + 1
+    if start or text.startswith("%TAG"):
+        raise Unreadable("%TAG directives are not supported", text.count("\n", 0, start) + 1)
+
+
+def _line_of_odd_character(text: str) -> int:
+    odd = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    return text.count("\n", 0, odd.start()) + 1 if odd else 1
+
+
+class _Open:
+    """A list or map that is being read."""
+
+    __slots__ = ("anchor", "key", "line", "merged", "value", "weight")
+
+    def __init__(self, value: Any, anchor: str | None, weight: int, line: int) -> None:
+        self.value = value
+        self.anchor = anchor
+        #: The whole document's weight when this began.
+        self.weight = weight
+        self.line = line
+        self.key: Any = _NONE
+        self.merged: list[dict[str, Any]] | None = None
+
+
+class _Builder:
+    def __init__(self, max_weight: int) -> None:
+        self.root: Any = None
+        self._max_weight = max_weight
+        #: One for each value and its letters, as often as aliases repeat it.
+        self._weight = 0
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, tuple[Any, int] | None] = {}
+        self._words: dict[str, Any] = {}
+        self._documents = 0
+        self._handlers = {
+            ScalarEvent: self._scalar,
+            MappingStartEvent: self._start,
+            SequenceStartEvent: self._start,
+            MappingEndEvent: self._end,
+            SequenceEndEvent: self._end,
+            AliasEvent: self._alias,
+            DocumentStartEvent: self._document,
+        }
+
+    def run(self, loader: yaml.CSafeLoader) -> None:
+        next_event, handlers = loader.get_event, self._handlers
+        while True:
+            event = next_event()
+            handler = handlers.get(type(event))
+            if handler:
+                handler(event)
+            elif type(event) is StreamEndEvent:
+                return
+
+    def _document(self, event: Event) -> None:
+        self._documents += 1
+        if self._documents > 1:
+            raise _wrong("one document is expected, here begins another", event)
+
+    def _scalar(self, event: Any) -> None:
+        text = event.value
+        self._weight += 1 + len(text)
+        if event.tag is None and event.implicit[0]:
+            if text[:1] not in scalars.FIRST_LETTERS:
+                value = text
+            elif text == "<<" and self._at_key():
+                value = _MERGE
+            else:
+                value = self._word(text, event)
+        else:
+            value = self._quoted_or_tagged(event)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (text if value is _MERGE else value, 1 + len(text))
+        self._add(value, event)
+
+    def _at_key(self) -> bool:
+        return bool(self._stack) and type(self._stack[-1].value) is dict and self._stack[-1].key is _NONE
+
+    def _word(self, text: str, event: Any) -> Any:
+        found = self._words.get(text, _NONE)
+        if found is _NONE:
+            try:
+                found = self._words[text] = scalars.plain(text)
+            except ValueError as error:
+                raise _wrong(str(error), event) from None
+        return found
+
+    def _quoted_or_tagged(self, event: Any) -> Any:
+        # Only an escape in double quotes can bring what the reader refuses.
+        problem = text_problem(event.value)
+        if problem:
+            raise _wrong(problem, event)
+        if event.tag is None:
+            return event.value
+        try:
+            return scalars.tagged(event.tag, event.value)
+        except ValueError as error:
+            raise _wrong(str(error), event) from None
+
+    def _start(self, event: Any) -> None:
+        if len(self._stack) >= MAX_DEPTH:
+            raise _wrong(f"nested too deeply (more than {MAX_DEPTH} levels)", event)
+        is_map = type(event) is MappingStartEvent
+        if event.tag is not None:
+            try:
+                scalars.check_container(event.tag, "map" if is_map else "seq")
+            except ValueError as error:
+                raise _wrong(str(error), event) from None
+        self._stack.append(_Open({} if is_map else [], event.anchor, self._weight, event.start_mark.line + 1))
+        self._weight += 1
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+
+    def _end(self, event: Event) -> None:
+        done = self._stack.pop()
+        value = done.value
+        if done.merged:
+            value = {name: item for source in reversed(done.merged) for name, item in source.items()} | value
+        if done.anchor is not None:
+            self._anchors[done.anchor] = (value, self._weight - done.weight)
+        self._add(value, event)
+
+    def _alias(self, event: Any) -> None:
+        found = self._anchors.get(event.anchor, _NONE)
+        if found is _NONE:
+            raise _wrong(f'no anchor "{event.anchor}" comes before this', event)
+        if found is None:
+            raise _wrong(f'the anchor "{event.anchor}" contains itself', event)
+        value, weight = found
+        self._weight += weight
+        if self._weight > self._max_weight:
+            raise _wrong("aliases repeat too much", event)
+        self._add(value, event)
+
+    def _add(self, value: Any, event: Event) -> None:
+        if not self._stack:
+            self.root = value
+            return
+        top = self._stack[-1]
+        if type(top.value) is list:
+            top.value.append(value)
+        elif top.key is _NONE:
+            _take_key(top, value, event)
+        elif top.key is _MERGE:
+            top.merged = _merge_sources(value, event)
+            top.key = _NONE
+        else:
+            top.value[top.key] = value
+            top.key = _NONE
+
+
+def _take_key(top: _Open, key: Any, event: Event) -> None:
+    if key is _MERGE:
+        if top.merged is not None:
+            raise _wrong('duplicate key "<<"', event)
+    elif type(key) is not str:
+        raise _wrong(f"keys must be text, not {described(key)}", event)
+    elif key in top.value:
+        raise _wrong(f'duplicate key "{key}"', event)
+    top.key = key
+
+
+def _merge_sources(value: Any, event: Event) -> list[dict[str, Any]]:
+    sources = value if type(value) is list else [value]
+    if not all(type(source) is dict for source in sources):
+        raise _wrong('"<<" merges maps only', event)
+    return sources
+
+
+def _wrong(problem: str, event: Event) -> Unreadable:
+    mark = event.start_mark
+    return Unreadable(problem, mark.line + 1 if mark else 1)

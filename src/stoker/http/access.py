@@ -1,0 +1,84 @@
+"""Who may call a route: the answer stands in its row of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from stoker.http.services import Services
+from stoker.model.errors import Forbidden, Unauthorized
+from stoker.model.principal import Principal
+
+READER, MEMBER, ADMIN = "reader", "member", "admin"
+#: Heat's role of the users it gives to servers.
+AGENT = "heat_stack_user"
+
+#: A role and those that include it.
+_INCLUDED_IN = {
+    READER: frozenset((READER, MEMBER, ADMIN)),
+    MEMBER: frozenset((MEMBER, ADMIN)),
+    ADMIN: frozenset((ADMIN,)),
+    AGENT: frozenset((AGENT,)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    principal: Principal | None = None
+    agent: str | None = None
+
+
+class Access(Protocol):
+    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
+        """Raises Unauthorized or Forbidden."""
+
+
+class Public:
+    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
+        return Admitted()
+
+
+class AnyToken:
+    """Whoever has logged in."""
+
+    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
+        return Admitted(principal=await principal_of(request, services))
+
+
+class Token:
+    """A token of the path's project with one of these roles, or with one that includes it."""
+
+    def __init__(self, *roles: str) -> None:
+        self._roles = frozenset().union(*(_INCLUDED_IN[role] for role in roles))
+
+    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
+        principal = await principal_of(request, services)
+        if principal.project_id != path["project"] or not self._roles & principal.roles:
+            raise Forbidden("You are not authorized to complete this action.")
+        return Admitted(principal=principal)
+
+
+class AgentKey:
+    """The key of an enrolled server's agent."""
+
+    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not key:
+            raise Unauthorized("an agent's key is required: Authorization: Bearer <key>")
+        server_id = services.servers.keys.known(key)
+        if server_id is None:
+            server_id = await run_in_threadpool(services.servers.keys.authenticate, key)
+        return Admitted(agent=server_id)
+
+
+async def principal_of(request: Request, services: Services) -> Principal:
+    """On the event loop when the token was seen lately, else with a look into the store."""
+    token = request.headers.get("x-auth-token")
+    if not token:
+        raise Unauthorized("Authentication required")
+    known = services.identity.tokens.known(token)
+    return known if known is not None else await run_in_threadpool(services.identity.tokens.validate, token)

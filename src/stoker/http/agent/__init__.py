@@ -1,0 +1,1 @@
+"""Our own agents' protocol: enrol, poll the document, report runs."""

@@ -1,0 +1,60 @@
+"""A few kinds of error, each with its status; anything else is our bug and is reported as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.http.call import Reply
+from stoker.model.errors import StokerError, Unavailable
+
+STATUS = {
+    "invalid": 400,
+    "unauthorized": 401,
+    "forbidden": 403,
+    "not-found": 404,
+    "conflict": 409,
+    "unavailable": 503,
+}
+_TITLES = {
+    400: (
+        "Bad Request",
+        "The server could not comply with the request since it is either malformed or otherwise incorrect.",
+    ),
+    401: ("Unauthorized", "This server could not verify that you are authorized to access the document you requested."),
+    403: ("Forbidden", "Access was denied to this resource."),
+    404: ("Not Found", "The resource could not be found."),
+    405: ("Method Not Allowed", "The method is not allowed for this resource."),
+    409: ("Conflict", "There was a conflict when trying to complete your request."),
+    500: (
+        "Internal Server Error",
+        "The server has either erred or is incapable of performing the requested operation.",
+    ),
+    503: ("Service Unavailable", "The server is currently unavailable. Please try again at a later time."),
+}
+
+
+def reply(path: str, status: int, kind: str, message: str | None, headers: dict[str, str] | None = None) -> Reply:
+    """An error in the shape of the face that ``path`` belongs to. ``message`` None: nothing to tell."""
+    render = _keystone if path.startswith("/identity") else _heat
+    return Reply(status, render(status, kind, message), headers or {})
+
+
+def of(path: str, error: StokerError, auth_url: str) -> Reply:
+    status = STATUS[error.kind]
+    headers = {"WWW-Authenticate": f'Keystone uri="{auth_url}"'} if status == 401 else {}
+    if isinstance(error, Unavailable):
+        headers["Retry-After"] = "1"
+    return reply(path, status, type(error).__name__, error.message, headers)
+
+
+def _heat(status: int, kind: str, message: str | None) -> dict[str, Any]:
+    title, explanation = _TITLES[status]
+    said = {"type": kind, "traceback": None}
+    if message is not None:
+        said["message"] = message
+    return {"code": status, "title": title, "explanation": explanation, "error": said}
+
+
+def _keystone(status: int, _: str, message: str | None) -> dict[str, Any]:
+    title, explanation = _TITLES[status]
+    return {"error": {"code": status, "title": title, "message": message or explanation}}

@@ -1,0 +1,1 @@
+"""Heat's orchestration API v1, as its clients know it."""

@@ -1,0 +1,138 @@
+"""/v1/{project}/stacks/{name}/{id}/resources"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from stoker.http import reading
+from stoker.http.call import Call, Reply
+from stoker.http.heat import finding, shapes
+from stoker.model.errors import Invalid
+from stoker.model.stack import Resource, Stack
+from stoker.model.status import Action, Status
+from stoker.stacks import signals
+from stoker.stacks.attributes import all_attributes
+from stoker.stacks.transition import Transition
+from stoker.store import deployments, resources
+from stoker.store.tx import Tx
+
+_FILTERS: Mapping[str, Callable[[Resource], str]] = {
+    "type": lambda r: r.type,
+    "status": lambda r: r.status.value,
+    "name": lambda r: r.name,
+    "action": lambda r: r.action.value,
+    "id": lambda r: r.id,
+    "physical_resource_id": lambda r: r.physical_id or "",
+}
+_KNOWN = frozenset((*_FILTERS, "nested_depth", "with_detail"))
+#: Heat signals nothing that is going.
+_DEAF = (Action.SUSPEND, Action.DELETE)
+
+
+def index(call: Call) -> Reply:
+    if unknown := sorted(set(call.query) - _KNOWN):
+        raise Invalid(f"Invalid filter parameters {', '.join(unknown)}")
+    detail = reading.flag(call.query.get("with_detail"), "with_detail")
+    reading.whole(call.query.get("nested_depth"), "nested_depth")
+    with call.services.store.read() as tx:
+        stack = finding.stack(tx, call)
+        everything = _shown_ones(resources.of_stack(tx, stack.id))
+        wanted = [each for each in everything if _matches(call, each)]
+        under_way = deployments.under_way(tx, _waiting_for(wanted))
+        extra = {each.name: _detail(tx, call, stack, each) for each in wanted} if detail else {}
+    required_by = _required_by(everything)
+    links = finding.links(call)
+    shown = []
+    for each in wanted:
+        one = shapes.resource(each, stack, links, required_by.get(each.name, ()))
+        shown.append(one | extra.get(each.name, {}) | _progress(each, under_way))
+    return Reply(200, {"resources": shown})
+
+
+def show(call: Call) -> Reply:
+    with call.services.store.read() as tx:
+        stack = finding.stack(tx, call)
+        everything = _shown_ones(resources.of_stack(tx, stack.id))
+        found = next((each for each in everything if each.name == call.path["resource_name"]), None)
+        if found is None:
+            raise signals.no_resource(call.path["resource_name"], stack)
+        under_way = deployments.under_way(tx, _waiting_for([found]))
+        detail = _detail(tx, call, stack, found)
+    required_by = _required_by(everything).get(found.name, ())
+    shown = shapes.resource(found, stack, finding.links(call), required_by)
+    return Reply(200, {"resource": shown | detail | _progress(found, under_way)})
+
+
+def metadata(call: Call) -> Reply:
+    """What agents poll with POLL_SERVER_HEAT."""
+    with call.services.store.read() as tx:
+        stack = finding.stack(tx, call)
+        found = _named(tx, stack, call.path["resource_name"])
+        transition = Transition(tx, call.services.engine, stack)
+        live = transition.type_of(found).live_metadata(transition.context, found)
+    return Reply(200, {"metadata": {**found.metadata, **live}})
+
+
+def signal(call: Call) -> Reply:
+    details = call.json() if call.body.strip() else None
+    if details is not None and not isinstance(details, dict):
+        raise Invalid("a signal's body must be a JSON object")
+    if details and "unset_hook" in details:
+        raise Invalid(f'The "{details["unset_hook"]}" hook is not defined on this resource')
+
+    def do(tx: Tx) -> None:
+        stack = finding.stack(tx, call)
+        found = _named(tx, stack, call.path["resource_name"])
+        kind = call.services.engine.types[found.type]
+        if found.action in _DEAF and kind.signal is None:
+            raise Invalid(f"Signal resource during {found.action} is not supported.")
+        signals.signal_resource(tx, call.services.engine, stack, found.name, details or {})
+
+    call.services.store.write(do)
+    return Reply(200, b"null")
+
+
+def _named(tx: Tx, stack: Stack, name: str) -> Resource:
+    found = resources.named(tx, stack.id, name)
+    if found is None:
+        raise signals.no_resource(name, stack)
+    return found
+
+
+def _shown_ones(found: Iterable[Resource]) -> list[Resource]:
+    """One a name: the current incarnation, or the one that is going while there is no other."""
+    by_name: dict[str, Resource] = {}
+    for each in found:
+        if each.current or each.name not in by_name:
+            by_name[each.name] = each
+    return list(by_name.values())
+
+
+def _matches(call: Call, resource: Resource) -> bool:
+    return all(read(resource) in call.query.getlist(name) for name, read in _FILTERS.items() if name in call.query)
+
+
+def _required_by(found: Sequence[Resource]) -> dict[str, list[str]]:
+    required_by: dict[str, list[str]] = {}
+    for each in found:
+        for name in each.requires:
+            required_by.setdefault(name, []).append(each.name)
+    return required_by
+
+
+def _waiting_for(found: Iterable[Resource]) -> list[str]:
+    return [each.physical_id for each in found if each.status is Status.IN_PROGRESS and each.physical_id]
+
+
+def _progress(resource: Resource, under_way: dict[str, tuple[str | None, str | None]]) -> dict[str, Any]:
+    """Ours: what a live view shows of a run."""
+    said = under_way.get(resource.physical_id or "")
+    return {} if said is None else {"deployment": {"status_reason": said[0], "last_log": said[1]}}
+
+
+def _detail(tx: Tx, call: Call, stack: Stack, resource: Resource) -> dict[str, Any]:
+    return {
+        "description": resource.definition.get("description") or "",
+        "attributes": all_attributes(Transition(tx, call.services.engine, stack), resource),
+    }

@@ -1,0 +1,70 @@
+"""All of Heat's API that Stoker speaks, with who may call it. The hottest come first."""
+
+from __future__ import annotations
+
+from stoker.http.access import AGENT, MEMBER, READER, Token
+from stoker.http.call import Route
+from stoker.http.heat import configs, deployments, events, finding, logs, resources, servers, stacks
+
+_READ = Token(READER)
+_WRITE = Token(MEMBER)
+#: Heat lets the users it gives to servers do these.
+_READ_OR_AGENT = Token(READER, AGENT)
+
+_CONFIGS = "/v1/{project}/software_configs"
+_CONFIG = _CONFIGS + "/{config_id}"
+_DEPLOYMENTS = "/v1/{project}/software_deployments"
+_DEPLOYMENT = _DEPLOYMENTS + "/{deployment_id}"
+_SERVERS = "/v1/{project}/servers"
+_STACKS = "/v1/{project}/stacks"
+_NAMED = _STACKS + "/{stack_name}"
+_STACK = _NAMED + "/{stack_id}"
+_RESOURCE = _STACK + "/resources/{resource_name}"
+
+#: Stacks may be named by name or id alone, with these below them.
+_BELOW = ("resources", "events", "template", "actions", "environment", "files", "outputs")
+_REDIRECTED = (("GET", _READ_OR_AGENT), ("POST", _WRITE), ("PUT", _WRITE), ("PATCH", _WRITE), ("DELETE", _WRITE))
+#: Templates come with all their files.
+_TEMPLATE_LIMIT = 16 * 1024 * 1024
+
+ROUTES = [
+    Route("GET", _DEPLOYMENTS + "/metadata/{server_id}", _READ_OR_AGENT, deployments.metadata),
+    Route("POST", _CONFIGS, _WRITE, configs.create),
+    Route("POST", _DEPLOYMENTS, _WRITE, deployments.create),
+    Route("GET", _DEPLOYMENT, _READ, deployments.show),
+    Route("PUT", _DEPLOYMENT, _WRITE, deployments.update),
+    Route("DELETE", _DEPLOYMENT, _WRITE, deployments.delete),
+    Route("GET", _DEPLOYMENT + "/logs", _READ, logs.follow),
+    Route("GET", _DEPLOYMENTS, _READ, deployments.index),
+    Route("GET", _CONFIGS, _READ, configs.index),
+    Route("GET", _CONFIG, _READ, configs.show),
+    Route("DELETE", _CONFIG, _WRITE, configs.delete),
+    Route("GET", _SERVERS, _READ, servers.index),
+    Route("POST", _SERVERS, _WRITE, servers.create),
+    Route("GET", _SERVERS + "/{server}", _READ, servers.show),
+    Route("DELETE", _SERVERS + "/{server}", _WRITE, servers.delete),
+    Route("GET", _STACKS, _READ, stacks.index),
+    Route("POST", _STACKS, _WRITE, stacks.create, _TEMPLATE_LIMIT),
+    Route("GET", _STACKS + "/detail", _READ, stacks.index),
+    *(
+        Route(verb, _NAMED + rest, access, finding.redirect, _TEMPLATE_LIMIT)
+        for verb, access in _REDIRECTED
+        for rest in ("", *(f"/{each}" for each in _BELOW))
+    ),
+    Route("GET", _STACK, _READ, stacks.show),
+    Route("PUT", _STACK, _WRITE, stacks.replace, _TEMPLATE_LIMIT),
+    Route("PATCH", _STACK, _WRITE, stacks.change, _TEMPLATE_LIMIT),
+    Route("DELETE", _STACK, _WRITE, stacks.delete),
+    Route("GET", _STACK + "/template", _READ, stacks.template),
+    Route("GET", _STACK + "/environment", _READ, stacks.environment),
+    Route("GET", _STACK + "/files", _READ, stacks.files),
+    Route("GET", _STACK + "/outputs", _READ, stacks.list_outputs),
+    Route("GET", _STACK + "/outputs/{output_key}", _READ, stacks.show_output),
+    Route("GET", _STACK + "/resources", _READ, resources.index),
+    Route("GET", _RESOURCE, _READ, resources.show),
+    Route("GET", _RESOURCE + "/metadata", _READ_OR_AGENT, resources.metadata),
+    Route("POST", _RESOURCE + "/signal", _READ_OR_AGENT, resources.signal),
+    Route("GET", _STACK + "/events", _READ, events.index),
+    Route("GET", _RESOURCE + "/events", _READ, events.index),
+    Route("GET", _RESOURCE + "/events/{event_id}", _READ, events.show),
+]

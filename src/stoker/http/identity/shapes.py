@@ -1,0 +1,84 @@
+"""The nouns as Keystone shows them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME
+from stoker.model.principal import Principal, Project, User
+
+DOMAIN = {"id": DOMAIN_ID, "name": DOMAIN_NAME}
+REGION = "RegionOne"
+_INTERFACES = ("public", "internal", "admin")
+
+
+def time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def services(public_url: str, project_id: str | None) -> list[tuple[str, str, str]]:
+    """(type, name, URL) of everything the catalog points at."""
+    found = [("identity", "keystone", f"{public_url}/identity/v3")]
+    if project_id:
+        found.append(("orchestration", "heat", f"{public_url}/v1/{project_id}"))
+    return found
+
+
+def catalog(public_url: str, project_id: str | None) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": kind,
+            "type": kind,
+            "name": name,
+            "endpoints": [
+                {"id": f"{kind}-{interface}", "interface": interface, "region": REGION, "region_id": REGION, "url": url}
+                for interface in _INTERFACES
+            ],
+        }
+        for kind, name, url in services(public_url, project_id)
+    ]
+
+
+def token(
+    principal: Principal, project: Project | None, methods: list[str], issued_at: datetime, public_url: str
+) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "methods": methods,
+        "user": {"id": principal.user_id, "name": principal.user_name, "domain": DOMAIN, "password_expires_at": None},
+        "audit_ids": [],
+        "issued_at": time(issued_at),
+        "expires_at": time(principal.expires_at),
+    }
+    if project is not None:
+        shown["project"] = {"id": project.id, "name": project.name, "domain": DOMAIN}
+        shown["is_domain"] = False
+        shown["roles"] = [{"id": role, "name": role} for role in sorted(principal.roles)]
+        shown["catalog"] = catalog(public_url, project.id)
+    return shown
+
+
+def project(project: Project) -> dict[str, Any]:
+    return {
+        "id": project.id,
+        "name": project.name,
+        "domain_id": project.domain_id,
+        "description": project.description,
+        "enabled": project.enabled,
+        "is_domain": False,
+        "parent_id": project.domain_id,
+        "tags": [],
+        "options": {},
+    }
+
+
+def user(user: User) -> dict[str, Any]:
+    return {
+        "id": user.id,
+        "name": user.name,
+        "domain_id": user.domain_id,
+        "default_project_id": user.default_project_id,
+        "enabled": user.enabled,
+        "password_expires_at": None,
+        "options": {},
+    }

@@ -1,0 +1,26 @@
+"""What handlers may use; ``serve`` joins it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stoker.deployments.documents import Documents
+from stoker.http.waiters import Waiters
+from stoker.identity.directory import Directory
+from stoker.servers import Servers
+from stoker.settings import Settings
+from stoker.stacks.engine import Engine
+from stoker.store.open import Store
+from stoker.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    settings: Settings
+    store: Store
+    identity: Directory
+    waiters: Waiters
+    documents: Documents
+    work: Work
+    servers: Servers
+    engine: Engine

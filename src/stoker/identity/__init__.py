@@ -1,0 +1,1 @@
+"""Projects, users, roles and tokens, as Keystone has them."""

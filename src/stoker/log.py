@@ -1,0 +1,61 @@
+"""Logs: lines for people on a terminal, JSON otherwise; secrets never."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+_SECRET = ("password", "token", "secret", "key")
+
+
+def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for name in event:
+        if any(word in name for word in _SECRET):
+            event[name] = "<hidden>"
+    return event
+
+
+def configure(level: str, folder: Path) -> None:
+    """To standard error and to ``stoker.log`` in ``folder``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        hide_secrets,
+    ]
+    renderer: Any = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    terminal = logging.StreamHandler()
+    terminal.setFormatter(_formatter(shared, renderer))
+    kept = logging.FileHandler(folder / "stoker.log")
+    kept.setFormatter(_formatter(shared, structlog.processors.JSONRenderer()))
+    logging.basicConfig(level=level.upper(), handlers=[terminal, kept], force=True)
+    for noisy in ("alembic", "procrastinate", "uvicorn"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.add_logger_name,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+
+
+def _formatter(shared: list[Any], renderer: Any) -> logging.Formatter:
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[*shared, structlog.stdlib.add_logger_name],
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+    )

@@ -1,0 +1,118 @@
+"""
+Every failure a caller can act on, named as Heat names it in ``error.type``.
+
+StokerError
+├── Invalid            the request can never succeed as written (400)
+│   ├── StackValidationFailed, InvalidTemplateVersion, …   the template's kinds of wrong
+│   ├── NotSupported, ResourceActionNotSupported           right words, wrong moment
+│   └── RequestLimitExceeded                               more than the site allows
+├── Unauthorized       who are you? (401)
+├── Forbidden          the caller may not do this (403)
+├── EntityNotFound     no such thing, or not yours to see (404)
+├── Conflict           the state of things forbids it now (409)
+│   ├── StackExists, ActionInProgress, ResourceInUse
+└── Unavailable        something we depend on is down; the same call may work later (503)
+
+Anything else that escapes is a bug and is reported as one.
+"""
+
+from __future__ import annotations
+
+
+class StokerError(Exception):
+    """A failure with one ready sentence for whoever asked."""
+
+    kind = "internal"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Invalid(StokerError):
+    kind = "invalid"
+
+
+class StackValidationFailed(Invalid):
+    pass
+
+
+class InvalidTemplateVersion(Invalid):
+    pass
+
+
+class InvalidTemplateSection(Invalid):
+    pass
+
+
+class InvalidTemplateReference(Invalid):
+    pass
+
+
+class InvalidSchemaError(Invalid):
+    pass
+
+
+class UserParameterMissing(Invalid):
+    pass
+
+
+class UnknownUserParameter(Invalid):
+    pass
+
+
+class ImmutableParameterModified(Invalid):
+    pass
+
+
+class CircularDependencyException(Invalid):
+    pass
+
+
+class NotSupported(Invalid):
+    pass
+
+
+class ResourceActionNotSupported(Invalid):
+    pass
+
+
+class RequestLimitExceeded(Invalid):
+    pass
+
+
+class Unauthorized(StokerError):
+    kind = "unauthorized"
+
+
+class Forbidden(StokerError):
+    kind = "forbidden"
+
+
+class EntityNotFound(StokerError):
+    kind = "not-found"
+
+    @classmethod
+    def of(cls, noun: str, name: str) -> EntityNotFound:
+        """Heat's own sentence, which clients match on."""
+        return cls(f"The {noun} ({name}) could not be found.")
+
+
+class Conflict(StokerError):
+    kind = "conflict"
+
+
+class StackExists(Conflict):
+    pass
+
+
+class ActionInProgress(Conflict):
+    pass
+
+
+class ResourceInUse(Conflict):
+    pass
+
+
+class Unavailable(StokerError):
+    kind = "unavailable"

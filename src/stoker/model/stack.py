@@ -1,0 +1,123 @@
+"""A stack: a template's resources living together, and the nouns of its life cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from stoker.model.status import Action, Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What a user handed in: enough to build the stack anew, and to go back to it."""
+
+    template: Mapping[str, Any]
+    files: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    #: Values of the request's own ``parameters``, before defaults.
+    supplied: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Phase(StrEnum):
+    """Where the current operation stands: first everything of the new template, then what is left over."""
+
+    APPLY = "apply"
+    CLEAN = "clean"
+    IDLE = "idle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """The light columns of a stack; its template, files and environment are read apart (``Source``)."""
+
+    id: str
+    name: str
+    project_id: str
+    username: str
+    action: Action
+    status: Status
+    reason: str
+    description: str = "No description"
+    #: ``hot.Parameters`` in JSON form: all values, bound and typed.
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    #: The template's output definitions, values unresolved.
+    outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    version: str
+    tags: tuple[str, ...] = ()
+    timeout_mins: int | None = None
+    disable_rollback: bool = True
+    created_at: datetime
+    updated_at: datetime | None = None
+    deleted_at: datetime | None = None
+    #: Changes with every operation: what belongs to an older one knows it is superseded.
+    traversal: str
+    phase: Phase
+    #: Steps of the current phase that have not ended yet.
+    remaining: int = 0
+    #: The first failure's text of the current operation; nothing new starts after it.
+    failure: str | None = None
+    user_project_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One incarnation of a template's resource: a replacement is a new one beside it until cleaned up."""
+
+    id: str
+    stack_id: str
+    name: str
+    type: str
+    action: Action
+    status: Status
+    reason: str = ""
+    physical_id: str | None = None
+    #: ``hot.Definition`` in JSON form, as last applied.
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    #: Resolved properties as last applied.
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    #: What the type keeps for itself.
+    data: Mapping[str, Any] = field(default_factory=dict)
+    requires: tuple[str, ...] = ()
+    #: False once a newer incarnation took its name or the template dropped it: to be cleaned up.
+    current: bool = True
+    created_at: datetime
+    updated_at: datetime | None = None
+
+
+class StepState(StrEnum):
+    WAITING = "waiting"
+    RUNNING = "running"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One node of the running plan. ``key`` is a resource's name while applying, its id while cleaning."""
+
+    stack_id: str
+    key: str
+    #: Requirements that have not ended yet; 0 means it may run.
+    waiting: int
+    state: StepState
+    definition: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """``seq`` orders them; resource events of a stack itself carry the stack's name and id."""
+
+    id: str
+    seq: int = 0
+    stack_id: str
+    resource_name: str
+    resource_type: str
+    physical_id: str | None
+    action: str
+    status: str
+    reason: str
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    at: datetime

@@ -1,0 +1,151 @@
+"""
+What a resource type is: a value with a few functions over values.
+
+Every function may run again after a crash or a deadlock before anything it did is visible, so it acts only
+through the transaction; what must leave the database is deferred as a job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Protocol
+
+from stoker.model.stack import Resource
+from stoker.resources.properties import Property
+from stoker.store.tx import Tx
+from stoker.transports import Transports
+from stoker.work import Work
+
+
+class ResourceFailure(Exception):
+    """The resource's action failed; the text becomes its reason, behind ``resources.<name>: ``."""
+
+
+class Replace(Exception):
+    """An update cannot be done in place after all."""
+
+
+class NoSuchAttribute(Exception):
+    """The type has no such attribute."""
+
+
+class Compute(Protocol):
+    """Where servers that a template asks for come from."""
+
+    def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: Owner) -> None:
+        """Record the server and defer the job that starts it; ``stacks`` hears how it went."""
+
+    def delete(self, tx: Tx, server_id: str) -> None:
+        """Forget the server and defer the job that removes what it left."""
+
+    def address(self, server_id: str) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The stack resource that owns a server."""
+
+    stack_id: str
+    resource_id: str
+    resource_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What types may ask of the rest of Stoker."""
+
+    transports: Transports
+    work: Work
+    #: None where no provider is enabled.
+    compute: Compute | None
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One call's surroundings."""
+
+    tx: Tx
+    services: Services
+    stack_id: str
+    stack_name: str
+    project_id: str
+    user_project_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``done`` False: somebody will report later (a signal, a job), and the type's ``check`` is asked then."""
+
+    done: bool = True
+    physical_id: str | None = None
+    #: Replaces what the type keeps for itself, when given.
+    data: Mapping[str, Any] | None = None
+
+
+DONE = Outcome()
+Properties = Mapping[str, Any]
+
+
+def _kept(_context: Context, _resource: Resource) -> Outcome:
+    return DONE
+
+
+def _never(_context: Context, resource: Resource, _properties: Properties) -> Outcome:
+    raise Replace(resource.name)
+
+
+def _own_name(resource: Resource) -> Any:
+    return resource.physical_id or resource.name
+
+
+def _no_attribute(_context: Context, _resource: Resource, name: str) -> Any:
+    raise NoSuchAttribute(name)
+
+
+def _nothing_to_show(_context: Context, _resource: Resource) -> Mapping[str, Any]:
+    return {}
+
+
+def _valid(_properties: Properties) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceType:
+    """
+    ``create``, ``update`` and ``delete`` start an action and ``check`` tells how it stands once somebody reported;
+    all may raise ResourceFailure, ``update`` also Replace. ``update`` is asked only when every changed property
+    allows it. ``attributes`` are the known names; None: any, decided at run time.
+    """
+
+    name: str
+    properties: Mapping[str, Property] | None
+    attributes: Mapping[str, str] | None = field(default_factory=dict)
+    create: Callable[[Context, Resource, Properties], Outcome]
+    update: Callable[[Context, Resource, Properties], Outcome] = _never
+    delete: Callable[[Context, Resource], Outcome] = _kept
+    check: Callable[[Context, Resource], Outcome] = _kept
+    attribute: Callable[[Context, Resource, str], Any] = _no_attribute
+    #: What ``get_resource`` gives.
+    reference: Callable[[Resource], Any] = _own_name
+    #: Raises Invalid for properties that are each right but wrong together; values may be UNKNOWN.
+    validate: Callable[[Properties], None] = _valid
+    #: Takes a signal; None: this type takes none.
+    signal: Callable[[Context, Resource, Mapping[str, Any]], str] | None = None
+    #: Current metadata beyond what the template says, such as a server's deployments.
+    live_metadata: Callable[[Context, Resource], Mapping[str, Any]] = _nothing_to_show
+    #: A failed one is tried again in place on the next update, instead of replaced.
+    retries: bool = False
+    description: str = ""
+
+
+def physical_name(context: Context, resource: Resource, limit: int = 255) -> str:
+    """Heat's name for the real thing: stack, resource and a short id of this incarnation."""
+    name = f"{context.stack_name}-{resource.name}-{resource.id.replace('-', '')[:12]}"
+    return name if len(name) <= limit else f"{name[:2]}-{name[-(limit - 3) :]}"
+
+
+def seconds(value: Any) -> timedelta | None:
+    return None if value is None else timedelta(seconds=float(value))

@@ -1,0 +1,138 @@
+"""OS::Nova::Server: a machine that Stoker asks its compute provider for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.model.stack import Resource
+from stoker.resources import serving
+from stoker.resources.base import (
+    DONE,
+    Context,
+    NoSuchAttribute,
+    Outcome,
+    Owner,
+    Properties,
+    ResourceFailure,
+    ResourceType,
+    physical_name,
+)
+from stoker.resources.properties import Property
+from stoker.store import documents, servers
+
+#: Nova's limit of a server's name.
+_NAME = 53
+_NO_COMPUTE = "no compute provider is enabled: start Stoker with --local-servers, or use OS::Heat::DeployedServer"
+#: What the local provider has no use for but templates rightly say.
+_IGNORED = {
+    "image": "any",
+    "flavor": "any",
+    "flavor_update_policy": "string",
+    "image_update_policy": "string",
+    "key_name": "string",
+    "networks": "list",
+    "security_groups": "list",
+    "availability_zone": "string",
+    "admin_pass": "string",
+    "config_drive": "boolean",
+    "block_device_mapping": "list",
+    "block_device_mapping_v2": "list",
+    "scheduler_hints": "map",
+    "personality": "map",
+    "diskConfig": "string",
+    "tags": "list",
+    "reservation_id": "string",
+}
+
+
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    if context.services.compute is None:
+        raise ResourceFailure(_NO_COMPUTE)
+    name = properties["name"] or physical_name(context, resource, _NAME)
+    owner = Owner(context.stack_id, resource.id, resource.name)
+    context.services.compute.create(
+        context.tx, server_id=resource.id, project_id=context.project_id, name=name, owner=owner
+    )
+    return Outcome(done=False, physical_id=resource.id, data={"name": name})
+
+
+def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    name = properties["name"] or resource.data.get("name")
+    if resource.physical_id and name:
+        servers.rename(context.tx, resource.physical_id, name)
+    return Outcome(data={**resource.data, "name": name})
+
+
+def delete(context: Context, resource: Resource) -> Outcome:
+    if resource.physical_id:
+        if context.services.compute is None:
+            raise ResourceFailure(_NO_COMPUTE)
+        context.services.compute.delete(context.tx, resource.physical_id)
+        documents.delete(context.tx, resource.physical_id)
+    return DONE
+
+
+def attribute(context: Context, resource: Resource, name: str) -> Any:
+    if name == "os_collect_config":
+        return serving.collect_config(context, resource)
+    if name in ("name", "instance_name"):
+        return resource.data.get("name")
+    if name == "console_urls":
+        return {}
+    compute = context.services.compute
+    address = compute.address(resource.id) if compute else ""
+    network = {"version": 4, "addr": address}
+    try:
+        return {
+            "first_address": address,
+            "accessIPv4": address,
+            "accessIPv6": "",
+            "addresses": {"local": [network]},
+            "networks": {"local": [address]},
+            "tags": [],
+        }[name]
+    except KeyError:
+        raise NoSuchAttribute(name) from None
+
+
+TYPE = ResourceType(
+    name="OS::Nova::Server",
+    properties={
+        "name": Property(kind="string", update_allowed=True, description="Name of the server."),
+        "metadata": Property(kind="map", update_allowed=True, description="Key and value pairs for the server."),
+        "user_data": Property(kind="string", default="", update_allowed=True, description="Data for the boot."),
+        "user_data_format": Property(
+            kind="string",
+            default="SOFTWARE_CONFIG",
+            allowed=("HEAT_CFNTOOLS", "RAW", "SOFTWARE_CONFIG"),
+            description="How user data is made up; deployments need SOFTWARE_CONFIG.",
+        ),
+        "user_data_update_policy": Property(
+            kind="string", default="REPLACE", update_allowed=True, allowed=("REPLACE", "IGNORE", "REBUILD")
+        ),
+        **serving.PROPERTIES,
+        **{
+            name: Property(kind=kind, update_allowed=True, description="Not used by the local provider.")  # type: ignore[arg-type]
+            for name, kind in _IGNORED.items()
+        },
+    },
+    attributes={
+        "name": "Name of the server.",
+        "instance_name": "Name of the server.",
+        "first_address": "The address other servers reach it at.",
+        "accessIPv4": "The same.",
+        "accessIPv6": "None on the local provider.",
+        "addresses": "Addresses by network.",
+        "networks": "Addresses by network, as plain lists.",
+        "tags": "None on the local provider.",
+        "console_urls": "None on the local provider.",
+        "os_collect_config": "The agent's configuration.",
+    },
+    create=create,
+    update=update,
+    delete=delete,
+    attribute=attribute,
+    validate=serving.validate,
+    live_metadata=serving.live_metadata,
+    description="A server of the compute provider.",
+)

@@ -1,0 +1,50 @@
+"""What both server types share: the choice of transport, and the metadata an agent reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stoker import transports
+from stoker.hot import UNKNOWN
+from stoker.model.errors import StackValidationFailed
+from stoker.model.stack import Resource
+from stoker.resources.base import Context, Properties
+from stoker.resources.properties import Property
+from stoker.store import deployments, rows
+
+PROPERTIES: Mapping[str, Property] = {
+    "software_config_transport": Property(
+        kind="string",
+        default=transports.DEFAULT_METADATA,
+        update_allowed=True,
+        description="How the server learns what to run.",
+    ),
+    "deployment_swift_data": Property(
+        kind="map",
+        update_allowed=True,
+        schema={"container": Property(kind="string"), "object": Property(kind="string")},
+        description="Where POLL_TEMP_URL keeps the server's metadata.",
+    ),
+}
+
+
+def validate(properties: Properties) -> None:
+    wanted = properties["software_config_transport"]
+    known = transports.load().carrying
+    if wanted is not UNKNOWN and wanted not in known:
+        raise StackValidationFailed(
+            f"software_config_transport: {wanted!r} is not an allowed value [{', '.join(sorted(known))}]"
+        )
+
+
+def live_metadata(context: Context, resource: Resource) -> Mapping[str, Any]:
+    """``deployments`` and ``os-collect-config``, as Heat keeps them in a server's metadata."""
+    bodies = deployments.bodies(context.tx, resource.physical_id or resource.id, context.project_id)
+    return {"deployments": [rows.load(body) for body in bodies], "os-collect-config": collect_config(context, resource)}
+
+
+def collect_config(context: Context, resource: Resource) -> Mapping[str, Any]:
+    carrying = context.services.transports.carrying.get(resource.properties.get("software_config_transport") or "")
+    sections = carrying.sections() if carrying else {}
+    return {"collectors": [*sections, "local"], **sections}

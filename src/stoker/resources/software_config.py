@@ -1,0 +1,82 @@
+"""OS::Heat::SoftwareConfig: what a hook runs, as text. Never changes: another text is another config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stoker.deployments import manage, schema
+from stoker.hot import UNKNOWN
+from stoker.model.config import UNGROUPED
+from stoker.model.stack import Resource
+from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, physical_name
+from stoker.resources.properties import Property
+from stoker.store import configs
+
+_FIELD: Mapping[str, Property] = {
+    "name": Property(kind="string", required=True),
+    "description": Property(kind="string", default=""),
+    "type": Property(kind="string", default="String", allowed=schema.TYPES),
+}
+INPUT = Property(
+    kind="map",
+    schema={**_FIELD, "default": Property(kind="any"), "replace_on_change": Property(kind="boolean", default=False)},
+)
+OUTPUT = Property(kind="map", schema={**_FIELD, "error_output": Property(kind="boolean", default=False)})
+
+COMMON: Mapping[str, Property] = {
+    "group": Property(kind="string", default=UNGROUPED, description="Names the hook that runs the config."),
+    "options": Property(kind="map", description="Options for the hook."),
+    "inputs": Property(kind="list", each=INPUT, description="Values the config takes."),
+    "outputs": Property(kind="list", each=OUTPUT, description="Values the config gives back."),
+}
+
+
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    made, _ = manage.new_config(
+        context.tx,
+        context.project_id,
+        name=physical_name(context, resource),
+        group=properties["group"],
+        config=properties["config"],
+        options=properties["options"],
+        inputs=properties["inputs"],
+        outputs=properties["outputs"],
+    )
+    return Outcome(physical_id=made.id)
+
+
+def delete(context: Context, resource: Resource) -> Outcome:
+    if resource.physical_id:
+        configs.delete(context.tx, resource.physical_id)
+    return DONE
+
+
+def attribute(context: Context, resource: Resource, name: str) -> Any:
+    if name != "config":
+        raise NoSuchAttribute(name)
+    found = configs.find(context.tx, resource.physical_id or "")
+    return found.config if found else None
+
+
+def validate(properties: Properties) -> None:
+    for name, read in (("inputs", schema.inputs), ("outputs", schema.outputs)):
+        entries = properties[name]
+        if entries is not UNKNOWN and all(_known(entry) for entry in entries or ()):
+            read(entries)
+
+
+def _known(entry: Any) -> bool:
+    return entry is not UNKNOWN and not any(value is UNKNOWN for value in entry.values())
+
+
+TYPE = ResourceType(
+    name="OS::Heat::SoftwareConfig",
+    properties={**COMMON, "config": Property(kind="string", description="The script, manifest, playbook …")},
+    attributes={"config": "The config's content."},
+    create=create,
+    delete=delete,
+    attribute=attribute,
+    validate=validate,
+    description="Describes and stores a software configuration.",
+)

@@ -1,0 +1,18 @@
+"""OS::Heat::StructuredConfig: a software config whose content is a map instead of text."""
+
+from __future__ import annotations
+
+from stoker.resources import software_config
+from stoker.resources.base import ResourceType
+from stoker.resources.properties import Property
+
+TYPE = ResourceType(
+    name="OS::Heat::StructuredConfig",
+    properties={**software_config.COMMON, "config": Property(kind="map", description="The content, as data.")},
+    attributes=software_config.TYPE.attributes,
+    create=software_config.create,
+    delete=software_config.delete,
+    attribute=software_config.attribute,
+    validate=software_config.validate,
+    description="Describes and stores a software configuration that is structured data.",
+)

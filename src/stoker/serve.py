@@ -1,0 +1,222 @@
+"""The only place where the rooms are joined: one process, from settings to answering."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import sqlalchemy as sa
+import structlog
+import uvicorn
+from starlette.types import ASGIApp
+
+from stoker import resources, transports
+from stoker.deployments.documents import Documents
+from stoker.http import health
+from stoker.http.agent.routes import ROUTES as AGENT
+from stoker.http.app import app
+from stoker.http.heat.routes import ROUTES as HEAT
+from stoker.http.identity.routes import ROUTES as IDENTITY
+from stoker.http.services import Services
+from stoker.http.waiters import Waiters
+from stoker.identity.directory import Directory
+from stoker.model.errors import Conflict, Invalid, Unavailable
+from stoker.resources.base import Compute, Owner
+from stoker.resources.base import Services as ResourceServices
+from stoker.servers import Servers
+from stoker.servers.keys import Keys
+from stoker.servers.local import LocalServers
+from stoker.servers.presence import Presence
+from stoker.servers.program import Program
+from stoker.settings import Settings
+from stoker.stacks import jobs, signals
+from stoker.stacks.engine import Engine, Limits
+from stoker.store import migrate
+from stoker.store.open import Store
+from stoker.store.tx import Tx
+from stoker.work import open_work
+
+_log = structlog.get_logger("stoker.serve")
+
+#: Seconds that requests under way get when the server is told to stop.
+_LAST_REQUESTS = 2
+
+
+def open_store(settings: Settings) -> Store:
+    """The migrated store. Raises Invalid, Unavailable, or Conflict for a database newer than this program."""
+    try:
+        store = Store(settings.database_url)
+        migrate.upgrade(store.engine)
+    except sa.exc.ArgumentError as error:
+        raise Invalid(f"cannot use the database URL {settings.database_url!r}: {error}") from None
+    except sa.exc.SQLAlchemyError as error:
+        cause = str(getattr(error, "orig", None) or error).splitlines()[0]
+        raise Unavailable(f"cannot open the database: {cause}") from None
+    return store
+
+
+def lock(settings: Settings) -> int:
+    """Hold the state directory. Raises Conflict when another process does."""
+    settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = os.open(settings.state_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(file)
+        raise Conflict(
+            f"another stoker serves from {settings.state_dir}: stop it, or choose another --state-dir"
+        ) from None
+    return file
+
+
+def site_secret(settings: Settings) -> bytes:
+    """What agents' keys derive from: set, or made once and kept."""
+    if settings.secret_key:
+        return settings.secret_key.encode()
+    path = settings.state_dir / "keys" / "site.key"
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        fresh = path.with_suffix(".new")
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(32))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    return path.read_bytes()
+
+
+class LocalCompute(Compute):
+    """The local provider, as resources ask for servers."""
+
+    def __init__(self, local: LocalServers) -> None:
+        self._local = local
+
+    def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: Owner) -> None:
+        self._local.create(
+            tx,
+            server_id=server_id,
+            project_id=project_id,
+            name=name,
+            stack_id=owner.stack_id,
+            resource_id=owner.resource_id,
+            resource_name=owner.resource_name,
+        )
+
+    def delete(self, tx: Tx, server_id: str) -> None:
+        self._local.delete(tx, server_id)
+
+    def address(self, server_id: str) -> str:
+        return self._local.address(server_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    services: Services
+    app: ASGIApp
+
+
+def join(settings: Settings, store: Store) -> Joined:
+    work = open_work(store)
+    keys = Keys(store, site_secret(settings))
+    local = None
+    if settings.local_servers:
+        local = LocalServers(store, work, keys, settings.state_dir / "local", settings.public_url)
+    compute = LocalCompute(local) if local else None
+    limits = Limits(
+        resources_per_stack=settings.max_resources_per_stack,
+        stacks_per_project=settings.max_stacks_per_project,
+        action_timeout=settings.stack_action_timeout,
+    )
+    engine = Engine(resources.load(), ResourceServices(transports.load(), work, compute), limits)
+    jobs.register(store, engine)
+    if local:
+        # A local server's id is its resource's.
+        local.on_started = lambda id: store.write(lambda tx: signals.wake_resource(tx, engine, id))
+        local.on_failed = lambda id, why: store.write(lambda tx: signals.wake_resource(tx, engine, id, why))
+    services = Services(
+        settings=settings,
+        store=store,
+        identity=Directory(store, settings.token_hours),
+        waiters=Waiters(store.bell),
+        documents=Documents(store),
+        work=work,
+        servers=Servers(keys, Presence(store), Program(settings.state_dir / "agent", settings.public_url), local),
+        engine=engine,
+    )
+    return Joined(services, app(services, [*health.ROUTES, *AGENT, *HEAT, *IDENTITY]))
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Raises Unavailable when the address cannot be had."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError as error:
+        listening.close()
+        raise Unavailable(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}") from None
+    listening.listen(4096)
+    return listening
+
+
+class _Server(uvicorn.Server):
+    """Lets long polls go before uvicorn waits for what is under way."""
+
+    def __init__(self, config: uvicorn.Config, waiters: Waiters) -> None:
+        super().__init__(config)
+        self._waiters = waiters
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._waiters.close()
+        await super().shutdown(sockets)
+
+
+def run(joined: Joined, listening: socket.socket, ready: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT, then leave everything in order."""
+    services = joined.services
+    config = uvicorn.Config(
+        joined.app,
+        loop="uvloop",
+        http="httptools",
+        lifespan="off",
+        ws="none",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        timeout_graceful_shutdown=_LAST_REQUESTS,
+        timeout_keep_alive=75,
+        backlog=4096,
+    )
+    server = _Server(config, services.waiters)
+    services.store.hear()
+    services.work.start()
+    if services.servers.local:
+        services.servers.local.resume()
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(sign, _already_stopping)
+    try:
+        ready()
+        server.run(sockets=[listening])
+    finally:
+        if services.servers.local:
+            services.servers.local.shut_down()
+        services.work.stop()
+        services.store.close()
+        _log.info("stopped")
+
+
+def _already_stopping(_: int, __: FrameType | None) -> None:
+    """uvicorn repeats the signal that it stopped for; by then there is nothing left to do."""
+
+
+def admin_file(state_dir: Path) -> Path:
+    """Where the administrator's login of this installation is kept."""
+    return state_dir / "admin.json"

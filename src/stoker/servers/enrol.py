@@ -1,0 +1,101 @@
+"""Enrolling: a single-use token that an agent trades for its own key."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from datetime import timedelta
+from uuid import uuid4
+
+from stoker.model.errors import Conflict, EntityNotFound, Invalid, Unauthorized
+from stoker.model.server import Enrolment, Kind, Server
+from stoker.servers.keys import Keys, key_topic
+from stoker.store import documents, servers
+from stoker.store.tx import Tx
+
+TOKEN_LIFE = timedelta(hours=24)
+_WRONG = "This enrolment token is not valid, or was used already: enrol the server anew."
+
+
+def enrol(tx: Tx, project_id: str, name: str) -> tuple[Server, Enrolment, str]:
+    """
+    The server, its enrolment, and the token, which is told this once.
+
+    A stack's DeployedServer of that name, with no agent yet, is the server that is meant. Raises Invalid for an
+    odd name, Conflict for one that another enrolled server has.
+    """
+    _check_name(name)
+    servers.hold_names(tx, project_id)
+    same = servers.named(tx, name, project_id)
+    if any(each.kind is Kind.ENROLLED and each.key_generation for each in same):
+        raise Conflict(f"A server named {name!r} is enrolled already: delete it first, or choose another name.")
+    waiting = [each for each in same if not each.key_generation and each.kind is not Kind.LOCAL]
+    server = waiting[0] if len(waiting) == 1 else None
+    if server is None:
+        server = Server(id=str(uuid4()), project_id=project_id, name=name, kind=Kind.ENROLLED, created_at=tx.now)
+        servers.add(tx, server)
+    token = secrets.token_urlsafe(32)
+    enrolment = Enrolment(token_hash=_hash(token), server_id=server.id, expires_at=tx.now + TOKEN_LIFE)
+    servers.drop_enrolments(tx, server.id)
+    servers.add_enrolment(tx, enrolment)
+    return server, enrolment, token
+
+
+def trade(tx: Tx, keys: Keys, token: str, instance: str, hostname: str) -> tuple[Server, str]:
+    """
+    The server and its new key. Raises Unauthorized.
+
+    The same ``instance`` may ask again: an agent that was killed before it kept its key loses nothing.
+    """
+    enrolment = servers.enrolment(tx, _hash(token))
+    if enrolment is None or enrolment.expires_at <= tx.now or not _may(enrolment, instance):
+        raise Unauthorized(_WRONG)
+    server = servers.find(tx, enrolment.server_id, hold=True)
+    if server is None:
+        raise Unauthorized(_WRONG)
+    if enrolment.instance is not None:
+        return server, keys.present(server.id, server.key_generation)
+    servers.use_enrolment(tx, enrolment.token_hash, instance)
+    servers.set_hostname(tx, server.id, hostname)
+    return server, keys.issue(tx, server.id)
+
+
+def find(tx: Tx, project_id: str, named: str) -> Server:
+    """By id or by name. Raises EntityNotFound, or Conflict for a name several have."""
+    found = servers.find(tx, named)
+    if found is not None and found.project_id == project_id:
+        return found
+    same = servers.named(tx, named, project_id)
+    if len(same) > 1:
+        raise Conflict(f"{len(same)} servers are named {named!r}: say which by its id.")
+    if not same:
+        raise EntityNotFound.of("Server", named)
+    return same[0]
+
+
+def remove(tx: Tx, server: Server) -> None:
+    """Its keys are worth nothing from now on. Raises Conflict for a stack's own server."""
+    if server.stack_id is not None:
+        raise Conflict(f"Server {server.name!r} belongs to stack {server.stack_id}: delete it there.")
+    forget(tx, server.id)
+
+
+def forget(tx: Tx, server_id: str) -> None:
+    servers.delete(tx, server_id)
+    documents.delete(tx, server_id)
+    tx.ring(key_topic(server_id))
+
+
+def _may(enrolment: Enrolment, instance: str) -> bool:
+    used_by = enrolment.instance
+    return used_by is None or hmac.compare_digest(used_by.encode(), instance.encode("utf-8", "surrogateescape"))
+
+
+def _check_name(name: str) -> None:
+    if not 0 < len(name) < 256 or not name.isprintable() or "/" in name or name != name.strip():
+        raise Invalid("a server's name must be 1 to 255 printable characters without '/' and without spaces around it")
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,0 +1,233 @@
+"""
+The local provider: each server is an agent process on this machine, with a root directory of its own.
+
+For development and the demo. Everything a local server ever started carries a marker in its environment, so that
+deleting it ends all of it, daemons included. Agents outlive a server that was killed, and are found again.
+
+All that is done to a server's processes is a job of one kind keyed by its id: starting, starting again and ending it
+never overlap, and none of them is forgotten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from stoker.model.errors import StokerError
+from stoker.model.server import Kind, Server
+from stoker.servers import enrol
+from stoker.servers.keys import Keys
+from stoker.servers.processes import MARKER, agent_of, end_agents, end_all, marked
+from stoker.servers.watch import Watch
+from stoker.store import servers
+from stoker.store.open import Store
+from stoker.store.tx import Tx
+from stoker.work import GiveUp, Work
+
+__all__ = ["JOB", "LocalServers", "marked"]
+
+JOB = "local.server"
+_START, _END = "start", "end"
+_ADDRESS = "127.0.0.1"
+#: Seconds before an agent that ended is started again; doubled every time until one lives for _SETTLED.
+_PAUSE, _LONGEST_PAUSE, _SETTLED = 0.5, 60.0, 60.0
+_log = structlog.get_logger("stoker.local")
+
+
+class LocalServers:
+    """
+    ``on_started`` hears the id of a server whenever its agent was started or found running, ``on_failed`` also why
+    it could not be; both may hear it more than once.
+    """
+
+    def __init__(self, store: Store, work: Work, keys: Keys, folder: Path, url: str) -> None:
+        self._store = store
+        self._work = work
+        self._keys = keys
+        self._folder = folder
+        self._url = url
+        self._agents: dict[str, int] = {}
+        #: Those that are this process's own children, which it must ask for when they have ended.
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        #: Server id → (when its agent was started, how often it has ended soon after).
+        self._falls: dict[str, tuple[float, int]] = {}
+        self._stopping = False
+        self._watch = Watch(self._ended)
+        self.on_started: Callable[[str], None] = lambda _: None
+        self.on_failed: Callable[[str, str], None] = lambda _, __: None
+        work.register(JOB, self._do)
+
+    def create(
+        self, tx: Tx, *, server_id: str, project_id: str, name: str, stack_id: str, resource_id: str, resource_name: str
+    ) -> None:
+        servers.add(
+            tx,
+            Server(
+                id=server_id,
+                project_id=project_id,
+                name=name,
+                kind=Kind.LOCAL,
+                stack_id=stack_id,
+                resource_id=resource_id,
+                resource_name=resource_name,
+                created_at=tx.now,
+            ),
+        )
+        self._defer(tx, server_id, _START)
+
+    def delete(self, tx: Tx, server_id: str) -> None:
+        enrol.forget(tx, server_id)
+        self._work.cancel(tx, JOB, server_id)
+        self._defer(tx, server_id, _END)
+
+    def address(self, server_id: str) -> str:
+        return _ADDRESS
+
+    def resume(self) -> None:
+        """At start: agents of all local servers are found again, or started again."""
+
+        def do(tx: Tx) -> None:
+            for each in servers.of_kind(tx, Kind.LOCAL):
+                self._defer(tx, each.id, _START)
+
+        self._store.write(do)
+
+    def shut_down(self) -> None:
+        """At a clean end: the agents stop; what their scripts started goes on, as on a machine of its own."""
+        self._stopping = True
+        self._watch.stop()
+        end_agents(self._agents)
+        for child in self._children.values():
+            child.poll()
+
+    def _defer(self, tx: Tx, server_id: str, what: str, pause: float = 0) -> None:
+        at = tx.now + timedelta(seconds=pause) if pause else None
+        self._work.defer(tx, JOB, server_id, {"server_id": server_id, "do": what}, at=at)
+
+    def _do(self, args: Mapping[str, Any]) -> None:
+        if args["do"] == _START:
+            self._start(args["server_id"])
+        else:
+            self._end(args["server_id"])
+
+    def _start(self, server_id: str) -> None:
+        key = self._store.write(lambda tx: self._key(tx, server_id))
+        if key is None or self._stopping:
+            return  # deleted meanwhile; or the next start of this program resumes it
+        try:
+            self._bring_up(server_id, key)
+        except OSError as error:
+            self.on_failed(server_id, f"cannot start a local server: {error}")
+            raise GiveUp(f"local server {server_id}: {error}") from error
+        self.on_started(server_id)
+
+    def _key(self, tx: Tx, server_id: str) -> str | None:
+        server = servers.find(tx, server_id, hold=True)
+        if server is None:
+            return None
+        if server.key_generation:
+            return self._keys.present(server_id, server.key_generation)
+        return self._keys.issue(tx, server_id)
+
+    def _bring_up(self, server_id: str, key: str) -> None:
+        root = self._root(server_id)
+        fresh = not root.exists()
+        changed = self._prepare(root, {"url": self._url, "server_id": server_id, "key": key})
+        running = None if fresh else agent_of(server_id, root / "agent.pid")
+        if running is None:
+            running = self._spawn(server_id)
+        elif changed:
+            # It is watched from now on, and started again with what is new.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(running, signal.SIGTERM)
+        self._agents[server_id] = running
+        self._watch.add(server_id, running)
+
+    def _prepare(self, root: Path, config: Mapping[str, str]) -> bool:
+        """Whether the agent's configuration is another than before."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (root, *(root / name for name in ("etc", "home", "logs", "hooks", "state"))):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        path, text = root / "etc" / "agent.json", json.dumps(config)
+        with contextlib.suppress(FileNotFoundError):
+            if path.read_text() == text:
+                return False
+        new = path.with_suffix(".new")
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(text)
+        new.replace(path)
+        return True
+
+    def _spawn(self, server_id: str) -> int:
+        root = self._root(server_id)
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("STOKER_", "OS_"))},
+            "HOME": str(root / "home"),
+            MARKER: server_id,
+        }
+        with root.joinpath("logs", "agent.out").open("ab") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "stoker_agent", "run", "--root", str(root)],
+                cwd=root / "home",
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self._children[server_id] = process
+        self._falls[server_id] = (time.monotonic(), self._falls.get(server_id, (0.0, 0))[1])
+        root.joinpath("agent.pid").write_text(str(process.pid))
+        _log.info("started the agent of a local server", server=server_id, pid=process.pid)
+        return process.pid
+
+    def _ended(self, server_id: str) -> None:
+        """An agent that ends while its server lives is started again."""
+        self._reap(server_id)
+        if self._stopping:
+            return
+        pause = self._pause(server_id)
+        _log.warning("the agent of a local server ended", server=server_id, again_in=pause)
+        try:
+            self._store.write(lambda tx: self._defer(tx, server_id, _START, pause))
+        except StokerError as error:
+            _log.error("cannot start the agent of a local server again", server=server_id, error=str(error))
+
+    def _pause(self, server_id: str) -> float:
+        started, falls = self._falls.get(server_id, (0.0, 0))
+        if time.monotonic() - started > _SETTLED:
+            falls = 0
+        self._falls[server_id] = (started, falls + 1)
+        return float(min(_PAUSE * 2 ** min(falls, 16), _LONGEST_PAUSE))
+
+    def _end(self, server_id: str) -> None:
+        self._watch.forget(server_id)
+        try:
+            end_all(server_id)
+        finally:
+            self._reap(server_id)
+        self._agents.pop(server_id, None)
+        self._falls.pop(server_id, None)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self._root(server_id))
+
+    def _reap(self, server_id: str) -> None:
+        """Ended children keep their place in /proc until asked for."""
+        child = self._children.get(server_id)
+        if child is not None and child.poll() is not None:
+            del self._children[server_id]
+
+    def _root(self, server_id: str) -> Path:
+        return self._folder / server_id

@@ -1,0 +1,122 @@
+"""
+Every setting, once: its name, type, default and help. Flags, environment and TOML file all derive from here.
+
+A flag goes before ``STOKER_<NAME>`` in the environment, that before a key of the TOML file, that before the default.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from stoker.model.errors import Invalid
+
+_TRUE = frozenset(("1", "true", "yes", "on"))
+_FALSE = frozenset(("0", "false", "no", "off", ""))
+
+
+def _setting(default: Any, help: str, **more: Any) -> Any:
+    return field(default=default, metadata={"help": help, **more})
+
+
+def data_home() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "stoker"
+
+
+def config_home() -> Path:
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "stoker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    host: str = _setting("127.0.0.1", "Address to listen on.")
+    port: int = _setting(8004, "Port to listen on.")
+    database: str = _setting("", "sqlite:///… or postgresql://… (default: a file in the state directory).")
+    public_url: str = _setting("", "URL that clients and agents reach this at (default: http://host:port).")
+    state_dir: Path = _setting(Path(), "Where database, keys and logs live (default: in the XDG data directory).")
+    local_servers: bool = _setting(False, "Let OS::Nova::Server be a process on this machine, for development.")
+    clouds_yaml: bool = _setting(True, "Keep an entry 'stoker' in clouds.yaml.")
+    secret_key: str = _setting(
+        "",
+        "Secret that agents' keys derive from, to be shared by all processes "
+        "(default: made once and kept in the state directory).",
+    )
+    log_level: str = _setting("info", "debug, info, warning or error.")
+    token_hours: int = _setting(24, "Hours a token lives.")
+    stack_action_timeout: int = _setting(3600, "Seconds an operation on a stack may take, if nothing is said.")
+    max_resources_per_stack: int = _setting(-1, "Resources a stack may have (-1: no limit).")
+    max_stacks_per_project: int = _setting(-1, "Stacks a project may have (-1: no limit).")
+    max_software_configs: int = _setting(-1, "Software configs a project may have (-1: no limit).")
+    max_software_deployments: int = _setting(-1, "Software deployments a project may have (-1: no limit).")
+
+    @property
+    def database_url(self) -> str:
+        return self.database or f"sqlite:///{self.state_dir / 'stoker.db'}"
+
+
+def load(flags: Mapping[str, Any], environment: Mapping[str, str], file: Path | None) -> Settings:
+    """``flags`` that are None were not given. Raises Invalid naming the setting and where it came from."""
+    kinds = get_type_hints(Settings)
+    said: dict[str, Any] = {}
+    for name, value in _file(file).items():
+        if name not in kinds:
+            raise Invalid(f"{file}: there is no setting {name!r}; settings are {', '.join(kinds)}")
+        said[name] = _typed(kinds[name], value, f"{file}: {name}")
+    for name, kind in kinds.items():
+        variable = f"STOKER_{name.upper()}"
+        if variable in environment:
+            said[name] = _typed(kind, environment[variable], variable)
+    for name, value in flags.items():
+        if value is not None:
+            said[name] = _typed(kinds[name], value, f"--{name.replace('_', '-')}")
+    return _completed(Settings(**said))
+
+
+def described() -> list[tuple[str, type, Any, str]]:
+    """(name, type, default, help) of every setting."""
+    kinds = get_type_hints(Settings)
+    return [(each.name, kinds[each.name], each.default, each.metadata["help"]) for each in fields(Settings)]
+
+
+def config_file(environment: Mapping[str, str]) -> Path | None:
+    """The TOML file to read: the one that is named must be there, the default one may be."""
+    if named := environment.get("STOKER_CONFIG"):
+        return Path(named)
+    default = config_home() / "stoker.toml"
+    return default if default.exists() else None
+
+
+def _completed(settings: Settings) -> Settings:
+    state_dir = settings.state_dir if settings.state_dir != Path() else data_home()
+    shown_host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104 — only compared
+    host = f"[{shown_host}]" if ":" in shown_host else shown_host
+    public_url = (settings.public_url or f"http://{host}:{settings.port}").rstrip("/")
+    if not public_url.startswith(("http://", "https://")):
+        raise Invalid(f"public_url must begin with http:// or https://, not {public_url!r}")
+    if not 0 < settings.port < 65536:
+        raise Invalid(f"port must be from 1 to 65535, not {settings.port}")
+    return replace(settings, state_dir=state_dir.expanduser().absolute(), public_url=public_url)
+
+
+def _file(file: Path | None) -> Mapping[str, Any]:
+    if file is None:
+        return {}
+    try:
+        return tomllib.loads(file.read_text())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise Invalid(f"cannot read the settings in {file}: {error}") from None
+
+
+def _typed(kind: type, value: Any, where: str) -> Any:
+    if kind is bool and not isinstance(value, bool):
+        word = str(value).lower()
+        if word not in _TRUE | _FALSE:
+            raise Invalid(f"{where} must be true or false, not {value!r}")
+        return word in _TRUE
+    if kind is int and (isinstance(value, bool) or not str(value).lstrip("-").isdecimal()):
+        raise Invalid(f"{where} must be a whole number, not {value!r}")
+    return kind(value)

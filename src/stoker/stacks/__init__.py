@@ -1,0 +1,1 @@
+"""Stacks: plan (pure), advance, rollback, events, outputs; the door for signals."""

@@ -1,0 +1,31 @@
+"""What every operation on stacks needs and ``serve`` joined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stoker.resources.base import ResourceType, Services
+
+#: Kinds of jobs that stacks defer.
+DEADLINE = "stack.deadline"
+ADVANCE = "stack.advance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """-1: no limit."""
+
+    resources_per_stack: int = -1
+    stacks_per_project: int = -1
+    #: Seconds an operation may take when the request does not say.
+    action_timeout: int = 3600
+    #: Steps run in one transaction; a larger plan goes on in the next, so that signals get their turn.
+    steps_per_transaction: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    types: Mapping[str, ResourceType]
+    services: Services
+    limits: Limits = field(default_factory=Limits)

@@ -1,0 +1,81 @@
+"""What wakes stacks besides signals: passed deadlines, and plans too large for one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from stoker.deployments import manage
+from stoker.model.stack import Phase
+from stoker.model.status import Status
+from stoker.resources.deploying import DEADLINE as DEPLOYMENT_DEADLINE
+from stoker.stacks import phases, signals
+from stoker.stacks.advance import advance
+from stoker.stacks.engine import ADVANCE, DEADLINE, Engine
+from stoker.stacks.transition import Transition
+from stoker.store import deployments, resources, stacks
+from stoker.store.open import Store
+from stoker.store.tx import Tx
+
+Args = Mapping[str, Any]
+_CANCELLED = "Deployment cancelled."
+
+
+def register(store: Store, engine: Engine) -> None:
+    """Tell the engine's work who does these jobs."""
+
+    def doing(do: Callable[[Tx, Engine, Args], None]) -> Callable[[Args], None]:
+        return lambda args: store.write(lambda tx: do(tx, engine, args))
+
+    engine.services.work.register(ADVANCE, doing(go_on))
+    engine.services.work.register(DEADLINE, doing(time_out_stack))
+    engine.services.work.register(DEPLOYMENT_DEADLINE, doing(time_out_deployment))
+
+
+def go_on(tx: Tx, engine: Engine, args: Args) -> None:
+    transition = _current(tx, engine, args)
+    if transition is None:
+        return
+    limit = engine.limits.steps_per_transaction
+    advance(transition, transition.plan.ready(limit + 1))
+    phases.close(transition)
+
+
+def time_out_stack(tx: Tx, engine: Engine, args: Args) -> None:
+    """The operation failed; what it still waited for is given up."""
+    transition = _current(tx, engine, args)
+    if transition is None:
+        return
+    for each in resources.of_stack(tx, transition.stack.id):
+        if each.status is Status.IN_PROGRESS:
+            reason = f"{each.action} aborted (Task {each.action.lower()} from {each.type} timed out)"
+            failed = transition.give_up(each, reason)
+            deployment = deployments.find(tx, failed.physical_id) if failed.physical_id else None
+            if deployment is not None and deployment.resource_id == failed.id:
+                manage.fail(tx, deployment, _CANCELLED)
+    following = phases.fail(transition, "Timed out")
+    if following is not None:
+        advance(transition, following)
+    phases.close(transition)
+
+
+def time_out_deployment(tx: Tx, engine: Engine, args: Args) -> None:
+    known = deployments.find(tx, args["deployment_id"])
+    if known is None:
+        return
+    if known.stack_id is not None:
+        stacks.find(tx, known.stack_id, hold=True)
+    deployment = deployments.find(tx, known.id, hold=True)
+    if deployment is None or deployment.config_id != args["config_id"]:
+        return
+    ended = manage.fail(tx, deployment, f"Timed out: {deployment.status_reason}")
+    if ended is not deployment:
+        signals.report(tx, engine, ended)
+
+
+def _current(tx: Tx, engine: Engine, args: Args) -> Transition | None:
+    """The stack, when it is still busy with the operation the job was deferred for."""
+    stack = stacks.find(tx, args["stack_id"], hold=True)
+    if stack is None or stack.traversal != args["traversal"] or stack.phase is Phase.IDLE:
+        return None
+    return Transition(tx, engine, stack)

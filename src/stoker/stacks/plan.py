@@ -1,0 +1,154 @@
+"""
+The plan of a phase: what has to be done, and what waits for what.
+
+A plan made in this transaction lives in memory and only what is left of it is stored; later transactions
+work on the stored rows and touch no more than the step that ended and those that waited for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Protocol
+
+from stoker.model.stack import Resource, Step, StepState
+from stoker.store import steps
+from stoker.store.tx import Tx
+
+
+class Plan(Protocol):
+    def ready(self, limit: int) -> list[str]:
+        """Keys that wait for nothing and have not been started."""
+
+    def definition(self, key: str) -> Mapping[str, Any] | None:
+        """The definition to apply, in JSON form; None when there is no such step or it carries none."""
+
+    def has(self, key: str) -> bool: ...
+
+    def start(self, key: str) -> None:
+        """The step was begun and waits for a report."""
+
+    def end(self, key: str) -> list[str]:
+        """The step is done; returns those that waited for nothing else."""
+
+    def save(self) -> None: ...
+
+
+def forward(needs: Mapping[str, Collection[str]]) -> Mapping[str, Collection[str]]:
+    """Applying: everything after what it requires. Requirements outside the plan are met."""
+    return {key: [need for need in required if need in needs] for key, required in needs.items()}
+
+
+def backward(leftovers: Iterable[Resource]) -> Mapping[str, Collection[str]]:
+    """Cleaning, by resource id: everything after those that require it by name."""
+    listed = list(leftovers)
+    ids: dict[str, list[str]] = {}
+    for each in listed:
+        ids.setdefault(each.name, []).append(each.id)
+    after: dict[str, list[str]] = {each.id: [] for each in listed}
+    for each in listed:
+        for name in each.requires:
+            for id in ids.get(name, ()):
+                if id != each.id:
+                    after[id].append(each.id)
+    return after
+
+
+class NewPlan:
+    """``needs``: for each key, what must end before it."""
+
+    def __init__(
+        self, tx: Tx, stack_id: str, needs: Mapping[str, Collection[str]], definitions: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        self._tx = tx
+        self._stack_id = stack_id
+        self._definitions = definitions
+        self._waiting = {key: len(set(needed)) for key, needed in needs.items()}
+        self._running: set[str] = set()
+        self._dependents: dict[str, list[str]] = {}
+        for key, needed in needs.items():
+            for need in set(needed):
+                self._dependents.setdefault(need, []).append(key)
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def definitions(self) -> Mapping[str, Mapping[str, Any]]:
+        """Of the steps that have not ended."""
+        return {key: said for key, said in self._definitions.items() if key in self._waiting}
+
+    def ready(self, limit: int) -> list[str]:
+        found = [key for key, waiting in self._waiting.items() if waiting == 0 and key not in self._running]
+        return found[:limit]
+
+    def definition(self, key: str) -> Mapping[str, Any] | None:
+        return self._definitions.get(key)
+
+    def has(self, key: str) -> bool:
+        return key in self._waiting
+
+    def start(self, key: str) -> None:
+        self._running.add(key)
+
+    def end(self, key: str) -> list[str]:
+        del self._waiting[key]
+        self._running.discard(key)
+        freed = []
+        for dependent in self._dependents.get(key, ()):
+            self._waiting[dependent] -= 1
+            if self._waiting[dependent] == 0:
+                freed.append(dependent)
+        return freed
+
+    def save(self) -> None:
+        """Once: what comes after works on the stored rows."""
+        left = [
+            Step(
+                stack_id=self._stack_id,
+                key=key,
+                waiting=waiting,
+                state=StepState.RUNNING if key in self._running else StepState.WAITING,
+                definition=self._definitions.get(key),
+            )
+            for key, waiting in self._waiting.items()
+        ]
+        needs = [
+            (self._stack_id, need, key)
+            for need, dependents in self._dependents.items()
+            if need in self._waiting
+            for key in dependents
+        ]
+        steps.add_all(self._tx, left, needs)
+
+
+class StoredPlan:
+    def __init__(self, tx: Tx, stack_id: str) -> None:
+        self._tx = tx
+        self._stack_id = stack_id
+        self._read: dict[str, Step | None] = {}
+        self._started: list[str] = []
+
+    def ready(self, limit: int) -> list[str]:
+        return steps.ready(self._tx, self._stack_id, limit)
+
+    def definition(self, key: str) -> Mapping[str, Any] | None:
+        step = self._step(key)
+        return step.definition if step else None
+
+    def has(self, key: str) -> bool:
+        return self._step(key) is not None
+
+    def start(self, key: str) -> None:
+        self._started.append(key)
+
+    def end(self, key: str) -> list[str]:
+        self._read[key] = None
+        return steps.end(self._tx, self._stack_id, key)
+
+    def save(self) -> None:
+        steps.set_running(self._tx, self._stack_id, self._started)
+        self._started = []
+
+    def _step(self, key: str) -> Step | None:
+        if key not in self._read:
+            self._read[key] = steps.get(self._tx, self._stack_id, key)
+        return self._read[key]

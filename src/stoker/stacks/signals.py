@@ -1,0 +1,88 @@
+"""The door for everything that is reported: whatever the channel, one function and one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stoker.deployments import manage, runs
+from stoker.model.deployment import Deployment
+from stoker.model.errors import EntityNotFound, NotSupported
+from stoker.model.stack import Resource, Stack
+from stoker.model.status import Action, Status
+from stoker.stacks import phases
+from stoker.stacks.advance import wake
+from stoker.stacks.engine import Engine
+from stoker.stacks.transition import Transition
+from stoker.store import deployments, resources, stacks
+from stoker.store.tx import Tx
+
+
+def signal_run(tx: Tx, engine: Engine, *, server_id: str, config_id: str, values: Mapping[str, Any]) -> str:
+    """
+    An agent's result of one run; returns the deployment's status.
+
+    Raises EntityNotFound when this server has no such run, also when it was withdrawn meanwhile.
+    """
+    known = deployments.of_run(tx, server_id, config_id)
+    deployment = _hold(tx, known) if known else None
+    if deployment is None or deployment.config_id != config_id:
+        raise EntityNotFound.of("Run", config_id)
+    if deployment.status == Status.IN_PROGRESS:
+        runs.log_of_report(tx, deployment, values)
+    return signal_deployment(tx, engine, deployment, values).status or ""
+
+
+def signal_deployment(tx: Tx, engine: Engine, deployment: Deployment, values: Mapping[str, Any]) -> Deployment:
+    """``deployment`` must be held. Late and repeated signals change nothing."""
+    settled = manage.take_signal(tx, deployment, values)
+    if settled is not deployment:
+        report(tx, engine, settled)
+    return settled
+
+
+def signal_resource(tx: Tx, engine: Engine, stack: Stack, name: str, details: Mapping[str, Any]) -> None:
+    """Heat's resource signal. Raises EntityNotFound, NotSupported."""
+    held = stacks.get(tx, stack.id, hold=True)
+    resource = resources.named(tx, held.id, name)
+    if resource is None or resource.action is Action.INIT:
+        raise no_resource(name, held)
+    kind = engine.types[resource.type]
+    if kind.signal is None:
+        raise NotSupported(f"Signals to {resource.type} resources are not supported.")
+    transition = Transition(tx, engine, held)
+    words = kind.signal(transition.context, resource, details)
+    transition.signal_event(resource, words)
+    wake(transition, resource)
+    phases.close(transition)
+
+
+def report(tx: Tx, engine: Engine, deployment: Deployment) -> None:
+    """A deployment has ended, however it came to that: let its resource know."""
+    if deployment.resource_id is not None and deployment.status != Status.IN_PROGRESS:
+        wake_resource(tx, engine, deployment.resource_id)
+
+
+def wake_resource(tx: Tx, engine: Engine, resource_id: str, failure: str | None = None) -> None:
+    """Somebody reported on a resource; ``failure`` says that it cannot succeed any more."""
+    found = resources.find(tx, resource_id)
+    if found is None:
+        return
+    stack = stacks.find(tx, found.stack_id, hold=True)
+    resource: Resource | None = resources.find(tx, resource_id)
+    if stack is None or resource is None:
+        return
+    transition = Transition(tx, engine, stack)
+    wake(transition, resource, failure)
+    phases.close(transition)
+
+
+def _hold(tx: Tx, deployment: Deployment) -> Deployment | None:
+    """Stack first, then deployment: everybody locks in this order."""
+    if deployment.stack_id is not None:
+        stacks.find(tx, deployment.stack_id, hold=True)
+    return deployments.find(tx, deployment.id, hold=True)
+
+
+def no_resource(name: str, stack: Stack) -> EntityNotFound:
+    return EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")

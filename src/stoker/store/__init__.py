@@ -1,0 +1,1 @@
+"""Everything SQL: schema, migrations, two doors, one query module per noun."""

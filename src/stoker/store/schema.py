@@ -1,0 +1,282 @@
+"""
+The tables, and nothing else. Alembic's migrations must lead to exactly this (a test compares).
+
+Times are integers, microseconds since the epoch, UTC: cheap to compare, the same on every database.
+JSON is kept as text written by ``rows``, so that both databases hold the same bytes.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+#: SQLite counts only a plain INTEGER primary key.
+Serial = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+Id = sa.String(64)
+Name = sa.String(255)
+Time = sa.BigInteger()
+Json = sa.Text()
+
+
+def _serial() -> sa.Column[int]:
+    return sa.Column("seq", Serial, primary_key=True, autoincrement=True)
+
+
+projects = sa.Table(
+    "projects",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("name", Name, nullable=False),
+    sa.Column("domain_id", Id, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.UniqueConstraint("domain_id", "name"),
+)
+
+users = sa.Table(
+    "users",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("name", Name, nullable=False),
+    sa.Column("domain_id", Id, nullable=False),
+    sa.Column("password_hash", sa.Text, nullable=False),
+    sa.Column("default_project_id", Id),
+    sa.Column("enabled", sa.Boolean, nullable=False),
+    sa.UniqueConstraint("domain_id", "name"),
+)
+
+assignments = sa.Table(
+    "assignments",
+    metadata,
+    sa.Column("user_id", Id, primary_key=True),
+    sa.Column("project_id", Id, primary_key=True),
+    sa.Column("role", Id, primary_key=True),
+)
+
+tokens = sa.Table(
+    "tokens",
+    metadata,
+    sa.Column("hash", Id, primary_key=True),
+    sa.Column("user_id", Id, nullable=False, index=True),
+    sa.Column("project_id", Id),
+    sa.Column("issued_at", Time, nullable=False),
+    sa.Column("expires_at", Time, nullable=False, index=True),
+)
+
+servers = sa.Table(
+    "servers",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("project_id", Id, nullable=False),
+    sa.Column("name", Name, nullable=False),
+    sa.Column("kind", Id, nullable=False),
+    sa.Column("stack_id", Id),
+    sa.Column("resource_id", Id),
+    sa.Column("resource_name", Name),
+    sa.Column("key_generation", sa.Integer, nullable=False),
+    sa.Column("last_seen", Time),
+    sa.Column("agent_version", sa.Text),
+    sa.Column("hooks", Json, nullable=False),
+    sa.Column("hostname", sa.Text),
+    sa.Column("created_at", Time, nullable=False),
+    sa.Index("ix_servers_project_id_name", "project_id", "name"),
+)
+
+enrolments = sa.Table(
+    "enrolments",
+    metadata,
+    sa.Column("token_hash", Id, primary_key=True),
+    sa.Column("server_id", Id, nullable=False, index=True),
+    sa.Column("expires_at", Time, nullable=False),
+    sa.Column("instance", sa.Text),
+)
+
+#: One row per server id that any deployment ever named, whether Stoker knows that server or not.
+documents = sa.Table(
+    "documents",
+    metadata,
+    sa.Column("server_id", Id, primary_key=True),
+    sa.Column("revision", sa.BigInteger, nullable=False),
+)
+
+configs = sa.Table(
+    "configs",
+    metadata,
+    _serial(),
+    sa.Column("id", Id, nullable=False, unique=True),
+    sa.Column("project_id", Id, nullable=False),
+    sa.Column("name", Name),
+    sa.Column("group", Name),
+    sa.Column("created_at", Time, nullable=False),
+    #: The config as every face serves it, rendered once: documents are joins of these.
+    sa.Column("body", Json, nullable=False),
+    sa.Index("ix_configs_project_id_seq", "project_id", "seq"),
+)
+
+deployments = sa.Table(
+    "deployments",
+    metadata,
+    _serial(),
+    sa.Column("id", Id, nullable=False, unique=True),
+    sa.Column("project_id", Id, nullable=False),
+    sa.Column("server_id", Id, nullable=False),
+    sa.Column("config_id", Id, nullable=False, unique=False),
+    sa.Column("action", Name),
+    sa.Column("status", Name),
+    sa.Column("status_reason", sa.Text),
+    sa.Column("input_values", Json, nullable=False),
+    sa.Column("output_values", Json, nullable=False),
+    sa.Column("signal_transport", Id),
+    sa.Column("resource_id", Id),
+    sa.Column("stack_id", Id),
+    sa.Column("created_at", Time, nullable=False),
+    sa.Column("updated_at", Time),
+    sa.Index("ix_deployments_server_id_seq", "server_id", "seq"),
+    sa.Index("ix_deployments_project_id_seq", "project_id", "seq"),
+    sa.Index("ix_deployments_config_id", "config_id"),
+)
+
+#: What an agent said of a run before it ended. REST clients may give several deployments one config.
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("deployment_id", Id, primary_key=True),
+    sa.Column("config_id", Id, primary_key=True),
+    sa.Column("state", Id, nullable=False),
+    sa.Column("percent", sa.Integer),
+    sa.Column("message", sa.Text),
+    sa.Column("stdout_bytes", sa.BigInteger, nullable=False),
+    sa.Column("stderr_bytes", sa.BigInteger, nullable=False),
+    sa.Column("at", Time, nullable=False),
+)
+
+logs = sa.Table(
+    "logs",
+    metadata,
+    _serial(),
+    sa.Column("deployment_id", Id, nullable=False),
+    sa.Column("config_id", Id, nullable=False),
+    sa.Column("stream", Id, nullable=False),
+    sa.Column("offset", sa.BigInteger, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Column("at", Time, nullable=False),
+    sa.Index("ix_logs_deployment_id_seq", "deployment_id", "seq"),
+)
+
+stacks = sa.Table(
+    "stacks",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("name", Name, nullable=False),
+    sa.Column("project_id", Id, nullable=False),
+    sa.Column("username", Name, nullable=False),
+    sa.Column("user_project_id", Id, nullable=False),
+    sa.Column("action", Id, nullable=False),
+    sa.Column("status", Id, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("version", Id, nullable=False),
+    sa.Column("parameters", Json, nullable=False),
+    sa.Column("outputs", Json, nullable=False),
+    sa.Column("tags", Json, nullable=False),
+    sa.Column("timeout_mins", sa.Integer),
+    sa.Column("disable_rollback", sa.Boolean, nullable=False),
+    sa.Column("created_at", Time, nullable=False),
+    sa.Column("updated_at", Time),
+    sa.Column("deleted_at", Time),
+    sa.Column("traversal", Id, nullable=False),
+    sa.Column("phase", Id, nullable=False),
+    sa.Column("remaining", sa.Integer, nullable=False),
+    sa.Column("failure", sa.Text),
+    #: ``model.stack.Source`` of what is being or was applied, and of the last one that completed.
+    sa.Column("source", Json, nullable=False),
+    sa.Column("previous", Json),
+    sa.Index("ix_stacks_project_id_created_at", "project_id", "created_at"),
+)
+sa.Index(
+    "uq_stacks_live_name",
+    stacks.c.project_id,
+    stacks.c.name,
+    unique=True,
+    sqlite_where=stacks.c.deleted_at.is_(None),
+    postgresql_where=stacks.c.deleted_at.is_(None),
+)
+
+resources = sa.Table(
+    "resources",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("stack_id", Id, nullable=False),
+    sa.Column("name", Name, nullable=False),
+    sa.Column("type", Name, nullable=False),
+    sa.Column("action", Id, nullable=False),
+    sa.Column("status", Id, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("physical_id", sa.Text),
+    sa.Column("definition", Json, nullable=False),
+    sa.Column("properties", Json, nullable=False),
+    sa.Column("metadata", Json, nullable=False),
+    sa.Column("data", Json, nullable=False),
+    sa.Column("requires", Json, nullable=False),
+    sa.Column("current", sa.Boolean, nullable=False),
+    sa.Column("created_at", Time, nullable=False),
+    sa.Column("updated_at", Time),
+    sa.Index("ix_resources_stack_id_name", "stack_id", "name"),
+)
+
+steps = sa.Table(
+    "steps",
+    metadata,
+    sa.Column("stack_id", Id, primary_key=True),
+    sa.Column("key", Name, primary_key=True),
+    sa.Column("waiting", sa.Integer, nullable=False),
+    sa.Column("state", Id, nullable=False),
+    sa.Column("definition", Json),
+)
+
+#: ``key`` waits for ``need``.
+edges = sa.Table(
+    "edges",
+    metadata,
+    sa.Column("stack_id", Id, primary_key=True),
+    sa.Column("need", Name, primary_key=True),
+    sa.Column("key", Name, primary_key=True),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    _serial(),
+    sa.Column("id", Id, nullable=False, unique=True),
+    sa.Column("stack_id", Id, nullable=False),
+    sa.Column("resource_name", Name, nullable=False),
+    sa.Column("resource_type", Name, nullable=False),
+    sa.Column("physical_id", sa.Text),
+    sa.Column("action", Id, nullable=False),
+    sa.Column("status", Id, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("properties", Json, nullable=False),
+    sa.Column("at", Time, nullable=False),
+    sa.Index("ix_events_stack_id_seq", "stack_id", "seq"),
+)
+
+#: The SQLite runner's table (PostgreSQL has Procrastinate's own).
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    _serial(),
+    sa.Column("kind", Id, nullable=False),
+    sa.Column("key", Name, nullable=False),
+    sa.Column("args", Json, nullable=False),
+    sa.Column("due", Time, nullable=False, index=True),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("last_error", sa.Text),
+    sa.Index("ix_jobs_kind_key", "kind", "key"),
+)

@@ -1,0 +1,168 @@
+"""Servers and enrolments in SQL."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from stoker.model.errors import EntityNotFound
+from stoker.model.server import Enrolment, Kind, Server
+from stoker.store import rows
+from stoker.store.schema import enrolments, servers
+from stoker.store.tx import Tx
+
+_HOLD_NAMES = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:project, 0))")
+_ADD = sa.insert(servers)
+_GET = sa.select(servers).where(servers.c.id == sa.bindparam("id"))
+_HOLD = _GET.with_for_update()
+_NAMED = sa.select(servers).where(
+    servers.c.project_id == sa.bindparam("project"), servers.c.name == sa.bindparam("name")
+)
+_LIST = sa.select(servers).where(servers.c.project_id == sa.bindparam("project")).order_by(servers.c.created_at)
+_OF_KIND = sa.select(servers).where(servers.c.kind == sa.bindparam("kind"))
+_RENAME = sa.update(servers).where(servers.c.id == sa.bindparam("id_")).values(name=sa.bindparam("name"))
+_GENERATION = (
+    sa.update(servers).where(servers.c.id == sa.bindparam("id_")).values(key_generation=sa.bindparam("generation"))
+)
+_SEEN = (
+    sa.update(servers)
+    .where(servers.c.id == sa.bindparam("id_"))
+    .values(last_seen=sa.bindparam("at"), agent_version=sa.bindparam("version"), hooks=sa.bindparam("hooks"))
+)
+_HOSTNAME = sa.update(servers).where(servers.c.id == sa.bindparam("id_")).values(hostname=sa.bindparam("hostname"))
+_DELETE = sa.delete(servers).where(servers.c.id == sa.bindparam("id_"))
+_ADD_ENROLMENT = sa.insert(enrolments)
+_ENROLMENT = sa.select(enrolments).where(enrolments.c.token_hash == sa.bindparam("hash")).with_for_update()
+_USE = (
+    sa.update(enrolments)
+    .where(enrolments.c.token_hash == sa.bindparam("hash"))
+    .values(instance=sa.bindparam("instance"))
+)
+_DROP_ENROLMENTS = sa.delete(enrolments).where(enrolments.c.server_id == sa.bindparam("id_"))
+
+
+def hold_names(tx: Tx, project_id: str) -> None:
+    """Until this transaction ends nobody else enrols in the project. SQLite has one writer anyway."""
+    if tx.connection.dialect.name == "postgresql":
+        tx.run(_HOLD_NAMES, {"project": f"servers of {project_id}"})
+
+
+def add(tx: Tx, new: Server) -> None:
+    tx.run(
+        _ADD,
+        {
+            "id": new.id,
+            "project_id": new.project_id,
+            "name": new.name,
+            "kind": new.kind.value,
+            "stack_id": new.stack_id,
+            "resource_id": new.resource_id,
+            "resource_name": new.resource_name,
+            "key_generation": new.key_generation,
+            "last_seen": rows.stamp_optional(new.last_seen),
+            "agent_version": new.agent_version,
+            "hooks": rows.dump(new.hooks),
+            "hostname": new.hostname,
+            "created_at": rows.stamp(new.created_at),
+        },
+    )
+
+
+def find(tx: Tx, id: str, *, hold: bool = False) -> Server | None:
+    row = tx.run(_HOLD if hold else _GET, {"id": id}).first()
+    return None if row is None else _server(row)
+
+
+def get(tx: Tx, id: str, project_id: str) -> Server:
+    found = find(tx, id)
+    if found is None or found.project_id != project_id:
+        raise EntityNotFound.of("Server", id)
+    return found
+
+
+def named(tx: Tx, name: str, project_id: str) -> list[Server]:
+    """Several servers of stacks may share a name; enrolled ones may not."""
+    return [_server(row) for row in tx.run(_NAMED, {"project": project_id, "name": name})]
+
+
+def listed(tx: Tx, project_id: str) -> list[Server]:
+    return [_server(row) for row in tx.run(_LIST, {"project": project_id})]
+
+
+def of_kind(tx: Tx, kind: Kind) -> list[Server]:
+    """Every project's."""
+    return [_server(row) for row in tx.run(_OF_KIND, {"kind": kind.value})]
+
+
+def rename(tx: Tx, id: str, name: str) -> None:
+    tx.run(_RENAME, {"id_": id, "name": name})
+
+
+def set_key_generation(tx: Tx, id: str, generation: int) -> None:
+    tx.run(_GENERATION, {"id_": id, "generation": generation})
+
+
+def seen(tx: Tx, id: str, at: datetime, version: str | None, hooks: tuple[str, ...]) -> None:
+    tx.run(_SEEN, {"id_": id, "at": rows.stamp(at), "version": version, "hooks": rows.dump(hooks)})
+
+
+def set_hostname(tx: Tx, id: str, hostname: str) -> None:
+    tx.run(_HOSTNAME, {"id_": id, "hostname": hostname})
+
+
+def delete(tx: Tx, id: str) -> None:
+    tx.run(_DROP_ENROLMENTS, {"id_": id})
+    tx.run(_DELETE, {"id_": id})
+
+
+def add_enrolment(tx: Tx, new: Enrolment) -> None:
+    tx.run(
+        _ADD_ENROLMENT,
+        {
+            "token_hash": new.token_hash,
+            "server_id": new.server_id,
+            "expires_at": rows.stamp(new.expires_at),
+            "instance": new.instance,
+        },
+    )
+
+
+def enrolment(tx: Tx, token_hash: str) -> Enrolment | None:
+    """Held until this transaction ends: of two who offer one token, one is second."""
+    row = tx.run(_ENROLMENT, {"hash": token_hash}).first()
+    if row is None:
+        return None
+    return Enrolment(
+        token_hash=row.token_hash,
+        server_id=row.server_id,
+        expires_at=rows.moment(row.expires_at),
+        instance=row.instance,
+    )
+
+
+def drop_enrolments(tx: Tx, server_id: str) -> None:
+    tx.run(_DROP_ENROLMENTS, {"id_": server_id})
+
+
+def use_enrolment(tx: Tx, token_hash: str, instance: str) -> None:
+    tx.run(_USE, {"hash": token_hash, "instance": instance})
+
+
+def _server(row: Any) -> Server:
+    return Server(
+        id=row.id,
+        project_id=row.project_id,
+        name=row.name,
+        kind=Kind(row.kind),
+        stack_id=row.stack_id,
+        resource_id=row.resource_id,
+        resource_name=row.resource_name,
+        key_generation=row.key_generation,
+        last_seen=rows.moment_optional(row.last_seen),
+        agent_version=row.agent_version,
+        hooks=tuple(rows.load(row.hooks)),
+        hostname=row.hostname,
+        created_at=rows.moment(row.created_at),
+    )

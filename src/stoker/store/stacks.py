@@ -1,0 +1,224 @@
+"""Stacks in SQL. The heavy columns (template, files, environment) are read only when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from stoker.model.errors import EntityNotFound, StackExists
+from stoker.model.stack import Phase, Source, Stack
+from stoker.model.status import Action, Status
+from stoker.store import rows
+from stoker.store.schema import stacks
+from stoker.store.tx import Tx
+
+_HEAVY = frozenset(("source", "previous"))
+_LIGHT = [column for column in stacks.c if column.name not in _HEAVY]
+_ADD = sa.insert(stacks)
+_GET = sa.select(*_LIGHT).where(stacks.c.id == sa.bindparam("id"))
+_HOLD = _GET.with_for_update()
+_NAMED = sa.select(*_LIGHT).where(
+    stacks.c.project_id == sa.bindparam("project"), stacks.c.name == sa.bindparam("name"), stacks.c.deleted_at.is_(None)
+)
+_CHANGING = (
+    "action",
+    "status",
+    "reason",
+    "description",
+    "version",
+    "parameters",
+    "outputs",
+    "tags",
+    "timeout_mins",
+    "disable_rollback",
+    "updated_at",
+    "deleted_at",
+    "traversal",
+    "phase",
+    "remaining",
+    "failure",
+)
+_SAVE = (
+    sa.update(stacks).where(stacks.c.id == sa.bindparam("id_")).values({name: sa.bindparam(name) for name in _CHANGING})
+)
+_SOURCE = sa.select(stacks.c.source).where(stacks.c.id == sa.bindparam("id"))
+_PREVIOUS = sa.select(stacks.c.previous).where(stacks.c.id == sa.bindparam("id"))
+_SET_SOURCE = sa.update(stacks).where(stacks.c.id == sa.bindparam("id_")).values(source=sa.bindparam("source"))
+_KEEP = sa.update(stacks).where(stacks.c.id == sa.bindparam("id_")).values(previous=stacks.c.source)
+_COUNT = sa.select(sa.func.count()).where(stacks.c.project_id == sa.bindparam("project"), stacks.c.deleted_at.is_(None))
+
+
+def add(tx: Tx, new: Stack, source: Source) -> None:
+    """Raises StackExists when a live stack of the project has that name."""
+    if named(tx, new.name, new.project_id) is not None:
+        raise StackExists(f"The Stack ({new.name}) already exists.")
+    try:
+        tx.run(_ADD, {**_columns(new), "source": rows.dump(source), "previous": None})
+    except sa.exc.IntegrityError:  # somebody else was quicker, between the look and the insert
+        raise StackExists(f"The Stack ({new.name}) already exists.") from None
+
+
+def find(tx: Tx, id: str, *, hold: bool = False) -> Stack | None:
+    row = tx.run(_HOLD if hold else _GET, {"id": id}).first()
+    return None if row is None else _stack(row)
+
+
+def get(tx: Tx, id: str, project_id: str | None = None, *, hold: bool = False) -> Stack:
+    found = find(tx, id, hold=hold)
+    if found is None or project_id not in (None, found.project_id):
+        raise EntityNotFound.of("Stack", id)
+    return found
+
+
+def named(tx: Tx, name: str, project_id: str) -> Stack | None:
+    """The live stack of that name."""
+    row = tx.run(_NAMED, {"name": name, "project": project_id}).first()
+    return None if row is None else _stack(row)
+
+
+def save(tx: Tx, changed: Stack) -> None:
+    columns = _columns(changed)
+    tx.run(_SAVE, {"id_": changed.id, **{name: columns[name] for name in _CHANGING}})
+
+
+def source(tx: Tx, id: str) -> Source:
+    """What is being or was applied last."""
+    return msgspec.json.decode(tx.run(_SOURCE, {"id": id}).scalar_one(), type=Source)
+
+
+def previous(tx: Tx, id: str) -> Source | None:
+    """What to go back to: the last source that was applied without failure."""
+    text = tx.run(_PREVIOUS, {"id": id}).scalar_one()
+    return None if text is None else msgspec.json.decode(text, type=Source)
+
+
+def set_source(tx: Tx, id: str, new: Source) -> None:
+    tx.run(_SET_SOURCE, {"id_": id, "source": rows.dump(new)})
+
+
+def keep_source(tx: Tx, id: str) -> None:
+    """From now on a rollback leads to the present source."""
+    tx.run(_KEEP, {"id_": id})
+
+
+def count(tx: Tx, project_id: str) -> int:
+    found: int = tx.run(_COUNT, {"project": project_id}).scalar_one()
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Heat's list filters; several values of one key are alternatives."""
+
+    equal: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    show_deleted: bool = False
+    limit: int | None = None
+    marker: str | None = None
+    sort_keys: Sequence[str] = ()
+    descending: bool | None = None
+
+
+_SORTABLE = {
+    "stack_name": stacks.c.name,
+    "stack_status": stacks.c.status,
+    "creation_time": stacks.c.created_at,
+    "updated_time": stacks.c.updated_at,
+}
+_FILTERABLE = {
+    name: stacks.c[name] for name in ("id", "name", "status", "action", "username", "reason", "user_project_id")
+}
+
+
+def listed(tx: Tx, project_id: str, wanted: Filter) -> list[Stack]:
+    query = sa.select(*_LIGHT).where(*_conditions(project_id, wanted))
+    keys = [_SORTABLE[key] for key in wanted.sort_keys if key in _SORTABLE] or [stacks.c.created_at]
+    descending = wanted.descending if wanted.descending is not None else not wanted.sort_keys
+    if wanted.marker and (mark := find(tx, wanted.marker)):
+        query = query.where(_beyond(keys, stacks.c.id, _columns(mark), descending=descending))
+    order = [key.desc() if descending else key.asc() for key in (*keys, stacks.c.id)]
+    return [_stack(row) for row in tx.run(query.order_by(*order).limit(wanted.limit))]
+
+
+def counted(tx: Tx, project_id: str, wanted: Filter) -> int:
+    query = sa.select(sa.func.count()).select_from(stacks).where(*_conditions(project_id, wanted))
+    found: int = tx.run(query).scalar_one()
+    return found
+
+
+def _conditions(project_id: str, wanted: Filter) -> list[sa.ColumnElement[bool]]:
+    conditions: list[sa.ColumnElement[bool]] = [stacks.c.project_id == project_id]
+    if not wanted.show_deleted:
+        conditions.append(stacks.c.deleted_at.is_(None))
+    for name, values in wanted.equal.items():
+        conditions.append(_FILTERABLE[name].in_(list(values)))
+    return conditions
+
+
+def _beyond(
+    keys: Sequence[sa.Column[Any]], last: sa.Column[Any], mark: Mapping[str, Any], *, descending: bool
+) -> sa.ColumnElement[bool]:
+    """Rows after the marker in the order of ``keys``, then id."""
+    columns = [*keys, last]
+    alternatives = []
+    for i, column in enumerate(columns):
+        ahead = column < mark[column.name] if descending else column > mark[column.name]
+        alternatives.append(sa.and_(*(equal == mark[equal.name] for equal in columns[:i]), ahead))
+    return sa.or_(*alternatives)
+
+
+def _columns(stack: Stack) -> dict[str, Any]:
+    return {
+        "id": stack.id,
+        "name": stack.name,
+        "project_id": stack.project_id,
+        "username": stack.username,
+        "user_project_id": stack.user_project_id,
+        "action": stack.action.value,
+        "status": stack.status.value,
+        "reason": stack.reason,
+        "description": stack.description,
+        "version": stack.version,
+        "parameters": rows.dump(stack.parameters),
+        "outputs": rows.dump(stack.outputs),
+        "tags": rows.dump(stack.tags),
+        "timeout_mins": stack.timeout_mins,
+        "disable_rollback": stack.disable_rollback,
+        "created_at": rows.stamp(stack.created_at),
+        "updated_at": rows.stamp_optional(stack.updated_at),
+        "deleted_at": rows.stamp_optional(stack.deleted_at),
+        "traversal": stack.traversal,
+        "phase": stack.phase.value,
+        "remaining": stack.remaining,
+        "failure": stack.failure,
+    }
+
+
+def _stack(row: Any) -> Stack:
+    return Stack(
+        id=row.id,
+        name=row.name,
+        project_id=row.project_id,
+        username=row.username,
+        user_project_id=row.user_project_id,
+        action=Action(row.action),
+        status=Status(row.status),
+        reason=row.reason,
+        description=row.description,
+        version=row.version,
+        parameters=rows.load(row.parameters),
+        outputs=rows.load(row.outputs),
+        tags=tuple(rows.load(row.tags)),
+        timeout_mins=row.timeout_mins,
+        disable_rollback=row.disable_rollback,
+        created_at=rows.moment(row.created_at),
+        updated_at=rows.moment_optional(row.updated_at),
+        deleted_at=rows.moment_optional(row.deleted_at),
+        traversal=row.traversal,
+        phase=Phase(row.phase),
+        remaining=row.remaining,
+        failure=row.failure,
+    )

@@ -1,0 +1,82 @@
+"""One transaction, as every function of the rooms above receives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from stoker.store.bell import Bell, server_topic
+from stoker.store.schema import events
+
+_BUMP = sa.text(
+    "INSERT INTO documents (server_id, revision) VALUES (:id, 1)"
+    " ON CONFLICT (server_id) DO UPDATE SET revision = documents.revision + 1 RETURNING revision"
+)
+_ADD_EVENTS = sa.insert(events)
+_NOTIFY = sa.text("SELECT pg_notify('stoker', :payload)")
+#: PostgreSQL refuses payloads of 8000 bytes; a ring is at most some 80.
+_RINGS_A_NOTIFY = 80
+
+
+class Tx:
+    """
+    Statements go through ``run``. What must happen once however often it was asked for (a server's new
+    revision, rings) or is only ever appended (events) is gathered and written when the work is done.
+    """
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self.connection = connection
+        #: All that one transaction writes carries one time.
+        self.now = datetime.now(UTC)
+        self._touched: set[str] = set()
+        self._rings: dict[str, int] = {}
+        self._events: list[dict[str, Any]] = []
+        self._after: list[Callable[[], None]] = []
+
+    def run(
+        self, statement: sa.Executable, values: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+    ) -> sa.CursorResult[Any]:
+        result: sa.CursorResult[Any] = self.connection.execute(statement, values)
+        return result
+
+    def touch(self, server_id: str) -> None:
+        """This server's document changed: give it a new revision and wake its agent."""
+        self._touched.add(server_id)
+
+    def ring(self, topic: str) -> None:
+        """Wake those who wait for ``topic``, once this is committed."""
+        self._rings[topic] = 0
+
+    def event(self, row: dict[str, Any]) -> None:
+        self._events.append(row)
+
+    def after_commit(self, act: Callable[[], None]) -> None:
+        """For what only this process cares about; anything that must survive is a job (``work.defer``)."""
+        self._after.append(act)
+
+    def flush(self) -> None:
+        """Write what was gathered. Called by the doors, last thing inside the transaction."""
+        if self._events:
+            self.run(_ADD_EVENTS, self._events)
+            self._events = []
+        # In order, so that two transactions that touch the same servers never wait for each other in a circle.
+        for server_id in sorted(self._touched):
+            self._rings[server_topic(server_id)] = self.run(_BUMP, {"id": server_id}).scalar_one()
+        self._touched.clear()
+        if self._rings and self.connection.dialect.name == "postgresql":
+            self._notify()
+
+    def committed(self, bell: Bell) -> None:
+        """Called by the doors once the transaction is on disk."""
+        for topic, number in self._rings.items():
+            bell.ring(topic, number)
+        for act in self._after:
+            act()
+
+    def _notify(self) -> None:
+        rings = [f"{topic}={number}" for topic, number in self._rings.items()]
+        for start in range(0, len(rings), _RINGS_A_NOTIFY):
+            self.run(_NOTIFY, {"payload": " ".join(rings[start : start + _RINGS_A_NOTIFY])})

@@ -1,0 +1,19 @@
+"""Nothing comes back: deployed means published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class NoSignal:
+    signal_name: str = "NO_SIGNAL"
+    awaits_signal: bool = False
+
+    def signal_inputs(self) -> Mapping[str, Any]:
+        return {}
+
+
+transport = NoSignal()

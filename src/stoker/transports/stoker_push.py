@@ -1,0 +1,18 @@
+"""Our own agent holds a poll open and is answered as soon as its document changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class StokerPush:
+    metadata_name: str = "STOKER_PUSH"
+
+    def sections(self) -> Mapping[str, Any]:
+        return {}
+
+
+transport = StokerPush()

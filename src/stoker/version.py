@@ -1,0 +1,10 @@
+"""The installed version."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+try:
+    VERSION = version("stoker")
+except PackageNotFoundError:  # run from a tree that was never installed
+    VERSION = "0"

@@ -1,0 +1,115 @@
+"""Run Stoker's agent on this server: enrol it, keep it running, see how it stands."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import logging.handlers
+import sys
+from pathlib import Path
+from typing import List, Optional
+
+from stoker_agent import __version__
+from stoker_agent.config import Config, Paths, Unusable, read
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """The exit code; errors are one line."""
+    said = _parser().parse_args(argv)
+    paths = Paths.of(getattr(said, "root", None))
+    try:
+        return int(said.do(said, paths) or 0)
+    except Unusable as error:
+        print(f"stoker-agent: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"stoker-agent: {error.strerror}: {error.filename}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    return 1
+
+
+def exit_with() -> None:
+    """For the zipapp, whose entry can return nothing."""
+    sys.exit(main())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="stoker-agent", description=__doc__)
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="run what the server is told to run, until stopped")
+    run.add_argument("--once", action="store_true", help="look once, do what is new, and end")
+    run.set_defaults(do=_run)
+    enroll = commands.add_parser("enroll", help="trade an enrolment token for this server's own key")
+    enroll.add_argument("--url", required=True, help="where Stoker is reached")
+    enroll.add_argument("--token", required=True, help="the single-use token")
+    enroll.add_argument("--ca-file", help="certificate to trust, when it is not the system's")
+    enroll.set_defaults(do=_enroll)
+    status = commands.add_parser("status", help="what this agent knows")
+    status.set_defaults(do=_status)
+    for each in (run, enroll, status):
+        each.add_argument("--root", help="a directory for all of the agent's files, instead of the system's places")
+    build = commands.add_parser("build", help="write the agent as one executable file")
+    build.add_argument("target", type=Path)
+    build.set_defaults(do=_build)
+    return parser
+
+
+def _run(said: argparse.Namespace, paths: Paths) -> None:
+    from stoker_agent.agent import Agent, hold
+
+    config: Config = read(paths.config)
+    paths.make()
+    hold(paths)  # until this process ends
+    _log_to(paths)
+    logging.getLogger("stoker-agent").info("agent %s of server %s at %s", __version__, config.server_id, config.url)
+    agent = Agent(config, paths)
+    if said.once:
+        agent.once()
+    else:
+        agent.run()
+
+
+def _enroll(said: argparse.Namespace, paths: Paths) -> None:
+    from stoker_agent.enroll import enroll
+
+    config = enroll(paths, said.url.rstrip("/"), said.token, said.ca_file)
+    print(f"enrolled as server {config.server_id}")
+
+
+def _status(_: argparse.Namespace, paths: Paths) -> None:
+    from stoker_agent.runs import Runs
+
+    config = read(paths.config)
+    runs = Runs(paths.state)
+    print(f"server      {config.server_id}")
+    print(f"url         {config.url}")
+    print(f"unreported  {len(runs.unreported())}")
+    print(f"running     {len(runs.interrupted())}")
+
+
+def _build(said: argparse.Namespace, _: Paths) -> None:
+    from stoker_agent.archive import build
+
+    build(said.target)
+
+
+def _log_to(paths: Paths) -> None:
+    """To standard error and a small rotating file. Inputs and keys are never logged."""
+    form = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handlers: List[logging.Handler] = [logging.StreamHandler()]
+    try:
+        file = logging.handlers.RotatingFileHandler(str(paths.logs / "agent.log"), maxBytes=1024 * 1024, backupCount=2)
+        handlers.append(file)
+    except OSError as error:
+        print(f"stoker-agent: cannot log to {paths.logs}: {error}", file=sys.stderr)
+    logger = logging.getLogger("stoker-agent")
+    logger.setLevel(logging.INFO)
+    for handler in handlers:
+        handler.setFormatter(form)
+        logger.addHandler(handler)
+    logging.raiseExceptions = False  # a full disk must not fill standard error too
+
+
+if __name__ == "__main__":
+    exit_with()

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""
+Run an executable text with the inputs in its environment.
+
+Outputs are the files ``$heat_outputs_path.NAME``. As an executable it keeps heat-agents' contract: the config as
+JSON on standard input, the result as JSON on standard output. This file imports nothing of the agent's, so it can be
+copied to where another agent looks for hooks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict, List, Mapping
+
+GROUP = "script"
+
+_WORKING = "/var/lib/heat-config/heat-config-script"
+_OUTPUTS = "/var/run/heat-config/heat-config-script"
+
+
+def command(config: Mapping[str, Any], working: Path) -> List[str]:
+    """Write the script into ``working``; what to execute. A text without an interpreter line is the shell's."""
+    text = config.get("config") or ""
+    if not isinstance(text, str):
+        raise ValueError("the config of group script must be text")  # noqa: TRY004 — what callers report
+    path = working / "script"
+    handle = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700)
+    with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+    return [str(path)] if text.startswith("#!") else ["/bin/sh", str(path)]
+
+
+def environment(config: Mapping[str, Any], outputs: Path) -> Dict[str, str]:
+    """Raises ValueError for an input that no environment can hold."""
+    found = {}
+    for entry in config.get("inputs") or ():
+        name, value = entry["name"], as_text(entry.get("value"))
+        if not name or "=" in name or "\0" in name + value:
+            raise ValueError(f"input {name!r} cannot be passed to a script")
+        found[name] = value
+    found["heat_outputs_path"] = str(outputs)
+    return found
+
+
+def as_text(value: Any) -> str:
+    """Strings as they are, nothing as "", all else as JSON: an environment holds only text."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value)
+
+
+def read_outputs(config: Mapping[str, Any], outputs: Path) -> Dict[str, str]:
+    found = {}
+    for entry in config.get("outputs") or ():
+        name = entry["name"]
+        path = Path(f"{outputs}.{name}")
+        if not set(name) & {"/", "\0"} and path.is_file():
+            found[name] = path.read_bytes().decode("utf-8", "replace")
+    return found
+
+
+def main() -> None:
+    config = json.load(sys.stdin)
+    working = Path(os.environ.get("HEAT_SCRIPT_WORKING", _WORKING), config["id"])
+    folder = Path(os.environ.get("HEAT_SCRIPT_OUTPUTS", _OUTPUTS))
+    for each in (working, folder):
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+    outputs = folder / config["id"]
+    done = subprocess.run(
+        command(config, working),
+        env={**os.environ, **environment(config, outputs)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    said: Dict[str, Any] = dict(read_outputs(config, outputs))
+    said["deploy_stdout"] = done.stdout.decode("utf-8", "replace")
+    said["deploy_stderr"] = done.stderr.decode("utf-8", "replace")
+    said["deploy_status_code"] = done.returncode
+    json.dump(said, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""From a config to a program: which hook its group means, what to execute, how to read what it left."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from stoker_agent import hooks
+from stoker_agent.limits import tail_text
+
+#: Where hooks of others are installed, after this agent's own folder.
+FOLDERS = (
+    Path("/etc/stoker/hooks.d"),
+    Path("/usr/libexec/heat-config/hooks"),
+    Path("/var/lib/heat-config/hooks"),
+)
+
+
+class CannotRun(Exception):
+    """There is no way to run this config; the text is reported as the reason."""
+
+
+class Program(NamedTuple):
+    """``finish`` gives the values to report, from the exit code; the captured output is added to them."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    stdin: bytes
+    #: Where its standard output goes, below the run's folder.
+    stdout: str
+    finish: Callable[[int], Dict[str, Any]]
+
+
+def inputs(config: Mapping[str, Any]) -> Dict[str, Any]:
+    """By name; what is no input is left out."""
+    found = config.get("inputs")
+    entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    return {each["name"]: each.get("value") for each in entries if isinstance(each.get("name"), str)}
+
+
+def available(own: Path) -> List[str]:
+    """Groups this server can run."""
+    found = {module.name for module in pkgutil.iter_modules(hooks.__path__)}
+    for folder in (own, *FOLDERS):
+        try:
+            found.update(each.name for each in folder.iterdir() if os.access(str(each), os.X_OK))
+        except OSError:
+            continue
+    return sorted(found)
+
+
+def program(entry: Mapping[str, Any], own: Path, folder: Path) -> Program:
+    """Raises CannotRun."""
+    config = _component(entry) if entry.get("group") == "component" else entry
+    group = str(config.get("group") or "")
+    name = re.sub(r"[^A-Za-z0-9_-]", "", group)
+    executable = _executable(name, own)
+    if executable is not None:
+        return _external(executable, config, folder)
+    if not name or not any(module.name == name for module in pkgutil.iter_modules(hooks.__path__)):
+        looked = ", ".join(str(each) for each in (own, *FOLDERS))
+        raise CannotRun(f"No hook for group {group!r} on this server (looked in {looked})")
+    hook = importlib.import_module(f"stoker_agent.hooks.{name}")
+    try:
+        outputs = folder / "out"
+        return Program(
+            argv=hook.command(config, folder),
+            environment=hook.environment(config, outputs),
+            stdin=b"",
+            stdout="stdout",
+            finish=lambda _: dict(hook.read_outputs(config, outputs)),
+        )
+    except ValueError as error:
+        raise CannotRun(str(error)) from None
+
+
+def _component(entry: Mapping[str, Any]) -> Dict[str, Any]:
+    """The part of a component that is for this action."""
+    action = inputs(entry).get("deploy_action")
+    body = entry.get("config")
+    for part in (body.get("configs") or ()) if isinstance(body, dict) else ():
+        if action in (part.get("actions") or ()):
+            return {**entry, "config": part.get("config"), "group": part.get("tool")}
+    raise CannotRun(f"The component has no config for the action {action}")
+
+
+def _executable(name: str, own: Path) -> Optional[Path]:
+    for folder in (own, *FOLDERS):
+        path = folder / name
+        if name and path.is_file() and os.access(str(path), os.X_OK):
+            return path
+    return None
+
+
+def _external(executable: Path, config: Mapping[str, Any], folder: Path) -> Program:
+    """heat-agents' contract: config on standard input, result on standard output, both JSON."""
+    return Program(
+        argv=[str(executable)],
+        environment={},
+        stdin=json.dumps(config).encode(),
+        stdout="answer",
+        finish=lambda code: _answer(folder / "answer", code),
+    )
+
+
+def _answer(path: Path, code: int) -> Dict[str, Any]:
+    text = tail_text(path)
+    if not text.strip() and code == 0:
+        return {"deploy_status_code": 0}
+    try:
+        said = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+        if isinstance(said, dict):
+            return {"deploy_status_code": code, **said}
+    except ValueError:
+        pass
+    return {"deploy_stdout": text, "deploy_status_code": code}

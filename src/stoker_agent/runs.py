@@ -1,0 +1,100 @@
+"""
+What is known of runs, on disk: a folder for each derived config's id.
+
+Which files are there says how far the run is, so that no state is ever rewritten:
+
+    entry.json      begun: written before the hook starts, so that nothing runs twice
+    result.json     ended: what is to be reported
+    acknowledged    the server has it, or wants it no more
+    stdout, stderr  what the hook wrote, while it writes
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Collection, Dict, List, Mapping
+
+from stoker_agent.files import sync_folder, write
+
+#: Folders of runs that nobody asks for any more are kept this long.
+_KEPT_SECONDS = 24 * 3600.0
+_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
+
+Entry = Mapping[str, Any]
+Values = Mapping[str, Any]
+
+
+class Runs:
+    def __init__(self, state: Path) -> None:
+        self._folder = state / "runs"
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def folder(self, id: str) -> Path:
+        if not _ID.fullmatch(id):
+            raise ValueError(f"{id!r} is no config's id")
+        return self._folder / id
+
+    def known(self, id: str) -> bool:
+        """Begun at least, and so never to be begun again."""
+        return self.folder(id).joinpath("entry.json").exists()
+
+    def begin(self, entry: Entry) -> Path:
+        """The run's folder, empty but for the entry. Raises OSError, and then the run has not begun."""
+        folder = self.folder(entry["id"])
+        shutil.rmtree(str(folder), ignore_errors=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        sync_folder(self._folder)
+        write(folder / "entry.json", json.dumps(entry).encode())
+        return folder
+
+    def end(self, id: str, values: Values) -> None:
+        """Raises OSError."""
+        write(self.folder(id) / "result.json", json.dumps(values).encode())
+
+    def undo(self, id: str) -> None:
+        """As if it had never begun. Raises OSError."""
+        self.folder(id).joinpath("entry.json").unlink()
+        sync_folder(self.folder(id))
+
+    def acknowledge(self, id: str) -> None:
+        """Raises OSError."""
+        write(self.folder(id) / "acknowledged", b"")
+
+    def entry(self, id: str) -> Dict[str, Any]:
+        found: Dict[str, Any] = json.loads(self.folder(id).joinpath("entry.json").read_text())
+        return found
+
+    def result(self, id: str) -> Dict[str, Any]:
+        """What a damaged disk made unreadable is a failure. Raises OSError."""
+        try:
+            found: Dict[str, Any] = json.loads(self.folder(id).joinpath("result.json").read_text())
+        except ValueError as error:
+            return {"deploy_status_reason": f"The result cannot be read: {error}", "deploy_status_code": 1}
+        return found
+
+    def unreported(self) -> List[str]:
+        """Ended, and not known to have arrived; oldest first."""
+        found = [each for each in self._each("result.json") if not each.joinpath("acknowledged").exists()]
+        return [each.name for each in sorted(found, key=lambda each: each.joinpath("result.json").stat().st_mtime)]
+
+    def interrupted(self) -> List[str]:
+        """Begun and never ended. Only sure while nothing runs."""
+        ends = ("result.json", "acknowledged")
+        return [each.name for each in self._each("entry.json") if not any((each / end).exists() for end in ends)]
+
+    def forget_all_but(self, wanted: Collection[str]) -> None:
+        """Drop what the server has and nobody asks for any more."""
+        for each in self._each("acknowledged"):
+            old = each.joinpath("acknowledged").stat().st_mtime + _KEPT_SECONDS < time.time()
+            if old and each.name not in wanted:
+                # Last what says that it is done with: half of a run must not look like one to report.
+                for name in ("entry.json", "result.json"):
+                    each.joinpath(name).unlink(missing_ok=True)
+                shutil.rmtree(str(each), ignore_errors=True)
+
+    def _each(self, name: str) -> List[Path]:
+        return [path.parent for path in self._folder.glob(f"*/{name}")]

@@ -1,0 +1,58 @@
+"""The options that create and update share, and the request made from them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from stoker_client.cli._values import merged, pair
+from stoker_client.templates.bundle import collect
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = [
+    click.option("-t", "--template", metavar="FILE", help="The template: a path or a URL."),
+    click.option(
+        "-e", "--environment", "environments", multiple=True, metavar="FILE", help="An environment; later ones win."
+    ),
+    click.option(
+        "-P", "--parameter", "parameters", type=pair, multiple=True, metavar="NAME=VALUE", help="One parameter."
+    ),
+    click.option(
+        "--parameter-file", "parameter_files", type=pair, multiple=True, metavar="NAME=FILE",
+        help="One parameter, its value being the content of a file.",
+    ),
+    click.option("--timeout", type=click.IntRange(min=1), metavar="MINUTES", help="How long it may take."),
+    click.option("--tags", metavar="A,B", help="Tags, separated by commas."),
+    click.option("--wait", is_flag=True, help="Watch until it is done; fail if it fails."),
+]  # fmt: skip
+
+
+def stack_options(command: F) -> F:
+    """Put the shared options on ``command``."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackInput:
+    """What the user said about the stack."""
+
+    template: str | None
+    environments: Sequence[str]
+    parameters: Sequence[tuple[str, str]]
+    parameter_files: Sequence[tuple[str, str]]
+    timeout: int | None
+    tags: str | None
+
+    def body(self) -> dict[str, Any]:
+        """The request, files read and collected."""
+        body = collect(self.template, self.environments).body()
+        body["parameters"] = merged(self.parameters, self.parameter_files, "--parameter-file")
+        if self.timeout:
+            body["timeout_mins"] = self.timeout
+        if self.tags is not None:
+            body["tags"] = self.tags
+        return body

@@ -1,0 +1,34 @@
+"""``NAME=VALUE`` arguments, and files given as arguments."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from stoker_client.errors import BadInput
+
+
+def pair(text: str) -> tuple[str, str]:
+    """The two sides of ``NAME=VALUE``: a click type."""
+    name, equals, content = text.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE")
+    return name, content
+
+
+def read_text(path: str, what: str) -> str:
+    """The text of a file, ``-`` being standard input. ``what`` names the option in errors."""
+    try:
+        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as problem:
+        raise BadInput(f"cannot read {path} (named by {what}): {problem.strerror}") from problem
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as problem:
+        raise BadInput(f"{path} (named by {what}) is not UTF-8 text: byte {problem.start} is none") from problem
+
+
+def merged(pairs: Sequence[tuple[str, str]], files: Sequence[tuple[str, str]], what: str) -> dict[str, str]:
+    """Values given directly and values given as files, the direct ones winning."""
+    return {name: read_text(path, what) for name, path in files} | dict(pairs)

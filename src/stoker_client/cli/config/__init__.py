@@ -1,0 +1,1 @@
+"""Software configs: scripts and their inputs and outputs, immutable."""

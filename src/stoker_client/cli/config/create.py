@@ -1,0 +1,70 @@
+"""Create a software config from a file.
+
+Inputs and outputs are declared with --input and --output-name, or in a YAML file with the sections inputs, outputs
+and options.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._session import Session
+from stoker_client.cli._values import read_text
+from stoker_client.errors import BadInput
+
+FIELDS = ("id", "name", "group", "creation_time", "inputs", "outputs", "options")
+TYPES = ("String", "Number", "CommaDelimitedList", "Json", "Boolean")
+SECTIONS = {"inputs": list, "outputs": list, "options": dict}
+
+
+@click.command()
+@click.argument("name")
+@click.option("-f", "--file", "file", required=True, metavar="FILE", help="What is to be run; - is standard input.")
+@click.option("--group", default="script", show_default=True, help="The hook that runs it.")
+@click.option("--definition", metavar="FILE", help="YAML with inputs, outputs and options.")
+@click.option("-i", "--input", "inputs", multiple=True, metavar="NAME[:TYPE]", help="Declare an input.")
+@click.option("--output-name", "outputs", multiple=True, metavar="NAME", help="Declare an output.")
+@output_option
+@click.pass_obj
+def command(
+    session: Session,
+    /,
+    *,
+    name: str,
+    file: str,
+    group: str,
+    definition: str | None,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    form: str,
+) -> None:
+    body = _definition(definition) if definition else {section: kind() for section, kind in SECTIONS.items()}
+    body["inputs"] = [*body["inputs"], *(_input(text) for text in inputs)]
+    body["outputs"] = [*body["outputs"], *({"name": output} for output in outputs)]
+    body |= {"name": name, "group": group, "config": read_text(file, "--file")}
+    emit_one(form, session.client.configs.create(body), FIELDS)
+
+
+def _definition(path: str) -> dict[str, Any]:
+    from stoker_client.templates.documents import parse  # PyYAML: only for those who write a definition
+
+    data = parse(read_text(path, "--definition"), path)
+    if not isinstance(data, dict) or set(data) - set(SECTIONS):
+        raise BadInput(f"{path}: a definition has the sections {', '.join(SECTIONS)} and nothing else")
+    for section, kind in SECTIONS.items():
+        if not isinstance(data.get(section) or kind(), kind):
+            raise BadInput(f"{path}: {section} is not a {kind.__name__}")
+    return {section: data.get(section) or kind() for section, kind in SECTIONS.items()}
+
+
+def _input(text: str) -> dict[str, str]:
+    """``NAME`` or ``NAME:TYPE``, the type in any case."""
+    name, colon, wanted = text.partition(":")
+    if not colon:
+        return {"name": name}
+    kind = next((known for known in TYPES if known.lower() == wanted.lower()), None)
+    if kind is None:
+        raise click.UsageError(f"input {name!r}: {wanted!r} is none of the types {', '.join(TYPES)}")
+    return {"name": name, "type": kind}

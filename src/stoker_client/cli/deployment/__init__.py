@@ -1,0 +1,1 @@
+"""Software deployments: a config joined with a server."""

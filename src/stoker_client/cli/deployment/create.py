@@ -1,0 +1,66 @@
+"""Deploy a config to a server: its agent runs it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from stoker_client.cli._failures import stderr_of
+from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._servers import server_id
+from stoker_client.cli._session import Session
+from stoker_client.cli._values import pair
+from stoker_client.errors import ClientError
+from stoker_client.shapes import Deployment
+
+FIELDS = ("id", "server_id", "config_id", "action", "status", "status_reason", "creation_time", "output_values")
+
+
+@click.command()
+@click.option("--config", "config", required=True, metavar="CONFIG", help="The config: id, or a name that is unique.")
+@click.option("--server", "server", required=True, metavar="SERVER", help="The server: name or id.")
+@click.option("-i", "--input", "inputs", type=pair, multiple=True, metavar="NAME=VALUE", help="The value of one input.")
+@click.option("--action", default="CREATE", show_default=True, help="What the config is told it is run for.")
+@click.option("--signal-transport", default="STOKER_SIGNAL", show_default=True, help="How the result comes back.")
+@click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="How long it may run.")
+@click.option("--name", help="A name for this deployment.")
+@click.option("--wait", is_flag=True, help="Wait until it is done; fail if it fails.")
+@output_option
+@click.pass_obj
+def command(
+    session: Session,
+    /,
+    *,
+    config: str,
+    server: str,
+    inputs: Sequence[tuple[str, str]],
+    wait: bool,
+    form: str,
+    **more: Any,
+) -> None:
+    client = session.client
+    body = {
+        "config_id": client.configs.find(config)["id"],
+        "server_id": server_id(client, server),
+        "input_values": dict(inputs),
+    }
+    body |= {key: value for key, value in more.items() if value is not None}
+    made = client.deployments.create(body)
+    if wait:
+        made = _wait(session, made["id"])
+    emit_one(form, made, FIELDS)
+
+
+def _wait(session: Session, id_: str) -> Deployment:
+    try:
+        for _ in session.client.deployments.follow(id_):
+            pass
+    except KeyboardInterrupt:
+        click.echo(f"stoker: no longer waiting; deployment {id_} goes on", err=True)
+        raise
+    done = session.client.deployments.show(id_, patient=True)
+    if done["status"] == "FAILED":
+        if text := stderr_of(done).rstrip("\n"):
+            click.echo(text, err=True)
+        raise ClientError(f"deployment {id_} failed: {done['status_reason'] or 'no reason given'}")
+    return done

@@ -1,0 +1,1 @@
+"""Servers: those that agents run on."""

@@ -1,0 +1,1 @@
+"""Stacks: create, change, look at and delete them."""

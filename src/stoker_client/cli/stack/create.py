@@ -1,0 +1,31 @@
+"""Create a stack from a template.
+
+Files that the template and its environments name (get_file, nested templates, types mapped to templates) are read
+here and sent along.
+"""
+
+from typing import Any
+
+import click
+
+from stoker_client.cli._output import output_option
+from stoker_client.cli._session import Session
+from stoker_client.cli._stack_input import StackInput, stack_options
+
+
+@click.command()
+@click.argument("name")
+@stack_options
+@click.option("--enable-rollback", is_flag=True, help="Undo everything when it fails.")
+@output_option
+@click.pass_obj
+def command(session: Session, /, *, name: str, wait: bool, enable_rollback: bool, form: str, **given: Any) -> None:
+    if given["template"] is None:
+        raise click.UsageError("--template is missing")
+    from stoker_client.cli._waiting import emit_result, wait_for  # rich: not for a usage error
+
+    body = StackInput(**given).body() | {"stack_name": name, "disable_rollback": not enable_rollback}
+    ref = session.client.stacks.create(body)
+    if wait:
+        wait_for(session.client, ref, "CREATE")
+    emit_result(form, session.client.stacks.show(ref), outputs=wait)

@@ -1,0 +1,48 @@
+"""Show what happened to a stack, and with --follow what happens."""
+
+import time
+from collections.abc import Iterator
+
+import click
+
+from stoker_client.cli._output import emit_data, emit_list, output_option, printable
+from stoker_client.cli._session import Session
+from stoker_client.errors import NotFound
+from stoker_client.shapes import Event
+from stoker_client.stacks import Stacks
+
+COLUMNS = ("event_time", "resource_name", "resource_status", "resource_status_reason")
+PAUSE = 1.0
+
+
+@click.command()
+@click.argument("stack")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the stack is gone or Ctrl-C.")
+@output_option
+@click.pass_obj
+def command(session: Session, stack: str, follow: bool, form: str) -> None:
+    ref = session.client.stacks.canonical(stack)
+    if not follow:
+        emit_list(form, session.client.stacks.events(ref), COLUMNS)
+        return
+    for event in _following(session.client.stacks, ref):
+        if form == "table":
+            click.echo(printable("  ".join(str(event.get(column) or "") for column in COLUMNS)))
+        else:
+            emit_data(form, event, stream=True)
+
+
+def _following(stacks: Stacks, ref: str) -> Iterator[Event]:
+    last: str | None = None
+    id_ = ref.partition("/")[2]
+    while True:
+        try:
+            events = stacks.events(ref, after=last, patient=True)
+        except NotFound:
+            return
+        for event in events:
+            last = event["id"]
+            yield event
+            if event["resource_status"] == "DELETE_COMPLETE" and event.get("physical_resource_id") == id_:
+                return
+        time.sleep(PAUSE)

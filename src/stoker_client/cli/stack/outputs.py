@@ -1,0 +1,29 @@
+"""Show the outputs of a stack, or the value of one."""
+
+import click
+
+from stoker_client.cli._output import emit_list, emit_value, output_option
+from stoker_client.cli._session import Session
+from stoker_client.errors import ClientError
+
+COLUMNS = ("output_key", "output_value", "output_error", "description")
+
+
+@click.command()
+@click.argument("stack")
+@click.argument("key", required=False)
+@output_option
+@click.pass_obj
+def command(session: Session, stack: str, key: str | None, form: str) -> None:
+    if key is None:
+        outputs = session.client.stacks.show(stack).get("outputs") or []
+        emit_list(form, outputs, [column for column in COLUMNS if column != "output_error" or _any_error(outputs)])
+        return
+    output = session.client.stacks.output(stack, key)
+    if output.get("output_error"):
+        raise ClientError(f"output {key} cannot be worked out: {output['output_error']}")
+    emit_value(form, output.get("output_value"))
+
+
+def _any_error(outputs: object) -> bool:
+    return isinstance(outputs, list) and any(output.get("output_error") for output in outputs)

@@ -1,0 +1,16 @@
+"""List the resources of a stack."""
+
+import click
+
+from stoker_client.cli._output import emit_list, output_option
+from stoker_client.cli._session import Session
+
+COLUMNS = ("resource_name", "physical_resource_id", "resource_type", "resource_status", "updated_time")
+
+
+@click.command()
+@click.argument("stack")
+@output_option
+@click.pass_obj
+def command(session: Session, stack: str, form: str) -> None:
+    emit_list(form, session.client.stacks.resources(stack), COLUMNS)

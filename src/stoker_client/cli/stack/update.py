@@ -1,0 +1,63 @@
+"""Change a stack, wholly or in part.
+
+Without --existing the stack becomes what is given here: parameters that are left out fall back to their defaults.
+With --existing its template, environment and parameters stay, and only what is given changes.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from stoker_client.cli._output import output_option
+from stoker_client.cli._session import Session
+from stoker_client.cli._stack_input import StackInput, stack_options
+
+
+@click.command()
+@click.argument("stack")
+@stack_options
+@click.option("--existing", is_flag=True, help="Keep what is not given.")
+@click.option(
+    "--clear-parameter", "clear", multiple=True, metavar="NAME",
+    help="With --existing: let this parameter fall back to its default.",
+)  # fmt: skip
+@click.option(
+    "--rollback", type=click.Choice(["enabled", "disabled", "keep"]), default="keep", show_default=True,
+    help="Whether a failing update is undone.",
+)  # fmt: skip
+@click.option("--enable-rollback", "rollback", flag_value="enabled", help="The same as --rollback enabled.")
+@output_option
+@click.pass_obj
+def command(
+    session: Session,
+    /,
+    *,
+    stack: str,
+    existing: bool,
+    clear: Sequence[str],
+    rollback: str,
+    wait: bool,
+    form: str,
+    **given: Any,
+) -> None:
+    _check(given["template"], existing, clear)
+    from stoker_client.cli._waiting import emit_result, wait_for  # rich: not for a usage error
+
+    body = StackInput(**given).body()
+    if clear:
+        body["clear_parameters"] = list(clear)
+    if rollback != "keep":
+        body["disable_rollback"] = rollback == "disabled"
+    ref = session.client.stacks.canonical(stack)
+    session.client.stacks.update(ref, body, existing=existing)
+    if wait:
+        wait_for(session.client, ref, "UPDATE")
+    emit_result(form, session.client.stacks.show(ref), outputs=wait)
+
+
+def _check(template: str | None, existing: bool, clear: Sequence[str]) -> None:
+    if template is None and not existing:
+        raise click.UsageError("--template is missing (or --existing, to keep the stack's own)")
+    if clear and not existing:
+        raise click.UsageError("--clear-parameter needs --existing")

@@ -1,0 +1,44 @@
+"""The client: one attribute a noun."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from stoker_client.configs import Configs
+from stoker_client.deployments import Deployments
+from stoker_client.servers import Servers
+from stoker_client.stacks import Stacks
+
+if TYPE_CHECKING:
+    from stoker_client.wire import Wire
+
+
+class Client:
+    """A logged-in client. Objects come and go as the API's dictionaries (see ``shapes``)."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self.stacks = Stacks(wire)
+        self.configs = Configs(wire)
+        self.deployments = Deployments(wire)
+        self.servers = Servers(wire)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        self._wire.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def connect(cloud: str | None = None) -> Client:
+    """A client of ``cloud``, or of the cloud that ``OS_CLOUD``, ``OS_*`` or ``clouds.yaml`` choose."""
+    from stoker_client.clouds import open_wire  # openstacksdk takes 0.2 s to import: not for users of Wire alone
+
+    return Client(open_wire(cloud))

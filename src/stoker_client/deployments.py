@@ -1,0 +1,79 @@
+"""Software deployments over HTTP, and following what one writes while it runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from stoker_client.parts import part, segment
+from stoker_client.shapes import Deployment, LogChunk, LogPage
+
+if TYPE_CHECKING:
+    from stoker_client.wire import Wire
+
+HOLD = 25  # seconds the service may hold a question for news; well under what proxies cut off
+RUNNING = "IN_PROGRESS"
+
+
+class Deployments:
+    """Calls on software deployments."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def all(self, server_id: str | None = None) -> list[Deployment]:
+        """All deployments of the project, or of one server, oldest first."""
+        answer = self._wire.get("/software_deployments", {"server_id": server_id})
+        return cast(list[Deployment], part(answer, "software_deployments"))
+
+    def show(self, id_: str, *, patient: bool = False) -> Deployment:
+        """One deployment."""
+        return cast(Deployment, part(self._wire.get(_path(id_), patient=patient), "software_deployment"))
+
+    def create(self, body: Mapping[str, Any]) -> Deployment:
+        """Join a config with a server."""
+        answer = self._wire.send("POST", "/software_deployments", body)
+        return cast(Deployment, part(answer, "software_deployment"))
+
+    def delete(self, id_: str) -> None:
+        """Delete a deployment; its derived config stays (``Configs.delete_derived``)."""
+        self._wire.send("DELETE", _path(id_))
+
+    def log_page(self, id_: str, after: int = 0, *, wait: int = 0) -> LogPage:
+        """What was written after ``after``; with ``wait``, held until there is something or it is over."""
+        query = {"after": after, "wait": wait or None}
+        page = self._wire.get(f"{_path(id_)}/logs", query, patient=bool(wait), wait=wait)
+        part(page, "logs")
+        return cast(LogPage, page)
+
+    def logs(self, id_: str) -> Iterator[LogChunk]:
+        """Everything written so far."""
+        after = 0
+        while (page := self.log_page(id_, after))["logs"]:
+            yield from page["logs"]
+            after = page["next"]
+
+    def follow(self, id_: str) -> Iterator[LogPage]:
+        """Pages of what is written, as it is written, until the deployment is over and nothing is left."""
+        after = 0
+        while True:
+            asked = time.monotonic()
+            page = self.log_page(id_, after, wait=HOLD)
+            after = page["next"]
+            yield page
+            if page["logs"]:
+                continue
+            if page["status"] != RUNNING:
+                return
+            _breathe(since=asked)
+
+
+def _breathe(since: float) -> None:
+    """Keep a service that does not hold questions from being asked without end."""
+    if time.monotonic() - since < 0.5:
+        time.sleep(0.5)
+
+
+def _path(id_: str) -> str:
+    return f"/software_deployments/{segment(id_)}"

@@ -1,0 +1,133 @@
+"""Foreign failures (keystoneauth's exceptions, error bodies) turned into our sentences. Nothing else reads them."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from keystoneauth1 import exceptions as ksa
+
+from stoker_client.errors import BadAnswer, ClientError, NotConfigured, NotFound, Refused, Unreachable
+
+START = "start it with `stoker serve`, or choose another cloud with OS_CLOUD"
+CREDENTIALS = "check OS_USERNAME and OS_PASSWORD, or the cloud's entry in clouds.yaml (`stoker env` prints them)"
+
+# What a user may look at when something is not found, by the first part of the path.
+LISTS = {
+    "stacks": "`stoker stack list` shows what there is",
+    "software_configs": "`stoker config list` shows what there is",
+    "software_deployments": "`stoker deployment list` shows what there is",
+    "servers": "`stoker server list` shows what there is",
+}
+
+
+def answered(status: int, text: str, path: str) -> Refused:
+    """The error for an answer of ``status`` with the body ``text``."""
+    message = body_message(text)
+    if status == 401:
+        return Refused(f"the service does not accept this login: {message or 'Unauthorized'}; {CREDENTIALS}", status)
+    if status == 403:
+        return Refused(f"this login may not do that: {message or 'Forbidden'}", status)
+    if status == 404:
+        return NotFound(_not_found(message, path), status)
+    if status >= 500:
+        return Refused(f"the service failed ({status}): {message or 'it gave no reason'}; its log says more", status)
+    return Refused(message or f"the service refused the request with status {status}", status)
+
+
+def _not_found(message: str, path: str) -> str:
+    if not message:
+        return f"nothing answers to {path} there: does the cloud's catalog lead to an orchestration service?"
+    remedy = LISTS.get(path.strip("/").partition("/")[0])
+    return f"{message.rstrip('.')}; {remedy}" if remedy else message
+
+
+def body_message(text: str) -> str:
+    """What an error body of Heat or Keystone says, or nothing when the body is neither's."""
+    try:
+        body: Any = json.loads(text)
+    except ValueError:
+        return ""
+    error = body.get("error") if isinstance(body, dict) else None
+    message = error.get("message") if isinstance(error, dict) else None
+    return str(message or (body.get("explanation") if isinstance(body, dict) else "") or "").strip()
+
+
+def raised(problem: Exception, address: str) -> ClientError:
+    """The error for an exception of keystoneauth, seen while talking to ``address``."""
+    chain = list(_chain(problem))
+    for kind, sentence in _SENTENCES:
+        found = next((link for link in chain if isinstance(link, kind)), None)
+        if found is not None:
+            return sentence(found, chain, address)
+    return BadAnswer(f"cannot talk to {address}: {_first_line(problem)}")
+
+
+def _chain(problem: BaseException) -> Iterator[BaseException]:
+    """The exception and what led to it, outermost first."""
+    link: BaseException | None = problem
+    while link is not None:
+        yield link
+        link = link.__cause__ or link.__context__
+
+
+def _first_line(problem: BaseException) -> str:
+    return next(iter(str(problem).splitlines()), "") or type(problem).__name__
+
+
+def _system_reason(chain: list[BaseException]) -> str:
+    """What the operating system said (``Connection refused``), freed of the wrappings around it."""
+    told = (link for link in chain if isinstance(link, OSError) and isinstance(link.errno, int) and link.strerror)
+    return str(next((link.strerror for link in told), "")) or "no connection"
+
+
+def _unsafe(_found: BaseException, chain: list[BaseException], address: str) -> ClientError:
+    return Unreachable(f"cannot trust {address}: {_first_line(chain[-1])}; name its CA with OS_CACERT")
+
+
+def _slow(_found: BaseException, _chain: list[BaseException], address: str) -> ClientError:
+    return Unreachable(f"{address} takes too long to answer; try again, or look at the server's log")
+
+
+def _unreachable(_found: BaseException, chain: list[BaseException], address: str) -> ClientError:
+    return Unreachable(f"cannot reach {address}: {_system_reason(chain)}; {START}")
+
+
+def _login(found: BaseException, _chain: list[BaseException], address: str) -> ClientError:
+    return Refused(f"{address} does not accept this login: {_first_line(found)}; {CREDENTIALS}", 401)
+
+
+def _http(found: BaseException, _chain: list[BaseException], address: str) -> ClientError:
+    return BadAnswer(f"cannot log in at {address}: {_first_line(found)}")
+
+
+def _no_identity(_found: BaseException, _chain: list[BaseException], address: str) -> ClientError:
+    return BadAnswer(f"{address} does not answer like an identity service: check OS_AUTH_URL or the entry's auth_url")
+
+
+def _no_endpoint(_found: BaseException, _chain: list[BaseException], address: str) -> ClientError:
+    return NotConfigured(f"the catalog of {address} has no orchestration service in this region and interface")
+
+
+def _no_auth(found: BaseException, _chain: list[BaseException], _address: str) -> ClientError:
+    return NotConfigured(f"the cloud's login is incomplete: {_first_line(found)}; {CREDENTIALS}")
+
+
+# Most telling first: a failed discovery, for one, is often only a refused connection further down the chain.
+_SENTENCES = [
+    (ksa.SSLError, _unsafe),
+    (ksa.ConnectTimeout, _slow),
+    (ksa.ConnectionError, _unreachable),
+    (ksa.Unauthorized, _login),
+    (ksa.DiscoveryFailure, _no_identity),
+    (ksa.EndpointNotFound, _no_endpoint),
+    (ksa.EmptyCatalog, _no_endpoint),
+    (ksa.HttpError, _http),
+    ((ksa.MissingAuthPlugin, ksa.MissingRequiredOptions, ksa.NoMatchingPlugin), _no_auth),
+]
+
+
+def origin(url: str) -> str:
+    """The scheme and host of ``url``: the part that a user can check."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else url

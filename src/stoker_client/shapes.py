@@ -1,0 +1,148 @@
+"""The objects of the API as they travel. The wire is the contract, so these are plain dictionaries with known keys."""
+
+from typing import Any, NotRequired, TypedDict
+
+
+class Output(TypedDict):
+    """One output of a stack."""
+
+    output_key: str
+    description: NotRequired[str]
+    output_value: NotRequired[Any]
+    output_error: NotRequired[str]
+
+
+class Stack(TypedDict):
+    """A stack, as shown; lists carry fewer keys."""
+
+    id: str
+    stack_name: str
+    stack_status: str
+    stack_status_reason: NotRequired[str]
+    creation_time: NotRequired[str]
+    updated_time: NotRequired[str | None]
+    parameters: NotRequired[dict[str, str]]
+    outputs: NotRequired[list[Output]]
+    tags: NotRequired[list[str] | None]
+
+
+class Progress(TypedDict, total=False):
+    """How far an agent says it is."""
+
+    state: str
+    percent: float | None
+    message: str | None
+    time: str
+
+
+class LiveDeployment(TypedDict, total=False):
+    """What a resource that is a running deployment tells besides Heat's fields."""
+
+    status_reason: str
+    progress: Progress | None
+    last_log: str | None
+
+
+class Resource(TypedDict):
+    """One resource of a stack."""
+
+    resource_name: str
+    resource_type: str
+    resource_status: str
+    resource_status_reason: NotRequired[str]
+    physical_resource_id: NotRequired[str]
+    creation_time: NotRequired[str]
+    updated_time: NotRequired[str | None]
+    required_by: NotRequired[list[str]]
+    deployment: NotRequired[LiveDeployment]
+
+
+class Event(TypedDict):
+    """One step in the life of a stack or of a resource."""
+
+    id: str
+    event_time: str
+    resource_name: str
+    resource_status: str
+    resource_status_reason: NotRequired[str]
+    physical_resource_id: NotRequired[str]
+
+
+class Config(TypedDict):
+    """A software config: immutable."""
+
+    id: str
+    name: str | None
+    group: str | None
+    creation_time: NotRequired[str]
+    config: NotRequired[Any]
+    inputs: NotRequired[list[dict[str, Any]]]
+    outputs: NotRequired[list[dict[str, Any]]]
+    options: NotRequired[dict[str, Any]]
+
+
+class Deployment(TypedDict):
+    """A config joined with a server."""
+
+    id: str
+    server_id: str
+    config_id: str
+    action: str | None
+    status: str | None
+    status_reason: str | None
+    input_values: NotRequired[dict[str, Any] | None]
+    output_values: NotRequired[dict[str, Any] | None]
+    creation_time: NotRequired[str]
+    updated_time: NotRequired[str]
+
+
+class LogChunk(TypedDict):
+    """A piece of what a script wrote."""
+
+    seq: int
+    stream: str
+    data: str
+    config_id: NotRequired[str]
+    offset: NotRequired[int]
+    time: NotRequired[str]
+
+
+class LogPage(TypedDict):
+    """What came since the last page, and how the deployment stands."""
+
+    logs: list[LogChunk]
+    next: int
+    status: str
+    status_reason: NotRequired[str]
+    progress: NotRequired[Progress | None]
+
+
+class Server(TypedDict):
+    """A server that configs can be deployed to."""
+
+    id: str
+    name: str
+    kind: str
+    status: str
+    last_seen: NotRequired[str | None]
+    created_at: NotRequired[str]
+    agent_version: NotRequired[str | None]
+    hooks: NotRequired[list[str]]
+    hostname: NotRequired[str | None]
+    stack_id: NotRequired[str | None]
+    resource_name: NotRequired[str | None]
+
+
+class Enrolment(TypedDict):
+    """The invitation for one server's agent."""
+
+    token: str
+    expires_at: str
+    command: str
+
+
+class Enrolled(TypedDict):
+    """The answer to an enrolment."""
+
+    server: Server
+    enrolment: Enrolment

@@ -1,0 +1,78 @@
+"""Where templates and environments name files. One walk serves both to find the names and to replace them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from stoker_client.templates import locations
+
+# What to put in place of a file's name, given the name and the URL of the document it is relative to.
+Visit = Callable[[str, str], str]
+
+NESTED = (".yaml", ".template")
+NOT_FILES = ("base_url", "hooks", "restricted_actions")
+
+
+def in_template(data: Any, base: str, visit: Visit) -> Any:
+    """``data`` with each name of a file (``get_file: NAME``, ``type: NAME.yaml``) replaced by what ``visit`` says."""
+    return _Walk(base, visit).copy(data)
+
+
+class _Walk:
+    """A copying walk that meets each node once, however often YAML aliases repeat it."""
+
+    def __init__(self, base: str, visit: Visit) -> None:
+        self._base = base
+        self._visit = visit
+        self._done: dict[int, Any] = {}
+
+    def copy(self, node: Any) -> Any:
+        if not isinstance(node, dict | list):
+            return node
+        if id(node) not in self._done:
+            # Registered before it is filled: an alias may lead back to the node that holds it.
+            if isinstance(node, dict):
+                mapping: dict[Any, Any] = {}
+                self._done[id(node)] = mapping
+                mapping.update({key: self._value(key, value) for key, value in node.items()})
+            else:
+                items: list[Any] = []
+                self._done[id(node)] = items
+                items.extend(self.copy(value) for value in node)
+        return self._done[id(node)]
+
+    def _value(self, key: Any, value: Any) -> Any:
+        return self._visit(value, self._base) if _names_a_file(key, value) else self.copy(value)
+
+
+def _names_a_file(key: Any, value: Any) -> bool:
+    return isinstance(value, str) and (key == "get_file" or (key == "type" and value.endswith(NESTED)))
+
+
+def in_environment(data: Any, base: str, visit: Visit) -> Any:
+    """``data`` with each template's name in its ``resource_registry`` replaced by what ``visit`` says."""
+    registry = data.get("resource_registry") if isinstance(data, dict) else None
+    if not isinstance(registry, dict):
+        return data
+    return {**data, "resource_registry": _registry(registry, base, visit)}
+
+
+def _registry(registry: dict[Any, Any], base: str, visit: Visit) -> dict[Any, Any]:
+    inside = _base(registry, base)
+    made = {key: visit(value, inside) if _maps_to_a_file(key, value) else value for key, value in registry.items()}
+    resources = registry.get("resources")
+    if isinstance(resources, dict):
+        made["resources"] = {
+            name: _registry(entry, inside, visit) if isinstance(entry, dict) else entry
+            for name, entry in resources.items()
+        }
+    return made
+
+
+def _base(registry: dict[Any, Any], base: str) -> str:
+    own = registry.get("base_url")
+    return locations.folder(own, base) if isinstance(own, str) else base
+
+
+def _maps_to_a_file(key: Any, value: Any) -> bool:
+    """A type (``X::Y::Z``) is built in; anything else that a type is mapped to is a template of the user."""
+    return key not in NOT_FILES and isinstance(value, str) and "::" not in value

@@ -1,0 +1,391 @@
+"""A small true server of the agents' protocol, and agents that are processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+import stoker_agent
+
+_SOURCES = Path(stoker_agent.__file__).parents[1]
+#: What never comes is a failure; nothing is measured by it.
+_PATIENCE_SECONDS = 60.0
+_KEY = "s1.secret"
+
+
+class Server:
+    """What it was told is in public lists; what it shall do wrong is set on it, by the last word of the path."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.deployments: list[Any] = []
+        self.raw_document: bytes | None = None
+        self.revision = 0
+        self.signals: list[tuple[str, dict[str, Any]]] = []
+        self.sizes: list[int] = []
+        self.progress: list[tuple[str, dict[str, Any]]] = []
+        self.logs: dict[tuple[str, str], bytes] = {}
+        self.log_calls: list[tuple[str, str, int]] = []
+        self.enrolments: list[dict[str, Any]] = []
+        self.polls: list[str] = []
+        self.files: dict[str, bytes] = {}
+        #: How many of the next calls are answered with what, or taken and never answered, or held.
+        self.answers: dict[str, list[int]] = {}
+        self.lost: Counter[str] = Counter()
+        self.released = {name: threading.Event() for name in ("signal", "progress", "logs", "document")}
+        for each in self.released.values():
+            each.set()
+        self.keys = {_KEY}
+        self.tokens: dict[str, str | None] = {}
+        self.withdraws_reported = True
+        self.errors: list[BaseException] = []
+        self._open: set[socket.socket] = set()
+        self._port = 0
+        self.come_back()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def come_back(self) -> None:
+        self._http = _Http(("127.0.0.1", self._port), _Handler, self)
+        self._port = self._http.server_address[1]
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+
+    def vanish(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        with self.changed:
+            for each in list(self._open):
+                self.drop(each)
+            self.changed.notify_all()
+
+    def drop(self, connection: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # the other side was first
+            connection.shutdown(socket.SHUT_RDWR)
+
+    def give(self, *entries: Any) -> None:
+        """A new document."""
+        with self.changed:
+            self.deployments = list(entries)
+            self.revision += 1
+            self.changed.notify_all()
+
+    def until(self, holds: Callable[[], Any]) -> Any:
+        """What ``holds`` says as soon as that is true of something; also of things outside of this server."""
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            with self.changed:
+                if found := holds():
+                    return found
+                assert time.monotonic() < until, "what was waited for never came"
+                self.changed.wait(0.02)
+
+    def result(self, id: str) -> dict[str, Any]:
+        """The first report of this run, waited for."""
+        found: dict[str, Any] = self.until(lambda: self.results(id))[0]
+        return found
+
+    def results(self, id: str) -> list[dict[str, Any]]:
+        return [values for each, values in self.signals if each == id]
+
+    @staticmethod
+    def entry(id: str, config: Any, *, group: str = "script", outputs: Any = (), **inputs: Any) -> dict[str, Any]:
+        kinds = {str: "String", bool: "Boolean", int: "Number", float: "Number"}
+        return {
+            "id": id,
+            "name": f"name-{id}",
+            "group": group,
+            "creation_time": "2026-01-01T00:00:00Z",
+            "config": config,
+            "inputs": [
+                {"name": name, "type": kinds.get(type(value), "Json"), "value": value} for name, value in inputs.items()
+            ],
+            "outputs": [{"name": name, "type": "String", "error_output": False} for name in outputs],
+            "options": {},
+            "deployment_id": f"d-{id}",
+        }
+
+    # What the handler asks for, with the condition held.
+
+    def document(self) -> bytes:
+        if self.raw_document is not None:
+            return self.raw_document
+        said = {"server_id": "s1", "revision": self.revision, "poll_wait": 50, "deployments": self.deployments}
+        return json.dumps(said).encode()
+
+    def take_log(self, id: str, stream: str, offset: int, data: bytes) -> int:
+        self.log_calls.append((id, stream, offset))
+        known = self.logs.get((id, stream), b"")
+        if offset <= len(known):
+            known += data[len(known) - offset :]
+        self.logs[id, stream] = known
+        return len(known)
+
+    def take_signal(self, id: str, body: bytes) -> None:
+        self.sizes.append(len(body))
+        values = json.loads(body)
+        self.signals.append((id, values))
+        if self.withdraws_reported:
+            self.deployments = [each for each in self.deployments if not _is(each, id)]
+            self.revision += 1
+
+    def trade(self, said: dict[str, Any]) -> bool:
+        token, instance = said["token"], said["instance"]
+        self.enrolments.append(said)
+        if self.tokens.get(token, "?") not in (None, instance):
+            return False
+        self.tokens[token] = instance
+        return True
+
+
+def _is(entry: Any, id: str) -> bool:
+    return isinstance(entry, dict) and entry.get("id") == id
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], world: Server) -> None:
+        self.world = world
+        super().__init__(address, handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        error = sys.exc_info()[1]
+        if error is not None and not isinstance(error, ConnectionError):
+            self.world.errors.append(error)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Http
+
+    def setup(self) -> None:
+        super().setup()
+        with self.server.world.changed:
+            self.server.world._open.add(self.connection)
+
+    def finish(self) -> None:
+        with self.server.world.changed:
+            self.server.world._open.discard(self.connection)
+        super().finish()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_POST(self) -> None:
+        self._serve()
+
+    def _serve(self) -> None:
+        world = self.server.world
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = urlsplit(self.path)
+        words = parts.path.strip("/").split("/")
+        kind = words[-1]
+        with world.changed:
+            status, answer, etag = self._decide(world, kind, words, parse_qs(parts.query), body)
+            lost = world.lost[kind] > 0
+            world.lost[kind] -= lost
+            world.changed.notify_all()
+        if kind in world.released:
+            world.released[kind].wait(_PATIENCE_SECONDS)
+        if lost:
+            world.drop(self.connection)
+            self.close_connection = True
+            return
+        self.send_response(status)
+        if etag:
+            self.send_header("ETag", etag)
+        if status not in (204, 304):
+            self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        if status not in (204, 304):
+            self.wfile.write(answer)
+
+    def _decide(
+        self, world: Server, kind: str, words: list[str], query: dict[str, list[str]], body: bytes
+    ) -> tuple[int, bytes, str | None]:
+        if kind in world.files:
+            return 200, world.files[kind], None
+        if kind == "enroll":
+            if not world.trade(json.loads(body)):
+                return 401, _error("the token is unknown, used or too old"), None
+            return 201, _json({"server_id": "s1", "name": "n", "key": _KEY, "poll_wait": 50}), None
+        if self.headers.get("Authorization") not in {f"Bearer {key}" for key in world.keys}:
+            world.polls.append("refused")
+            return 401, _error("the key is unknown"), None
+        if world.answers.get(kind):
+            return world.answers[kind].pop(0), _error("told to"), None
+        if kind == "document":
+            return self._document(world, float(query["wait"][0]))
+        return self._run(world, words[-2], kind, query, body)
+
+    def _document(self, world: Server, wait: float) -> tuple[int, bytes, str | None]:
+        world.polls.append(self.headers.get("X-Stoker-Agent", ""))
+        serving = world._http
+        world.changed.wait_for(
+            lambda: self.headers.get("If-None-Match") != _etag(world.document()) or serving is not world._http, wait
+        )
+        etag = _etag(world.document())
+        if self.headers.get("If-None-Match") == etag:
+            return 304, b"", etag
+        return 200, world.document(), etag
+
+    def _run(
+        self, world: Server, id: str, kind: str, query: dict[str, list[str]], body: bytes
+    ) -> tuple[int, bytes, str | None]:
+        if kind == "signal":
+            world.take_signal(id, body)
+            return 200, _json({"status": "COMPLETE"}), None
+        if kind == "progress":
+            world.progress.append((id, json.loads(body)))
+            return 204, b"", None
+        if kind == "logs":
+            assert len(body) <= 256 * 1024
+            return 200, _json({"offset": world.take_log(id, query["stream"][0], int(query["offset"][0]), body)}), None
+        return 404, _error("no such path"), None
+
+
+def _json(said: Any) -> bytes:
+    return json.dumps(said).encode()
+
+
+def _error(message: str) -> bytes:
+    return _json({"error": {"message": message}})
+
+
+def _etag(document: bytes) -> str:
+    return f'"{hashlib.sha256(document).hexdigest()[:16]}"'
+
+
+class Agent:
+    """An agent below a root of its own; ``started`` are all of its processes so far."""
+
+    def __init__(self, folder: Path, server: Server) -> None:
+        self.root = folder / "root"
+        self.server = server
+        self.work = folder / "work"
+        self.work.mkdir()
+        self._mark = f"TEST_FOLDER={folder}"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.configure()
+
+    def configure(self, key: str = _KEY) -> None:
+        config = self.root / "etc" / "agent.json"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(json.dumps({"url": self.server.url, "server_id": "s1", "key": key}))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        name, value = self._mark.split("=", 1)
+        kept = {key: each for key, each in os.environ.items() if not key.startswith("STOKER_")}
+        return {**kept, name: value, "WORK": str(self.work), "PYTHONPATH": str(_SOURCES)}
+
+    def start(self, *words: str, program: tuple[str, ...] = ("-m", "stoker_agent"), **how: Any) -> None:
+        self.root.mkdir(exist_ok=True)
+        with self.root.joinpath("said").open("ab") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, *program, "run", "--root", str(self.root), *words],
+                env=self.environment,
+                cwd=self.work,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                **how,
+            )
+
+    def call(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Another process of the program, to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "stoker_agent", *words],
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_SECONDS,
+            check=False,
+        )
+
+    def end(self, sign: signal.Signals = signal.SIGTERM) -> int:
+        """Send the signal to the agent alone, and its exit code."""
+        assert self.process is not None
+        self.process.send_signal(sign)
+        return self.process.wait(_PATIENCE_SECONDS)
+
+    def kill(self) -> None:
+        self.end(signal.SIGKILL)
+
+    def said(self) -> str:
+        return self.root.joinpath("said").read_text()
+
+    def run_folder(self, id: str) -> Path:
+        return self.root / "state" / "runs" / id
+
+    def hook(self, name: str, text: str) -> None:
+        path = self.root / "hooks" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def lines(self, name: str) -> list[str]:
+        """Lines of a file that scripts write below $WORK."""
+        path = self.work / name
+        return path.read_text().splitlines() if path.exists() else []
+
+    def living(self) -> list[int]:
+        """All processes that this agent ever started, itself too."""
+        return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit() and self._started(each)]
+
+    def _started(self, process: Path) -> bool:
+        try:
+            return self._mark.encode() in process.joinpath("environ").read_bytes().split(b"\0")
+        except OSError:
+            return False
+
+    def end_all(self) -> None:
+        while found := self.living():
+            for pid in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if self.process is not None:
+                self.process.poll()
+            time.sleep(0.01)
+        if self.process is not None:
+            self.process.wait(_PATIENCE_SECONDS)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    for each in made.released.values():
+        each.set()
+    made.vanish()
+    assert made.errors == []
+
+
+@pytest.fixture
+def agent(tmp_path, server) -> Iterator[Agent]:
+    made = Agent(tmp_path, server)
+    yield made
+    made.end_all()

@@ -1,0 +1,396 @@
+"""Each run once, each result reported: whatever ends, goes away or comes twice."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+
+import pytest
+
+ONCE = "echo ran >>$WORK/runs"
+#: Says that it is there, and does not end by itself.
+LASTING = "#!/bin/bash\necho ran >>$WORK/runs\necho begun\necho $$ >$WORK/pid\nsleep 1000\n"
+
+
+def begun(server, agent):
+    """The process of a LASTING script, when it has begun."""
+    return int(server.until(lambda: agent.lines("pid"))[0])
+
+
+def interrupted(server, agent, *, sign=signal.SIGKILL, **inputs):
+    """Kill an agent in mid-run and start it again; the process that was left."""
+    server.give(server.entry("c1", LASTING, **inputs))
+    agent.start()
+    left = begun(server, agent)
+    agent.end(sign)
+    assert left in agent.living()
+    agent.start()
+    return left
+
+
+def test_an_agent_killed_in_mid_run_reports_it_as_interrupted(server, agent):
+    left = interrupted(server, agent)
+    values = server.result("c1")
+    assert values["deploy_status_code"] == 137
+    assert values["deploy_status_reason"].startswith("Interrupted")
+    assert values["deploy_stdout"] == "begun\n"
+    assert left not in agent.living()
+    server.give(server.entry("c1", LASTING), server.entry("c2", "echo after"))
+    server.result("c2")
+    assert agent.lines("runs") == ["ran"]
+
+
+def test_what_is_to_run_again_runs_again(server, agent):
+    left = interrupted(server, agent, deploy_on_interrupt="RERUN")
+    server.until(lambda: len(agent.lines("runs")) == 2)
+    assert left not in agent.living()
+    assert server.signals == []
+
+
+def test_what_was_to_run_again_and_is_no_longer_wanted_does_not(server, agent):
+    server.give(server.entry("c1", LASTING, deploy_on_interrupt="RERUN"))
+    agent.start()
+    begun(server, agent)
+    agent.kill()
+    server.give(server.entry("c2", "echo after"))
+    agent.start()
+    server.result("c2")
+    assert agent.lines("runs") == ["ran"]
+    assert server.results("c1") == []
+
+
+def test_a_run_that_begins_again_finds_nothing_of_the_one_before(server, agent):
+    script = "test -e $WORK/second && exit 0; touch $WORK/second\nprintf old >$heat_outputs_path.o\n" + LASTING
+    server.give(server.entry("c1", script.replace("#!/bin/bash\n", ""), outputs=["o"], deploy_on_interrupt="RERUN"))
+    agent.start()
+    begun(server, agent)
+    agent.kill()
+    agent.start()
+    assert server.result("c1") == {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0}
+
+
+def test_an_agent_killed_before_its_report_arrived_sends_it_after_its_restart(server, agent):
+    server.lost["signal"] = 1_000_000
+    server.withdraws_reported = False
+    server.give(server.entry("c1", ONCE + "; echo said"))
+    agent.start()
+    server.result("c1")
+    server.vanish()
+    agent.kill()
+    server.lost["signal"] = 0
+    server.signals.clear()
+    server.come_back()
+    agent.start()
+    assert server.result("c1")["deploy_stdout"] == "said\n"
+    server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
+    assert agent.lines("runs") == ["ran"]
+
+
+def test_a_report_whose_answer_was_lost_is_sent_again(server, agent):
+    server.lost["signal"] = 1
+    server.give(server.entry("c1", ONCE))
+    agent.start()
+    first, second = server.until(lambda: server.results("c1")[1:] and server.results("c1"))
+    assert first == second
+    assert agent.lines("runs") == ["ran"]
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 429])
+def test_a_server_in_trouble_is_asked_again(server, agent, status):
+    server.answers = {"signal": [status, status], "document": [status]}
+    server.give(server.entry("c1", ONCE))
+    agent.start()
+    server.result("c1")
+    assert server.answers == {"signal": [], "document": []}
+    assert agent.lines("runs") == ["ran"]
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_report_that_nobody_wants_any_more_is_done_with(server, agent, status):
+    server.answers["signal"] = [status]
+    server.give(server.entry("c1", ONCE))
+    agent.start()
+    server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
+    server.give(server.entry("c1", ONCE), server.entry("c2", "true"))
+    server.result("c2")
+    assert [id for id, _ in server.signals] == ["c2"]
+    assert agent.lines("runs") == ["ran"]
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_a_report_that_the_server_refuses_becomes_a_failure_it_can_take(server, agent, status):
+    server.answers["signal"] = [status]
+    server.give(server.entry("c1", "echo odd"))
+    agent.start()
+    values = server.result("c1")
+    assert values["deploy_status_code"] == 1
+    assert f"refused the result: {status}" in values["deploy_status_reason"]
+
+
+def test_one_report_in_trouble_does_not_hold_up_the_next(server, agent):
+    server.give(server.entry("c1", ONCE), server.entry("c2", ONCE))
+    server.answers["signal"] = [500]
+    agent.start()
+    server.result("c1")
+    server.result("c2")
+    assert sorted(id for id, _ in server.signals) == ["c1", "c2"]
+
+
+def test_a_server_that_was_away_misses_nothing(server, agent):
+    server.give(
+        *(
+            server.entry(f"c{n}", f"{ONCE}; test {n} != 1 || until test -e $WORK/go; do sleep 0.05; done")
+            for n in range(3)
+        )
+    )
+    agent.start()
+    server.until(lambda: len(agent.lines("runs")) == 2)
+    server.result("c0")
+    server.vanish()
+    agent.work.joinpath("go").touch()
+    server.until(lambda: agent.run_folder("c2").joinpath("result.json").exists())
+    server.come_back()
+    server.result("c1")
+    server.result("c2")
+    server.give(server.entry("c3", ONCE))
+    server.result("c3")
+    assert agent.lines("runs") == ["ran"] * 4
+    assert [id for id, _ in server.signals] == ["c0", "c1", "c2", "c3"]
+
+
+def test_an_agent_that_starts_while_the_server_is_away_waits_for_it(server, agent):
+    server.give(server.entry("c1", ONCE))
+    server.vanish()
+    agent.start()
+    server.until(lambda: "cannot poll" in agent.said())
+    server.come_back()
+    server.result("c1")
+
+
+def test_the_order_of_the_document_is_the_order_of_the_runs(server, agent):
+    names = ["b", "a", "d", "c", "z", "y"]
+    server.give(*(server.entry(f"id-{name}", f"echo {name} >>$WORK/order") for name in names))
+    agent.start()
+    server.result("id-y")
+    assert agent.lines("order") == names
+
+
+def test_documents_twice_and_in_another_order_run_nothing_twice(server, agent):
+    server.withdraws_reported = False
+    entries = [server.entry(f"c{n}", ONCE) for n in range(3)]
+    server.give(*entries, *entries)
+    agent.start()
+    for turn in (entries[::-1], [*entries, *entries]):
+        server.until(lambda: len(server.signals) == 3)
+        polls = len(server.polls)
+        server.give(*turn)
+        server.until(lambda polls=polls: len(server.polls) > polls)
+    server.give(server.entry("last", ONCE), *entries)
+    server.result("last")
+    assert agent.lines("runs") == ["ran"] * 4
+    assert len(server.signals) == 4
+
+
+def test_what_is_withdrawn_before_it_begins_is_not_run(server, agent):
+    hold = "echo ran >>$WORK/runs; until test -e $WORK/go; do sleep 0.05; done"
+    server.give(server.entry("c1", hold), server.entry("c2", "touch $WORK/wrong"))
+    agent.start()
+    server.until(lambda: agent.lines("runs"))
+    polls = len(server.polls)
+    server.give(server.entry("c1", hold), server.entry("c3", "true"))
+    server.until(lambda: len(server.polls) > polls)  # the agent asks for the next one when it has this one
+    agent.work.joinpath("go").touch()
+    server.result("c3")
+    assert not agent.work.joinpath("wrong").exists()
+    assert server.results("c2") == []
+
+
+GARBAGE = [
+    None,
+    5,
+    "text",
+    ["list"],
+    {},
+    {"id": None},
+    {"id": 5},
+    {"id": ["x"]},
+    {"id": "../../escape"},
+    {"id": ""},
+    {"id": "g1", "inputs": 5},
+    {"id": "g2", "inputs": [7, {"name": ["x"]}], "group": "script", "config": "true"},
+    {"id": "g3", "group": ["x"], "outputs": 3},
+    {"id": "g4", "group": "script", "config": "true", "outputs": [5]},
+    {"id": "g5", "group": "script", "config": "true", "inputs": [{"value": 1}]},
+    {"id": "g6", "group": "script", "config": "true", "name": {"odd": 1}, "options": None},
+]
+
+
+def test_garbage_in_a_document_stops_nothing(server, agent):
+    server.give(*GARBAGE, server.entry("c1", ONCE))
+    agent.start()
+    server.result("c1")
+    assert {id: values["deploy_status_code"] for id, values in server.signals} == {
+        **dict.fromkeys(("g1", "g2", "g3", "g4", "g5"), 1),
+        "g6": 0,
+        "c1": 0,
+    }
+    server.give(server.entry("c2", ONCE))
+    server.result("c2")
+    assert sorted(each.name for each in agent.run_folder("c1").parent.iterdir()) == [
+        "c1", "c2", "g1", "g2", "g3", "g4", "g5", "g6",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "document",
+    [b"", b"no json", b"[]", b"{}", b'{"deployments": 5}', b'{"deployments": [], "poll_wait": "x"}', b"\xff"],
+)
+def test_a_document_that_is_none_is_asked_for_again(server, agent, document):
+    server.raw_document = document
+    agent.start()
+    server.until(lambda: "cannot be read" in agent.said())
+    server.raw_document = None
+    server.give(server.entry("c1", ONCE))
+    server.result("c1")
+
+
+def unsignalled(server, id="c1", config=ONCE):
+    return server.entry(id, config, deploy_signal_transport="NO_SIGNAL")
+
+
+def test_no_signal_runs_once_and_is_never_signalled(server, agent):
+    for last in ("c2", "c3"):
+        server.give(unsignalled(server), server.entry(last, "true"))
+        agent.start()
+        server.result(last)
+        agent.end()
+    assert agent.lines("runs") == ["ran"]
+    assert [id for id, _ in server.signals] == ["c2", "c3"]
+
+
+def test_no_signal_that_was_interrupted_is_not_signalled_either(server, agent):
+    server.give(unsignalled(server, config=LASTING))
+    agent.start()
+    begun(server, agent)
+    agent.kill()
+    for last in ("c2", "c3"):
+        server.give(unsignalled(server, config=LASTING), server.entry(last, "true"))
+        agent.start()
+        server.result(last)
+        agent.end()
+    assert agent.lines("runs") == ["ran"]
+    assert [id for id, _ in server.signals] == ["c2", "c3"]
+
+
+def test_sigterm_without_a_run_ends_the_agent(server, agent):
+    server.give(server.entry("c1", ONCE))
+    agent.start()
+    server.result("c1")
+    assert agent.end(signal.SIGTERM) == 0
+    assert agent.living() == []
+
+
+def test_sigterm_lets_a_run_that_ends_soon_be_reported(server, agent):
+    script = "echo $$ >$WORK/pid; until test -e $WORK/go; do sleep 0.05; done; echo done"
+    server.give(server.entry("c1", script), server.entry("c2", ONCE))
+    agent.start()
+    begun(server, agent)
+    agent.process.send_signal(signal.SIGTERM)
+    agent.work.joinpath("go").touch()
+    assert agent.process.wait(60) == 0
+    assert [values["deploy_stdout"] for values in server.results("c1")] == ["done\n"]
+    assert agent.lines("runs") == []
+
+
+@pytest.mark.slow  # a run under way is given some seconds
+def test_sigterm_leaves_a_run_that_goes_on_and_it_is_interrupted_at_the_next_start(server, agent):
+    left = interrupted(server, agent, sign=signal.SIGTERM)
+    assert server.result("c1")["deploy_status_code"] == 137
+    assert "still under way" in agent.said()
+    assert left not in agent.living()
+
+
+def test_an_agent_that_a_run_of_its_own_started_does_not_end_itself(server, agent):
+    server.give(server.entry("c1", LASTING))
+    agent.start()
+    begun(server, agent)
+    agent.kill()
+    os.environ["STOKER_RUN"] = "c1"
+    try:
+        script = 'exec "$@"'
+        agent.start(
+            program=(
+                "-c",
+                "import os, sys; os.environ['STOKER_RUN'] = 'c1'; os.execv(sys.executable, "
+                "[sys.executable, '-m', 'stoker_agent', *sys.argv[1:]])",
+            )
+        )
+    finally:
+        del os.environ["STOKER_RUN"]
+    del script
+    assert server.result("c1")["deploy_status_code"] == 137
+    assert agent.process.poll() is None
+
+
+#: 1000 characters of which each takes two bytes in a file, and six in a report.
+WIDE = "#!/usr/bin/env python3\nprint('é' * 1000)\nopen('runs', 'a').write('ran\\n')\n"
+
+
+@pytest.mark.parametrize("then", ["FAIL", "RERUN"])
+def test_a_result_that_the_disk_will_not_take_is_reported_all_the_same(server, agent, then):
+    server.withdraws_reported = False
+    server.give(server.entry("c1", WIDE, deploy_on_interrupt=then))
+    agent.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)))
+    assert server.result("c1")["deploy_stdout"] == "é" * 1000 + "\n"
+    server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
+    assert not agent.run_folder("c1").joinpath("result.json").exists()
+    agent.kill()
+    server.give(server.entry("c1", WIDE, deploy_on_interrupt=then), server.entry("c2", "true"))
+    agent.start()
+    server.result("c2")
+    assert agent.lines("runs") == ["ran"]
+    assert len(server.results("c1")) == 1
+
+
+@pytest.mark.slow  # the agent looks at the disk again after some seconds
+def test_on_a_full_disk_nothing_begins_until_there_is_room(server, agent, tmp_path):
+    state = agent.root / "state"
+    state.mkdir(parents=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(state)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    try:
+        fill = state / "fill"
+        with pytest.raises(OSError, match="No space left"), fill.open("wb") as file:
+            file.write(b"x" * 200_000)
+        server.give(server.entry("c1", ONCE))
+        agent.start()
+        server.until(lambda: "cannot begin run c1" in agent.said())
+        assert agent.lines("runs") == []
+        fill.unlink()
+        assert server.result("c1")["deploy_status_code"] == 0
+        assert agent.lines("runs") == ["ran"]
+    finally:
+        agent.end_all()
+        subprocess.run(["umount", str(state)], check=True)
+
+
+def test_old_runs_are_forgotten_when_nobody_asks_for_them(server, agent):
+    server.withdraws_reported = False
+    entries = [server.entry(id, ONCE) for id in ("old", "wanted", "young")]
+    server.give(*entries)
+    agent.start()
+    server.until(lambda: agent.run_folder("young").joinpath("acknowledged").exists())
+    for id in ("old", "wanted"):
+        os.utime(agent.run_folder(id) / "acknowledged", (0, 0))
+    server.give(entries[1])
+    server.until(lambda: not agent.run_folder("old").exists())
+    assert agent.run_folder("wanted").exists()
+    assert agent.run_folder("young").exists()
+    server.give(entries[1], server.entry("last", ONCE))
+    server.result("last")
+    assert agent.lines("runs") == ["ran"] * 4

@@ -1,0 +1,120 @@
+"""What is seen of a run while it goes on."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from stoker_agent.live import parsed
+
+GO = "until test -e $WORK/go; do sleep 0.02; done; "
+
+
+def running(server, agent, script):
+    server.give(server.entry("c1", script))
+    agent.start()
+
+
+def test_output_arrives_in_order_while_the_run_lasts(server, agent):
+    running(server, agent, f"echo one; echo err >&2; {GO} printf 'two grü\\303'; printf '\\234e\\n'")
+    server.until(
+        lambda: server.logs.get(("c1", "stdout")) == b"one\n" and server.logs.get(("c1", "stderr")) == b"err\n"
+    )
+    assert server.signals == []
+    agent.work.joinpath("go").touch()
+    server.result("c1")
+    assert server.logs["c1", "stdout"] == "one\ntwo grüÜe\n".encode()
+    assert ("c1", "stdout", 4) in server.log_calls
+
+
+def test_output_is_sent_in_parts_and_a_lost_answer_repeats_none(server, agent):
+    server.lost["logs"] = 3
+    running(server, agent, f"seq 1 200000; {GO}")
+    whole = "".join(f"{n}\n" for n in range(1, 200_001)).encode()
+    server.until(lambda: server.logs.get(("c1", "stdout")) == whole)
+    agent.work.joinpath("go").touch()
+    server.result("c1")
+    assert server.logs["c1", "stdout"] == whole
+    offsets = [offset for _, stream, offset in server.log_calls if stream == "stdout"]
+    assert offsets == sorted(offsets)
+
+
+def test_a_server_that_has_enough_is_not_sent_more_for_ever(server, agent):
+    server.take_log = lambda id, stream, offset, data: server.log_calls.append((id, stream, offset)) or 0
+    running(server, agent, f"echo one; {GO}")
+    server.until(lambda: len(server.log_calls) == 3)
+    agent.work.joinpath("go").touch()
+    server.result("c1")
+    assert server.lost["logs"] == 0
+
+
+def test_progress_is_the_last_line(server, agent):
+    script = "echo '10% loading' >>$STOKER_PROGRESS; until test -e $WORK/go; do sleep 0.02; done"
+    running(
+        server, agent, script + "; echo 11 >>$STOKER_PROGRESS; printf 'almost there\\nhalf a li' >>$STOKER_PROGRESS"
+    )
+    server.until(lambda: len(server.progress) == 2)
+    agent.work.joinpath("go").touch()
+    server.result("c1")
+    assert server.progress == [
+        ("c1", {"state": "RUNNING", "percent": None, "message": None}),
+        ("c1", {"state": "RUNNING", "percent": 10, "message": "loading"}),
+        ("c1", {"state": "RUNNING", "percent": None, "message": "almost there"}),
+    ]
+
+
+def test_progress_may_be_written_anew_each_time_and_garbage_stops_nothing(server, agent):
+    script = (
+        'say() { printf "$1" >$STOKER_PROGRESS; until test -e $WORK/$2; do sleep 0.02; done; }\n'
+        "say '10\\n' a; say '20\\n' b; say '\\n' c; say '\\377\\302\\262 x\\n' d; say '99%%\\tnearly\\n' e; echo last"
+    )
+    running(server, agent, script)
+    for count, name in enumerate("abcde", start=2):
+        server.until(lambda count=count: len(server.progress) == count)
+        agent.work.joinpath(name).touch()
+    assert server.result("c1")["deploy_stdout"] == "last\n"
+    assert server.logs["c1", "stdout"] == b"last\n"
+    assert [(said["percent"], said["message"]) for _, said in server.progress[1:]] == [
+        (10, None),
+        (20, None),
+        (None, None),
+        (None, "\ufffd² x"),
+        (99, "nearly"),
+    ]
+
+
+def test_a_server_without_live_views_gets_the_result(server, agent):
+    server.answers = {"logs": [500, 404, 400] * 10, "progress": [500, 404, 400]}
+    running(server, agent, f"echo one; echo 5 >>$STOKER_PROGRESS; {GO}")
+    server.until(lambda: len(server.answers["logs"]) < 27)
+    agent.work.joinpath("go").touch()
+    assert server.result("c1")["deploy_stdout"] == "one\n"
+
+
+def test_a_live_view_that_hangs_does_not_keep_the_report_back(server, agent):
+    server.released["logs"].clear()
+    running(server, agent, f"echo one; {GO}")
+    server.until(lambda: server.log_calls)
+    agent.work.joinpath("go").touch()
+    assert server.result("c1")["deploy_stdout"] == "one\n"
+    assert not server.released["logs"].is_set()
+    assert len(server.log_calls) == 1  # none of the calls was given up: the report came before
+
+
+@given(st.text())
+@example("100% there")
+@example("²")
+@example("5" * 5000)
+@example("")
+def test_any_line_is_progress(line):
+    percent, message = parsed(line)
+    assert percent is None or 0 <= percent <= 100
+    assert message is None or (message and message in line)
+    assert percent is not None or (message or "") == line.strip()
+
+
+@given(st.integers(0, 100), st.sampled_from(["", "%"]), st.from_regex(r"[a-z]+( [a-z]+)*", fullmatch=True))
+def test_a_percentage_and_its_message(number, sign, message):
+    assert parsed(f" {number}{sign}  {message}\r") == (number, message)
+    assert parsed(f"{number}{sign}") == (number, None)
+    assert parsed(f"{number + 101} {message}") == (None, f"{number + 101} {message}")

@@ -1,0 +1,222 @@
+"""What comes of a config: results, inputs, outputs, hooks."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+def ran(server, agent, entry):
+    """The report of one entry."""
+    server.give(entry)
+    agent.start()
+    return server.result(entry["id"])
+
+
+def test_a_run_end_to_end(server, agent):
+    script = '#!/bin/bash\necho "hello $who"; echo oops >&2\nprintf 42 >$heat_outputs_path.answer\nexit 3\n'
+    values = ran(server, agent, server.entry("c1", script, outputs=["answer", "other"], who="world"))
+    assert values == {
+        "deploy_stdout": "hello world\n",
+        "deploy_stderr": "oops\n",
+        "deploy_status_code": 3,
+        "answer": "42",
+    }
+    server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
+    assert "hooks=" in server.polls[0] and "script" in server.polls[0]
+    server.give(server.entry("c2", "true"))
+    server.result("c2")
+    assert [id for id, _ in server.signals] == ["c1", "c2"]
+
+
+def test_all_that_is_kept_is_the_owners_alone(server, agent):
+    ran(server, agent, server.entry("c1", "true", secret="s"))
+    for folder in (agent.root / "state", agent.run_folder("c1")):
+        assert folder.stat().st_mode & 0o077 == 0
+    assert agent.run_folder("c1").joinpath("entry.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("plain 'quoted' \"twice\" $HOME\nline", "plain 'quoted' \"twice\" $HOME\nline"),
+        ("größe ✓", "größe ✓"),
+        ("", ""),
+        (None, ""),
+        (7, "7"),
+        (1.5, "1.5"),
+        (True, "true"),
+        ([1, "a"], '[1, "a"]'),
+        ({"a": {"b": None}}, '{"a": {"b": null}}'),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_inputs_are_the_environment(server, agent, value, text):
+    assert ran(server, agent, server.entry("c1", 'printf %s "$it"', it=value))["deploy_stdout"] == text
+
+
+def test_a_text_without_an_interpreter_line_is_the_shells(server, agent):
+    assert ran(server, agent, server.entry("c1", "x=1\necho $((x + 1))"))["deploy_stdout"] == "2\n"
+
+
+def test_an_interpreter_that_is_missing_is_a_failure(server, agent):
+    values = ran(server, agent, server.entry("c1", "#!/no/such/interpreter\n"))
+    assert values["deploy_status_code"] == 126
+    assert "could not be started" in values["deploy_status_reason"]
+
+
+def test_a_missing_hook_is_a_failure_with_its_reason(server, agent):
+    values = ran(server, agent, server.entry("c1", "x", group="no such/group"))
+    assert values["deploy_status_code"] == 1
+    assert "No hook for group 'no such/group'" in values["deploy_status_reason"]
+    assert str(agent.root / "hooks") in values["deploy_status_reason"]
+
+
+@pytest.mark.parametrize("config", [{"a": 1}, ["x"], 5])
+def test_a_script_that_is_no_text_is_a_failure(server, agent, config):
+    assert "must be text" in ran(server, agent, server.entry("c1", config))["deploy_status_reason"]
+
+
+@pytest.mark.parametrize("value", ["a\0b", "lone \ud800 surrogate", "x" * 200_000], ids=["nul", "surrogate", "huge"])
+def test_an_input_that_no_environment_holds_is_a_failure_and_the_next_run_goes_on(server, agent, value):
+    server.give(server.entry("c1", "touch $WORK/ran", it=value), server.entry("c2", "echo next"))
+    agent.start()
+    assert server.result("c1")["deploy_status_code"] in (1, 126)
+    assert server.result("c1")["deploy_status_reason"]
+    assert server.result("c2")["deploy_stdout"] == "next\n"
+    assert not agent.work.joinpath("ran").exists()
+
+
+def test_outputs_that_are_no_files_are_left_out(server, agent):
+    script = "mkdir $heat_outputs_path.folder; mkfifo $heat_outputs_path.pipe; printf '\\377' >$heat_outputs_path.odd"
+    values = ran(server, agent, server.entry("c1", script, outputs=["folder", "pipe", "odd", "../x", "n\0"]))
+    assert (values["deploy_status_code"], values["odd"]) == (0, "\ufffd")
+    assert not {"folder", "pipe", "../x", "n\0"} & set(values)
+
+
+def test_an_output_too_large_for_a_report_is_a_failure_that_says_so(server, agent):
+    script = "echo kept; head -c 1500000 /dev/zero | tr '\\0' x >$heat_outputs_path.big"
+    values = ran(server, agent, server.entry("c1", script, outputs=["big"]))
+    assert values["deploy_status_code"] == 1
+    assert "larger than a report" in values["deploy_status_reason"]
+    assert values["deploy_stdout"] == "kept\n"
+
+
+def test_binary_output_becomes_text(server, agent):
+    values = ran(server, agent, server.entry("c1", "printf 'a\\377\\000\\200b'; printf '\\303' >&2"))
+    assert values["deploy_stdout"] == "a\ufffd\0\ufffdb"
+    assert values["deploy_stderr"] == "\ufffd"
+
+
+def test_five_megabytes_of_output_are_cut_from_the_left(server, agent):
+    script = "#!/usr/bin/env python3\nfor n in range(500_000): print(f'grüße {n:04}')\n"
+    values = ran(server, agent, server.entry("c1", script))
+    first, _, rest = values["deploy_stdout"].partition("\n")
+    assert "cut" in first
+    assert max(server.sizes) <= 950_000
+    assert "\ufffd" not in rest
+    assert rest.endswith("grüße 499998\ngrüße 499999\n")
+    assert len(rest) > 100_000
+
+
+def test_both_streams_full_of_what_json_makes_long_fit(server, agent):
+    script = "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero | tr '\\0' '\\377' >&2; echo end; echo end >&2"
+    values = ran(server, agent, server.entry("c1", script))
+    assert max(server.sizes) <= 950_000
+    assert values["deploy_stderr"].endswith("end\n")
+
+
+COMPONENT = {
+    "configs": [
+        {"actions": ["CREATE"], "config": "echo create $deploy_action", "tool": "script"},
+        {"actions": ["UPDATE", "DELETE"], "config": "echo other", "tool": "script"},
+    ]
+}
+
+
+@pytest.mark.parametrize(("action", "stdout"), [("CREATE", "create CREATE\n"), ("DELETE", "other\n")])
+def test_a_component_is_what_is_for_the_action(server, agent, action, stdout):
+    entry = server.entry("c1", COMPONENT, group="component", deploy_action=action)
+    assert ran(server, agent, entry)["deploy_stdout"] == stdout
+
+
+def test_a_component_without_a_config_for_the_action_fails(server, agent):
+    values = ran(server, agent, server.entry("c1", COMPONENT, group="component", deploy_action="SUSPEND"))
+    assert values["deploy_status_code"] == 1
+    assert values["deploy_status_reason"] == "The component has no config for the action SUSPEND"
+
+
+@pytest.mark.parametrize("config", [None, "text", {"configs": 5}, {"configs": [7]}])
+def test_a_component_that_is_garbage_fails(server, agent, config):
+    server.give(server.entry("c1", config, group="component", deploy_action="CREATE"), server.entry("c2", "echo on"))
+    agent.start()
+    assert server.result("c1")["deploy_status_code"] == 1
+    assert server.result("c1")["deploy_status_reason"]
+    assert server.result("c2")["deploy_stdout"] == "on\n"
+
+
+def test_a_hook_with_a_json_answer(server, agent):
+    agent.hook("foo", '#!/bin/sh\ncat >$WORK/told\necho log >&2\necho \'{"deploy_status_code": 0, "x": [1]}\'\n')
+    entry = server.entry("c1", {"any": "thing"}, group="foo", outputs=["x"], who="w")
+    assert ran(server, agent, entry) == {
+        "deploy_stdout": "",
+        "deploy_stderr": "log\n",
+        "deploy_status_code": 0,
+        "x": [1],
+    }
+    assert json.loads(agent.work.joinpath("told").read_text()) == entry
+    assert "foo" in server.polls[0]
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "stdout"),
+    [
+        ("echo no json", 0, "no json\n"),
+        ("echo no json; exit 4", 4, "no json\n"),
+        ("echo '[1]'; exit 4", 4, "[1]\n"),
+        ("exit 0", 0, ""),
+        ("exit 5", 5, ""),
+        ('echo \'{"deploy_status_code": 0, "deploy_stdout": "said"}\'; exit 6', 0, "said"),
+        ('echo \'{"deploy_stdout": "said"}\'; exit 6', 6, "said"),
+    ],
+)
+def test_what_a_hook_answers(server, agent, ending, code, stdout):
+    agent.hook("foo", f"#!/bin/sh\n{ending}\n")
+    values = ran(server, agent, server.entry("c1", "x", group="foo"))
+    assert (values["deploy_status_code"], values["deploy_stdout"]) == (code, stdout)
+
+
+def test_a_hook_of_this_server_wins_over_the_built_in(server, agent):
+    agent.hook("script", "#!/bin/sh\necho mine\n")
+    assert ran(server, agent, server.entry("c1", "echo theirs"))["deploy_stdout"] == "mine\n"
+
+
+def test_a_hook_that_reads_nothing_gets_a_large_config_all_the_same(server, agent):
+    agent.hook("foo", "#!/bin/sh\nsetsid sleep 1000 >/dev/null 2>&1 &\nexit 0\n")
+    assert ran(server, agent, server.entry("c1", "x" * 1_000_000, group="foo"))["deploy_status_code"] == 0
+
+
+def test_a_daemon_that_holds_the_output_open_holds_nobody_up(server, agent):
+    values = ran(server, agent, server.entry("c1", "setsid sleep 1000 &\necho $! >$WORK/pid; echo done"))
+    assert (values["deploy_stdout"], values["deploy_status_code"]) == ("done\n", 0)
+    assert int(agent.lines("pid")[0]) in agent.living()
+
+
+@pytest.mark.slow  # what ignores TERM is given some seconds
+def test_a_timeout_ends_all_of_the_group(server, agent):
+    script = """
+    (trap '' TERM; echo child; while :; do sleep 0.1; done) &
+    (setsid sleep 1000 & echo $! >$WORK/daemon)
+    sleep 1000"""
+    values = ran(server, agent, server.entry("c1", script, deploy_timeout="0.5"))
+    assert values["deploy_status_code"] == 124
+    assert values["deploy_status_reason"] == "Timed out after 0.5 s"
+    assert values["deploy_stdout"] == "child\n"
+    server.until(lambda: set(agent.living()) == {agent.process.pid, int(agent.lines("daemon")[0])})
+
+
+@pytest.mark.parametrize("timeout", ["100", "", "0", "-1", "soon", "nan", "inf", None])
+def test_a_timeout_that_is_not_over_or_none_at_all(server, agent, timeout):
+    values = ran(server, agent, server.entry("c1", "echo fine", deploy_timeout=timeout))
+    assert (values["deploy_stdout"], values["deploy_status_code"]) == ("fine\n", 0)

@@ -1,0 +1,94 @@
+"""The service that the client's tests talk to, and ways to call the program."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from client.little_heat import PASSWORD, SOURCE, LittleHeat, serving
+from stoker_client.cli.main import main
+from stoker_client.client import Client, connect
+
+
+@dataclass
+class Result:
+    """What a call of the program left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+Stoker = Callable[..., Result]
+
+
+@pytest.fixture
+def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A place without any cloud: no OS_*, no clouds.yaml, an empty home."""
+    for name in list(os.environ):
+        if name.startswith(("OS_", "XDG_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    # openstacksdk works out the user's folders when it is first imported, so the home above comes too late for it.
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(tmp_path / "clouds.yaml"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def heat(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LittleHeat]:
+    """A running service, chosen by OS_*."""
+    for service in serving():
+        settings = {
+            "OS_AUTH_URL": f"{service.url}/identity/v3",
+            "OS_USERNAME": "admin",
+            "OS_PASSWORD": PASSWORD,
+            "OS_PROJECT_NAME": "default",
+            "OS_USER_DOMAIN_NAME": "Default",
+            "OS_PROJECT_DOMAIN_NAME": "Default",
+        }
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        yield service
+
+
+@pytest.fixture
+def client(heat: LittleHeat) -> Iterator[Client]:
+    with connect() as connected:
+        yield connected
+
+
+@pytest.fixture
+def stoker(capsys: pytest.CaptureFixture[str], nowhere: Path) -> Stoker:
+    """Calls the program in this process."""
+
+    def call(*args: str) -> Result:
+        code = main(args)
+        out, err = capsys.readouterr()
+        return Result(code, out, err)
+
+    return call
+
+
+@pytest.fixture
+def spawn() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts the program, or any Python, as a process of its own."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*args: str) -> subprocess.Popen[str]:
+        pipe = subprocess.PIPE
+        env = {**os.environ, "PYTHONPATH": str(SOURCE)}
+        process = subprocess.Popen(
+            [sys.executable, *args], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=env
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,399 @@
+"""A small service with Heat's manners, on a real socket: identity, stacks, configs, deployments, servers, in memory.
+
+What happens to stacks and deployments is written down beforehand: a stack shows one frame of its life at each look, a
+deployment one page of its log.
+"""
+
+import json
+import re
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+SOURCE = Path(__file__).parents[2] / "src"
+PROJECT = "p" * 32
+TOKEN = "a-token"
+PASSWORD = "right"
+TIME = "2031-05-06T07:08:09Z"
+
+
+@dataclass
+class Frame:
+    """One look at a stack."""
+
+    status: str
+    reason: str = ""
+    resources: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class Script:
+    """What a deployment will do: pages of log chunks, then an end."""
+
+    pages: list[list[tuple[str, str]]] = field(default_factory=list)
+    status: str = "COMPLETE"
+    reason: str = "Outputs received"
+    outputs: dict[str, Any] = field(default_factory=dict)
+
+
+class Answer(Exception):
+    """An error with Heat's body."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def resource(name: str, status: str, reason: str = "", **more: Any) -> dict[str, Any]:
+    return {
+        "resource_name": name,
+        "resource_type": "OS::Heat::SoftwareDeployment",
+        "resource_status": status,
+        "resource_status_reason": reason,
+        "physical_resource_id": "",
+        "creation_time": TIME,
+        "updated_time": None,
+        **more,
+    }
+
+
+class LittleHeat:
+    """The state, and the calls on it."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.stacks: dict[str, dict[str, Any]] = {}
+        self.life: list[Frame] = [Frame("CREATE_COMPLETE")]
+        self.outputs: list[dict[str, Any]] = []
+        self.events: list[dict[str, Any]] = []
+        self.configs: dict[str, dict[str, Any]] = {}
+        self.deployments: dict[str, dict[str, Any]] = {}
+        self.servers: dict[str, dict[str, Any]] = {}
+        self.script = Script()
+        self.calls: list[tuple[str, str]] = []
+        self.bodies: list[tuple[str, str, Any]] = []
+        self.fail_with: tuple[int, bytes, str] | None = None
+
+    # identity
+
+    def versions(self, **_: Any) -> Any:
+        link = [{"rel": "self", "href": f"{self.url}/identity/v3/"}]
+        return {"version": {"id": "v3.14", "status": "stable", "links": link}}
+
+    def login(self, body: Any, **_: Any) -> Any:
+        user = body["auth"]["identity"]["password"]["user"]
+        if user["password"] != PASSWORD:
+            raise Answer(401, "The request you have made requires authentication.")
+        endpoint = {"interface": "public", "region": "RegionOne", "region_id": "RegionOne", "id": "1"}
+        catalog = [
+            {"type": kind, "name": kind, "id": kind, "endpoints": [{**endpoint, "url": f"{self.url}{path}"}]}
+            for kind, path in (("identity", "/identity/v3"), ("orchestration", f"/v1/{PROJECT}"))
+        ]
+        project = {"id": PROJECT, "name": "default", "domain": {"id": "default", "name": "Default"}}
+        return {
+            "token": {
+                "methods": ["password"],
+                "user": {"id": "u", "name": "admin", "domain": project["domain"]},
+                "project": project,
+                "roles": [{"id": "r", "name": "admin"}],
+                "catalog": catalog,
+                "issued_at": "2031-05-06T07:08:09.000000Z",
+                "expires_at": "2131-05-06T07:08:09.000000Z",
+            }
+        }
+
+    # stacks
+
+    def add_stack(self, name: str, **more: Any) -> dict[str, Any]:
+        stack = {"id": new_id(), "stack_name": name, "creation_time": TIME, "updated_time": None, **more}
+        self.stacks[stack["id"]] = stack
+        return stack
+
+    def list_stacks(self, **_: Any) -> Any:
+        return {"stacks": [self._shown(stack) for stack in self.stacks.values()]}
+
+    def create_stack(self, body: Any, **_: Any) -> Any:
+        if any(stack["stack_name"] == body["stack_name"] for stack in self.stacks.values()):
+            raise Answer(409, f"The Stack ({body['stack_name']}) already exists.")
+        return {"stack": {"id": self.add_stack(body["stack_name"])["id"], "links": []}}
+
+    def show_stack(self, id_: str, **_: Any) -> Any:
+        stack = self._stack(id_)
+        if len(self.life) > 1 and stack.pop("looked", False):
+            self.life.pop(0)
+        return {"stack": {**self._shown(stack), "outputs": self.outputs, "parameters": {"OS::stack_name": "x"}}}
+
+    def list_resources(self, id_: str, **_: Any) -> Any:
+        self._stack(id_)["looked"] = True
+        return {"resources": self.life[0].resources}
+
+    def list_events(self, id_: str, query: dict[str, str], **_: Any) -> Any:
+        self._stack(id_)
+        ids = [event["id"] for event in self.events]
+        start = ids.index(query["marker"]) + 1 if "marker" in query else 0
+        return {"events": self.events[start : start + 2]}
+
+    def show_output(self, id_: str, key: str, **_: Any) -> Any:
+        self._stack(id_)
+        for output in self.outputs:
+            if output["output_key"] == key:
+                return {"output": output}
+        raise Answer(404, f"Specified output key {key} not found.")
+
+    def template(self, id_: str, **_: Any) -> Any:
+        self._stack(id_)
+        return {"heat_template_version": "2021-04-16", "resources": {}}
+
+    def change_stack(self, id_: str, **_: Any) -> Any:
+        self._stack(id_)
+
+    def delete_stack(self, id_: str, **_: Any) -> Any:
+        stack = self._stack(id_)
+        if len(self.life) == 1:
+            del self.stacks[stack["id"]]
+
+    def _stack(self, id_: str) -> dict[str, Any]:
+        if id_ not in self.stacks:
+            raise Answer(404, f"The Stack ({id_}) could not be found.")
+        return self.stacks[id_]
+
+    def _shown(self, stack: dict[str, Any]) -> dict[str, Any]:
+        frame = self.life[0]
+        state = {"stack_status": frame.status, "stack_status_reason": frame.reason}
+        return {key: value for key, value in stack.items() if key != "looked"} | state
+
+    def canonical(self, ref: str) -> str:
+        for stack in self.stacks.values():
+            if ref in (stack["id"], stack["stack_name"]):
+                return f"{stack['stack_name']}/{stack['id']}"
+        raise Answer(404, f"The Stack ({ref}) could not be found.")
+
+    # configs and deployments
+
+    def list_configs(self, **_: Any) -> Any:
+        keys = ("id", "name", "group", "creation_time")
+        return {"software_configs": [{key: config[key] for key in keys} for config in self.configs.values()]}
+
+    def create_config(self, body: Any, **_: Any) -> Any:
+        config = {"id": new_id(), "creation_time": TIME, **body}
+        self.configs[config["id"]] = config
+        return {"software_config": config}
+
+    def show_config(self, id_: str, **_: Any) -> Any:
+        return {"software_config": self._get(self.configs, id_, "Software Config")}
+
+    def delete_config(self, id_: str, **_: Any) -> Any:
+        self._get(self.configs, id_, "Software Config")
+        del self.configs[id_]
+
+    def list_deployments(self, query: dict[str, str], **_: Any) -> Any:
+        wanted = query.get("server_id")
+        found = [d for d in self.deployments.values() if wanted in (None, d["server_id"])]
+        return {"software_deployments": found}
+
+    def create_deployment(self, body: Any, **_: Any) -> Any:
+        source = self.configs[body["config_id"]]
+        inputs = [{"name": "deploy_server_id", "value": body["server_id"]}]
+        derived = {**source, "id": new_id(), "inputs": inputs}
+        self.configs[derived["id"]] = derived
+        deployment = {
+            "id": new_id(),
+            "config_id": derived["id"],
+            "server_id": body["server_id"],
+            "action": body.get("action"),
+            "status": "IN_PROGRESS",
+            "status_reason": "Deploy data available",
+            "input_values": body.get("input_values"),
+            "output_values": {},
+            "creation_time": TIME,
+        }
+        self.deployments[deployment["id"]] = deployment
+        return {"software_deployment": deployment}
+
+    def show_deployment(self, id_: str, **_: Any) -> Any:
+        return {"software_deployment": self._get(self.deployments, id_, "Software Deployment")}
+
+    def delete_deployment(self, id_: str, **_: Any) -> Any:
+        self._get(self.deployments, id_, "Software Deployment")
+        del self.deployments[id_]
+
+    def logs(self, id_: str, query: dict[str, str], **_: Any) -> Any:
+        deployment = self._get(self.deployments, id_, "Software Deployment")
+        after = int(query.get("after", 0))
+        page = self.script.pages[after] if after < len(self.script.pages) else []
+        if "wait" in query and after + 1 >= len(self.script.pages):
+            ended = {"status": self.script.status, "status_reason": self.script.reason}
+            deployment.update(ended, output_values=self.script.outputs)
+        logs = [{"seq": after + 1, "stream": stream, "data": data, "time": TIME} for stream, data in page]
+        state = {"status": deployment["status"], "status_reason": deployment["status_reason"]}
+        return {"logs": logs, "next": after + bool(page), **state, "progress": None}
+
+    # servers
+
+    def add_server(self, name: str, status: str = "ONLINE") -> dict[str, Any]:
+        server = {"id": new_id(), "name": name, "kind": "enrolled", "status": status, "last_seen": TIME, "hooks": []}
+        self.servers[server["id"]] = server
+        return server
+
+    def list_servers(self, **_: Any) -> Any:
+        return {"servers": list(self.servers.values())}
+
+    def show_server(self, id_: str, **_: Any) -> Any:
+        for server in self.servers.values():
+            if id_ in (server["id"], server["name"]):
+                return {"server": server}
+        raise Answer(404, f"The Server ({id_}) could not be found.")
+
+    def enroll(self, body: Any, **_: Any) -> Any:
+        if any(server["name"] == body["name"] for server in self.servers.values()):
+            raise Answer(409, f"A server named {body['name']} exists.")
+        command = f"curl -fsSL {self.url}/agent/v1/install | sudo STOKER_TOKEN=secret sh"
+        enrolment = {"token": "secret", "expires_at": TIME, "command": command}
+        return {"server": self.add_server(body["name"], "ENROLLING"), "enrolment": enrolment}
+
+    def delete_server(self, id_: str, **_: Any) -> Any:
+        self._get(self.servers, id_, "Server")
+        del self.servers[id_]
+
+    def _get(self, kept: dict[str, dict[str, Any]], id_: str, noun: str) -> dict[str, Any]:
+        if id_ not in kept:
+            raise Answer(404, f"The {noun} ({id_}) could not be found.")
+        return kept[id_]
+
+
+Call = Callable[..., Any]
+ROUTES: list[tuple[str, str, Call, int]] = [
+    ("GET", "/stacks", LittleHeat.list_stacks, 200),
+    ("POST", "/stacks", LittleHeat.create_stack, 201),
+    ("GET", "/stacks/[^/]+/(?P<id_>[^/]+)", LittleHeat.show_stack, 200),
+    ("PUT", "/stacks/[^/]+/(?P<id_>[^/]+)", LittleHeat.change_stack, 202),
+    ("PATCH", "/stacks/[^/]+/(?P<id_>[^/]+)", LittleHeat.change_stack, 202),
+    ("DELETE", "/stacks/[^/]+/(?P<id_>[^/]+)", LittleHeat.delete_stack, 204),
+    ("GET", "/stacks/[^/]+/(?P<id_>[^/]+)/resources", LittleHeat.list_resources, 200),
+    ("GET", "/stacks/[^/]+/(?P<id_>[^/]+)/events", LittleHeat.list_events, 200),
+    ("GET", "/stacks/[^/]+/(?P<id_>[^/]+)/template", LittleHeat.template, 200),
+    ("GET", "/stacks/[^/]+/(?P<id_>[^/]+)/outputs/(?P<key>[^/]+)", LittleHeat.show_output, 200),
+    ("GET", "/software_configs", LittleHeat.list_configs, 200),
+    ("POST", "/software_configs", LittleHeat.create_config, 200),
+    ("GET", "/software_configs/(?P<id_>[^/]+)", LittleHeat.show_config, 200),
+    ("DELETE", "/software_configs/(?P<id_>[^/]+)", LittleHeat.delete_config, 204),
+    ("GET", "/software_deployments", LittleHeat.list_deployments, 200),
+    ("POST", "/software_deployments", LittleHeat.create_deployment, 200),
+    ("GET", "/software_deployments/(?P<id_>[^/]+)", LittleHeat.show_deployment, 200),
+    ("DELETE", "/software_deployments/(?P<id_>[^/]+)", LittleHeat.delete_deployment, 204),
+    ("GET", "/software_deployments/(?P<id_>[^/]+)/logs", LittleHeat.logs, 200),
+    ("GET", "/servers", LittleHeat.list_servers, 200),
+    ("POST", "/servers", LittleHeat.enroll, 201),
+    ("GET", "/servers/(?P<id_>[^/]+)", LittleHeat.show_server, 200),
+    ("DELETE", "/servers/(?P<id_>[^/]+)", LittleHeat.delete_server, 204),
+]
+# Heat redirects a stack's name or id, also with one of these behind it, to the canonical address.
+REDIRECTED = re.compile(r"/stacks/(?P<ref>[^/]+)(?P<rest>/(resources|events|template))?")
+
+
+class Handler(BaseHTTPRequestHandler):
+    """HTTP around the state of its server."""
+
+    protocol_version = "HTTP/1.1"
+    server: "Server"
+
+    def handle_one(self) -> None:
+        heat = self.server.heat
+        parts = urlsplit(self.path)
+        raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = json.loads(raw) if raw else None
+        path = parts.path.removeprefix(f"/v1/{PROJECT}")
+        heat.calls.append((self.command, path + (f"?{parts.query}" if parts.query else "")))
+        if body is not None:
+            heat.bodies.append((self.command, path, body))
+        try:
+            self._answer(heat, path, parts.query, body)
+        except Answer as error:
+            wanted = {"code": error.status, "title": "x", "explanation": "x"}
+            self._send(error.status, {**wanted, "error": {"type": "X", "traceback": None, "message": error.message}})
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_one
+
+    def _answer(self, heat: LittleHeat, path: str, query: str, body: Any) -> None:
+        if path.startswith("/identity/v3"):
+            self._identity(heat, path, body)
+        elif not self.path.startswith(f"/v1/{PROJECT}/"):
+            raise Answer(404, "The resource could not be found.")
+        elif heat.fail_with:
+            status, content, kind = heat.fail_with
+            self._send_raw(status, content, kind)
+        elif self.headers.get("X-Auth-Token") != TOKEN:
+            raise Answer(401, "Authentication required")
+        else:
+            self._orchestration(heat, path, query, body)
+
+    def _identity(self, heat: LittleHeat, path: str, body: Any) -> None:
+        if path.endswith("/auth/tokens"):
+            self._send(201, heat.login(body), {"X-Subject-Token": TOKEN})
+        else:
+            self._send(200, heat.versions())
+
+    def _orchestration(self, heat: LittleHeat, path: str, query: str, body: Any) -> None:
+        for method, pattern, call, status in ROUTES:
+            match = re.fullmatch(pattern, path)
+            if match and method == self.command and not REDIRECTED.fullmatch(path):
+                values = {key: value[0] for key, value in parse_qs(query).items()}
+                self._send(status, call(heat, body=body, query=values, **match.groupdict()))
+                return
+        if match := REDIRECTED.fullmatch(path):
+            rest = (match["rest"] or "") + (f"?{query}" if query else "")
+            location = f"{heat.url}/v1/{PROJECT}/stacks/{heat.canonical(match['ref'])}{rest}"
+            self._send_raw(302, b"<html>moved</html>", "text/html", {"Location": location})
+            return
+        raise Answer(404, "The resource could not be found.")
+
+    def _send(self, status: int, data: Any, more: dict[str, str] | None = None) -> None:
+        if status in (202, 204):
+            self._send_raw(status, b"" if status == 204 else b"<html>accepted</html>", "text/html")
+        else:
+            self._send_raw(status, json.dumps(data).encode(), "application/json", more)
+
+    def _send_raw(self, status: int, content: bytes, kind: str, more: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        for name, value in (more or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Be silent."""
+
+
+class Server(ThreadingHTTPServer):
+    """The socket; it knows the state."""
+
+    def __init__(self, heat: LittleHeat) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.heat = heat
+        heat.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+def serving() -> Iterator[LittleHeat]:
+    heat = LittleHeat()
+    with Server(heat):
+        yield heat

@@ -1,0 +1,124 @@
+"""Which cloud is used, and what is said when none can be."""
+
+import os
+from pathlib import Path
+
+import pytest
+import yaml
+
+from client.little_heat import PASSWORD
+from stoker_client.client import connect
+from stoker_client.errors import NotConfigured
+
+
+def entry(url: str, **more: str) -> dict[str, object]:
+    auth = {
+        "auth_url": f"{url}/identity/v3",
+        "username": "admin",
+        "password": PASSWORD,
+        "project_name": "default",
+        "user_domain_name": "Default",
+        "project_domain_name": "Default",
+    }
+    return {"auth": auth | more, "region_name": "RegionOne"}
+
+
+@pytest.fixture
+def write_clouds(nowhere: Path, monkeypatch):
+    """Writes clouds.yaml and takes OS_* away, so that only the file counts."""
+
+    def write(**clouds: object) -> None:
+        for name in [name for name in os.environ if name.startswith("OS_") and name != "OS_CLIENT_CONFIG_FILE"]:
+            monkeypatch.delenv(name)
+        (nowhere / "clouds.yaml").write_text(yaml.safe_dump({"clouds": clouds}))
+
+    return write
+
+
+def test_the_environment_chooses(heat, stoker):
+    assert stoker("stack", "list").code == 0
+
+
+def test_ours_is_used_when_nothing_is_chosen(heat, stoker, write_clouds):
+    write_clouds(stoker=entry(heat.url), other=entry("http://127.0.0.1:1"))
+
+    assert stoker("stack", "list").code == 0
+
+
+def test_os_cloud_chooses(heat, stoker, write_clouds, monkeypatch):
+    write_clouds(stoker=entry("http://127.0.0.1:1"), other=entry(heat.url))
+    monkeypatch.setenv("OS_CLOUD", "other")
+
+    assert stoker("stack", "list").code == 0
+
+
+def test_the_option_wins_over_os_cloud(heat, stoker, write_clouds, monkeypatch):
+    write_clouds(stoker=entry("http://127.0.0.1:1"), other=entry(heat.url))
+    monkeypatch.setenv("OS_CLOUD", "stoker")
+
+    assert stoker("--os-cloud", "other", "stack", "list").code == 0
+
+
+def test_the_only_one_is_used(heat, stoker, write_clouds):
+    write_clouds(other=entry(heat.url))
+
+    assert stoker("stack", "list").code == 0
+
+
+def test_the_environment_wins_over_ours(heat, stoker, nowhere):
+    (nowhere / "clouds.yaml").write_text(yaml.safe_dump({"clouds": {"stoker": entry("http://127.0.0.1:1")}}))
+
+    assert stoker("stack", "list").code == 0
+
+
+def test_several_and_no_choice(stoker, write_clouds):
+    write_clouds(one=entry("http://a"), two=entry("http://b"))
+
+    result = stoker("stack", "list")
+
+    assert (result.code, result.out) == (1, "")
+    assert result.err == "stoker: no cloud is chosen; set OS_CLOUD to one of: one, two\n"
+
+
+def test_an_unknown_name(stoker, write_clouds):
+    write_clouds(one=entry("http://a"))
+
+    result = stoker("--os-cloud", "nope", "stack", "list")
+
+    assert result.err.startswith("stoker: no clouds.yaml has a cloud 'nope'; run `stoker serve`")
+
+
+def test_a_broken_file_is_one_line(stoker, write_clouds, nowhere):
+    (nowhere / "clouds.yaml").write_text("clouds: [")
+
+    result = stoker("stack", "list")
+
+    assert result.code == 1
+    assert result.err.startswith("stoker: ")
+    assert result.err.count("\n") == 1
+
+
+def test_nothing_configured_names_the_way_out(nowhere, spawn):
+    out, err = spawn("-m", "stoker_client.cli.main", "stack", "list").communicate(timeout=60)
+
+    assert out == ""
+    assert err.startswith("stoker: no cloud is configured; run `stoker serve`")
+    assert "OS_CLOUD" in err
+    assert err.count("\n") == 1
+
+
+def test_an_incomplete_login(stoker, nowhere, monkeypatch):
+    monkeypatch.setenv("OS_AUTH_URL", "http://127.0.0.1:1/identity/v3")
+
+    result = stoker("stack", "list")
+
+    assert result.code == 1
+    assert result.err.startswith("stoker: ")
+    assert result.err.count("\n") == 1
+
+
+def test_the_library_raises_the_same(write_clouds):
+    write_clouds()
+
+    with pytest.raises(NotConfigured, match="no cloud"):
+        connect("nope")

@@ -1,0 +1,171 @@
+"""What users are told when something goes wrong: one line, a way out, an exit code, never a traceback."""
+
+import json
+import signal
+import socket
+
+import pytest
+
+from stoker_client import faults
+from stoker_client.cli.main import main
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_refused_connection(heat, stoker, monkeypatch):
+    address = f"http://127.0.0.1:{free_port()}"
+    monkeypatch.setenv("OS_AUTH_URL", f"{address}/identity/v3")
+
+    result = stoker("stack", "list")
+
+    assert result.code == 1
+    assert result.err == (
+        f"stoker: cannot reach {address}: Connection refused; "
+        "start it with `stoker serve`, or choose another cloud with OS_CLOUD\n"
+    )
+
+
+def test_a_wrong_password(heat, stoker, monkeypatch):
+    monkeypatch.setenv("OS_PASSWORD", "wrong")
+
+    result = stoker("stack", "list")
+
+    assert result.code == 1
+    assert result.err.startswith(f"stoker: {heat.url} does not accept this login: ")
+    assert "`stoker env`" in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_not_an_identity_service(heat, stoker, monkeypatch):
+    monkeypatch.setenv("OS_AUTH_URL", f"{heat.url}/elsewhere")
+
+    result = stoker("stack", "list")
+
+    assert result.err == (
+        f"stoker: {heat.url} does not answer like an identity service: check OS_AUTH_URL or the entry's auth_url\n"
+    )
+
+
+def test_a_catalog_without_orchestration(heat, stoker, monkeypatch):
+    monkeypatch.setenv("OS_REGION_NAME", "Elsewhere")
+
+    result = stoker("stack", "list")
+
+    assert "has no orchestration service" in result.err
+
+
+def test_not_found_says_where_to_look(heat, stoker):
+    result = stoker("stack", "show", "nope")
+
+    assert result.code == 1
+    assert result.err == "stoker: The Stack (nope) could not be found; `stoker stack list` shows what there is\n"
+
+
+@pytest.mark.parametrize("status", [400, 403, 409, 500])
+def test_heats_own_words_are_passed_on(heat, stoker, status):
+    body = {"code": status, "error": {"message": "web.yaml:3: bad property", "type": "X"}}
+    heat.fail_with = status, json.dumps(body).encode(), "application/json"
+
+    result = stoker("stack", "list")
+
+    assert result.code == 1
+    assert "web.yaml:3: bad property" in result.err
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [(b"<html>hello</html>", "text/html"), (b"{broken", "application/json"), (b"[]", "application/json")],
+)
+def test_something_else_that_answers(heat, stoker, content, kind):
+    heat.fail_with = 200, content, kind
+
+    result = stoker("stack", "list")
+
+    assert result.code == 1
+    assert result.err.startswith("stoker: ")
+    assert "unexpected" not in result.err
+
+
+def test_an_empty_name_asks_nothing(heat, stoker):
+    result = stoker("stack", "show", "")
+
+    assert result.err == "stoker: a name or id is missing: it is empty\n"
+    assert [call for call in heat.calls if "stacks" in call[1]] == []
+
+
+def test_names_cannot_leave_their_place(heat, stoker):
+    stoker("server", "show", "../stacks?x=1#y")
+
+    assert heat.calls[-1][1] == "/servers/..%2Fstacks%3Fx%3D1%23y"
+
+
+@pytest.mark.parametrize("text", ["", "x", "[]", "{}", '{"error": "text"}', '{"error": {"message": null}}', "null"])
+def test_any_error_body_is_survived(text):
+    assert isinstance(faults.body_message(text), str)
+
+
+def test_a_surprise_is_one_line_and_debug_shows_more(stoker, monkeypatch):
+    def broken(**_: object) -> None:
+        raise RuntimeError("first\nsecond")
+
+    monkeypatch.setattr("stoker_client.clouds.OpenStackConfig", broken)
+
+    plain, debug = stoker("stack", "list"), stoker("--debug", "stack", "list")
+
+    assert plain.code == debug.code == 1
+    assert plain.err == "stoker: unexpected RuntimeError: first second (`stoker --debug …` shows where)\n"
+    assert "Traceback" in debug.err
+
+
+def test_interrupted(stoker, monkeypatch):
+    def interrupted(**_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stoker_client.clouds.OpenStackConfig", interrupted)
+
+    assert stoker("stack", "list").code == 130
+
+
+def test_usage_errors_are_two(stoker):
+    assert stoker("stack", "create", "x", "-P", "novalue", "-t", "x").code == 2
+
+
+def test_a_closed_pipe_is_quiet(spawn):
+    code = (
+        "import sys, click\n"
+        "from stoker_client.cli.main import main, stoker\n"
+        "stoker.add_command(click.Command('flood', callback=lambda: [click.echo('x' * 1000) for _ in range(10000)]))\n"
+        "sys.exit(main(['flood']))"
+    )
+    process = spawn("-c", code)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr is not None
+
+    assert process.stderr.read() == ""
+    assert process.wait(timeout=60) in (1, -signal.SIGPIPE)
+
+
+def test_what_a_terminal_cannot_show_is_escaped(heat, spawn, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
+    monkeypatch.setenv("PYTHONUTF8", "0")
+    heat.outputs = [{"output_key": "k", "output_value": "plain ✔"}]
+    heat.add_stack("web")
+
+    out, err = spawn("-m", "stoker_client.cli.main", "stack", "outputs", "web", "k").communicate(timeout=60)
+
+    assert (out, err) == ("plain \\u2714\n", "")
+
+
+def test_version(stoker):
+    assert stoker("--version").out.startswith("stoker ")
+
+
+def test_no_arguments_show_the_help(stoker, capsys):
+    assert main([]) == 2
+    assert "Usage: stoker" in capsys.readouterr().err

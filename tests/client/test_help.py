@@ -1,0 +1,162 @@
+"""Finding commands without importing them."""
+
+import ast
+import json
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import click
+import pytest
+
+from stoker_client.cli import _lazy
+from stoker_client.cli.main import stoker as root
+
+CLI = Path(_lazy.__file__).parent
+HEAVY = {"openstack", "keystoneauth1", "requests", "rich", "yaml"}
+TOP = {"config", "deployment", "run", "server", "stack"}
+
+
+def modules_after(spawn, *args: str) -> set[str]:
+    code = (
+        "import json, sys\n"
+        "from stoker_client.cli.main import main\n"
+        f"main({list(args)!r})\n"
+        "print('\\n' + json.dumps(sorted(sys.modules)))"
+    )
+    out, err = spawn("-c", code).communicate(timeout=60)
+    assert err == ""
+    return set(json.loads(out.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("args", [["--help"], ["stack", "--help"], ["deployment", "--help"], ["--version"]])
+def test_help_imports_nothing_heavy_and_no_command(spawn, args):
+    loaded = modules_after(spawn, *args)
+
+    assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
+    assert {
+        name for name in loaded if name.startswith("stoker_client.cli.") and not name.rpartition(".")[2].startswith("_")
+    } == {"stoker_client.cli.main"}
+
+
+@pytest.mark.parametrize("group", ["stack", "config", "deployment", "server"])
+def test_help_of_a_command_does_not_load_the_sdk(spawn, group):
+    loaded = modules_after(spawn, group, "list", "--help")
+
+    assert {name.partition(".")[0] for name in loaded} & {"openstack", "keystoneauth1", "requests", "rich"} == set()
+
+
+def test_help_lists_every_command_with_a_line(stoker):
+    shown = stoker("--help").out
+
+    for name in TOP:
+        [line] = [line for line in shown.splitlines() if line.startswith(f"  {name} ")]
+        assert len(line.split()) > 3
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    context = click.Context(group)
+    found = []
+    for name in _lazy.LazyGroup.list_commands(group, context):
+        if path or name in TOP:
+            command = group.get_command(context, name)
+            found.append((*path, name))
+            if isinstance(command, click.Group):
+                found += commands(command, (*path, name))
+    return found
+
+
+def test_every_command_is_there():
+    assert {" ".join(path) for path in commands(root)} >= {
+        *(f"stack {verb}" for verb in ["create", "update", "list", "show", "delete", "events", "resources"]),
+        *(f"stack {verb}" for verb in ["outputs", "template"]),
+        *(f"config {verb}" for verb in ["create", "list", "show", "delete"]),
+        *(f"deployment {verb}" for verb in ["create", "list", "show", "delete", "logs", "output"]),
+        *(f"server {verb}" for verb in ["list", "show", "enroll", "delete"]),
+        "run",
+    }
+
+
+@pytest.mark.parametrize("path", commands(root), ids=" ".join)
+def test_every_command_has_help(stoker, path):
+    result = stoker(*path, "--help")
+
+    assert result.code == 0
+    assert result.out.startswith(f"Usage: stoker {' '.join(path)}")
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in commands(root) if p[-1] in {"create", "update", "list", "show", "logs", "output"}]
+)
+def test_every_command_with_a_result_prints_it_as_wanted(stoker, path):
+    assert "[table|json|yaml]" in stoker(*path, "--help").out
+
+
+@pytest.mark.parametrize("file", sorted(CLI.rglob("*.py")), ids=lambda file: str(file.relative_to(CLI)))
+def test_every_file_says_what_it_is(file):
+    assert ast.get_docstring(ast.parse(file.read_text()))
+
+
+def program(argv: list[str]) -> int:
+    """Stands for the agent: a plain function behind an entry point."""
+    click.echo(repr(argv))
+    return len(argv)
+
+
+@click.command()
+def native() -> None:
+    """Stands for the server's commands: a click command behind an entry point."""
+    click.echo("native")
+
+
+@pytest.fixture
+def add_ons(monkeypatch, tmp_path):
+    """Entry points of other packages, as metadata would give them."""
+    package = tmp_path / "addon"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('imported')")
+    (package / "late.py").write_text('"""Come late.\n\nAnd more."""\nraise RuntimeError("imported")\n')
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = [
+        EntryPoint("native", f"{__name__}:native", "stoker.commands"),
+        EntryPoint("program", f"{__name__}:program", "stoker.commands"),
+        EntryPoint("late", "addon.late:command", "stoker.commands"),
+        EntryPoint("gone", "no_such_package.module:command", "stoker.commands"),
+        EntryPoint("run", "no_such_package.module:command", "stoker.commands"),
+    ]
+    monkeypatch.setattr(_lazy, "entry_points", lambda group: found if group == "stoker.commands" else [])
+
+
+def test_add_ons_are_listed_by_their_docstring_without_import(stoker, add_ons):
+    shown = stoker("--help").out
+
+    assert "  late        Come late\n" in shown
+    assert "  gone" in shown
+
+
+def test_an_add_on_may_be_a_click_command(stoker, add_ons):
+    assert stoker("native").out == "native\n"
+
+
+def test_an_add_on_may_be_a_program_that_gets_all_its_arguments(stoker, add_ons):
+    result = stoker("program", "--help", "-x", "--", "--", "y")
+
+    assert result.out == "['--help', '-x', '--', '--', 'y']\n"
+    assert result.code == 5
+
+
+def test_an_add_on_that_is_missing_says_so(stoker, add_ons):
+    result = stoker("gone")
+
+    assert result.code == 1
+    assert result.err.startswith("stoker: cannot load the command 'gone'")
+
+
+def test_our_commands_win_over_add_ons(stoker, add_ons):
+    assert stoker("run", "--help").code == 0
+
+
+def test_an_unknown_command_is_a_usage_error(stoker):
+    result = stoker("nope")
+
+    assert result.code == 2
+    assert "No such command 'nope'" in result.err

@@ -1,0 +1,240 @@
+"""Configs, deployments and servers on the command line."""
+
+import json
+
+import pytest
+
+from client.little_heat import Script
+
+
+@pytest.fixture
+def script(nowhere):
+    (nowhere / "go.sh").write_text("#!/bin/sh\necho go\n")
+    return "go.sh"
+
+
+def made(result):
+    assert result.code == 0, result.err
+    return json.loads(result.out)
+
+
+def config_of(stoker, name: str = "setup", *more: str):
+    return made(stoker("config", "create", name, "-f", "go.sh", *more, "-o", "json"))
+
+
+def test_config_create(heat, stoker, script, nowhere):
+    (nowhere / "def.yaml").write_text("inputs: [{name: a, default: 2031-01-01}]\noptions: {x: 1}\n")
+
+    config = config_of(
+        stoker, "setup", "--definition", "def.yaml", "-i", "b", "-i", "c:number", "--output-name", "o"
+    )  # fmt: skip
+
+    assert {key: config[key] for key in ("name", "group", "config", "inputs", "outputs", "options")} == {
+        "name": "setup",
+        "group": "script",
+        "config": "#!/bin/sh\necho go\n",
+        "inputs": [{"name": "a", "default": "2031-01-01"}, {"name": "b"}, {"name": "c", "type": "Number"}],
+        "outputs": [{"name": "o"}],
+        "options": {"x": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("definition", "complaint"),
+    [("[]", "has the sections"), ("config: x", "has the sections"), ("inputs: {}", None), ("inputs: {a: 1}", "list")],
+)
+def test_config_definitions_are_checked(heat, stoker, script, nowhere, definition, complaint):
+    (nowhere / "def.yaml").write_text(definition)
+
+    result = stoker("config", "create", "x", "-f", script, "--definition", "def.yaml")
+
+    assert result.code == (1 if complaint else 0)
+    assert (complaint or "") in result.err
+
+
+def test_config_input_types_are_checked(heat, stoker, script):
+    assert stoker("config", "create", "x", "-f", script, "-i", "a:nonsense").code == 2
+    assert heat.calls == []
+
+
+def test_config_must_be_text(heat, stoker, nowhere):
+    (nowhere / "blob").write_bytes(b"a\xff")
+
+    result = stoker("config", "create", "x", "-f", "blob")
+
+    assert result.err == "stoker: blob (named by --file) is not UTF-8 text: byte 1 is none\n"
+
+
+def test_config_show_by_id_and_by_name(heat, stoker, script):
+    config = config_of(stoker)
+
+    assert made(stoker("config", "show", config["id"], "-o", "json")) == config
+    assert made(stoker("config", "show", "setup", "-o", "json")) == config
+    assert stoker("config", "show", "setup", "--config-only").out == "#!/bin/sh\necho go\n\n"
+    assert "echo go" in stoker("config", "show", "setup").out
+
+
+def test_config_names_may_be_ambiguous(heat, stoker, script):
+    config_of(stoker)
+    config_of(stoker)
+
+    assert stoker("config", "show", "setup").err == (
+        "stoker: 2 configs are named 'setup'; give the id (`stoker config list`)\n"
+    )
+
+
+def test_config_list_and_delete(heat, stoker, script):
+    config_of(stoker)
+
+    assert "setup" in stoker("config", "list").out
+    assert stoker("config", "delete", "setup").code == 0
+    assert heat.configs == {}
+    assert "could not be found; `stoker config list`" in stoker("config", "delete", "setup").err
+
+
+@pytest.fixture
+def deployed(heat, stoker, script):
+    """A deployment on the server ``web1``."""
+    server, config = heat.add_server("web1"), config_of(stoker)
+    result = stoker("deployment", "create", "--config", "setup", "--server", "web1", "-i", "a=1", "-o", "json")
+    return {"server": server, "config": config, **made(result)}
+
+
+def test_deployment_create_says_what_was_said(heat, stoker, deployed):
+    *_, (_, _, body) = heat.bodies
+
+    assert body == {
+        "config_id": deployed["config"]["id"],
+        "server_id": deployed["server"]["id"],
+        "input_values": {"a": "1"},
+        "action": "CREATE",
+        "signal_transport": "STOKER_SIGNAL",
+    }
+
+
+def test_deployment_create_waits(heat, stoker, script):
+    heat.add_server("web1")
+    config_of(stoker)
+    heat.script = Script([[("stdout", "x")]], outputs={"o": 1})
+
+    result = stoker("deployment", "create", "--config", "setup", "--server", "web1", "--wait", "-o", "json")
+
+    assert made(result)["status"] == "COMPLETE"
+
+
+def test_deployment_create_waits_and_fails_with_stderr_first(heat, stoker, script):
+    heat.add_server("web1")
+    config_of(stoker)
+    heat.script = Script(status="FAILED", reason="exit 3", outputs={"deploy_stderr": "no space left\n"})
+
+    result = stoker("deployment", "create", "--config", "setup", "--server", "web1", "--wait")
+
+    assert result.code == 1
+    assert result.err.splitlines()[0] == "no space left"
+    assert result.err.splitlines()[1].endswith("failed: exit 3")
+
+
+def test_deployment_for_an_unknown_server(heat, stoker, script):
+    config_of(stoker)
+
+    result = stoker("deployment", "create", "--config", "setup", "--server", "nope")
+    unlisted = stoker("deployment", "create", "--config", "setup", "--server", "0" * 32)
+
+    assert "`stoker server list`" in result.err
+    assert unlisted.code == 0
+
+
+def test_deployment_list_and_show(heat, stoker, deployed):
+    other = heat.add_server("web2")
+
+    assert deployed["id"] in stoker("deployment", "list").out
+    assert made(stoker("deployment", "list", "--server", "web1", "-o", "json"))[0]["id"] == deployed["id"]
+    assert made(stoker("deployment", "list", "--server", other["id"], "-o", "json")) == []
+    assert "IN_PROGRESS" in stoker("deployment", "show", deployed["id"]).out
+
+
+def test_deployment_delete_takes_the_derived_config_along(heat, stoker, deployed):
+    assert stoker("deployment", "delete", deployed["id"]).code == 0
+
+    assert heat.deployments == {}
+    assert list(heat.configs) == [deployed["config"]["id"]]
+
+
+def test_deployment_delete_leaves_a_source_config_alone(heat, stoker, deployed):
+    heat.deployments[deployed["id"]]["config_id"] = deployed["config"]["id"]
+
+    stoker("deployment", "delete", deployed["id"])
+
+    assert deployed["config"]["id"] in heat.configs
+
+
+PAGES = [[("stdout", "one\n"), ("stderr", "oops\n")], [("stdout", "two\n")]]
+
+
+@pytest.mark.parametrize("follow", [[], ["--follow"]])
+def test_deployment_logs(heat, stoker, deployed, follow):
+    heat.script = Script(PAGES)
+
+    both = stoker("deployment", "logs", deployed["id"], *follow)
+    heat.script = Script(PAGES)
+    only = stoker("deployment", "logs", deployed["id"], "--stream", "stderr", *follow)
+
+    assert (both.out, both.err) == ("one\ntwo\n", "oops\n")
+    assert (only.out, only.err) == ("", "oops\n")
+
+
+def test_deployment_logs_as_data(heat, stoker, deployed):
+    heat.script = Script(PAGES)
+
+    at_once = made(stoker("deployment", "logs", deployed["id"], "-o", "json"))
+    followed = [
+        json.loads(line) for line in stoker("deployment", "logs", deployed["id"], "-f", "-o", "json").out.splitlines()
+    ]
+
+    assert at_once == followed
+    assert [chunk["data"] for chunk in at_once] == ["one\n", "oops\n", "two\n"]
+
+
+def test_deployment_output(heat, stoker, deployed):
+    id_ = deployed["id"]
+    heat.deployments[id_]["output_values"] = {"a": "x", "b": [1], "deploy_stdout": "out"}
+
+    assert stoker("deployment", "output", id_, "a").out == "x\n"
+    assert stoker("deployment", "output", id_, "b").out == "[1]\n"
+    assert made(stoker("deployment", "output", id_, "-o", "json")) == {"a": "x", "b": [1]}
+    assert made(stoker("deployment", "output", id_, "--all", "-o", "json"))["deploy_stdout"] == "out"
+    assert [line.split() for line in stoker("deployment", "output", id_).out.splitlines()[1:]] == [
+        ["a", "x"],
+        ["b", "[1]"],
+    ]
+    assert stoker("deployment", "output", id_, "nope").err.endswith("it has: a, b, deploy_stdout\n")
+
+
+def test_enroll_prints_the_command_alone(heat, stoker):
+    result = stoker("server", "enroll", "web1")
+
+    assert result.out == f"curl -fsSL {heat.url}/agent/v1/install | sudo STOKER_TOKEN=secret sh\n"
+    assert result.err == ""
+
+
+def test_enroll_as_data_has_everything(heat, stoker):
+    enrolled = made(stoker("server", "enroll", "web1", "-o", "json"))
+
+    assert enrolled["server"]["name"] == "web1"
+    assert enrolled["enrolment"]["token"] == "secret"
+
+
+def test_a_taken_name(heat, stoker):
+    heat.add_server("web1")
+
+    assert stoker("server", "enroll", "web1").err == "stoker: A server named web1 exists.\n"
+
+
+def test_server_list_show_delete(heat, stoker):
+    server = heat.add_server("web1")
+
+    assert "ONLINE" in stoker("server", "list").out
+    assert made(stoker("server", "show", "web1", "-o", "json")) == server
+    assert server["id"] in stoker("server", "show", server["id"]).out
+    assert stoker("server", "delete", "web1").code == 0
+    assert heat.servers == {}

@@ -1,0 +1,64 @@
+"""Derived configs: inputs in Heat's order, substitution in structured ones."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stoker.deployments.derive import derived_inputs, must_replace, substitute
+from stoker.model.errors import UserParameterMissing
+
+
+def test_declared_then_undeclared_then_facts():
+    declared = [{"name": "a", "type": "Number", "default": 1}, {"name": "b", "type": "String"}]
+    found = derived_inputs(declared, {"b": "x", "more": [1]}, {"deploy_action": "CREATE"})
+
+    assert found == (
+        {"name": "a", "type": "Number", "default": 1, "value": 1},
+        {"name": "b", "type": "String", "value": "x"},
+        {"name": "more", "type": "String", "value": [1]},
+        {"name": "deploy_action", "type": "String", "value": "CREATE"},
+    )
+
+
+def test_a_falsy_value_is_a_value():
+    ((found),) = derived_inputs([{"name": "a", "default": 5}], {"a": 0}, {})
+    assert found["value"] == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ([{"name": "a", "value": 1}], [{"name": "a", "value": 2, "replace_on_change": True}], "a"),
+        ([{"name": "a", "value": 1}], [{"name": "a", "value": 1, "replace_on_change": True}], None),
+        ([{"name": "a", "value": 1}], [{"name": "a", "value": 2}], None),
+        ([], [{"name": "a", "value": 2, "replace_on_change": True}], None),
+    ],
+)
+def test_only_a_changed_marked_input_replaces(before, after, said):
+    assert must_replace(before, after) == said
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(plain)
+def test_what_names_no_input_stays_as_it_is(value):
+    assert substitute(value, {}, key="get_input-not-used", strict=True) == value
+
+
+def test_every_single_key_map_of_the_key_is_replaced():
+    config = {"a": {"get_input": "x"}, "b": [{"get_input": "y"}, {"get_input": "x", "z": 1}], "c": {"get_input": 5}}
+    found = substitute(config, {"x": {"deep": 1}}, key="get_input", strict=False)
+
+    assert found == {"a": {"deep": 1}, "b": [None, {"get_input": "x", "z": 1}], "c": {"get_input": 5}}
+
+
+def test_strictly_an_unknown_name_is_an_error():
+    with pytest.raises(UserParameterMissing, match=r"The Parameter \(y\) was not provided"):
+        substitute([{"get_input": "y"}], {}, key="get_input", strict=True)

@@ -1,0 +1,185 @@
+"""Environments and the registry in them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stoker.hot import Environment, Registry
+from stoker.model.errors import Invalid, RequestLimitExceeded
+
+SECTIONS = {
+    "parameters": {"a": 1},
+    "parameter_defaults": {"b": [1]},
+    "resource_registry": {"OS::A": "OS::B", "resources": {"r": {"OS::A": "OS::C"}}},
+    "event_sinks": [{"type": "zaqar-queue", "target": "q"}],
+    "encrypted_param_names": ["a"],
+}
+
+
+@pytest.mark.parametrize("source", [None, {}, "", "---\n", "{}"])
+def test_nothing_is_an_empty_environment(source: Any) -> None:
+    assert Environment.parse(source) == Environment()
+    assert Environment().to_json() == {
+        "parameters": {},
+        "parameter_defaults": {},
+        "resource_registry": {"resources": {}},
+        "event_sinks": [],
+        "encrypted_param_names": [],
+    }
+
+
+@pytest.mark.parametrize("strategies", [{}, {"parameter_merge_strategies": {"default": "merge"}}])
+def test_an_environment_reads_back(strategies: dict[str, Any]) -> None:
+    sections = SECTIONS | strategies
+    environment = Environment.parse(sections)
+    assert environment.to_json() == sections
+    assert Environment.parse(json.dumps(environment.to_json())) == environment
+
+
+def test_yaml_is_read() -> None:
+    environment = Environment.parse("parameters:\n  day: 2018-01-01\nresource_registry:\n  OS::X::*: OS::Heat::None\n")
+    assert environment.parameters == {"day": "2018-01-01"}
+    assert environment.registry.resolve("OS::X::Y") == "OS::Heat::None"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("parameter:\n  a: 1\n", 'environment has wrong section "parameter" (line 1)'),
+        ("parameters: {}\nevent_sinks:\n", 'environment has empty section "event_sinks" (line 2)'),
+        ({"parameters": []}, "parameters: a map is needed, not a list"),
+        ({"event_sinks": {}}, "event_sinks: a list is needed, not a map"),
+        ({"parameters": {"a": float("nan")}}, "parameters.a: infinity"),
+        ("resource_registry:\n  A: [B]\n", "resource_registry.A: a type's name or null is needed, not a list (line 2)"),
+        ({"resource_registry": {"A": ""}}, "a type's name or null is needed"),
+        ({"resource_registry": {"resources": []}}, "resource_registry.resources: a map is needed"),
+        ({"resource_registry": {"resources": {"r": "x"}}}, "resource_registry.resources.r: a map is needed"),
+        ({"resource_registry": {"resources": {"r": {"A": 1}}}}, "resource_registry.resources.r.A: a type's name"),
+        ({"resource_registry": {"resources": {"r": {"s": {"A": 1}}}}}, "resources.r.s.A: a type's name"),
+        ({"resource_registry": {"resources": {"r": {"hooks": 1}}}}, "resources.r.hooks: a word is needed"),
+        ("a: ]", "(line 1)"),
+        ("- a", "not a JSON object or YAML mapping"),
+        (["a"], "not a JSON object or YAML mapping"),
+        ("parameters: {a: 1, a: 2}", 'duplicate key "a"'),
+    ],
+)
+def test_faults_are_told(source: Any, words: str) -> None:
+    with pytest.raises(Invalid) as caught:
+        Environment.parse(source)
+    assert caught.value.message.startswith("Environment not in valid format: ")
+    assert words in caught.value.message
+
+
+def test_an_environment_may_be_as_long_as_a_request() -> None:
+    Environment.parse("parameters: {a: " + "x" * 600_000 + "}")
+    with pytest.raises(RequestLimitExceeded, match="Environment size"):
+        Environment.parse("x" * 1_048_577)
+
+
+def test_the_later_environment_wins_entry_by_entry() -> None:
+    earlier = Environment.parse(SECTIONS)
+    later = Environment.parse(
+        {"parameters": {"a": 2, "c": 3}, "resource_registry": {"OS::A": "OS::D", "OS::E": None}, "event_sinks": []}
+    )
+    merged = earlier.merged(later)
+    assert merged.parameters == {"a": 2, "c": 3}
+    assert merged.parameter_defaults == {"b": [1]}
+    assert merged.event_sinks == earlier.event_sinks
+    assert merged.registry.resolve("OS::A") == "OS::D"
+    assert merged.registry.resolve("OS::A", "r") == "OS::C"
+    assert merged.registry.resolve("OS::E") is None
+    assert Environment().merged(earlier) == earlier.merged(Environment()) == earlier
+
+
+REGISTRY = Registry(
+    {
+        "A::One": "B::One",
+        "B::*": "C::*",
+        "C::Gone": None,
+        "D::*": None,
+        "D::Kept": "E",
+        "D::Deep::*": "F",
+        "G": "G",
+        "None::*": "None::X",
+        "base_url": "file:///",
+        "resources": {
+            "db": {"A::One": "Z", "hooks": "pre-create", "nested": {"A::One": "no"}},
+            "web*": {"A::One": "Y", "A::*": "W"},
+            "web1": {"A::One": "X"},
+        },
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "resource", "meant"),
+    [
+        ("Unmapped", "", "Unmapped"),
+        ("A::One", "", "C::One"),
+        ("B::Gone", "", None),
+        ("D::Any", "", None),
+        ("D::Kept", "", "E"),
+        ("D::Deep::X", "", "F"),
+        ("G", "", "G"),
+        ("None::A", "", "None::X"),
+        ("base_url", "", "base_url"),
+        ("A::One", "db", "Z"),
+        ("A::One", "web2", "Y"),
+        ("A::One", "web1", "X"),
+        ("A::Two", "web1", "W"),
+        ("A::Two", "db", "A::Two"),
+        ("hooks", "db", "hooks"),
+        ("nested", "db", "nested"),
+    ],
+)
+def test_the_registry_says_what_a_type_means(type_name: str, resource: str, meant: str | None) -> None:
+    assert REGISTRY.resolve(type_name, resource) == meant
+
+
+@pytest.mark.parametrize("entries", [{"A": "B", "B": "A"}, {"A": "B", "B": "C", "C": "B"}, {"*": "x*"}])
+def test_circles_are_told(entries: dict[str, str]) -> None:
+    with pytest.raises(Invalid, match="the mappings of A go round in a circle"):
+        Registry(entries).resolve("A")
+
+
+def test_a_users_wildcard_wins_over_the_sites_exact_entry() -> None:
+    site = Registry({"A::One": "Site", "B": "Site", "resources": {"r": {"C": "Site for r"}}})
+    user = Registry({"A::*": "User", "C": "User"})
+    both = user.over(site)
+    assert [both.resolve(name) for name in ("A::One", "B", "C")] == ["User", "Site", "User"]
+    assert both.to_json() == user.to_json()
+    assert both.over(Registry({"D": "Deepest"})).resolve("D") == "Deepest"
+    assert both != user
+
+
+types = st.sampled_from(["A", "A::B", "A::C", "B", "C"])
+targets = types | st.none()
+registries = st.dictionaries(types | st.sampled_from(["A::*", "*", "C*"]), targets, max_size=5)
+
+
+@settings(max_examples=100, deadline=None)
+@given(registries, types)
+def test_what_is_meant_means_itself(entries: dict[str, Any], name: str) -> None:
+    registry = Registry(entries)
+    try:
+        meant = registry.resolve(name)
+    except Invalid:
+        return
+    if meant is not None:
+        assert registry.resolve(meant) == meant
+    assert Registry().over(registry).resolve(name) == registry.over(Registry()).resolve(name) == meant
+
+
+@settings(max_examples=100, deadline=None)
+@given(registries, registries, types)
+def test_merging_asks_the_later_first(one: dict[str, Any], two: dict[str, Any], name: str) -> None:
+    merged = Registry(one).merged(Registry(two))
+    assert merged == Registry(one | two)
+    two_exact = Registry({key: target for key, target in two.items() if key == name})
+    if name in two and two[name] in (None, name):
+        assert merged.resolve(name) == two_exact.resolve(name)

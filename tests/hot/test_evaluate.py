@@ -1,0 +1,103 @@
+"""Evaluation as a whole: plain data, nesting, and what is not known yet."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stoker import hot
+from stoker.hot import UNKNOWN
+from stoker.hot.functions import KNOWN
+
+keys = st.text(max_size=5).filter(lambda key: key not in KNOWN)
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4),
+    max_leaves=15,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(plain)
+def test_plain_data_stays_as_it_is(value: Any) -> None:
+    before = copy.deepcopy(value)
+    assert hot.evaluate(value, Everything()) == before
+    assert value == before
+    assert hot.references(value) == frozenset()
+
+
+@settings(max_examples=100, deadline=None)
+@given(plain, st.text(max_size=3), st.integers(0, 3))
+def test_a_call_anywhere_is_found_and_replaced(value: Any, name: str, wraps: int) -> None:
+    written, expected = {"get_resource": name}, f"id of {name}"
+    for _ in range(wraps):
+        written, expected = {"a": [value, written], "b": 1}, {"a": [value, expected], "b": 1}  # type: ignore[assignment]
+    assert hot.evaluate(written, Everything()) == expected
+    assert hot.references(written) == {name}
+
+
+class Everything:
+    """Knows a parameter and a resource of every name, and attributes not at all."""
+
+    version = "2018-08-31"
+
+    def parameter(self, name: str) -> Any:
+        return f"value of {name}"
+
+    def resource_id(self, name: str) -> Any:
+        return f"id of {name}"
+
+    def attribute(self, name: str, attribute: str, path: tuple[Any, ...]) -> Any:
+        return UNKNOWN
+
+    def file(self, name: str) -> str:
+        return f"text of {name}"
+
+
+def test_functions_nest_inside_out() -> None:
+    inner = {"list_join": [",", [{"get_param": "p"}, {"get_resource": "r"}]]}
+    value = {"str_replace": {"template": {"get_file": "f"}, "params": {"text": inner}}}
+    assert hot.evaluate(value, Everything()) == "value of p,id of r of f"
+
+
+ATTRIBUTE = {"get_attr": ["r", "a"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (ATTRIBUTE, UNKNOWN),
+        ({"a": [ATTRIBUTE], "b": "x"}, {"a": [UNKNOWN], "b": "x"}),
+        ({"list_join": [",", ["a", ATTRIBUTE]]}, UNKNOWN),
+        ({"str_replace": {"template": "x", "params": {"x": {"deep": [{"list_join": ["", [ATTRIBUTE]]}]}}}}, UNKNOWN),
+        ({"get_param": [ATTRIBUTE]}, UNKNOWN),
+        ({"get_attr": ["r", ATTRIBUTE]}, UNKNOWN),
+        ({"get_file": ATTRIBUTE}, UNKNOWN),
+        ([{"list_join": [",", ["a"]]}, ATTRIBUTE], ["a", UNKNOWN]),
+    ],
+)
+def test_what_needs_the_unknown_is_unknown(value: Any, expected: Any) -> None:
+    assert hot.evaluate(value, Everything()) == expected
+
+
+@pytest.mark.parametrize("version", ["2013-05-23", "2018-08-31"])
+def test_a_path_into_the_unknown_is_unknown(world: Any, version: str) -> None:
+    scope = world(version, parameters={"p": UNKNOWN})
+    assert hot.evaluate({"get_param": ["p", "x"]}, scope) is UNKNOWN
+    scope = Everything()
+    scope.version = version
+    assert hot.evaluate({"get_attr": ["r", "a", "x"]}, scope) is UNKNOWN
+
+
+def test_unknown_is_one_even_when_copied() -> None:
+    assert copy.deepcopy([UNKNOWN])[0] is UNKNOWN
+    assert repr(UNKNOWN) == "UNKNOWN"
+
+
+def test_references_look_into_arguments() -> None:
+    value = {"list_join": [",", [{"get_attr": ["a", "x", {"get_resource": "b"}]}, {"get_param": "c"}]], "z": 1}
+    assert hot.references(value) == {"a", "b"}

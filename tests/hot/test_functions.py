@@ -1,0 +1,276 @@
+"""What each function gives, version by version, and that the folder keeps its promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stoker import hot
+from stoker.hot.functions import FUNCTIONS, KNOWN, lookup
+from stoker.hot.functions._unbuilt import UNBUILT
+from stoker.hot.versions import VERSIONS
+from stoker.model.errors import Invalid, InvalidTemplateVersion, StackValidationFailed, UserParameterMissing
+
+OLDEST, NEWEST = min(VERSIONS), max(VERSIONS)
+words = st.text("abc", min_size=1, max_size=3)
+
+
+def test_these_functions_are_built() -> None:
+    assert sorted(FUNCTIONS) == ["get_attr", "get_file", "get_param", "get_resource", "list_join", "str_replace"]
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_a_file_is_named_after_its_function(name: str) -> None:
+    function = FUNCTIONS[name]
+    assert function.evaluate.__module__ == f"stoker.hot.functions.{name}"
+    assert function.since in VERSIONS
+    assert function.until is None or function.until in VERSIONS
+    assert name not in UNBUILT
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+@pytest.mark.parametrize("argument", [None, 1, "", [], {}, [None], ["a"], [[], {}], {"template": 1}])
+def test_any_argument_is_answered_or_refused(name: str, argument: Any, world: Any, template: Any) -> None:
+    scope = world(NEWEST, files={"": "", "a": ""}, attributes={"a": {}}, ids={"": 1})
+    for attempt in (
+        lambda: hot.evaluate({name: argument}, scope),
+        lambda: hot.parse(template(NEWEST, outputs={"o": {"value": {name: argument}}})),
+    ):
+        try:
+            attempt()
+        except Invalid as error:
+            assert error.message
+
+
+@pytest.mark.parametrize("name", sorted(UNBUILT))
+def test_a_function_that_is_not_built_is_refused_everywhere(name: str, template: Any, world: Any) -> None:
+    for version in VERSIONS:
+        with pytest.raises(InvalidTemplateVersion, match=f"'{name}' is not supported"):
+            hot.parse(template(version, outputs={"o": {"value": {name: "x"}}}))
+        with pytest.raises(InvalidTemplateVersion, match=f"'{name}' is not supported"):
+            hot.evaluate({name: "x"}, world(version))
+
+
+def test_the_refusal_tells_the_version() -> None:
+    with pytest.raises(InvalidTemplateVersion, match="in template version 2013-05-23, only from 2015-04-30"):
+        lookup("digest", OLDEST)
+    with pytest.raises(InvalidTemplateVersion, match="in template version 2021-04-16, only before 2014-10-16"):
+        lookup("Ref", NEWEST)
+
+
+def test_only_a_single_key_makes_a_call(world: Any) -> None:
+    for data in ({"digest": 1, "x": 2}, {"equals": [1, 2]}, {"Get_param": "x"}, {}, ["get_param", "x"]):
+        assert hot.evaluate(data, world()) == data
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ([], {"a": {"b": [10, {"c": 20}]}, "s": "text", "n": None}),
+        (["a", "b", 0], 10),
+        (["a", "b", "1", "c"], 20),
+        (["a", "b", -1, "c"], 20),
+        (["n"], None),
+        (["s", 0], "t"),
+        (["missing"], ""),
+        (["a", "b", 2], ""),
+        (["a", "b", "x"], ""),
+        (["a", "b", 0, "x"], ""),
+        (["n", "x"], ""),
+        ([{"get_param": "key"}, "b", 0], 10),
+    ],
+)
+def test_get_param_follows_a_path_or_gives_empty_text(world: Any, path: list[Any], value: Any) -> None:
+    deep = {"a": {"b": [10, {"c": 20}]}, "s": "text", "n": None}
+    assert hot.evaluate({"get_param": ["p", *path]}, world(parameters={"p": deep, "key": "a"})) == value
+
+
+def test_get_param_of_an_unknown_parameter(world: Any) -> None:
+    with pytest.raises(UserParameterMissing, match=r"The Parameter \(x\) was not provided\."):
+        hot.evaluate({"get_param": "x"}, world())
+
+
+def test_what_a_function_gives_is_never_evaluated(world: Any) -> None:
+    trap = {"get_param": "secret"}
+    scope = world(parameters={"p": trap, "secret": "s"}, ids={"r": trap}, attributes={"r": {"a": trap}})
+    for call in ({"get_param": "p"}, {"get_resource": "r"}, {"get_attr": ["r", "a"]}):
+        assert hot.evaluate([call], scope) == [trap]
+
+
+def test_get_attr_leaves_the_path_to_the_resource_since_juno(world: Any) -> None:
+    for version, asked in ((OLDEST, ("r", "a", ())), ("2014-10-16", ("r", "a", ("k", 1)))):
+        scope = world(version, attributes={"r": {"a": {"k": [1, 2]}}})
+        assert hot.evaluate({"get_attr": ["r", "a", "k", 1]}, scope) == 2
+        assert scope.asked == [asked]
+
+
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+def test_get_attr_of_a_missing_path_is_null(world: Any, version: str) -> None:
+    scope = world(version, attributes={"r": {"a": {"k": [1]}}})
+    for path in (["x"], ["k", 5], ["k", 0, "x"]):
+        assert hot.evaluate({"get_attr": ["r", "a", *path]}, scope) is None
+
+
+def test_get_attr_without_an_attribute_is_all_of_them_since_liberty(world: Any) -> None:
+    attributes = {"r": {"a": 1, "b": 2}}
+    assert hot.evaluate({"get_attr": ["r"]}, world("2015-10-15", attributes=attributes)) == {"a": 1, "b": 2}
+    with pytest.raises(StackValidationFailed, match="get_attr"):
+        hot.evaluate({"get_attr": ["r"]}, world("2015-04-30", attributes=attributes))
+
+
+def test_get_file_gives_raw_text(world: Any) -> None:
+    scope = world(files={"f": "{get_param: x}"}, parameters={"name": "f"})
+    assert hot.evaluate({"get_file": "f"}, scope) == "{get_param: x}"
+    assert hot.evaluate({"get_file": {"get_param": "name"}}, scope) == "{get_param: x}"
+    with pytest.raises(StackValidationFailed, match=r"No content found .* get_file path: g"):
+        hot.evaluate({"get_file": "g"}, scope)
+
+
+@pytest.mark.parametrize(
+    ("template", "params", "text"),
+    [
+        ("$a and $ab", {"$a": "1", "$ab": "2"}, "1 and 2"),
+        ("ab", {"a": "b", "b": "c"}, "bc"),
+        ("abcd", {"ab": "1", "bcd": "2"}, "a2"),
+        ("aXa", {"a": "aa"}, "aaXaa"),
+        ("x", {}, "x"),
+        ("a b c d", {"a": None, "b": True, "c": 1, "d": 1.5}, " True 1 1.5"),
+        ("m l", {"m": {"b": 1, "a": "é"}, "l": [1, None]}, '{"a": "\\u00e9", "b": 1} [1, null]'),
+    ],
+)
+def test_str_replace(world: Any, template: str, params: dict[str, Any], text: str) -> None:
+    assert hot.evaluate({"str_replace": {"template": template, "params": params}}, world()) == text
+
+
+def test_str_replace_puts_in_scalars_only_before_liberty(world: Any) -> None:
+    def replaced(version: str, value: Any) -> Any:
+        return hot.evaluate({"str_replace": {"template": "x", "params": {"x": value}}}, world(version))
+
+    assert [replaced("2015-04-30", value) for value in (None, 1, True)] == ["", "1", "True"]
+    assert replaced("2015-10-15", [1]) == "[1]"
+    with pytest.raises(StackValidationFailed, match='"x" must be text or a number, not a list'):
+        replaced("2015-04-30", [1])
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ({"template": "x"}, "exactly"),
+        ({"template": "x", "params": {}, "more": 1}, "exactly"),
+        ({"template": ["x"], "params": {}}, "template must be text, not a list"),
+        ({"template": {"get_param": "list"}, "params": {}}, "template must be text, not a list"),
+        ({"template": "x", "params": ["x"]}, "params must be a map, not a list"),
+        ({"template": "x", "params": {"get_param": "list"}}, "params must be a map, not a list"),
+        ({"template": "x", "params": {"": "y"}}, "empty key"),
+    ],
+)
+def test_str_replace_refuses(world: Any, argument: Any, words: str) -> None:
+    with pytest.raises(StackValidationFailed, match=words):
+        hot.evaluate({"str_replace": argument}, world(parameters={"list": []}))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text("abcX", max_size=12), st.dictionaries(words, st.text("abcX", max_size=4), max_size=4))
+def test_str_replace_keeps_its_laws(template: str, params: dict[str, str]) -> None:
+    found = FUNCTIONS["str_replace"].evaluate({"template": template, "params": params}, NoWorld())
+    assert found == by_recursion(template, sorted(params, key=lambda word: (-len(word), word)), params)
+    unused = {word: value for word, value in params.items() if word not in template}
+    assert FUNCTIONS["str_replace"].evaluate({"template": template, "params": unused}, NoWorld()) == template
+
+
+def by_recursion(text: str, keys: list[str], params: dict[str, str]) -> str:
+    """The rule as it is told: split by the first word, deal with the parts, join by its value."""
+    if not keys:
+        return text
+    first, *rest = keys
+    return params[first].join(by_recursion(part, rest, params) for part in text.split(first))
+
+
+class NoWorld:
+    """For functions that ask nothing but the version."""
+
+    version = NEWEST
+
+    def parameter(self, name: str) -> Any:
+        raise AssertionError(name)
+
+    resource_id = parameter
+    file = parameter
+
+    def attribute(self, name: str, attribute: str, path: tuple[Any, ...]) -> Any:
+        raise AssertionError(name)
+
+
+def test_many_words_do_not_exhaust_the_stack(world: Any) -> None:
+    params = {f"<{i}>": "" for i in range(3000)}
+    assert hot.evaluate({"str_replace": {"template": "".join(params), "params": params}}, world()) == ""
+
+
+@pytest.mark.parametrize(
+    ("argument", "text"),
+    [
+        ([",", ["a", "b"]], "a,b"),
+        (["", []], ""),
+        ([", ", ["a"], None, ["b", None]], "a, b, "),
+        (["-", [{"b": 1, "a": 2}, ["x"]]], '{"a": 2, "b": 1}-["x"]'),
+        ([{"get_param": "comma"}, {"get_param": "list"}], "x,y"),
+    ],
+)
+def test_list_join(world: Any, argument: Any, text: str) -> None:
+    assert hot.evaluate({"list_join": argument}, world(parameters={"comma": ",", "list": ["x", "y"]})) == text
+
+
+@pytest.mark.parametrize(
+    ("version", "argument", "words"),
+    [
+        (NEWEST, [",", [1]], "items must be text, maps or lists, not a number"),
+        (NEWEST, [",", [True]], "not a boolean"),
+        (NEWEST, [",", "ab"], "joins lists, not text"),
+        (NEWEST, [",", {"get_param": "text"}], "joins lists, not text"),
+        (NEWEST, [1, ["a"]], "delimiter must be text"),
+        (NEWEST, [","], "at least one list"),
+        (NEWEST, {"get_param": "list"}, "at least one list"),
+        ("2015-04-30", [",", ["a"], ["b"]], "several lists only from version 2015-10-15"),
+        ("2015-04-30", [",", [["a"]]], "items must be text, not a list"),
+    ],
+)
+def test_list_join_refuses(world: Any, version: str, argument: Any, words: str) -> None:
+    with pytest.raises(StackValidationFailed, match=words):
+        hot.evaluate({"list_join": argument}, world(version, parameters={"text": "ab", "list": ["a"]}))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(st.text("ab", max_size=3), max_size=4), min_size=1, max_size=3))
+def test_list_join_undoes_splitting(lists: list[list[str]]) -> None:
+    joined = FUNCTIONS["list_join"].evaluate([",", *lists], NoWorld())
+    items = [item for items in lists for item in items]
+    assert joined.split(",") == (items or [""])
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        lambda text: {"str_replace": {"template": text, "params": {"x": text}}},
+        lambda text: {"list_join": [text, [""] * 10_000]},
+        lambda text: [{"get_param": "long"}] * 10_000,
+        lambda text: {"list_join": [",", [{"get_param": "long"}] * 10_000]},
+        lambda text: {"str_replace": {"template": "x", "params": {"x": [{"get_param": "long"}] * 10_000}}},
+    ],
+    ids=["replace", "delimiter", "repeat", "join", "json"],
+)
+def test_a_short_template_cannot_ask_for_gigabytes(world: Any, bomb: Callable[[str], Any]) -> None:
+    long = "x" * 10_000
+    with pytest.raises(StackValidationFailed, match=r"too large|longer than"):
+        hot.evaluate(bomb(long), world(parameters={"long": long}))
+
+
+def test_a_value_too_deep_for_json_is_refused(world: Any) -> None:
+    deep: Any = "x"
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(StackValidationFailed, match="cannot be written as JSON"):
+        hot.evaluate({"list_join": [",", [{"get_attr": ["r", "a"]}]]}, world(attributes={"r": {"a": deep}}))

@@ -1,0 +1,62 @@
+"""Lines of places in a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from stoker import hot
+
+TEXT = """\
+# a comment
+a:
+  b: 1
+  c:
+    - x
+    - d: &anchor
+        e: 2
+
+      f: 3
+g: *anchor
+"h": {i: [1,
+  2]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        (["a"], 2),
+        (["a", "b"], 3),
+        (["a", "c", 0], 5),
+        (["a", "c", 1], 6),
+        (["a", "c", 1, "d", "e"], 7),
+        (["a", "c", 1, "f"], 9),
+        (["h", "i", 1], 12),
+        (["a", "c", 1, "missing", "deeper"], 6),
+        (["a", "c", 9], 4),
+        (["a", "c", "word"], 4),
+        (["a", "b", "below a scalar"], 3),
+        (["g", "e"], 10),
+    ],
+)
+def test_the_line_of_the_deepest_part_there_is(path: Sequence[str | int], line: int) -> None:
+    assert hot.at(TEXT, path) == f" (line {line})"
+
+
+@pytest.mark.parametrize(
+    ("source", "path"),
+    [(TEXT, ["missing"]), (TEXT, []), ("", ["a"]), (None, ["a"]), ({"a": 1}, ["a"]), ("]", ["a"]), ("\ud800", ["a"])],
+)
+def test_nothing_where_there_is_no_line(source: str | None, path: list[str]) -> None:
+    assert hot.at(source, path) == ""
+
+
+def test_json_has_lines_too() -> None:
+    assert hot.at('{"a": {},\n "b": {"c":\n 1}}', ["b", "c"]) == " (line 2)"
+
+
+def test_a_deep_text_is_walked_without_recursion() -> None:
+    deep = "a: " + "[" * 900 + "]" * 900 + "\nb: 1"
+    assert hot.at(deep, ["b"]) == " (line 2)"

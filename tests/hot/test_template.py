@@ -1,0 +1,351 @@
+"""Sections, names, references and cycles of a template; every error says where."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from stoker import hot
+from stoker.hot.versions import VERSIONS
+from stoker.model.errors import (
+    CircularDependencyException,
+    Invalid,
+    InvalidTemplateReference,
+    InvalidTemplateSection,
+    InvalidTemplateVersion,
+    StackValidationFailed,
+    StokerError,
+    UserParameterMissing,
+)
+
+TEXT = """\
+heat_template_version: 2018-08-31
+description: Two steps
+parameters:
+  word: {type: string, default: hi}
+resources:
+  config:
+    type: OS::Heat::SoftwareConfig
+    properties:
+      config: {get_file: run.sh}
+  first:
+    type: OS::Heat::SoftwareDeployment
+    deletion_policy: retain
+    metadata: {of: {get_resource: config}}
+    update_policy: {batch: 1}
+    description: the first one
+    properties:
+      config: {get_resource: config}
+      input_values:
+        word: {get_param: word}
+  second:
+    type: OS::Heat::SoftwareDeployment
+    depends_on: [config, config]
+    properties:
+      list:
+        - plain
+        - {str_replace: {template: x, params: {x: {get_attr: [first, out]}}}}
+outputs:
+  answer: {value: {get_attr: [second, out]}, description: What came out}
+  plain: {value: null}
+"""
+
+
+def parsed_with(old: str, new: str) -> hot.Template:
+    assert old in TEXT
+    return hot.parse(TEXT.replace(old, new, 1), {"run.sh": "echo"})
+
+
+def test_a_template_is_taken_apart() -> None:
+    template = hot.parse(TEXT)
+    assert (template.version, template.description) == ("2018-08-31", "Two steps")
+    assert template.parameters["word"].default == "hi"
+    assert template.resources["first"] == hot.Definition(
+        name="first",
+        type="OS::Heat::SoftwareDeployment",
+        properties={"config": {"get_resource": "config"}, "input_values": {"word": {"get_param": "word"}}},
+        metadata={"of": {"get_resource": "config"}},
+        deletion_policy="Retain",
+        update_policy={"batch": 1},
+        description="the first one",
+    )
+    assert template.resources["second"].depends_on == ("config",)
+    assert template.requirements == {"config": set(), "first": {"config"}, "second": {"config", "first"}}
+    assert hot.order(template) == ("config", "first", "second")
+    assert template.outputs["answer"] == hot.OutputDefinition(
+        "answer", {"get_attr": ["second", "out"]}, "What came out"
+    )
+    assert template.outputs["plain"].description == "No description given"
+
+
+def test_the_document_gives_the_same_template_again() -> None:
+    template = hot.parse(TEXT)
+    assert hot.parse(json.loads(json.dumps(template.document))) == template
+
+
+def test_definitions_survive_the_database() -> None:
+    for definition in hot.parse(TEXT).resources.values():
+        back = hot.Definition.from_json(json.loads(json.dumps(definition.to_json())))
+        assert back == definition
+        assert back.requires == definition.requires
+
+
+def test_files_are_put_in_place() -> None:
+    definition = hot.parse(TEXT).resources["config"]
+    assert hot.inline_files(definition, {"run.sh": "echo"}).properties == {"config": "echo"}
+    assert hot.inline_files(definition, {"other": "x"}).properties == definition.properties
+    assert hot.inline_files(definition, {}) is definition
+
+
+def test_a_file_put_in_place_too_often_is_refused() -> None:
+    definition = hot.Definition("a", "x", properties={"list": [{"get_file": "f"}] * 10_000})
+    with pytest.raises(StackValidationFailed, match="too large"):
+        hot.inline_files(definition, {"f": "x" * 100_000})
+
+
+def test_null_sections_are_empty_and_resources_may_be_missing(template: Any) -> None:
+    sections = dict.fromkeys(["parameters", "resources", "outputs", "parameter_groups", "conditions", "description"])
+    for document in (template(), template(**sections)):
+        parsed = hot.parse(document)
+        assert (parsed.resources, parsed.outputs, parsed.parameter_groups) == ({}, {}, ())
+        assert parsed.description == "No description"
+
+
+@pytest.mark.parametrize(("version", "alias"), VERSIONS.items())
+def test_every_version_and_its_release_name(version: str, alias: str | None) -> None:
+    assert hot.parse(f"heat_template_version: {version}").version == version
+    if alias:
+        assert hot.parse({"heat_template_version": alias}).version == version
+
+
+@pytest.mark.parametrize("version", ["2018-08-30", "queen", "", 2018, None, ["2018-08-31"]])
+def test_other_versions_are_refused_with_the_list(version: Any) -> None:
+    with pytest.raises(InvalidTemplateVersion, match=r"should be one of: 2013-05-23, .*2021-04-16, newton"):
+        hot.parse({"heat_template_version": version})
+
+
+@pytest.mark.parametrize("key", ["AWSTemplateFormatVersion", "HeatTemplateFormatVersion"])
+def test_cloudformation_is_refused_by_name(key: str) -> None:
+    with pytest.raises(InvalidTemplateVersion, match=key):
+        hot.parse({key: "2010-09-09"})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind", "message"),
+    [
+        ("2018-08-31", "2011-01-01", InvalidTemplateVersion, "… (line 1)"),
+        ("outputs:", "output:", InvalidTemplateSection, "The template section is invalid: output (line 27)"),
+        ("outputs:", "outputs: []\nx:", InvalidTemplateSection, "The template section is invalid: x (line 28)"),
+        (
+            "description: Two steps",
+            "description: [a]",
+            StackValidationFailed,
+            "description: text is needed, not a list",
+        ),
+        ("  word: {type", "  first: {type", StackValidationFailed, "resources.first: a parameter has the same name"),
+        (
+            "    deletion_policy: retain",
+            "    deletion_policy: keep",
+            StackValidationFailed,
+            'resources.first.deletion_policy: Invalid deletion policy "keep" (line 12)',
+        ),
+        (
+            "    deletion_policy",
+            "    deletion_polcy",
+            StackValidationFailed,
+            "resources.first.deletion_polcy: Invalid keyword(s) inside a resource definition: deletion_polcy (line 12)",
+        ),
+        (
+            "    deletion_policy: retain",
+            "    condition: x",
+            StackValidationFailed,
+            'resources.first.condition: "condition" is not supported by this version of Stoker (line 12)',
+        ),
+        (
+            "    metadata: {of: {get_resource: config}}",
+            "    metadata: [a]",
+            StackValidationFailed,
+            "resources.first.metadata: a map is needed, not a list (line 13)",
+        ),
+        (
+            "    metadata: {of: {get_resource: config}}",
+            "    metadata: {of: {get_resource: confg}}",
+            InvalidTemplateReference,
+            'The specified reference "confg" (in resources.first.metadata.of) is incorrect. (line 13)',
+        ),
+        (
+            "get_attr: [first, out]",
+            "get_attr: [frst, out]",
+            InvalidTemplateReference,
+            'The specified reference "frst" (in resources.second.properties.list[1].str_replace.params.x)'
+            " is incorrect. (line 26)",
+        ),
+        (
+            "depends_on: [config, config]",
+            "depends_on: [config, nothing]",
+            InvalidTemplateReference,
+            'The specified reference "nothing" (in resources.second.depends_on) is incorrect. (line 22)',
+        ),
+        (
+            "depends_on: [config, config]",
+            "depends_on: [1]",
+            StackValidationFailed,
+            "resources.second.depends_on: the name of a resource is needed, or a list of names (line 22)",
+        ),
+        (
+            "{get_param: word}",
+            "{get_param: wrd}",
+            UserParameterMissing,
+            "The Parameter (wrd) was not provided. (line 19)",
+        ),
+        (
+            "{get_param: word}",
+            "{get_param: ['OS::region', x]}",
+            UserParameterMissing,
+            "The Parameter (OS::region) was not provided. (line 19)",
+        ),
+        (
+            "{get_file: run.sh}",
+            "{get_file: run.sj}",
+            StackValidationFailed,
+            'resources.config.properties.config: No content found in the "files" section for get_file path: run.sj'
+            " (line 9)",
+        ),
+        (
+            "{get_attr: [second, out]}",
+            "{digest: [md5, x]}",
+            InvalidTemplateVersion,
+            "outputs.answer.value: 'digest' is not supported by this version of Stoker (line 28)",
+        ),
+        (
+            "{value: null}",
+            "{}",
+            StackValidationFailed,
+            'outputs.plain: Each output must contain a "value" key. (line 29)',
+        ),
+        ("{value: null}", "{value: 1, x: 1}", StackValidationFailed, "outputs.plain.x: Invalid keyword(s) …"),
+        ("{value: null}", "{value: 1, condition: 1}", StackValidationFailed, "outputs.plain.condition: …"),
+        ("{value: null}", "text", StackValidationFailed, "outputs.plain: a map is needed, not text (line 29)"),
+        (
+            "    type: OS::Heat::SoftwareConfig\n",
+            "",
+            StackValidationFailed,
+            'resources.config: a resource needs a "type"',
+        ),
+        ("  config:\n    type", "  a/b:\n    type", StackValidationFailed, 'must not contain "/" (line 6)'),
+        ("  config:\n    type", "  '':\n    type", StackValidationFailed, "between 1 and 255 characters (line 6)"),
+        ("  config:\n    type", f"  {'n' * 256}:\n    type", StackValidationFailed, "between 1 and 255 characters"),
+    ],
+)
+def test_a_fault_is_told_with_place_and_line(old: str, new: str, kind: type[StokerError], message: str) -> None:
+    with pytest.raises(StokerError) as caught:
+        parsed_with(old, new)
+    assert type(caught.value) is kind
+    for part in message.split("…"):
+        assert part in caught.value.message
+
+
+def test_decoded_templates_have_no_lines(template: Any) -> None:
+    with pytest.raises(StackValidationFailed, match=r'^resources\.a: a resource needs a "type"$'):
+        hot.parse(template(resources={"a": {}}))
+
+
+def test_sections_must_be_maps(template: Any) -> None:
+    for section in ("resources", "parameters", "outputs"):
+        with pytest.raises(StackValidationFailed, match=f"{section}: a map is needed, not a list"):
+            hot.parse(template(**{section: []}))
+
+
+def test_conditions_are_a_section_from_newton_on(template: Any) -> None:
+    with pytest.raises(InvalidTemplateSection, match="section is invalid: conditions"):
+        hot.parse(template("2016-04-08", conditions=None))
+    with pytest.raises(InvalidTemplateSection, match="not supported by this version of Stoker"):
+        hot.parse(template("2016-10-14", conditions={"a": True}))
+
+
+def test_policies_in_lower_case_from_newton_on(template: Any) -> None:
+    def policy(version: str, word: str) -> str:
+        resources = {"a": {"type": "x", "deletion_policy": word}}
+        return hot.parse(template(version, resources=resources)).resources["a"].deletion_policy
+
+    assert policy("2016-10-14", "snapshot") == "Snapshot"
+    assert policy("2013-05-23", "Snapshot") == "Snapshot"
+    for version, word in (("2016-04-08", "delete"), ("2016-10-14", "DELETE")):
+        with pytest.raises(StackValidationFailed, match="Invalid deletion policy"):
+            policy(version, word)
+
+
+def test_names_of_255_and_odd_characters_are_names(template: Any) -> None:
+    names = ["n" * 255, "a b", "ü", "a.b", "*", "{}", "-"]
+    assert list(hot.parse(template(resources={name: {"type": "x"} for name in names})).resources) == names
+
+
+def chain(length: int, **first: Any) -> dict[str, Any]:
+    resources = {f"r{i}": {"type": "x", "depends_on": f"r{i - 1}"} for i in range(1, length)}
+    return {"r0": {"type": "x", **first}, **resources}
+
+
+def test_a_chain_of_ten_thousand_is_ordered(template: Any) -> None:
+    parsed = hot.parse(template(resources=dict(reversed(chain(10_000).items()))))
+    assert hot.order(parsed) == tuple(f"r{i}" for i in range(10_000))
+
+
+def test_a_circle_of_ten_thousand_is_found(template: Any) -> None:
+    with pytest.raises(CircularDependencyException, match=r"Found: \[r0, r9999, r9998, .*, r1, r0\]"):
+        hot.parse(template(resources=chain(10_000, depends_on="r9999")))
+
+
+@pytest.mark.parametrize(
+    ("needs", "circle"),
+    [
+        ({"a": ["a"]}, "[a, a]"),
+        ({"a": ["b"], "b": ["a"]}, "[a, b, a]"),
+        ({"x": [], "a": ["x", "b"], "b": ["c"], "c": ["a", "x"]}, "[a, b, c, a]"),
+        ({"start": ["c"], "c": ["b"], "b": ["c"]}, "[c, b, c]"),
+    ],
+)
+def test_a_circle_is_named_from_its_first(template: Any, needs: dict[str, list[str]], circle: str) -> None:
+    resources = {
+        name: {"type": "x", "properties": {"of": [{"get_resource": other} for other in others]}}
+        for name, others in needs.items()
+    }
+    with pytest.raises(CircularDependencyException) as caught:
+        hot.parse(template(resources=resources))
+    assert caught.value.message == f"Circular Dependency Found: {circle}"
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ({}, "a list is needed"),
+        ([{"label": "x"}], 'needs a list of "parameters"'),
+        ([{"parameters": "word"}], "a list is needed"),
+        ([{"parameters": ["wrd"]}], "grouped parameter wrd does not reference"),
+        ([{"parameters": [["word"]]}], "does not reference"),
+        (
+            [{"parameters": ["word"]}, {"parameters": ["word"]}],
+            r"parameter_groups\[1\]\.parameters\[0\]: .* one parameter",
+        ),
+        ([{"parameters": ["word", "word"]}], "one parameter group only"),
+        ([{"parameters": [], "x": 1}], "Invalid key 'x'"),
+        ([{"parameters": [], "label": {}}], "text is needed"),
+    ],
+)
+def test_parameter_groups_are_checked(template: Any, groups: Any, words: str) -> None:
+    parameters = {"word": {"type": "string"}}
+    with pytest.raises(Invalid, match=words):
+        hot.parse(template(parameters=parameters, parameter_groups=groups))
+
+
+def test_parameter_groups_are_kept(template: Any) -> None:
+    groups = [{"label": "Words", "parameters": ["word"]}]
+    parsed = hot.parse(template(parameters={"word": {"type": "string"}}, parameter_groups=groups))
+    assert parsed.parameter_groups == tuple(groups)
+
+
+def test_files_must_be_text(template: Any) -> None:
+    document = template(outputs={"o": {"value": {"get_file": "f"}}})
+    with pytest.raises(StackValidationFailed, match="the file f is not text"):
+        hot.parse(document, {"f": b"x"})  # type: ignore[dict-item]

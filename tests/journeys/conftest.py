@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.server import Served, served
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def stoker(tmp_path, database_url) -> Iterator[Served]:
+    """A Stoker with local servers, on each kind of database."""
+    with served(tmp_path, "--local-servers", database=database_url) as running:
+        yield running

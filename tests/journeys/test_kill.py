@@ -1,0 +1,184 @@
+"""kill -9 at any moment: the stack completes, every script ran once a config, no output is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from support.server import Served
+from support.templates import template
+
+SERVERS, DEPLOYMENTS = 5, 50
+
+
+def many(folder: Path) -> dict:
+    """Chains on five servers; each script appends a line of its own to one file and reports it."""
+    resources = {
+        "config": {
+            "type": "OS::Heat::SoftwareConfig",
+            "properties": {
+                "group": "script",
+                "inputs": [{"name": "me"}, {"name": "before"}],
+                "outputs": [{"name": "said"}],
+                "config": (
+                    f'#!/bin/sh\necho "$me" >> {folder}/ran\nsleep 0.05\n'
+                    'echo "out of $me"\nprintf "%s>%s" "$before" "$me" > "$heat_outputs_path.said"\n'
+                ),
+            },
+        }
+    }
+    for s in range(SERVERS):
+        resources[f"server{s}"] = {
+            "type": "OS::Nova::Server",
+            "properties": {"user_data_format": "SOFTWARE_CONFIG"},
+        }
+    for d in range(DEPLOYMENTS):
+        before = {"get_attr": [f"d{d - SERVERS}", "said"]} if d >= SERVERS else ""
+        resources[f"d{d}"] = {
+            "type": "OS::Heat::SoftwareDeployment",
+            "properties": {
+                "config": {"get_resource": "config"},
+                "server": {"get_resource": f"server{d % SERVERS}"},
+                "input_values": {"me": f"d{d}", "before": before},
+            },
+        }
+    last = [f"d{d}" for d in range(DEPLOYMENTS - SERVERS, DEPLOYMENTS)]
+    outputs = {
+        **{name: {"value": {"get_attr": [name, "said"]}} for name in last},
+        **{f"{name}_out": {"value": {"get_attr": [name, "deploy_stdout"]}} for name in last},
+    }
+    return template(resources, outputs=outputs)
+
+
+def status(stoker: Served, stack: str) -> str:
+    answer = stoker.heat("GET", f"/stacks/{stack}")
+    return str(answer.body["stack"]["stack_status"])
+
+
+def wait(stoker: Served, stack: str) -> str:
+    until = time.monotonic() + 120
+    while (found := status(stoker, stack)) == "CREATE_IN_PROGRESS":
+        assert time.monotonic() < until, "the stack is stuck"
+        time.sleep(0.1)
+    return found
+
+
+def assert_whole(stoker: Served, stack: str, folder: Path) -> None:
+    shown = stoker.heat("GET", f"/stacks/{stack}").body["stack"]
+    outputs = {each["output_key"]: each["output_value"] for each in shown["outputs"]}
+    ran = folder.joinpath("ran").read_text().split()
+    assert sorted(ran) == sorted(f"d{d}" for d in range(DEPLOYMENTS))
+    for s in range(SERVERS):
+        chain = [f"d{d}" for d in range(s, DEPLOYMENTS, SERVERS)]
+        assert outputs[chain[-1]] == "".join(f">{name}" for name in chain)
+        assert outputs[f"{chain[-1]}_out"] == f"out of {chain[-1]}\n"
+
+
+@pytest.mark.slow
+def test_of_the_server_at_random_moments(stoker, tmp_path):
+    made = stoker.heat("POST", "/stacks", {"stack_name": "many", "template": many(tmp_path), "timeout_mins": 10})
+    stack = f"many/{made.body['stack']['id']}"
+    for _ in range(4):
+        time.sleep(random.uniform(0.05, 0.6))
+        stoker.kill9()
+        time.sleep(random.uniform(0, 0.3))
+        stoker.restart()
+
+    assert wait(stoker, stack) == "CREATE_COMPLETE"
+    assert_whole(stoker, stack, tmp_path)
+
+
+@pytest.mark.slow
+def test_in_the_middle_of_creating(stoker, tmp_path):
+    """Whether the request was answered or not: the stack is there and completes, or was never there."""
+    import threading
+
+    body = {"stack_name": "many", "template": many(tmp_path), "timeout_mins": 10}
+    assert stoker.token
+
+    def create() -> None:
+        with contextlib.suppress(OSError):
+            stoker.heat("POST", "/stacks", body)
+
+    project = stoker.project
+    asking = threading.Thread(target=create)
+    asking.start()
+    time.sleep(random.uniform(0, 0.08))
+    stoker.kill9()
+    asking.join()
+    stoker.restart()
+    found = stoker.request("GET", f"/v1/{project}/stacks", headers={"X-Auth-Token": stoker.token}).body["stacks"]
+    if found:
+        stack = f"many/{found[0]['id']}"
+        assert wait(stoker, stack) == "CREATE_COMPLETE"
+        assert_whole(stoker, stack, tmp_path)
+    else:
+        assert not tmp_path.joinpath("ran").exists()
+
+
+ONE = """#!/bin/sh
+echo begun >> {folder}/ran
+echo "as far as this"
+sleep 30
+"""
+
+
+def one(folder: Path, **properties: str) -> dict:
+    return template(
+        {
+            "server": {"type": "OS::Nova::Server", "properties": {"user_data_format": "SOFTWARE_CONFIG"}},
+            "config": {
+                "type": "OS::Heat::SoftwareConfig",
+                "properties": {"group": "script", "config": ONE.format(folder=folder)},
+            },
+            "d": {
+                "type": "OS::Heat::SoftwareDeployment",
+                "properties": {
+                    "config": {"get_resource": "config"},
+                    "server": {"get_resource": "server"},
+                    **properties,
+                },
+            },
+        }
+    )
+
+
+def kill_the_agent(stoker: Served) -> None:
+    (pid_file,) = stoker.state_dir.glob("local/*/agent.pid")
+    os.kill(int(pid_file.read_text()), signal.SIGKILL)
+
+
+def begun(folder: Path) -> int:
+    path = folder / "ran"
+    return len(path.read_text().split()) if path.exists() else 0
+
+
+def test_of_an_agent_reports_the_run_as_interrupted(stoker, tmp_path):
+    made = stoker.heat("POST", "/stacks", {"stack_name": "one", "template": one(tmp_path)})
+    stack = f"one/{made.body['stack']['id']}"
+    stoker.until(lambda: begun(tmp_path) == 1)
+    kill_the_agent(stoker)
+
+    assert wait(stoker, stack) == "CREATE_FAILED"
+    reason = stoker.heat("GET", f"/stacks/{stack}").body["stack"]["stack_status_reason"]
+    assert "Interrupted: the agent stopped while this config was running" in reason
+    (deployment,) = stoker.heat("GET", "/software_deployments").body["software_deployments"]
+    assert deployment["output_values"]["deploy_stdout"] == "as far as this\n"
+    assert begun(tmp_path) == 1
+
+
+def test_of_an_agent_runs_again_what_asks_for_it(stoker, tmp_path):
+    body = {"stack_name": "one", "template": one(tmp_path, on_interrupt="RERUN")}
+    made = stoker.heat("POST", "/stacks", body)
+    stack = f"one/{made.body['stack']['id']}"
+    stoker.until(lambda: begun(tmp_path) == 1)
+    kill_the_agent(stoker)
+    stoker.until(lambda: begun(tmp_path) == 2)
+
+    assert status(stoker, stack) == "CREATE_IN_PROGRESS"

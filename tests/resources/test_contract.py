@@ -1,0 +1,98 @@
+"""Every resource type keeps these promises; a new file in resources/ is tested here unasked."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker import resources
+from stoker.hot import UNKNOWN
+from stoker.model.errors import StokerError
+from stoker.resources.properties import PropertyError, check
+from support.stacks import world
+from support.templates import template
+
+TYPES = resources.load()
+
+#: Enough properties to create one.
+ENOUGH = {
+    "OS::Heat::SoftwareDeployment": {"server": "s"},
+    "OS::Heat::StructuredDeployment": {"server": "s"},
+    "OS::Heat::Value": {"value": 1},
+}
+
+
+def test_the_public_names_are_exactly_these():
+    assert sorted(TYPES) == [
+        "OS::Heat::DeployedServer",
+        "OS::Heat::None",
+        "OS::Heat::RandomString",
+        "OS::Heat::SoftwareConfig",
+        "OS::Heat::SoftwareDeployment",
+        "OS::Heat::StructuredConfig",
+        "OS::Heat::StructuredDeployment",
+        "OS::Heat::Value",
+        "OS::Nova::Server",
+    ]
+
+
+@pytest.fixture(params=sorted(TYPES))
+def kind(request):
+    return TYPES[request.param]
+
+
+def test_defaults_fit_their_own_schema(kind):
+    if kind.properties is None:
+        return
+    given = {name: each.default for name, each in kind.properties.items() if each.default is not None}
+    needed = {name: UNKNOWN for name, each in kind.properties.items() if each.required}
+    try:
+        found = check(kind.properties, {**needed, **given})
+    except PropertyError as error:
+        raise AssertionError(f"{error.path}: {error.problem}") from None
+    assert {name: found[name] for name in given} == given
+
+
+def test_validating_what_is_not_known_yet_never_fails(kind):
+    if kind.properties is None:
+        return
+    kind.validate(dict.fromkeys(kind.properties, UNKNOWN))
+
+
+def test_created_deleted_and_nothing_left(kind, store):
+    heat = world(store)
+    resource = {"type": kind.name, "properties": ENOUGH.get(kind.name, {})}
+    stack = heat.started(heat.create(template({"r": resource})))
+    found = heat.resources(stack)["r"]
+    if found.status.value == "IN_PROGRESS":
+        stack = heat.signal_all(stack)
+    assert stack.status.value == "COMPLETE"
+
+    stack = heat.delete(stack)
+    assert (stack.status.value, heat.resources(stack)) == ("COMPLETE", {})
+    assert heat.deployments() == []
+    assert heat.machines.asked == {}
+
+
+def test_known_attributes_can_be_read(kind, store):
+    heat = world(store)
+    resource = {"type": kind.name, "properties": ENOUGH.get(kind.name, {})}
+    names = kind.attributes if kind.attributes is not None else ["deploy_stdout"]
+    outputs = {name: {"value": {"get_attr": ["r", name]}} for name in names}
+    stack = heat.started(heat.create(template({"r": resource}, outputs=outputs)))
+
+    with heat.store.read() as tx:
+        from stoker.stacks import outputs as all_outputs
+        from stoker.store import stacks
+
+        found = all_outputs.all_values(tx, heat.engine, stacks.get(tx, stack.id))
+    assert [each for each in found if "output_error" in each] == []
+
+
+def test_unknown_attributes_are_refused_before_anything_is_made(kind, store):
+    if kind.attributes is None:
+        return
+    heat = world(store)
+    outputs = {"x": {"value": {"get_attr": ["r", "no_such_thing"]}}}
+    resource = {"type": kind.name, "properties": ENOUGH.get(kind.name, {})}
+    with pytest.raises(StokerError, match=r"The Referenced Attribute \(r no_such_thing\) is incorrect"):
+        heat.create(template({"r": resource}, outputs=outputs))

@@ -1,0 +1,92 @@
+"""Values held against schemas."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stoker.hot import UNKNOWN
+from stoker.resources.properties import Property, PropertyError, check, fit
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "fitting"),
+    [
+        ("string", 5, "5"),
+        ("string", True, "True"),
+        ("integer", "7", 7),
+        ("integer", 7.0, 7),
+        ("number", "1.5", 1.5),
+        ("number", "-3", -3),
+        ("boolean", "on", True),
+        ("boolean", False, False),
+        ("map", '{"a": 1}', {"a": 1}),
+        ("list", (1, 2), [1, 2]),
+        ("any", {"a": [1]}, {"a": [1]}),
+    ],
+)
+def test_values_are_brought_into_form(kind, given, fitting):
+    assert fit(Property(kind=kind), given, ()) == fitting
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given", "problem"),
+    [
+        (Property(kind="string"), [1], "Value must be a string, not a list"),
+        (Property(kind="integer"), "1.5", "Value '1.5' is not an integer"),
+        (Property(kind="integer"), True, "Value True is not an integer"),
+        (Property(kind="number"), "x", "Value 'x' is not a number"),
+        (Property(kind="boolean"), "maybe", "Value 'maybe' is not a boolean"),
+        (Property(kind="list"), "a,b", "Value must be a list, not str"),
+        (Property(kind="map"), [1], "Value must be a map, not a list"),
+        (Property(kind="map"), "no json", "Value must be a map, not a text"),
+        (Property(kind="string", allowed=("A", "B")), "C", r"'C' is not an allowed value \[A, B\]"),
+        (Property(kind="number", minimum=1), 0, r"0 is out of range \(min: 1, max: None\)"),
+    ],
+)
+def test_what_does_not_fit_is_named(wanted, given, problem):
+    with pytest.raises(PropertyError, match=problem):
+        fit(wanted, given, ())
+
+
+SCHEMA = {
+    "need": Property(kind="string", required=True),
+    "many": Property(kind="list", each=Property(kind="map", schema={"n": Property(kind="integer", required=True)})),
+    "some": Property(kind="number", default=3),
+}
+
+
+def test_the_path_leads_to_the_mistake():
+    with pytest.raises(PropertyError) as caught:
+        check(SCHEMA, {"need": "x", "many": [{"n": 1}, {"n": "x"}]}, ("resources", "r", "properties"))
+    assert caught.value.path == ("resources", "r", "properties", "many", 1, "n")
+
+
+def test_missing_and_unknown_ones_are_named():
+    with pytest.raises(PropertyError, match="Property need not assigned"):
+        check(SCHEMA, {})
+    with pytest.raises(PropertyError, match="Unknown Property nead; known are many, need, some"):
+        check(SCHEMA, {"nead": 1})
+
+
+def test_defaults_stand_in_and_unknown_values_pass():
+    assert check(SCHEMA, {"need": UNKNOWN}) == {"need": UNKNOWN, "many": None, "some": 3}
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(anything, st.sampled_from(["string", "integer", "number", "boolean", "list", "map", "any"]))
+def test_whatever_comes_fits_or_is_refused_and_fits_again(value, kind):
+    wanted = Property(kind=kind)
+    try:
+        once = fit(wanted, value, ())
+    except PropertyError:
+        return
+    again = fit(wanted, once, ())
+    assert again == once or once != once  # NaN is not itself

@@ -1,0 +1,140 @@
+"""What single types do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stoker.model.errors import StackValidationFailed
+from stoker.resources import random_string
+from support.stacks import world
+from support.templates import config, deployment, server, template
+
+
+@given(
+    length=st.integers(8, 64),
+    classes=st.lists(
+        st.fixed_dictionaries({"class": st.sampled_from(sorted(random_string.CLASSES)), "min": st.integers(1, 3)}),
+        max_size=2,
+    ),
+    sequence=st.text(min_size=1, max_size=4),
+)
+def test_a_random_string_holds_what_was_asked_for(length, classes, sequence):
+    made = random_string.generate(
+        {
+            "length": length,
+            "character_classes": classes,
+            "character_sequences": [{"sequence": sequence, "min": 2}],
+        }
+    )
+    assert len(made) == length
+    for each in classes:
+        assert sum(c in random_string.CLASSES[each["class"]] for c in made) >= each["min"]
+    assert sum(c in sequence for c in made) >= 2
+
+
+def test_random_strings_differ_and_stay(store):
+    heat = world(store)
+    made = template(
+        {"a": {"type": "OS::Heat::RandomString"}, "b": {"type": "OS::Heat::RandomString"}},
+        outputs={n: {"value": {"get_attr": [n, "value"]}} for n in "ab"} | {"ref": {"value": {"get_resource": "a"}}},
+    )
+    stack = heat.create(made)
+    before = heat.outputs(stack)
+    heat.update(stack, made)
+
+    assert before["a"] != before["b"]
+    assert before["ref"] == before["a"]
+    assert heat.outputs(stack) == before
+
+
+def test_minimums_must_fit_the_length(store):
+    heat = world(store)
+    resource = {
+        "type": "OS::Heat::RandomString",
+        "properties": {"length": 2, "character_classes": [{"class": "digits", "min": 3}]},
+    }
+    with pytest.raises(StackValidationFailed, match="Length property cannot be smaller"):
+        heat.create(template({"r": resource}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "typed"),
+    [
+        ("number", "5", 5),
+        ("string", 5, "5"),
+        ("boolean", "yes", True),
+        ("json", "[1]", [1]),
+        ("comma_delimited_list", "a,b", ["a", "b"]),
+    ],
+)
+def test_a_value_takes_the_type_it_is_told(store, kind, value, typed):
+    heat = world(store)
+    resource = {"type": "OS::Heat::Value", "properties": {"value": value, "type": kind}}
+    outputs = {"v": {"value": {"get_attr": ["v", "value"]}}}
+    assert heat.outputs(heat.create(template({"v": resource}, outputs=outputs))) == {"v": typed}
+
+
+def test_a_structured_deployment_puts_values_into_the_config(store):
+    heat = world(store)
+    resources = {
+        "config": {
+            "type": "OS::Heat::StructuredConfig",
+            "properties": {"group": "json-file", "config": {"/etc/x": {"port": {"get_input": "port"}}}},
+        },
+        "server": server(),
+        "d": {
+            "type": "OS::Heat::StructuredDeployment",
+            "properties": {
+                "config": {"get_resource": "config"},
+                "server": {"get_resource": "server"},
+                "input_values": {"port": 80},
+            },
+        },
+    }
+    stack = heat.create(template(resources))
+    ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
+    assert json.loads(body)["config"] == {"/etc/x": {"port": 80}}
+
+    resources["d"]["properties"] |= {"input_values": {}, "input_values_validate": "STRICT"}
+    stack = heat.update(stack, template(resources))
+    assert "The Parameter (port) was not provided" in stack.reason
+
+
+def test_a_deployed_server_is_the_enrolled_one_of_its_name(store):
+    from stoker.servers import enrol
+    from stoker.servers.keys import Keys
+
+    heat = world(store)
+    enrolled, _, _ = store.write(lambda tx: enrol.enrol(tx, "p", "web1"))
+    store.write(lambda tx: Keys(store, b"secret").issue(tx, enrolled.id))
+    stack = heat.create(template({"config": config(), "server": server("web1"), "d": deployment()}))
+
+    assert heat.resources(stack)["server"].physical_id == enrolled.id
+    assert len(heat.to_run(enrolled.id)) == 1
+    heat.delete(stack)
+    with store.read() as tx:
+        assert enrol.find(tx, "p", "web1").id == enrolled.id
+
+
+def test_the_facts_of_a_deployment_reach_the_agent(store):
+    heat = world(store)
+    extra = {"timeout": 90, "on_interrupt": "RERUN", "name": "last"}
+    stack = heat.create(template({"config": config(), "server": server(), "d": deployment(**extra)}))
+    server_id = heat.resources(stack)["server"].physical_id
+    ((_, body),) = heat.to_run(server_id)
+    said = json.loads(body)
+
+    assert said["name"] == "last"
+    assert {each["name"]: each["value"] for each in said["inputs"]} == {
+        "deploy_server_id": server_id,
+        "deploy_action": "CREATE",
+        "deploy_stack_id": f"s/{stack.id}",
+        "deploy_resource_name": "d",
+        "deploy_signal_transport": "STOKER_SIGNAL",
+        "deploy_timeout": "90",
+        "deploy_on_interrupt": "RERUN",
+    }

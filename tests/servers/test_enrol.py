@@ -1,0 +1,189 @@
+"""A token is traded once, for the key of its own server."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stoker.model.errors import Conflict, EntityNotFound, Invalid, Unauthorized
+from stoker.model.server import Kind, Server
+from stoker.servers import enrol
+from stoker.servers.keys import Keys
+from stoker.store import servers
+from stoker.store.open import Store
+
+
+def enrolled(store: Store, name: str = "web", project: str = "p") -> tuple[Server, str]:
+    server, _, token = store.write(lambda tx: enrol.enrol(tx, project, name))
+    return server, token
+
+
+def trade(store: Store, keys: Keys, token: str, instance: str = "i") -> tuple[Server, str]:
+    return store.write(lambda tx: enrol.trade(tx, keys, token, instance, "host"))
+
+
+def test_a_token_is_traded_for_a_key(store, keys):
+    server, token = enrolled(store)
+    traded, key = trade(store, keys, token)
+    assert traded.id == server.id
+    assert keys.authenticate(key) == server.id
+    with store.read() as tx:
+        assert servers.get(tx, server.id, "p").hostname == "host"
+
+
+def test_the_same_agent_may_ask_again_and_gets_the_same_key(store, keys):
+    _, token = enrolled(store)
+    first, again = trade(store, keys, token)[1], trade(store, keys, token)[1]
+    assert first == again
+    keys.authenticate(first)
+
+
+def test_another_agent_may_not(store, keys):
+    server, token = enrolled(store)
+    _, key = trade(store, keys, token, "first")
+    with pytest.raises(Unauthorized):
+        trade(store, keys, token, "second")
+    assert keys.authenticate(key) == server.id
+
+
+def test_of_many_agents_at_once_one_gets_the_key(store, keys):
+    _, token = enrolled(store)
+    start, got = threading.Barrier(8), []
+
+    def offer(n: int) -> None:
+        start.wait(20)
+        with contextlib.suppress(Unauthorized):
+            got.append(trade(store, keys, token, f"instance {n}")[1])
+
+    threads = [threading.Thread(target=offer, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(got) == 1
+
+
+@pytest.mark.parametrize("token", ["", "x", "\0", "\udcff", "a" * 10_000])
+def test_a_wrong_token_is_refused(store, keys, token):
+    enrolled(store)
+    with pytest.raises(Unauthorized):
+        trade(store, keys, token)
+
+
+def test_an_expired_token_is_refused(store, keys):
+    server, enrolment, token = store.write(lambda tx: enrol.enrol(tx, "p", "web"))
+    past = replace(enrolment, expires_at=enrolment.expires_at - timedelta(hours=24, seconds=1))
+
+    def age(tx):
+        servers.drop_enrolments(tx, server.id)
+        servers.add_enrolment(tx, past)
+
+    store.write(age)
+    with pytest.raises(Unauthorized):
+        trade(store, keys, token)
+
+
+def test_the_token_itself_is_not_kept(store):
+    _, token = enrolled(store)
+    with store.read() as tx:
+        kept = tx.connection.exec_driver_sql("SELECT * FROM enrolments").all()
+    assert len(kept) == 1
+    assert token not in str(kept)
+
+
+def test_a_name_is_one_enrolled_servers(store, keys):
+    _, token = enrolled(store)
+    trade(store, keys, token)
+    with pytest.raises(Conflict):
+        enrolled(store)
+    enrolled(store, project="another")
+    enrolled(store, "other")
+
+
+def test_enrolling_anew_before_the_first_agent_came_replaces_the_token(store, keys):
+    first, old = enrolled(store)
+    second, new = enrolled(store)
+    assert first.id == second.id
+    with pytest.raises(Unauthorized):
+        trade(store, keys, old)
+    assert trade(store, keys, new)[0].id == first.id
+
+
+def test_of_many_who_enrol_one_name_at_once_all_mean_one_server(store):
+    start, ids = threading.Barrier(6), []
+
+    def ask() -> None:
+        start.wait(20)
+        ids.append(enrolled(store)[0].id)
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(ids) == 6
+    assert len(set(ids)) == 1
+
+
+def test_a_removed_name_may_be_enrolled_again(store, keys):
+    server, token = enrolled(store)
+    _, key = trade(store, keys, token)
+    keys.authenticate(key)
+    store.write(lambda tx: enrol.remove(tx, server))
+    with pytest.raises(Unauthorized):
+        keys.authenticate(key)
+    with pytest.raises(Unauthorized):
+        trade(store, keys, token)
+    fresh, _ = enrolled(store)
+    assert fresh.id != server.id
+
+
+def test_a_stacks_server_is_not_removed_here(store):
+    server, _ = enrolled(store)
+    with pytest.raises(Conflict):
+        store.write(lambda tx: enrol.remove(tx, replace(server, stack_id="s")))
+
+
+def test_servers_are_found_by_id_and_by_name_in_their_project(store):
+    server, _ = enrolled(store)
+    with store.read() as tx:
+        assert enrol.find(tx, "p", server.id).id == server.id
+        assert enrol.find(tx, "p", "web").id == server.id
+        for project, name in (("q", server.id), ("q", "web"), ("p", "nobody")):
+            with pytest.raises(EntityNotFound):
+                enrol.find(tx, project, name)
+
+
+def test_a_deployed_server_of_that_name_is_the_one_that_is_meant(store, keys):
+    def add(tx):
+        servers.add(tx, Server(id="d", project_id="p", name="web", kind=Kind.DEPLOYED, stack_id="s", created_at=tx.now))
+
+    store.write(add)
+    server, token = enrolled(store)
+    assert server.id == "d"
+    assert keys.authenticate(trade(store, keys, token)[1]) == "d"
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "a/b", "a\nb", "a\0b", "\x1b[31m", "x" * 256, " a", "a ", "\u202e", "\ud800"]
+)
+def test_odd_names_are_refused_and_nothing_is_kept(store, name):
+    with pytest.raises(Invalid):
+        enrolled(store, name)
+    with store.read() as tx:
+        assert servers.listed(tx, "p") == []
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(name=st.text(st.characters(categories=["L", "N", "P", "S"], exclude_characters="/"), min_size=1, max_size=255))
+def test_every_printable_name_is_taken(store, name):
+    store.write(lambda tx: [servers.delete(tx, each.id) for each in servers.listed(tx, "p")] and None)
+    server, _ = enrolled(store, name)
+    with store.read() as tx:
+        assert servers.get(tx, server.id, "p").name == name

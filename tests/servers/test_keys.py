@@ -1,0 +1,158 @@
+"""Only the newest key of a server opens its door."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stoker.model.errors import Unauthorized
+from stoker.model.server import Kind, Server
+from stoker.servers import enrol
+from stoker.servers.keys import Keys, key_topic
+from stoker.store import servers
+from stoker.store.open import Store
+
+
+def add(store: Store, id: str, generation: int = 0) -> None:
+    made = Server(
+        id=id,
+        project_id="p",
+        name=id,
+        kind=Kind.ENROLLED,
+        key_generation=generation,
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    store.write(lambda tx: servers.add(tx, made))
+
+
+def issue(store: Store, keys: Keys, id: str) -> str:
+    return store.write(lambda tx: keys.issue(tx, id))
+
+
+def refused(keys: Keys, key: str) -> str:
+    with pytest.raises(Unauthorized) as caught:
+        keys.authenticate(key)
+    assert keys.known(key) is None
+    return caught.value.message
+
+
+def test_an_issued_key_is_its_servers(store, keys):
+    add(store, "a")
+    key = issue(store, keys, "a")
+    assert keys.known(key) is None
+    assert keys.authenticate(key) == "a"
+    assert keys.known(key) == "a"
+
+
+def test_a_newer_key_revokes_the_older_at_once(store, keys):
+    add(store, "a")
+    old = issue(store, keys, "a")
+    keys.authenticate(old)
+    new = issue(store, keys, "a")
+    refused(keys, old)
+    assert keys.authenticate(new) == "a"
+
+
+def test_a_removed_servers_key_is_worth_nothing(store, keys):
+    add(store, "a")
+    key = issue(store, keys, "a")
+    keys.authenticate(key)
+    store.write(lambda tx: enrol.forget(tx, "a"))
+    refused(keys, key)
+
+
+def test_a_server_without_a_key_has_none_to_guess(store, keys):
+    add(store, "a")
+    refused(keys, keys.present("a", 0))
+
+
+def test_another_sites_key_is_refused(store, keys):
+    add(store, "a", generation=1)
+    refused(keys, Keys(store, b"another secret").present("a", 1))
+
+
+def test_what_is_wrong_is_not_said(store, keys):
+    add(store, "a")
+    key = issue(store, keys, "a")
+    wrong = ["", ".", "a", "a.", f"b{key[1:]}", f"{key}x", key[:-1], "a.\0", "\0.x", "a.\udcff", "ä.ü", key.upper()]
+    assert len({refused(keys, each) for each in wrong}) == 1
+
+
+def test_a_rings_star_forgets_everything(store, keys):
+    add(store, "a")
+    key = issue(store, keys, "a")
+    keys.authenticate(key)
+    store.bell.ring("*", 0)
+    assert keys.known(key) is None
+
+
+def test_what_was_read_before_a_revocation_is_not_remembered_after_it(store):
+    """The row is read, the key is revoked and rung, and only then does the reader go on."""
+
+    class Slow(Keys):
+        def _key(self, server_id: str, generation: int) -> str:
+            if threading.current_thread() is reader:
+                read.set()
+                revoked.wait(20)
+            return super()._key(server_id, generation)
+
+    read, revoked = threading.Event(), threading.Event()
+    reader = threading.Thread(target=lambda: slow.authenticate(old))
+    slow = Slow(store, b"s")
+    add(store, "a")
+    old = issue(store, slow, "a")
+    reader.start()
+    assert read.wait(20)
+    issue(store, slow, "a")
+    revoked.set()
+    reader.join(20)
+    refused(slow, old)
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)  # SQLite has one process
+def test_other_processes_hear_of_a_revocation(store, keys):
+    other = Store(store.url)
+    try:
+        other.hear()
+        theirs = Keys(other, b"the site's secret")
+        heard = threading.Event()
+        other.bell.listen(lambda topic, _: heard.set() if topic in ("*", key_topic("a")) else None)
+        assert heard.wait(20)  # it listens now
+        add(store, "a")
+        key = issue(store, keys, "a")
+        assert theirs.authenticate(key) == "a"
+        heard.clear()
+        store.write(lambda tx: enrol.forget(tx, "a"))
+        assert heard.wait(20)
+        refused(theirs, key)
+    finally:
+        other.close()
+
+
+ids = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(given=st.integers(1, 5), asked=st.integers(0, 6), of=st.sampled_from("ab"), tail=st.sampled_from(["", "=", "A"]))
+def test_only_the_right_key_of_the_right_generation_opens(store, keys, given, asked, of, tail):
+    store.write(lambda tx: [servers.delete(tx, each) for each in "ab"] and None)
+    add(store, "a", generation=given)
+    add(store, "b", generation=1)
+    key = keys.present(of, asked) + tail
+    right = tail == "" and asked == (given if of == "a" else 1)
+    store.bell.ring("*", 0)
+    if right:
+        assert keys.authenticate(key) == of
+    else:
+        refused(keys, key)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(id=ids, secret=st.binary(max_size=40))
+def test_no_made_up_key_opens(store, keys, id, secret):
+    refused(keys, f"{id}.{base64.urlsafe_b64encode(secret).decode()}")

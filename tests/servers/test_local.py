@@ -1,0 +1,273 @@
+"""Local servers: real agent processes, found again, started again, and ended with all they started."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from stoker.servers.keys import Keys
+from stoker.servers.local import LocalServers, marked
+from stoker.servers.processes import MARKER, agent_of
+from stoker.store import servers
+from stoker.store.open import Store
+from stoker.work import Work, open_work
+
+
+@dataclass
+class Place:
+    """One run of the server program, as far as local servers go."""
+
+    store: Store
+    keys: Keys
+    folder: Path
+    url: str
+    local: LocalServers = field(init=False)
+    work: Work = field(init=False)
+    started: list[str] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    past: list[LocalServers] = field(default_factory=list)
+
+    def begin(self) -> None:
+        self.work = open_work(self.store)
+        self.local = LocalServers(self.store, self.work, self.keys, self.folder, self.url)
+        self.local.on_started = self.started.append
+        self.local.on_failed = lambda id, reason: self.failed.append((id, reason))
+        self.work.start()
+        self.local.resume()
+
+    def end(self, *, cleanly: bool = True) -> None:
+        """Not cleanly: as with kill -9, nobody tells the agents."""
+        if cleanly:
+            self.local.shut_down()
+        else:
+            self.local._stopping = True
+            self.local._watch.stop()
+        self.work.stop()
+        self.past.append(self.local)
+
+    def bury(self) -> None:
+        """Kill what is left, and ask for every child, so that none is left waiting for that."""
+        for root in self.folder.glob("*"):
+            for pid in marked(root.name):
+                os.kill(pid, signal.SIGKILL)
+        for local in self.past:
+            for child in local._children.values():
+                child.wait(20)
+
+    def create(self, id: str) -> None:
+        self.store.write(
+            lambda tx: self.local.create(
+                tx, server_id=id, project_id="p", name=id, stack_id="s", resource_id=id, resource_name="server"
+            )
+        )
+        until(lambda: id in self.started)
+
+    def delete(self, id: str) -> None:
+        self.store.write(lambda tx: self.local.delete(tx, id))
+        until(lambda: not self.root(id).exists() and not marked(id))
+
+    def root(self, id: str) -> Path:
+        return self.folder / id
+
+    def agent(self, id: str) -> int | None:
+        return agent_of(id, self.root(id) / "agent.pid")
+
+
+def until(true: Callable[[], bool], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def place(store, keys, tmp_path) -> Iterator[Place]:
+    """Agents that find nobody at their URL: they live on and try again."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        made = Place(store, keys, tmp_path / "local", f"http://127.0.0.1:{nobody.getsockname()[1]}")
+        made.begin()
+        try:
+            yield made
+        finally:
+            made.end()
+            made.bury()
+
+
+@pytest.fixture
+def id(request) -> str:
+    """Processes are found by it, so no two tests share one."""
+    return f"local-{os.getpid()}-{abs(hash(request.node.nodeid)):x}"
+
+
+def test_a_created_server_is_an_agent_with_a_root_of_its_own(place, id):
+    place.create(id)
+    root = place.root(id)
+    assert root.stat().st_mode & 0o777 == 0o700
+    config = root / "etc" / "agent.json"
+    assert config.stat().st_mode & 0o777 == 0o600
+    said = json.loads(config.read_text())
+    assert (said["url"], said["server_id"]) == (place.url, id)
+    assert place.keys.authenticate(said["key"]) == id
+    assert place.agent(id) in marked(id)
+
+
+def test_deleting_ends_the_agent_and_every_daemon_and_removes_the_root(place, id):
+    place.create(id)
+    environment = {**os.environ, MARKER: id}
+    stubborn = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+    )
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", stubborn], env=environment, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert daemon.stdout is not None
+    daemon.stdout.readline()
+    key = json.loads((place.root(id) / "etc" / "agent.json").read_text())["key"]
+    waiting = threading.Thread(target=daemon.communicate)
+    waiting.start()
+    place.delete(id)
+    waiting.join(20)
+    assert daemon.returncode == -signal.SIGKILL
+    assert place.keys.known(key) is None
+    with place.store.read() as tx:
+        assert servers.find(tx, id) is None
+
+
+def test_deleting_touches_no_other_server(place, id):
+    place.create(id)
+    place.create(f"{id}-b")
+    other = place.agent(f"{id}-b")
+    place.delete(id)
+    assert place.agent(f"{id}-b") == other
+
+
+def test_an_agent_that_dies_is_started_again_with_the_same_key(place, id):
+    place.create(id)
+    first = place.agent(id)
+    config = (place.root(id) / "etc" / "agent.json").read_text()
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    until(lambda: place.agent(id) not in (None, first))
+    assert (place.root(id) / "etc" / "agent.json").read_text() == config
+
+
+def test_a_clean_end_stops_agents_and_leaves_daemons_and_files(place, id):
+    place.create(id)
+    environment = {**os.environ, MARKER: id}
+    with subprocess.Popen(["sleep", "600"], env=environment, start_new_session=True) as daemon:
+        place.end()
+        until(lambda: place.agent(id) is None)
+        assert daemon.poll() is None
+        assert (place.root(id) / "etc" / "agent.json").exists()
+        place.begin()
+        until(lambda: place.agent(id) is not None)
+        place.delete(id)
+        assert daemon.wait(20) == -signal.SIGTERM
+
+
+def test_after_kill_9_the_living_agent_is_adopted_and_watched(place, id):
+    place.create(id)
+    first = place.agent(id)
+    place.end(cleanly=False)
+    assert place.agent(id) == first
+    place.started.clear()
+    place.begin()
+    until(lambda: id in place.started)
+    assert place.agent(id) == first
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    until(lambda: place.agent(id) not in (None, first))
+
+
+def test_an_adopted_agent_stops_at_a_clean_end(place, id):
+    place.create(id)
+    place.end(cleanly=False)
+    place.begin()
+    until(lambda: place.started.count(id) == 2)
+    place.end()
+    until(lambda: place.agent(id) is None)
+    place.begin()
+
+
+def test_an_agent_nobody_noted_is_found(place, id):
+    """The server was killed between starting it and writing its number down."""
+    place.create(id)
+    first = place.agent(id)
+    place.end(cleanly=False)
+    (place.root(id) / "agent.pid").unlink()
+    place.started.clear()
+    place.begin()
+    until(lambda: id in place.started)
+    assert place.agent(id) == first
+
+
+def test_an_agent_of_an_older_address_is_told_the_new_one(place, id):
+    place.create(id)
+    first = place.agent(id)
+    place.end(cleanly=False)
+    place.url = "http://127.0.0.1:9"
+    place.begin()
+    until(lambda: place.agent(id) not in (None, first))
+    assert json.loads((place.root(id) / "etc" / "agent.json").read_text())["url"] == place.url
+
+
+def test_a_foreign_process_with_the_noted_number_is_left_alone(place, id):
+    place.create(id)
+    place.end()
+    until(lambda: place.agent(id) is None)
+    (place.root(id) / "agent.pid").write_text(str(os.getpid()))
+    assert place.agent(id) is None
+    place.begin()
+    until(lambda: place.agent(id) is not None)
+    place.delete(id)
+
+
+def test_a_server_that_cannot_be_started_says_so(place, id):
+    place.folder.mkdir(exist_ok=True)
+    (place.folder / id).write_text("in the way")
+    place.store.write(
+        lambda tx: place.local.create(
+            tx, server_id=id, project_id="p", name=id, stack_id="s", resource_id=id, resource_name="server"
+        )
+    )
+    until(lambda: bool(place.failed))
+    assert place.failed[0][0] == id
+    assert "cannot start a local server" in place.failed[0][1]
+    (place.folder / id).unlink()
+
+
+def test_a_server_deleted_as_soon_as_created_leaves_nothing(place, id):
+    place.store.write(
+        lambda tx: place.local.create(
+            tx, server_id=id, project_id="p", name=id, stack_id="s", resource_id=id, resource_name="server"
+        )
+    )
+    place.delete(id)
+    time.sleep(0.5)
+    assert marked(id) == []
+    assert not place.root(id).exists()
+
+
+def test_an_agent_that_always_ends_at_once_is_started_ever_less_often(place, id):
+    place.create(id)
+    shutil.rmtree(place.root(id) / "state")
+    (place.root(id) / "state").write_text("no folder: the agent cannot start")
+    first = place.agent(id)
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    time.sleep(4)
+    assert place.local._falls[id][1] <= 5
+    (place.root(id) / "state").unlink()

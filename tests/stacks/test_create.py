@@ -1,0 +1,161 @@
+"""Creating: order, values that flow, failure."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stoker.model.errors import StackExists, StackValidationFailed
+from support.templates import chain, config, deployment, server, template
+
+
+def test_dependents_wait_for_the_signal_and_then_begin(heat):
+    stack = heat.create(chain(2))
+    assert heat.states(stack) == {
+        "config": "CREATE_COMPLETE",
+        "server": "CREATE_COMPLETE",
+        "d0": "CREATE_IN_PROGRESS",
+        "d1": "INIT_COMPLETE",
+    }
+
+    stack = heat.signal(stack, "d0")
+
+    assert heat.states(stack)["d1"] == "CREATE_IN_PROGRESS"
+    assert heat.signal(stack, "d1").reason == "Stack CREATE completed successfully"
+
+
+def test_outputs_become_inputs_of_the_next(heat):
+    resources = {
+        "config": config(inputs=("given",), outputs=("result",)),
+        "server": server(),
+        "first": deployment(input_values={"given": "seed"}),
+        "second": deployment(input_values={"given": {"get_attr": ["first", "result"]}}),
+    }
+    outputs = {"last": {"value": {"get_attr": ["second", "result"]}}}
+    stack = heat.create(template(resources, outputs=outputs))
+    heat.signal(stack, "first", result="grown")
+
+    ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
+    assert {"name": "given", "type": "String", "description": "", "value": "grown"} in json.loads(body)["inputs"]
+
+    heat.signal(stack, "second", result=["any", "json"])
+    assert heat.outputs(stack) == {"last": ["any", "json"]}
+
+
+def test_independent_resources_run_side_by_side(heat):
+    resources = {"config": config(), "server": server(), **{f"d{i}": deployment() for i in range(5)}}
+    stack = heat.create(template(resources))
+
+    assert {heat.states(stack)[f"d{i}"] for i in range(5)} == {"CREATE_IN_PROGRESS"}
+
+
+def test_without_a_signal_the_whole_chain_is_one_transaction(heat):
+    stack = heat.create(chain(5, signal_transport="NO_SIGNAL"))
+
+    assert (stack.action, stack.status) == ("CREATE", "COMPLETE")
+    assert len(heat.to_run(heat.resources(stack)["server"].physical_id)) == 5
+    assert heat.work.jobs == []
+
+
+def test_a_failing_deployment_fails_the_stack_and_stops_what_follows(heat):
+    stack = heat.create(chain(3))
+    stack = heat.signal(stack, "d0", deploy_status_code=3, deploy_stderr="no disk")
+
+    why = (
+        "resources.d0: Deployment to server failed: deploy_status_code : Deployment exited with non-zero status code: 3"
+    )
+    assert stack.reason == f"Resource CREATE failed: Error: {why}"
+    assert heat.states(stack)["d1"] == "INIT_COMPLETE"
+    assert heat.work.jobs == []
+
+
+def test_what_still_runs_after_a_failure_ends_by_itself(heat):
+    resources = {"config": config(), "server": server(), "good": deployment(), "bad": deployment()}
+    stack = heat.create(template(resources))
+    heat.signal(stack, "bad", deploy_status_code=1)
+    stack = heat.signal(stack, "good")
+
+    assert heat.states(stack)["good"] == "CREATE_COMPLETE"
+    assert stack.status == "FAILED"
+
+
+def test_a_repeated_signal_changes_nothing(heat):
+    stack = heat.create(chain(2))
+    heat.signal(stack, "d0", result="first")
+    before = heat.states(stack)
+    heat.signal(stack, "d0", result="second", deploy_status_code=1)
+
+    assert heat.states(stack) == before
+    assert heat.deployments()[0].output_values["result"] == "first"
+
+
+def test_a_failed_create_with_rollback_leaves_nothing(heat):
+    from stoker.stacks.operations import Options
+
+    stack = heat.create(chain(2), options=Options(disable_rollback=False))
+    stack = heat.signal(stack, "d0", deploy_status_code=1)
+
+    assert (stack.action, stack.status) == ("ROLLBACK", "COMPLETE")
+    assert heat.resources(stack) == {}
+    assert heat.deployments() == []
+
+
+def test_two_live_stacks_never_share_a_name(heat):
+    heat.create(template({}))
+    with pytest.raises(StackExists):
+        heat.create(template({}))
+
+
+def test_a_name_is_free_again_once_its_stack_is_deleted(heat):
+    heat.delete(heat.create(template({})))
+    assert heat.create(template({})).status == "COMPLETE"
+
+
+def test_what_is_invalid_changes_nothing(heat):
+    bad = template({"config": config(), "server": server(), "d": deployment(signal_transport="PIGEON")})
+    with pytest.raises(StackValidationFailed, match=r"resources\.d\.properties: signal_transport: 'PIGEON'"):
+        heat.create(bad)
+    with heat.store.read() as tx:
+        from stoker.store import stacks
+
+        assert stacks.named(tx, "s", "p") is None
+
+
+def test_a_plan_larger_than_a_transaction_goes_on_in_the_next(store):
+    from support.stacks import world
+
+    heat = world(store, steps=7)
+    stack = heat.create(chain(40, signal_transport="NO_SIGNAL"))
+
+    assert stack.status == "COMPLETE"
+    assert set(heat.states(stack).values()) == {"CREATE_COMPLETE"}
+    assert heat.work.jobs == []
+
+
+def test_a_server_of_the_provider_is_waited_for(heat):
+    resources = {
+        "config": config(),
+        "server": {"type": "OS::Nova::Server", "properties": {"user_data_format": "SOFTWARE_CONFIG"}},
+        "d": deployment(),
+    }
+    stack = heat.create(template(resources))
+    assert heat.states(stack)["server"] == "CREATE_IN_PROGRESS"
+
+    stack = heat.started(stack)
+    assert heat.states(stack) == {
+        "config": "CREATE_COMPLETE",
+        "server": "CREATE_COMPLETE",
+        "d": "CREATE_IN_PROGRESS",
+    }
+
+
+def test_events_tell_the_story_in_order(heat):
+    stack = heat.create(template({"value": {"type": "OS::Heat::Value", "properties": {"value": 1}}}))
+
+    assert heat.events(stack) == [
+        ("s", "CREATE_IN_PROGRESS"),
+        ("value", "CREATE_IN_PROGRESS"),
+        ("value", "CREATE_COMPLETE"),
+        ("s", "CREATE_COMPLETE"),
+    ]

@@ -1,0 +1,69 @@
+"""Deleting always empties."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker.store import configs
+from support.templates import chain, config, deployment, server, template
+
+BASE = {"config": config(), "server": server(), "d": deployment()}
+
+
+@pytest.mark.parametrize("answered", [0, 1, 3])
+def test_in_any_state_everything_goes(heat, answered):
+    stack = heat.create(chain(3))
+    for i in range(answered):
+        stack = heat.signal(stack, f"d{i}")
+    stack = heat.delete(stack)
+
+    assert (stack.action, stack.status) == ("DELETE", "COMPLETE")
+    assert stack.deleted_at is not None
+    assert heat.resources(stack) == {}
+    assert heat.deployments() == []
+    assert heat.work.jobs == []
+    with heat.store.read() as tx:
+        assert configs.count(tx, "p") == 0
+
+
+def test_a_failed_stack_goes_too(heat):
+    stack = heat.signal(heat.create(chain(2)), "d0", deploy_status_code=1)
+    assert heat.delete(stack).status == "COMPLETE"
+
+
+def test_a_delete_action_runs_first_and_is_waited_for(heat):
+    stack = heat.create(template({**BASE, "d": deployment(actions=["CREATE", "DELETE"])}))
+    heat.signal(stack, "d")
+    stack = heat.delete(stack)
+
+    assert heat.states(stack) == {
+        "config": "CREATE_COMPLETE",
+        "server": "CREATE_COMPLETE",
+        "d": "DELETE_IN_PROGRESS",
+    }
+    ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
+    assert '"name":"deploy_action","type":"String","value":"DELETE"' in body
+
+    stack = heat.signal(stack, "d")
+    assert (stack.status, heat.resources(stack)) == ("COMPLETE", {})
+
+
+def test_a_failing_delete_action_fails_the_delete_and_can_be_tried_again(heat):
+    stack = heat.create(template({**BASE, "d": deployment(actions=["CREATE", "DELETE"])}))
+    heat.signal(stack, "d")
+    heat.delete(stack)
+    stack = heat.signal(stack, "d", deploy_status_code=1)
+    assert (stack.action, stack.status) == ("DELETE", "FAILED")
+
+    heat.delete(stack)
+    assert heat.signal(stack, "d").status == "COMPLETE"
+
+
+def test_what_is_to_be_retained_is_only_forgotten(heat):
+    stack = heat.create(template({"config": {**config(), "deletion_policy": "Retain"}}))
+    id = heat.resources(stack)["config"].physical_id
+    stack = heat.delete(stack)
+
+    assert stack.status == "COMPLETE"
+    with heat.store.read() as tx:
+        assert configs.get(tx, id, "p").id == id

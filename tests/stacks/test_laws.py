@@ -1,0 +1,165 @@
+"""Laws of stacks, for any templates, in any state: they end, they end right, and delete empties."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stoker.store import configs
+from stoker.store.open import Store
+from support.stacks import World, world
+from support.templates import config, deployment, server, template
+
+NAMES = ("a", "b", "c", "d")
+
+
+@st.composite
+def templates(draw: Any) -> dict[str, Any]:
+    """Some deployments of some configs on two servers, each after or fed by earlier ones."""
+    texts = draw(st.lists(st.sampled_from(["one", "two", "three"]), min_size=1, max_size=2))
+    resources: dict[str, Any] = {f"config{i}": config(text, outputs=("result",)) for i, text in enumerate(texts)}
+    resources |= {"server0": server("first"), "server1": server("second")}
+    chosen = draw(st.lists(st.sampled_from(NAMES), unique=True, max_size=4))
+    for i, name in enumerate(chosen):
+        properties: dict[str, Any] = {"signal_transport": draw(st.sampled_from(["HEAT_SIGNAL", "NO_SIGNAL"]))}
+        properties["actions"] = draw(
+            st.sampled_from([["CREATE", "UPDATE"], ["CREATE"], ["CREATE", "UPDATE", "DELETE"]])
+        )
+        after = tuple(draw(st.sets(st.sampled_from(chosen[:i]))) if i else ())
+        if after and draw(st.booleans()):
+            properties["input_values"] = {"x": {"get_attr": [sorted(after)[0], "result"]}}
+        resources[name] = deployment(
+            f"config{draw(st.integers(0, len(texts) - 1))}",
+            f"server{draw(st.integers(0, 1))}",
+            after=tuple(sorted(after)),
+            **properties,
+        )
+    return template(resources)
+
+
+#: What happens between two updates: which waiting ones answer, and how.
+answers = st.lists(st.tuples(st.integers(0, 3), st.sampled_from([0, 0, 0, 1])), max_size=4)
+
+_worlds = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def fresh(sqlite_template, tmp_path_factory):
+    """A new world each time it is called: an example must not see the one before."""
+    folder = tmp_path_factory.mktemp("laws")
+    opened: list[Store] = []
+
+    def make(steps: int = 500) -> World:
+        path = folder / f"{next(_worlds)}.db"
+        shutil.copy(sqlite_template, path)
+        opened.append(Store(f"sqlite:///{path}"))
+        return world(opened[-1], steps=steps)
+
+    yield make
+    for store in opened:
+        store.close()
+
+
+def answer(heat: World, stack: Any, given_answers: list[tuple[int, int]]) -> None:
+    for index, code in given_answers:
+        waiting = sorted(n for n, s in heat.states(stack).items() if s.endswith("IN_PROGRESS"))
+        if waiting:
+            heat.signal(stack, waiting[index % len(waiting)], deploy_status_code=code, result="r")
+
+
+def finish(heat: World, stack: Any) -> Any:
+    """Answer everything, also runs for deletion, until nothing moves."""
+    for _ in range(60):
+        waiting = [n for n, s in heat.states(stack).items() if s.endswith("IN_PROGRESS")]
+        left = [each.name for each in heat.leftovers(stack) if each.status.value == "IN_PROGRESS"]
+        if not waiting and not left:
+            break
+        for each in heat.deployments():
+            if each.status == "IN_PROGRESS":
+                heat.report(each, result="r")
+    return heat.settled(stack.id)
+
+
+def shape(heat: World, stack: Any) -> dict[str, Any]:
+    """What a stack is, without ids and history: per resource its type, and per deployment what the agent gets."""
+    found = {}
+    for name, each in heat.resources(stack).items():
+        found[name] = (each.type, each.status.value, sorted(each.requires))
+    return found
+
+
+quiet = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@quiet
+@given(first=templates(), between=answers, last=templates(), steps=st.sampled_from([2, 500]))
+def test_an_update_in_any_state_ends_where_a_fresh_create_ends(fresh, first, between, last, steps):
+    updated = fresh(steps)
+    stack = updated.create(first)
+    answer(updated, stack, between)
+    updated.update(stack, last)
+    stack = finish(updated, stack)
+
+    created = fresh(steps)
+    other = finish(created, created.create(last))
+    assert (stack.action, stack.status.value) == ("UPDATE", "COMPLETE"), stack.reason
+    assert shape(updated, stack) == shape(created, other)
+    assert updated.leftovers(stack) == []
+    assert len(updated.deployments()) == len(created.deployments())
+    assert updated.work.jobs == []
+
+
+@quiet
+@given(first=templates(), between=answers, second=templates(), more=answers, steps=st.sampled_from([2, 500]))
+def test_delete_empties_whatever_the_state(fresh, first, between, second, more, steps):
+    heat = fresh(steps)
+    stack = heat.create(first)
+    answer(heat, stack, between)
+    heat.update(stack, second)
+    answer(heat, stack, more)
+    heat.delete(stack)
+    stack = finish(heat, stack)
+
+    assert (stack.action, stack.status.value) == ("DELETE", "COMPLETE"), stack.reason
+    assert heat.resources(stack) == {}
+    assert heat.leftovers(stack) == []
+    assert heat.deployments() == []
+    assert heat.work.jobs == []
+    with heat.store.read() as tx:
+        assert configs.count(tx, "p") == 0
+
+
+@quiet
+@given(only=templates(), codes=st.lists(st.sampled_from([0, 0, 1]), min_size=4, max_size=4))
+def test_every_create_ends(fresh, only, codes):
+    heat = fresh()
+    stack = heat.create(only)
+    for code in codes:
+        waiting = sorted(n for n, s in heat.states(stack).items() if s.endswith("IN_PROGRESS"))
+        if not waiting:
+            break
+        stack = heat.signal(stack, waiting[0], deploy_status_code=code)
+    stack = finish(heat, stack)
+
+    failed = any(state.endswith("FAILED") for state in heat.states(stack).values())
+    assert stack.status.value == ("FAILED" if failed else "COMPLETE")
+
+
+@quiet
+@given(only=templates())
+def test_dependents_never_begin_before_what_they_require(fresh, only):
+    heat = fresh()
+    stack = finish(heat, heat.create(only))
+    seen = heat.events(stack)
+    for name, each in heat.resources(stack).items():
+        for need in each.requires:
+            assert seen.index((need, "CREATE_COMPLETE")) < seen.index((name, "CREATE_IN_PROGRESS"))

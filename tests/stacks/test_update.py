@@ -1,0 +1,210 @@
+"""Updating: what is kept, changed, replaced, added, deleted; retried, superseded, rolled back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stoker.model.errors import EntityNotFound, ImmutableParameterModified, NotSupported
+from stoker.stacks import signals
+from stoker.stacks.operations import Options
+from support.templates import chain, config, deployment, server, template
+
+BASE = {"config": config(), "server": server(), "d": deployment()}
+
+
+def complete(heat, resources, **more):
+    stack = heat.create(template(resources, **more))
+    return heat.signal_all(stack)
+
+
+def test_nothing_changed_runs_nothing(heat):
+    stack = complete(heat, BASE)
+    before = heat.resources(stack)
+    stack = heat.update(stack, template(BASE))
+
+    assert (stack.action, stack.status) == ("UPDATE", "COMPLETE")
+    assert heat.resources(stack) == before
+
+
+def test_a_changed_script_is_a_new_config_and_runs_again(heat):
+    stack = complete(heat, BASE)
+    before = heat.resources(stack)
+    stack = heat.update(stack, template({**BASE, "config": config("#!/bin/sh\necho other")}))
+
+    after = heat.resources(stack)
+    assert heat.states(stack)["d"] == "UPDATE_IN_PROGRESS"
+    assert after["config"].physical_id != before["config"].physical_id
+    assert after["d"].physical_id == before["d"].physical_id
+    assert [each.name for each in heat.leftovers(stack)] == ["config"]
+
+    stack = heat.signal(stack, "d")
+    assert (stack.action, stack.status) == ("UPDATE", "COMPLETE")
+    assert heat.leftovers(stack) == []
+    with heat.store.read() as tx, pytest.raises(EntityNotFound):
+        from stoker.store import configs
+
+        configs.get(tx, before["config"].physical_id, "p")
+
+
+def test_another_server_replaces_the_deployment(heat):
+    resources = {**BASE, "other": server("second")}
+    stack = complete(heat, resources)
+    before = heat.resources(stack)["d"]
+    stack = heat.update(stack, template({**resources, "d": deployment(server="other")}))
+    stack = heat.signal_all(stack)
+
+    after = heat.resources(stack)["d"]
+    assert after.physical_id != before.physical_id
+    assert [each.id for each in heat.deployments()] == [after.physical_id]
+    assert heat.to_run(before.properties["server"]) == []
+
+
+def test_what_the_template_dropped_is_deleted_after_its_dependents(heat):
+    stack = complete(heat, {**BASE, "extra": deployment(after=("d",))})
+    stack = heat.update(stack, template({"config": BASE["config"], "server": BASE["server"]}))
+
+    assert set(heat.resources(stack)) == {"config", "server"}
+    assert heat.deployments() == []
+    gone = [name for name, state in heat.events(stack) if state == "DELETE_COMPLETE"]
+    assert gone == ["extra", "d"]
+
+
+def test_a_changed_value_runs_again_only_what_it_reaches(heat):
+    def values(x):
+        return {**BASE, "d": deployment(input_values={"x": x}), "e": deployment()}
+
+    stack = complete(heat, values(1))
+    stack = heat.update(stack, template(values(2)))
+
+    assert heat.states(stack)["d"] == "UPDATE_IN_PROGRESS"
+    assert heat.states(stack)["e"] == "CREATE_COMPLETE"
+
+
+def test_actions_say_when_to_run(heat):
+    def with_text(text):
+        return {**BASE, "config": config(text), "d": deployment(actions=["CREATE"])}
+
+    stack = complete(heat, with_text("one"))
+    stack = heat.update(stack, template(with_text("two")))
+
+    assert (stack.action, stack.status) == ("UPDATE", "COMPLETE")
+
+
+def test_an_input_marked_so_replaces_the_deployment(heat):
+    def values(x):
+        marked = {
+            **config(),
+            "properties": {**config()["properties"], "inputs": [{"name": "x", "replace_on_change": True}]},
+        }
+        return {**BASE, "config": marked, "d": deployment(input_values={"x": x})}
+
+    stack = complete(heat, values("1"))
+    before = heat.resources(stack)["d"].physical_id
+    stack = heat.signal_all(heat.update(stack, template(values("2"))))
+
+    assert heat.resources(stack)["d"].physical_id != before
+    assert len(heat.deployments()) == 1
+
+
+def test_a_failed_deployment_is_tried_again_in_place(heat):
+    stack = heat.signal(heat.create(template(BASE)), "d", deploy_status_code=1)
+    before = heat.resources(stack)["d"]
+    stack = heat.update(stack, template(BASE))
+
+    assert heat.states(stack)["d"] == "CREATE_IN_PROGRESS"
+    assert heat.resources(stack)["d"].physical_id == before.physical_id
+    assert heat.signal(stack, "d").status == "COMPLETE"
+
+
+def test_a_new_update_supersedes_a_running_one(heat):
+    stack = complete(heat, BASE)
+    stack = heat.update(stack, template({**BASE, "config": config("two")}))
+    stale = json.loads(heat.to_run(heat.resources(stack)["server"].physical_id)[0][1])["id"]
+    stack = heat.update(stack, template({**BASE, "config": config("three")}))
+    server_id = heat.resources(stack)["server"].physical_id
+
+    with pytest.raises(EntityNotFound):
+        heat.store.write(
+            lambda tx: signals.signal_run(tx, heat.engine, server_id=server_id, config_id=stale, values={})
+        )
+    ((_, body),) = heat.to_run(server_id)
+    assert json.loads(body)["config"] == "three"
+    assert heat.signal(stack, "d").status == "COMPLETE"
+
+
+def test_an_update_joins_what_is_under_way_and_unchanged(heat):
+    stack = heat.create(template(BASE))
+    running = heat.to_run(heat.resources(stack)["server"].physical_id)
+    stack = heat.update(stack, template({**BASE, "e": deployment(after=("d",))}))
+
+    assert heat.to_run(heat.resources(stack)["server"].physical_id) == running
+    stack = heat.signal(stack, "d")
+    assert heat.states(stack)["e"] == "CREATE_IN_PROGRESS"
+    assert heat.signal(stack, "e").status == "COMPLETE"
+
+
+def test_a_failed_update_goes_back_when_asked_to(heat):
+    stack = complete(heat, BASE)
+    changed = template({**BASE, "config": config("broken"), "e": deployment(after=("d",))})
+    stack = heat.update(stack, changed, Options(disable_rollback=False))
+    stack = heat.signal(stack, "d", deploy_status_code=1)
+
+    assert (stack.action, stack.status) == ("ROLLBACK", "IN_PROGRESS")
+    stack = heat.signal_all(stack)
+    assert (stack.action, stack.status) == ("ROLLBACK", "COMPLETE")
+    assert set(heat.resources(stack)) == set(BASE)
+    with heat.store.read() as tx:
+        from stoker.store import configs
+
+        assert configs.get(tx, heat.resources(stack)["config"].physical_id, "p").config == "#!/bin/sh\necho"
+    assert heat.leftovers(stack) == []
+
+
+def test_patch_keeps_what_is_not_said(heat):
+    made = template(
+        {"v": {"type": "OS::Heat::Value", "properties": {"value": [{"get_param": "a"}, {"get_param": "b"}]}}},
+        parameters={"a": {"type": "string", "default": "a"}, "b": {"type": "string", "default": "b"}},
+        outputs={"v": {"value": {"get_attr": ["v", "value"]}}},
+    )
+    stack = heat.create(made, parameters={"a": "1", "b": "2"})
+    stack = heat.change(stack, parameters={"b": "3"})
+    assert heat.outputs(stack) == {"v": ["1", "3"]}
+
+    stack = heat.change(stack, clear=("a",))
+    assert heat.outputs(stack) == {"v": ["a", "3"]}
+
+
+def test_an_immutable_parameter_stays(heat):
+    made = template({}, parameters={"a": {"type": "string", "immutable": True}})
+    stack = heat.create(made, parameters={"a": "1"})
+    with pytest.raises(ImmutableParameterModified):
+        heat.update(stack, made, parameters={"a": "2"})
+    assert heat.settled(stack.id) == stack
+
+
+def test_a_deleted_stack_is_not_updated(heat):
+    stack = heat.delete(heat.create(template({})))
+    with pytest.raises(NotSupported):
+        heat.update(stack, template({}))
+
+
+def test_another_type_replaces(heat):
+    stack = heat.create(template({"x": {"type": "OS::Heat::RandomString"}}))
+    stack = heat.update(stack, template({"x": {"type": "OS::Heat::Value", "properties": {"value": 1}}}))
+
+    assert heat.resources(stack)["x"].type == "OS::Heat::Value"
+    assert heat.leftovers(stack) == []
+
+
+def test_a_large_update_goes_on_in_later_transactions(store):
+    from support.stacks import world
+
+    heat = world(store, steps=5)
+    stack = heat.create(chain(20, signal_transport="NO_SIGNAL"))
+    stack = heat.update(stack, chain(3, signal_transport="NO_SIGNAL"))
+
+    assert (stack.action, stack.status) == ("UPDATE", "COMPLETE")
+    assert set(heat.resources(stack)) == {"config", "server", "d0", "d1", "d2"}
+    assert len(heat.deployments()) == 3

@@ -1,0 +1,104 @@
+"""
+Starts PostgreSQL from the binaries that pip installed, and ends it when the last process that uses it has ended.
+
+Run as a program: <folder> <folder of the binaries>. It ends as soon as the server answers, and leaves behind a process
+that waits for a lock which every user of the server holds. The kernel lets go of it however a user ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+#: Nothing of a test's database needs to outlive the machine's next power cut.
+_QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=400")
+
+
+def main() -> None:
+    folder, binaries = map(Path, sys.argv[1:])
+    reading, writing = os.pipe()
+    if os.fork():
+        os.close(writing)
+        with os.fdopen(reading) as told:
+            sys.exit(told.read() or 0)
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for file in range(3):
+        os.dup2(nothing, file)
+    try:
+        server = start(folder, binaries)
+    except Exception as error:
+        os.write(writing, f"cannot start PostgreSQL in {folder}: {error}".encode())
+        os._exit(1)
+    os.close(writing)
+    with folder.joinpath("users").open() as users:
+        fcntl.flock(users, fcntl.LOCK_EX)  # when nobody uses it any more
+        server.send_signal(signal.SIGINT)
+        server.wait()
+        folder.joinpath("running").unlink()
+        shutil.rmtree(folder / "data")
+
+
+def start(folder: Path, binaries: Path) -> subprocess.Popen[bytes]:
+    # PostgreSQL refuses to run as root, and whoever runs it must reach its program and its data.
+    user = "nobody" if os.getuid() == 0 else None
+    if user:
+        binaries = _copied(binaries, folder / "program")
+    data = folder / "data"
+    shutil.rmtree(data, ignore_errors=True)
+    data.mkdir(mode=0o700)
+    if user:
+        shutil.chown(data, user)
+    who = {"user": user, "group": None, "extra_groups": [] if user else None, "cwd": "/"}
+    with folder.joinpath("log").open("wb") as log:
+        subprocess.run(
+            [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"],
+            check=True,
+            stdout=log,
+            stderr=log,
+            **who,
+        )
+        settings = [word for each in _QUICK for word in ("-c", each)]
+        sockets = ["-k", str(data), "-c", "listen_addresses=", "-c", "unix_socket_permissions=0700"]
+        server = subprocess.Popen(
+            [binaries / "postgres", "-D", data, *sockets, *settings], stdout=log, stderr=log, **who
+        )
+    while not _ready(data):
+        if server.poll() is not None:
+            raise RuntimeError(f"it ended with {server.returncode}; see {folder / 'log'}")
+        time.sleep(0.01)
+    return server
+
+
+def _ready(data: Path) -> bool:
+    try:
+        return data.joinpath("postmaster.pid").read_text().split("\n")[7].strip() == "ready"
+    except (FileNotFoundError, IndexError):
+        return False
+
+
+def _copied(binaries: Path, target: Path) -> Path:
+    """A virtual environment below /root is nobody else's to read. The libraries are found by their relative place."""
+    package = binaries.parent.parent
+    if not target.exists():
+        fresh = target.with_name(f"program.{os.getpid()}")
+        for part in (binaries.parent, package.with_name(f"{package.name}.libs")):
+            if part.exists():
+                shutil.copytree(
+                    part,
+                    fresh / part.relative_to(package.parent),
+                    ignore=shutil.ignore_patterns("include"),
+                    symlinks=True,
+                )
+        fresh.rename(target)
+    return target / binaries.relative_to(package.parent)
+
+
+if __name__ == "__main__":
+    main()

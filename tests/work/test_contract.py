@@ -1,0 +1,392 @@
+"""What both engines of ``work`` promise."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from stoker.store.open import Store
+from stoker.store.tx import Tx
+from stoker.work import GiveUp, Work, backoff, open_work
+
+Args = Mapping[str, Any]
+
+
+class Heard:
+    """What handlers were called with, and a way to wait for it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.calls: list[Any] = []
+
+    def __call__(self, args: Args) -> None:
+        with self._changed:
+            self.calls.append(args["n"])
+            self._changed.notify_all()
+
+    def wait(self, count: int, seconds: float = 20) -> list[Any]:
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.calls) >= count, seconds), self.calls
+            return list(self.calls)
+
+
+@pytest.fixture
+def work(store: Store) -> Iterator[Work]:
+    opened = open_work(store)
+    yield opened
+    opened.stop()
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+def defer(store: Store, work: Work, n: Any, *, kind: str = "k", key: str = "", at: datetime | None = None) -> None:
+    store.write(lambda tx: work.defer(tx, kind, key or str(n), {"n": n}, at=at))
+
+
+def later(seconds: float) -> datetime:
+    return datetime.now(UTC) + timedelta(seconds=seconds)
+
+
+def rows(store: Store) -> int:
+    """Procrastinate's own housekeeping, at its own hour, does not count."""
+    query = "SELECT count(*) FROM jobs"
+    if store.dialect == "postgresql":
+        query = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'stoker'"
+    with store.read() as tx:
+        return int(tx.connection.exec_driver_sql(query).scalar_one())
+
+
+def until(true: Callable[[], bool], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.02)
+
+
+def test_a_job_runs_with_its_arguments_and_is_forgotten(store, work, heard):
+    work.register("k", heard)
+    work.start()
+    value = {"text": "ü\0☃", "list": [1, None, 2.5], "nested": {"deep": [True]}}
+    if store.dialect == "postgresql":
+        value["text"] = "ü☃"  # PostgreSQL's JSON has no NUL
+    defer(store, work, value, key="x")
+    assert heard.wait(1) == [value]
+    until(lambda: rows(store) == 0)
+
+
+def test_what_was_deferred_before_the_start_runs_after_it(store, work, heard):
+    work.register("k", heard)
+    defer(store, work, 1)
+    work.start()
+    assert heard.wait(1) == [1]
+
+
+def test_a_transaction_that_is_undone_leaves_no_job(store, work, heard):
+    work.register("k", heard)
+    work.start()
+
+    def undone(tx: Tx) -> None:
+        work.defer(tx, "k", "a", {"n": "undone"})
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.write(undone)
+    defer(store, work, "kept")
+    assert heard.wait(1) == ["kept"]
+    assert rows(store) <= 1
+
+
+def test_a_job_does_not_begin_before_its_time(store, work):
+    began: list[datetime] = []
+    done = threading.Event()
+
+    def note(_: Args) -> None:
+        began.append(datetime.now(UTC))
+        done.set()
+
+    work.register("k", note)
+    work.start()
+    at = later(1.2)
+    defer(store, work, 1, at=at)
+    assert done.wait(20)
+    assert began[0] >= at
+
+
+def test_a_far_deadline_stops_nothing(store, work, heard):
+    work.register("k", heard)
+    work.start()
+    defer(store, work, "far", at=datetime(9999, 1, 1, tzinfo=UTC))
+    defer(store, work, "in 300 years", at=datetime(2400, 1, 1, tzinfo=UTC))
+    defer(store, work, "now")
+    assert heard.wait(1) == ["now"]
+    defer(store, work, "then")
+    assert heard.wait(2) == ["now", "then"]
+
+
+def test_a_cancelled_job_never_runs(store, work, heard):
+    work.register("k", heard)
+    work.start()
+    defer(store, work, "gone", key="a", at=later(1))
+    defer(store, work, "other", key="b", at=later(1.5))
+    store.write(lambda tx: work.cancel(tx, "k", "a"))
+    heard.wait(1)
+    assert heard.calls == ["other"]
+
+
+def test_cancelling_reaches_also_what_is_due_but_has_not_begun(store, work, heard):
+    """All workers are busy; what waits behind them has not begun."""
+    gate = threading.Event()
+    work.register("slow", lambda _: gate.wait(20) and None)
+    work.register("k", heard)
+    work.start()
+    for n in range(12):
+        defer(store, work, n, kind="slow")
+    for n in range(12):
+        defer(store, work, n)
+    time.sleep(0.5)
+    for n in range(12):
+        store.write(lambda tx, key=str(n): work.cancel(tx, "k", key))
+    gate.set()
+    defer(store, work, "last")
+    heard.wait(1)
+    assert heard.calls == ["last"]
+
+
+def test_cancelling_leaves_other_kinds_and_an_undone_cancel_changes_nothing(store, work, heard):
+    work.register("k", heard)
+    defer(store, work, 1, key="a")
+
+    def undone(tx: Tx) -> None:
+        work.cancel(tx, "k", "a")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.write(undone)
+    store.write(lambda tx: work.cancel(tx, "other", "a"))
+    work.start()
+    assert heard.wait(1) == [1]
+
+
+def test_a_failing_job_is_tried_again_and_says_why(store, work, heard):
+    def fails_twice(args: Args) -> None:
+        heard(args)
+        if len(heard.calls) < 3:
+            raise RuntimeError("the moon is wrong")
+
+    work.register("k", fails_twice)
+    work.start()
+    defer(store, work, 1)
+    heard.wait(1)
+    until(lambda: "the moon is wrong" in last_error(store))
+    assert heard.wait(3) == [1, 1, 1]
+    until(lambda: rows(store) == 0)
+
+
+def last_error(store: Store) -> str:
+    query = "SELECT last_error FROM jobs"
+    if store.dialect == "postgresql":
+        query = "SELECT args::text FROM procrastinate_jobs WHERE task_name = 'stoker'"
+    with store.read() as tx:
+        return str(tx.connection.exec_driver_sql(query).scalar())
+
+
+def test_pauses_between_tries_double_up_to_five_minutes():
+    assert [backoff(n) for n in (0, 1, 2, 8, 9, 1_000_000)] == [1, 2, 4, 256, 300, 300]
+
+
+def test_a_handler_may_give_up(store, work, heard):
+    def hopeless(args: Args) -> None:
+        heard(args)
+        raise GiveUp("no use")
+
+    work.register("k", hopeless)
+    work.start()
+    defer(store, work, 1)
+    heard.wait(1)
+    until(lambda: rows(store) == 0)
+    assert heard.calls == [1]
+
+
+def test_jobs_of_one_key_never_overlap_and_all_run(store, work, heard):
+    running: Counter[str] = Counter()
+    overlaps: list[str] = []
+    lock = threading.Lock()
+
+    def careful(args: Args) -> None:
+        key = args["n"].partition("-")[0]
+        with lock:
+            running[key] += 1
+            if running[key] > 1:
+                overlaps.append(key)
+        time.sleep(0.01)
+        with lock:
+            running[key] -= 1
+        heard(args)
+
+    work.register("k", careful)
+    work.start()
+    for i in range(10):
+        for key in "abc":
+            defer(store, work, f"{key}-{i}", key=key)
+    assert sorted(heard.wait(30)) == sorted(f"{key}-{i}" for i in range(10) for key in "abc")
+    assert overlaps == []
+
+
+def test_different_keys_run_side_by_side(store, work):
+    meeting = threading.Barrier(3)
+    work.register("k", lambda _: meeting.wait(20) and None)
+    work.start()
+    for n in range(2):
+        defer(store, work, n)
+    meeting.wait(20)
+
+
+def test_a_later_deadline_does_not_hold_up_a_nearer_one_of_the_same_key(store, work, heard):
+    work.register("k", heard)
+    work.start()
+    defer(store, work, "far", key="a", at=later(3600))
+    defer(store, work, "near", key="a", at=later(0.5))
+    defer(store, work, "now", key="a")
+    assert sorted(heard.wait(2)) == ["near", "now"]
+
+
+def test_a_failing_job_does_not_hold_up_a_newer_one_of_the_same_key(store, work, heard):
+    def fails(args: Args) -> None:
+        heard(args)
+        if args["n"] == "bad":
+            raise RuntimeError("as ever")
+
+    work.register("k", fails)
+    work.start()
+    for _ in range(3):
+        defer(store, work, "bad", key="a")
+    heard.wait(3)
+    defer(store, work, "good", key="a")
+    until(lambda: "good" in heard.calls)
+
+
+def test_a_kind_nobody_registered_is_kept_for_who_knows_it(store, heard):
+    """As when another process, or the next version, does that kind."""
+    first = open_work(store)
+    first.register("k", heard)
+    first.start()
+    defer(store, first, "foreign", kind="foreign")
+    defer(store, first, "own")
+    heard.wait(1)
+    time.sleep(0.3)
+    first.stop()
+    second = open_work(store)
+    second.register("foreign", heard)
+    second.start()
+    try:
+        assert heard.wait(2) == ["own", "foreign"]
+    finally:
+        second.stop()
+
+
+def test_a_job_may_defer_and_write(store, work, heard):
+    def first(args: Args) -> None:
+        if args["n"] < 5:
+            defer(store, work, args["n"] + 1)
+        heard(args)
+
+    work.register("k", first)
+    work.start()
+    defer(store, work, 0)
+    assert sorted(heard.wait(6)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_stopping_waits_for_what_runs(store, work):
+    began, ended = threading.Event(), threading.Event()
+
+    def slow(_: Args) -> None:
+        began.set()
+        time.sleep(0.5)
+        ended.set()
+
+    work.register("k", slow)
+    work.start()
+    defer(store, work, 1)
+    assert began.wait(20)
+    work.stop()
+    assert ended.is_set()
+
+
+def test_stopping_does_not_wait_for_ever_and_loses_nothing(store, work, heard):
+    gate, began = threading.Event(), threading.Event()
+
+    def stuck(_: Args) -> None:
+        began.set()
+        gate.wait(30)
+
+    work.register("k", stuck)
+    work.start()
+    defer(store, work, "again")
+    assert began.wait(20)
+    before = time.monotonic()
+    work.stop(timeout=1)
+    assert time.monotonic() - before < 15
+    assert rows(store) == 1
+    gate.set()
+
+
+def test_stopping_what_never_started_is_harmless(work):
+    work.stop()
+    work.stop()
+
+
+def test_no_worker_survives_a_stop(store, work, heard):
+    work.register("k", heard)
+    work.start()
+    defer(store, work, 1)
+    heard.wait(1)
+    work.stop()
+    defer(store, work, 2)
+    time.sleep(0.5)
+    assert heard.calls == [1]
+
+
+_VICTIM = """
+import sys, time
+from stoker.store.open import Store
+from stoker.work import open_work
+store = Store(sys.argv[1])
+work = open_work(store)
+def hold(args):
+    print("began", flush=True)
+    time.sleep(600)
+work.register("k", hold)
+work.start()
+store.write(lambda tx: work.defer(tx, "k", "a", {"n": "survivor"}))
+time.sleep(600)
+"""
+
+
+def test_a_job_survives_kill_9_of_its_process(store, heard):
+    victim = subprocess.Popen([sys.executable, "-c", _VICTIM, store.url], stdout=subprocess.PIPE, text=True)
+    try:
+        assert victim.stdout is not None
+        assert victim.stdout.readline() == "began\n"
+    finally:
+        victim.kill()
+        victim.communicate()
+    heir = open_work(store)
+    heir.register("k", heard)
+    heir.start()
+    try:
+        assert heard.wait(1, seconds=45) == ["survivor"]
+        until(lambda: rows(store) == 0)
+    finally:
+        heir.stop()
+    assert heard.calls == ["survivor"]
