@@ -7,6 +7,7 @@ A flag goes before ``STOKER_<NAME>`` in the environment, that before a key of th
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -117,6 +118,6 @@ def _typed(kind: type, value: Any, where: str) -> Any:
         if word not in _TRUE | _FALSE:
             raise Invalid(f"{where} must be true or false, not {value!r}")
         return word in _TRUE
-    if kind is int and (isinstance(value, bool) or not str(value).lstrip("-").isdecimal()):
+    if kind is int and (isinstance(value, bool) or not re.fullmatch(r"-?[0-9]+", str(value))):
         raise Invalid(f"{where} must be a whole number, not {value!r}")
     return kind(value)

@@ -8,7 +8,6 @@ came of it is read again before it is kept.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,16 +41,22 @@ def offer(path: Path, wanted: Mapping[str, Any], state_dir: Path) -> str:
     """Put the entry in, or bring ours up to date. Returns a sentence on what was done."""
     marker = f"# written by stoker serve for {state_dir}"
     try:
-        text = path.read_text() if path.exists() else ""
-        known = _clouds(text)
+        text = path.read_bytes().decode() if path.exists() else ""
+        before = _document(text)
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
         return f"left {path} alone: it cannot be read as YAML"
+    known = before["clouds"]
     if known.get(NAME) == wanted:
         return f"{path} has the entry '{NAME}'"
-    if NAME in known and marker not in text:
+    others = _without_ours(text, marker)
+    if NAME in known and others == text:
         return f"left {path} alone: its entry '{NAME}' is another's; `stoker env` prints this one's login"
-    changed = _with_entry(_without_ours(text, marker), wanted, marker)
-    if changed is None or _clouds(changed) != {**known, NAME: wanted}:
+    changed = _with_entry(others, wanted, marker)
+    try:
+        right = changed is not None and _document(changed) == {**before, "clouds": {**known, NAME: wanted}}
+    except yaml.YAMLError:
+        right = False
+    if changed is None or not right:
         return f"left {path} alone: no place for an entry was found; `stoker env` prints the login"
     try:
         _replace(path, changed)
@@ -60,53 +65,61 @@ def offer(path: Path, wanted: Mapping[str, Any], state_dir: Path) -> str:
     return f"{path} has the entry '{NAME}': export OS_CLOUD={NAME}"
 
 
-def _clouds(text: str) -> dict[str, Any]:
+def _document(text: str) -> dict[str, Any]:
+    """All that the text says, ``clouds`` being a map also where it is left out."""
     said = yaml.safe_load(text) or {}
     if not isinstance(said, dict) or not isinstance(said.get("clouds") or {}, dict):
         raise yaml.YAMLError("clouds is no map")
-    return dict(said.get("clouds") or {})
+    return {**said, "clouds": said.get("clouds") or {}}
+
+
+def _member(node: yaml.Node | None, name: str) -> tuple[yaml.Node, yaml.Node] | None:
+    """The nodes of a key and its value, which know their places in the text."""
+    members = node.value if isinstance(node, yaml.MappingNode) else ()
+    return next(((key, value) for key, value in members if key.value == name), None)
 
 
 def _without_ours(text: str, marker: str) -> str:
-    """The text without the block that begins with our marker."""
-    kept, dropping = [], -1
-    for line in text.splitlines(keepends=True):
-        indent = len(line) - len(line.lstrip())
-        if line.strip() == marker:
-            dropping = indent
-            head = True
-            continue
-        if dropping >= 0:
-            if head or indent > dropping or not line.strip():
-                head = False
-                continue
-            dropping = -1
-        kept.append(line)
-    return "".join(kept)
+    """The text without our entry; as it is where the line before the entry isn't our marker."""
+    clouds = _member(yaml.compose(text, yaml.SafeLoader), "clouds")
+    ours = clouds and _member(clouds[1], NAME)
+    if not ours:
+        return text
+    mark = ours[0].start_mark
+    lines = text.splitlines(keepends=True)
+    if mark.line == 0 or lines[mark.line - 1].strip() != marker:
+        return text
+    end = mark.line + 1
+    while end < len(lines) and lines[end].startswith(" " * (mark.column + 1)):
+        end += 1
+    return "".join(lines[: mark.line - 1] + lines[end:])
 
 
 def _with_entry(text: str, wanted: Mapping[str, Any], marker: str) -> str | None:
-    found = re.search(r"^clouds:[ \t]*(#.*)?$", text, re.MULTILINE)
-    if found is None:
-        if re.search(r"^clouds:", text, re.MULTILINE):
-            return None  # written in one line
-        return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}clouds:\n{_block(wanted, marker, 2)}"
-    first = re.search(r"^( +)\S", text[found.end() :], re.MULTILINE)
-    indent = len(first.group(1)) if first else 2
-    return f"{text[: found.end()]}\n{_block(wanted, marker, indent)}{text[found.end() :].removeprefix(chr(10))}"
-
-
-def _block(wanted: Mapping[str, Any], marker: str, indent: int) -> str:
-    body = yaml.safe_dump({NAME: dict(wanted)}, sort_keys=False)
-    lines = [marker, *body.splitlines()]
-    return "".join(f"{' ' * indent}{line}\n" for line in lines)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = text.splitlines(keepends=True)
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += newline
+    clouds = _member(yaml.compose(text, yaml.SafeLoader), "clouds")
+    if clouds is None:
+        lines.append(f"clouds:{newline}")
+        at, indent = len(lines), 2
+    elif isinstance(clouds[1], yaml.MappingNode) and clouds[1].value and not clouds[1].flow_style:
+        first = clouds[1].value[0][0].start_mark
+        at, indent = first.line, first.column
+    elif clouds[1].value == "":
+        at, indent = clouds[0].end_mark.line + 1, 2
+    else:
+        return None  # written in one line
+    body = [marker, *yaml.safe_dump({NAME: dict(wanted)}, sort_keys=False).splitlines()]
+    return "".join([*lines[:at], *(f"{' ' * indent}{line}{newline}" for line in body), *lines[at:]])
 
 
 def _replace(path: Path, text: str) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     target = path.resolve()
     fresh = target.with_name(f"{target.name}.{os.getpid()}")
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", newline="") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

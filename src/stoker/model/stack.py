@@ -82,7 +82,10 @@ class Resource:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     #: What the type keeps for itself.
     data: Mapping[str, Any] = field(default_factory=dict)
-    requires: tuple[str, ...] = ()
+    #: By name, the incarnation it was brought to its definition with; None as long as it has not begun. A name alone
+    #: would tie a replaced resource to its requirement's successor, and after a template that turns two resources'
+    #: order round, the clean-up would wait for itself.
+    requires: Mapping[str, str | None] = field(default_factory=dict)
     #: False once a newer incarnation took its name or the template dropped it: to be cleaned up.
     current: bool = True
     created_at: datetime

@@ -81,12 +81,11 @@ def apply_step(transition: Transition, name: str) -> bool:
         fail(transition, began, f"{type(error).__name__}: resources.{name}: {error}")
         return False
     deed = decide(resource, kind, definition, properties)
-    if deed is Deed.KEEP and resource is not None:
-        transition.change(replace(resource, definition=said, requires=tuple(sorted(definition.requires))))
-        return True
-    if deed is Deed.JOIN:
-        transition.plan.start(name)
-        return False
+    if deed in (Deed.KEEP, Deed.JOIN) and resource is not None:
+        transition.change(replace(resource, definition=said, requires=transition.requirements(definition)))
+        if deed is Deed.JOIN:
+            transition.plan.start(name)
+        return deed is Deed.KEEP
     return act(transition, kind, definition, deed, resource, properties, metadata)
 
 
@@ -155,7 +154,7 @@ def wake(transition: Transition, resource: Resource, failure: str | None = None)
 
 def _is_waited_for(transition: Transition, resource: Resource, key: str) -> bool:
     phase = Phase.CLEAN if resource.action is Action.DELETE else Phase.APPLY
-    return transition.stack.phase is phase and (resource.current or phase is Phase.CLEAN) and transition.plan.has(key)
+    return transition.stack.phase is phase and (resource.current or phase is Phase.CLEAN) and transition.plan.is_running(key)
 
 
 def resolve(kind: ResourceType, definition: Definition, scope: hot.Scope) -> dict[str, Any]:
@@ -166,7 +165,7 @@ def resolve(kind: ResourceType, definition: Definition, scope: hot.Scope) -> dic
 
 def begin(transition: Transition, resource: Resource | None, definition: Definition, action: Action) -> Resource:
     said = definition.to_json()
-    requires = tuple(sorted(definition.requires))
+    requires = transition.requirements(definition)
     if resource is None:
         began = Resource(
             id=str(uuid4()),

@@ -22,7 +22,8 @@ class Plan(Protocol):
     def definition(self, key: str) -> Mapping[str, Any] | None:
         """The definition to apply, in JSON form; None when there is no such step or it carries none."""
 
-    def has(self, key: str) -> bool: ...
+    def is_running(self, key: str) -> bool:
+        """The step was begun, so that a report can end it."""
 
     def start(self, key: str) -> None:
         """The step was begun and waits for a report."""
@@ -39,17 +40,13 @@ def forward(needs: Mapping[str, Collection[str]]) -> Mapping[str, Collection[str
 
 
 def backward(leftovers: Iterable[Resource]) -> Mapping[str, Collection[str]]:
-    """Cleaning, by resource id: everything after those that require it by name."""
+    """Cleaning, by resource id: everything after those that require it."""
     listed = list(leftovers)
-    ids: dict[str, list[str]] = {}
-    for each in listed:
-        ids.setdefault(each.name, []).append(each.id)
     after: dict[str, list[str]] = {each.id: [] for each in listed}
     for each in listed:
-        for name in each.requires:
-            for id in ids.get(name, ()):
-                if id != each.id:
-                    after[id].append(each.id)
+        for id in each.requires.values():
+            if id in after:
+                after[id].append(each.id)
     return after
 
 
@@ -83,8 +80,8 @@ class NewPlan:
     def definition(self, key: str) -> Mapping[str, Any] | None:
         return self._definitions.get(key)
 
-    def has(self, key: str) -> bool:
-        return key in self._waiting
+    def is_running(self, key: str) -> bool:
+        return key in self._running
 
     def start(self, key: str) -> None:
         self._running.add(key)
@@ -134,8 +131,9 @@ class StoredPlan:
         step = self._step(key)
         return step.definition if step else None
 
-    def has(self, key: str) -> bool:
-        return self._step(key) is not None
+    def is_running(self, key: str) -> bool:
+        step = self._step(key)
+        return key in self._started or (step is not None and step.state is StepState.RUNNING)
 
     def start(self, key: str) -> None:
         self._started.append(key)

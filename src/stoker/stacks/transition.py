@@ -72,6 +72,11 @@ class Transition:
             self._by_name[name] = found
         return self._by_name[name]
 
+    def requirements(self, definition: hot.Definition) -> dict[str, str | None]:
+        """What a resource that is about to be brought to ``definition`` builds on, to be cleaned up after it."""
+        found = {name: self.resource(name) for name in sorted(definition.requires)}
+        return {name: each.id if each else None for name, each in found.items()}
+
     def resource_by_id(self, id: str) -> Resource | None:
         if id not in self._by_id and not self._all_read:
             found = resources.find(self.tx, id)
@@ -159,7 +164,7 @@ class Transition:
                         type=definition["type"],
                         action=Action.INIT,
                         status=Status.COMPLETE,
-                        requires=tuple(sorted(hot.Definition.from_json(definition).requires)),
+                        requires=dict.fromkeys(sorted(hot.Definition.from_json(definition).requires)),
                         created_at=self.tx.now,
                     )
                 )

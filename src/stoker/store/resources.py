@@ -116,7 +116,7 @@ def _resource(row: Any) -> Resource:
         properties=rows.load(row.properties),
         metadata=rows.load(row.metadata),
         data=rows.load(row.data),
-        requires=tuple(rows.load(row.requires)),
+        requires=rows.load(row.requires),
         current=row.current,
         created_at=rows.moment(row.created_at),
         updated_at=rows.moment_optional(row.updated_at),
