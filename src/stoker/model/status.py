@@ -21,3 +21,7 @@ class Action(StrEnum):
     ROLLBACK = "ROLLBACK"
     SUSPEND = "SUSPEND"
     RESUME = "RESUME"
+    CHECK = "CHECK"
+    SNAPSHOT = "SNAPSHOT"
+    RESTORE = "RESTORE"
+    ADOPT = "ADOPT"

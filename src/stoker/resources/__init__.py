@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from stoker.resources.base import ResourceType
 
 #: Modules of this folder that hold no type.
-_SHARED = frozenset(("base", "properties", "deploying", "serving"))
+_SHARED = frozenset(("base", "properties", "deploying", "serving", "waiting"))
 
 
 def load() -> Mapping[str, ResourceType]:

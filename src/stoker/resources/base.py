@@ -7,16 +7,20 @@ through the transaction; what must leave the database is deferred as a job.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from stoker.model.stack import Resource
+from stoker.model.status import Action
 from stoker.resources.properties import Property
 from stoker.store.tx import Tx
 from stoker.transports import Transports
 from stoker.work import Work
+
+#: Kind of the job that has a resource's ``check`` asked at a certain time; its arguments: ``resource_id``.
+WAKE = "resource.wake"
 
 
 class ResourceFailure(Exception):
@@ -85,6 +89,16 @@ class Outcome:
 
 
 DONE = Outcome()
+
+
+@dataclass(frozen=True, slots=True)
+class Signalled:
+    """What a signal did: Heat's words for it, and the resource where it changed."""
+
+    words: str
+    resource: Resource | None = None
+
+
 Properties = Mapping[str, Any]
 
 
@@ -106,6 +120,14 @@ def _no_attribute(_context: Context, _resource: Resource, name: str) -> Any:
 
 def _nothing_to_show(_context: Context, _resource: Resource) -> Mapping[str, Any]:
     return {}
+
+
+def _itself(_context: Context, resource: Resource) -> Iterable[str]:
+    return (resource.id,)
+
+
+def _adopted(_context: Context, resource: Resource, _properties: Properties) -> Outcome:
+    return Outcome(physical_id=resource.physical_id, data=resource.data)
 
 
 def _valid(_properties: Properties) -> None:
@@ -133,7 +155,13 @@ class ResourceType:
     #: Raises Invalid for properties that are each right but wrong together; values may be UNKNOWN.
     validate: Callable[[Properties], None] = _valid
     #: Takes a signal; None: this type takes none.
-    signal: Callable[[Context, Resource, Mapping[str, Any]], str] | None = None
+    signal: Callable[[Context, Resource, Mapping[str, Any]], Signalled] | None = None
+    #: Ids of the resources of its stack whose ``check`` is asked after a signal to this one.
+    waiters: Callable[[Context, Resource], Iterable[str]] = _itself
+    #: What SUSPEND, RESUME, CHECK and SNAPSHOT do; those that are left out do nothing. They end like ``create``.
+    actions: Mapping[Action, Callable[[Context, Resource], Outcome]] = field(default_factory=dict)
+    #: Takes over what another stack left behind: ``physical_id`` and ``data`` are as they were there.
+    adopt: Callable[[Context, Resource, Properties], Outcome] = _adopted
     #: Current metadata beyond what the template says, such as a server's deployments.
     live_metadata: Callable[[Context, Resource], Mapping[str, Any]] = _nothing_to_show
     #: A failed one is tried again in place on the next update, instead of replaced.
@@ -145,6 +173,12 @@ def physical_name(context: Context, resource: Resource, limit: int = 255) -> str
     """Heat's name for the real thing: stack, resource and a short id of this incarnation."""
     name = f"{context.stack_name}-{resource.name}-{resource.id.replace('-', '')[:12]}"
     return name if len(name) <= limit else f"{name[:2]}-{name[-(limit - 3) :]}"
+
+
+def wake_at(context: Context, resource: Resource, at: datetime) -> None:
+    """Have ``check`` asked then; only the last time said counts."""
+    context.services.work.cancel(context.tx, WAKE, resource.id)
+    context.services.work.defer(context.tx, WAKE, resource.id, {"resource_id": resource.id}, at=at)
 
 
 def seconds(value: Any) -> timedelta | None:

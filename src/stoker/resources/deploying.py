@@ -25,6 +25,7 @@ from stoker.resources.base import (
     Properties,
     Replace,
     ResourceFailure,
+    Signalled,
     physical_name,
 )
 from stoker.resources.properties import Property
@@ -148,16 +149,15 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
     raise NoSuchAttribute(name)
 
 
-def signal(context: Context, resource: Resource, details: Mapping[str, Any]) -> str:
-    """Heat's words for what the signal did."""
+def signal(context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
     deployment = _existing(context, resource)
     if deployment is None:
-        return "no deployment to signal"
+        return Signalled("no deployment to signal")
     settled = manage.take_signal(context.tx, deployment, details)
     if settled.status != Status.FAILED:
-        return f"deployment {settled.id} succeeded"
+        return Signalled(f"deployment {settled.id} succeeded")
     code = settled.output_values.get("deploy_status_code")
-    return f"deployment {settled.id} failed" + (f" ({code})" if code else "")
+    return Signalled(f"deployment {settled.id} failed" + (f" ({code})" if code else ""))
 
 
 def validate(properties: Properties) -> None:

@@ -154,7 +154,11 @@ def wake(transition: Transition, resource: Resource, failure: str | None = None)
 
 def _is_waited_for(transition: Transition, resource: Resource, key: str) -> bool:
     phase = Phase.CLEAN if resource.action is Action.DELETE else Phase.APPLY
-    return transition.stack.phase is phase and (resource.current or phase is Phase.CLEAN) and transition.plan.is_running(key)
+    return (
+        transition.stack.phase is phase
+        and (resource.current or phase is Phase.CLEAN)
+        and transition.plan.is_running(key)
+    )
 
 
 def resolve(kind: ResourceType, definition: Definition, scope: hot.Scope) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from stoker.deployments import manage
 from stoker.model.stack import Phase
 from stoker.model.status import Status
+from stoker.resources.base import WAKE
 from stoker.resources.deploying import DEADLINE as DEPLOYMENT_DEADLINE
 from stoker.stacks import phases, signals
 from stoker.stacks.advance import advance
@@ -30,6 +31,9 @@ def register(store: Store, engine: Engine) -> None:
     engine.services.work.register(ADVANCE, doing(go_on))
     engine.services.work.register(DEADLINE, doing(time_out_stack))
     engine.services.work.register(DEPLOYMENT_DEADLINE, doing(time_out_deployment))
+    engine.services.work.register(
+        WAKE, doing(lambda tx, engine, args: signals.wake_resource(tx, engine, args["resource_id"]))
+    )
 
 
 def go_on(tx: Tx, engine: Engine, args: Args) -> None:

@@ -51,9 +51,14 @@ def signal_resource(tx: Tx, engine: Engine, stack: Stack, name: str, details: Ma
     if kind.signal is None:
         raise NotSupported(f"Signals to {resource.type} resources are not supported.")
     transition = Transition(tx, engine, held)
-    words = kind.signal(transition.context, resource, details)
-    transition.signal_event(resource, words)
-    wake(transition, resource)
+    signalled = kind.signal(transition.context, resource, details)
+    if signalled.resource is not None:
+        transition.change(signalled.resource)
+    transition.signal_event(resource, signalled.words)
+    for id in kind.waiters(transition.context, resource):
+        waiting = transition.resource_by_id(id)
+        if waiting is not None:
+            wake(transition, waiting)
     phases.close(transition)
 
 
