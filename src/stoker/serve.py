@@ -36,8 +36,9 @@ from stoker.servers.local import LocalServers
 from stoker.servers.presence import Presence
 from stoker.servers.program import Program
 from stoker.settings import Settings
-from stoker.stacks import jobs, signals
-from stoker.stacks.engine import Engine, Limits
+from stoker.stacks import jobs, nested
+from stoker.stacks.closing import wake_resource
+from stoker.stacks.engine import Limits
 from stoker.store import migrate
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -134,12 +135,12 @@ def join(settings: Settings, store: Store) -> Joined:
         stacks_per_project=settings.max_stacks_per_project,
         action_timeout=settings.stack_action_timeout,
     )
-    engine = Engine(resources.load(), ResourceServices(transports.load(), work, compute), limits)
+    engine = nested.engine(resources.load(), ResourceServices(transports.load(), work, compute), limits)
     jobs.register(store, engine)
     if local:
         # A local server's id is its resource's.
-        local.on_started = lambda id: store.write(lambda tx: signals.wake_resource(tx, engine, id))
-        local.on_failed = lambda id, why: store.write(lambda tx: signals.wake_resource(tx, engine, id, why))
+        local.on_started = lambda id: store.write(lambda tx: wake_resource(tx, engine, id))
+        local.on_failed = lambda id, why: store.write(lambda tx: wake_resource(tx, engine, id, why))
     services = Services(
         settings=settings,
         store=store,

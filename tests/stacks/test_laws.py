@@ -57,6 +57,8 @@ def fresh(sqlite_template, tmp_path_factory):
     def make(steps: int = 500) -> World:
         path = folder / f"{next(_worlds)}.db"
         shutil.copy(sqlite_template, path)
+        while len(opened) > 2:  # an example has two worlds at most
+            opened.pop(0).close()
         opened.append(Store(f"sqlite:///{path}"))
         return world(opened[-1], steps=steps)
 

@@ -10,8 +10,9 @@ from uuid import uuid4
 from stoker import resources, transports
 from stoker.model.deployment import Deployment
 from stoker.model.stack import Resource, Stack
+from stoker.model.status import Action
 from stoker.resources.base import Owner, Services
-from stoker.stacks import jobs, operations, outputs, signals
+from stoker.stacks import closing, jobs, nested, operations, outputs, signals
 from stoker.stacks.engine import ADVANCE, Engine, Limits
 from stoker.stacks.operations import Options
 from stoker.stacks.prepare import Handed, Identity, prepare, prepare_change
@@ -81,6 +82,10 @@ class World:
         self.store.write(lambda tx: operations.delete(tx, self.engine, stack.id))
         return self.settled(stack.id)
 
+    def visit(self, stack: Stack, action: Action) -> Stack:
+        self.store.write(lambda tx: operations.visit(tx, self.engine, stack.id, action))
+        return self.settled(stack.id)
+
     def settled(self, stack_id: str) -> Stack:
         """The stack once plans too large for one transaction have gone on."""
         self.work.run(ADVANCE)
@@ -114,7 +119,7 @@ class World:
     def started(self, stack: Stack) -> Stack:
         """Every machine asked for is there."""
         for owner in list(self.machines.asked.values()):
-            self.store.write(lambda tx, id=owner.resource_id: signals.wake_resource(tx, self.engine, id))
+            self.store.write(lambda tx, id=owner.resource_id: closing.wake_resource(tx, self.engine, id))
         return self.settled(stack.id)
 
     def resources(self, stack: Stack) -> dict[str, Resource]:
@@ -150,6 +155,6 @@ class World:
 def world(store: Store, *, steps: int = 500, limits: Mapping[str, int] | None = None) -> World:
     work, machines = HeldWork(), Machines()
     services = Services(transports.load(), work, machines)
-    engine = Engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
+    engine = nested.engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)
     return World(store, engine, work, machines)

@@ -38,6 +38,8 @@ class HeldWork:
         count = 0
         while todo := [job for job in self.jobs if job[0] == kind]:
             for job in todo:
+                if job not in self.jobs:
+                    continue  # called off by one before it
                 self.jobs.remove(job)
                 self.handlers[kind](job[2])
                 count += 1

@@ -18,6 +18,7 @@ from stoker.hot.paths import select
 from stoker.hot.registry import Registry
 from stoker.hot.scope import ALL_ATTRIBUTES, UNKNOWN, Scope
 from stoker.hot.template import OutputDefinition, Template, order, parse
+from stoker.hot.weight import weigh
 
 __all__ = [
     "ALL_ATTRIBUTES",
@@ -38,4 +39,5 @@ __all__ = [
     "parse",
     "references",
     "select",
+    "weigh",
 ]

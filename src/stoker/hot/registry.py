@@ -80,6 +80,15 @@ class Registry:
         if self._base is not None:
             yield from self._base._layers(resource_name)
 
+    def below(self, resource_name: str) -> Registry:
+        """What the nested stack of that resource goes by: the same for all, and what is said of its own resources."""
+        inner: dict[str, Any] = {}
+        for name, entries in self._named.items():
+            if name == resource_name or fnmatchcase(resource_name, name):
+                inner |= {key: entry for key, entry in entries.items() if isinstance(entry, Mapping)}
+        base = self._base.below(resource_name) if self._base is not None else None
+        return Registry({**self._general, _RESOURCES: inner}, base)
+
     def to_json(self) -> dict[str, Any]:
         """The section as handed in; what lies below it is the site's and not shown."""
         return {**self._entries, _RESOURCES: dict(self._named)}

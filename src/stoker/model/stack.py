@@ -27,6 +27,8 @@ class Phase(StrEnum):
 
     APPLY = "apply"
     CLEAN = "clean"
+    #: Something is done to everything there is: suspend, resume, check, snapshot.
+    VISIT = "visit"
     IDLE = "idle"
 
 
@@ -61,6 +63,13 @@ class Stack:
     #: The first failure's text of the current operation; nothing new starts after it.
     failure: str | None = None
     user_project_id: str
+    #: The stack at the top of the tree of nested ones, which is what transactions hold; its own where there is none.
+    root_id: str
+    #: Of a nested stack: the stack it lives in, and the resource there that it is.
+    parent_id: str | None = None
+    parent_resource_id: str | None = None
+    parent_resource: str | None = None
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +97,8 @@ class Resource:
     requires: Mapping[str, str | None] = field(default_factory=dict)
     #: False once a newer incarnation took its name or the template dropped it: to be cleaned up.
     current: bool = True
+    #: The breakpoint it waits at, such as ``pre-create``.
+    hook: str | None = None
     created_at: datetime
     updated_at: datetime | None = None
 

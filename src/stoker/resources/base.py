@@ -7,13 +7,13 @@ through the transaction; what must leave the database is deferred as a job.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from stoker.model.stack import Resource
-from stoker.model.status import Action
+from stoker.model.status import Action, Status
 from stoker.resources.properties import Property
 from stoker.store.tx import Tx
 from stoker.transports import Transports
@@ -25,6 +25,14 @@ WAKE = "resource.wake"
 
 class ResourceFailure(Exception):
     """The resource's action failed; the text becomes its reason, behind ``resources.<name>: ``."""
+
+
+class InnerFailure(ResourceFailure):
+    """It failed inside: the text goes on with ``.resources.<inner name>: ``, ``kind`` is Heat's type of error."""
+
+    def __init__(self, text: str, kind: str = "Error") -> None:
+        super().__init__(text)
+        self.kind = kind
 
 
 class Replace(Exception):
@@ -57,6 +65,58 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class Inner:
+    """A nested stack as its resource wants it: a template, as text or decoded, and values for its parameters."""
+
+    template: Any
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+class InnerStatus(Protocol):
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def deleted(self) -> bool: ...
+
+    def failure(self) -> tuple[str, str]:
+        """Heat's path from the nested stack to what failed in it, and the error's type."""
+
+
+class Nested(Protocol):
+    """Stacks within stacks. What is begun here may be over at once: ask for its ``status``."""
+
+    def create(self, context: Context, resource: Resource, inner: Inner) -> str:
+        """The new stack's id. Raises StokerError for what cannot be."""
+
+    def update(self, context: Context, resource: Resource, inner: Inner) -> None: ...
+
+    def act(self, context: Context, resource: Resource, action: Action) -> None:
+        """DELETE, SUSPEND, RESUME or CHECK."""
+
+    def cancel(self, context: Context, resource: Resource) -> None: ...
+
+    def status(self, context: Context, id: str | None) -> InnerStatus | None: ...
+
+    def output(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+        """Raises NoSuchAttribute."""
+
+    def reference(self, context: Context, resource: Resource, member: str) -> Any:
+        """What ``get_resource`` gives for a resource inside. Raises NoSuchAttribute."""
+
+    def attribute(self, context: Context, resource: Resource, member: str, name: str, path: tuple[Any, ...]) -> Any: ...
+
+    def members(self, context: Context, resource: Resource) -> Sequence[str]:
+        """Names of the resources inside, in order."""
+
+    def file(self, context: Context, name: str) -> str:
+        """The text of a file that came with the tree's template. Raises ResourceFailure."""
+
+    def fingerprint(self, context: Context) -> str:
+        """Changes with the files and the environment of the tree."""
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """What types may ask of the rest of Stoker."""
 
@@ -76,6 +136,7 @@ class Context:
     stack_name: str
     project_id: str
     user_project_id: str
+    nested: Nested
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +147,8 @@ class Outcome:
     physical_id: str | None = None
     #: Replaces what the type keeps for itself, when given.
     data: Mapping[str, Any] | None = None
+    #: What the resource says of itself, where it isn't ordinary.
+    reason: str = ""
 
 
 DONE = Outcome()
@@ -126,6 +189,18 @@ def _itself(_context: Context, resource: Resource) -> Iterable[str]:
     return (resource.id,)
 
 
+def _no_members(_properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+    return ()
+
+
+def _nothing(_context: Context, _resource: Resource) -> None:
+    return None
+
+
+def _never_stale(_context: Context, _resource: Resource) -> bool:
+    return False
+
+
 def _adopted(_context: Context, resource: Resource, _properties: Properties) -> Outcome:
     return Outcome(physical_id=resource.physical_id, data=resource.data)
 
@@ -150,6 +225,8 @@ class ResourceType:
     delete: Callable[[Context, Resource], Outcome] = _kept
     check: Callable[[Context, Resource], Outcome] = _kept
     attribute: Callable[[Context, Resource, str], Any] = _no_attribute
+    #: For types whose attributes depend on what lies behind them in ``get_attr``; goes before ``attribute``.
+    attribute_at: Callable[[Context, Resource, str, tuple[Any, ...]], Any] | None = None
     #: What ``get_resource`` gives.
     reference: Callable[[Resource], Any] = _own_name
     #: Raises Invalid for properties that are each right but wrong together; values may be UNKNOWN.
@@ -160,12 +237,20 @@ class ResourceType:
     waiters: Callable[[Context, Resource], Iterable[str]] = _itself
     #: What SUSPEND, RESUME, CHECK and SNAPSHOT do; those that are left out do nothing. They end like ``create``.
     actions: Mapping[Action, Callable[[Context, Resource], Outcome]] = field(default_factory=dict)
+    #: Nobody waits for what is under way any more: have it end.
+    cancel: Callable[[Context, Resource], None] = _nothing
+    #: Whether what it was made from, besides its properties, is another now; it is updated then.
+    is_stale: Callable[[Context, Resource], bool] = _never_stale
     #: Takes over what another stack left behind: ``physical_id`` and ``data`` are as they were there.
     adopt: Callable[[Context, Resource, Properties], Outcome] = _adopted
     #: Current metadata beyond what the template says, such as a server's deployments.
     live_metadata: Callable[[Context, Resource], Mapping[str, Any]] = _nothing_to_show
     #: A failed one is tried again in place on the next update, instead of replaced.
     retries: bool = False
+    #: (name, type, properties) of resources that one with such properties will have inside, to be validated with it.
+    members: Callable[[Properties], Iterable[tuple[str, str, Properties]]] = _no_members
+    #: Other names of the type, which lists do not show.
+    aliases: tuple[str, ...] = ()
     description: str = ""
 
 

@@ -160,6 +160,14 @@ def signal(context: Context, resource: Resource, details: Mapping[str, Any]) -> 
     return Signalled(f"deployment {settled.id} failed" + (f" ({code})" if code else ""))
 
 
+def cancel(context: Context, resource: Resource) -> None:
+    """Heat's words; the run's entry leaves the server's document, so its agent ends it."""
+    deployment = _existing(context, resource)
+    if deployment is not None:
+        context.services.work.cancel(context.tx, DEADLINE, deployment.config_id)
+        manage.fail(context.tx, deployment, "Deployment cancelled.")
+
+
 def validate(properties: Properties) -> None:
     wanted = properties["signal_transport"]
     known = transports.load().signalling

@@ -37,6 +37,7 @@ TYPE = ResourceType(
     attribute=deploying.attribute,
     validate=deploying.validate,
     signal=deploying.signal,
+    cancel=deploying.cancel,
     retries=True,
     description="Runs a software config on a server.",
 )

@@ -53,6 +53,7 @@ TYPE = ResourceType(
     attribute=deploying.attribute,
     validate=deploying.validate,
     signal=deploying.signal,
+    cancel=deploying.cancel,
     retries=True,
     description="Runs a structured config on a server, with values put in place.",
 )

@@ -23,7 +23,10 @@ def all_attributes(transition: Transition, resource: Resource) -> dict[str, Any]
     shown = {}
     for name in names:
         try:
-            shown[name] = kind.attribute(transition.context, resource, name)
+            if kind.attribute_at is not None:
+                shown[name] = kind.attribute_at(transition.context, resource, name, ())
+            else:
+                shown[name] = kind.attribute(transition.context, resource, name)
         except (NoSuchAttribute, StokerError):
             shown[name] = None
     return shown

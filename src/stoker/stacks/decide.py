@@ -28,18 +28,24 @@ class Deed(Enum):
 
 
 def decide(
-    resource: Resource | None, kind: ResourceType, definition: Definition, properties: Mapping[str, Any]
+    resource: Resource | None,
+    kind: ResourceType,
+    definition: Definition,
+    properties: Mapping[str, Any],
+    *,
+    stale: bool = False,
 ) -> Deed:
+    """``stale``: what it was made from besides its properties has changed."""
     if resource is None or resource.action is Action.INIT:
         return Deed.CREATE
-    if resource.type != kind.name or resource.action is Action.DELETE:
+    if resource.type != definition.type or resource.action is Action.DELETE:
         return Deed.REPLACE
     changed = {name for name, value in properties.items() if resource.properties.get(name) != value}
     if kind.properties is not None and any(not kind.properties[name].update_allowed for name in changed):
         return Deed.REPLACE
     if resource.status is Status.FAILED:
-        return Deed.RETRY if kind.retries else Deed.REPLACE
-    if changed or _other_parts(resource.definition) != _other_parts(definition.to_json()):
+        return Deed.RETRY if kind.retries and resource.action is not Action.CHECK else Deed.REPLACE
+    if stale or changed or _other_parts(resource.definition) != _other_parts(definition.to_json()):
         return Deed.UPDATE
     return Deed.JOIN if resource.status is Status.IN_PROGRESS else Deed.KEEP
 

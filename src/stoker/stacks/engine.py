@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stoker.resources.base import ResourceType, Services
+from stoker.resources.base import Nested, ResourceType, Services
+from stoker.resources.nesting import TEMPLATE, TEMPLATE_ENDINGS
 
 #: Kinds of jobs that stacks defer.
 DEADLINE = "stack.deadline"
@@ -28,4 +29,16 @@ class Limits:
 class Engine:
     types: Mapping[str, ResourceType]
     services: Services
+    #: Given by ``stacks.nested.engine``, which is how engines are made.
+    nested: Nested
     limits: Limits = field(default_factory=Limits)
+
+    def find_type(self, name: str) -> ResourceType | None:
+        """The type of that name; every template is one too."""
+        return self.types.get(name) or (TEMPLATE if name.endswith(TEMPLATE_ENDINGS) else None)
+
+    def type(self, name: str) -> ResourceType:
+        """Of a resource that exists."""
+        found = self.find_type(name)
+        assert found is not None, name
+        return found

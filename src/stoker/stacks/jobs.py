@@ -7,19 +7,18 @@ from typing import Any
 
 from stoker.deployments import manage
 from stoker.model.stack import Phase
-from stoker.model.status import Status
 from stoker.resources.base import WAKE
 from stoker.resources.deploying import DEADLINE as DEPLOYMENT_DEADLINE
-from stoker.stacks import phases, signals
+from stoker.stacks import operations, signals
 from stoker.stacks.advance import advance
+from stoker.stacks.closing import close, wake_resource
 from stoker.stacks.engine import ADVANCE, DEADLINE, Engine
 from stoker.stacks.transition import Transition
-from stoker.store import deployments, resources, stacks
+from stoker.store import deployments, stacks
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
 Args = Mapping[str, Any]
-_CANCELLED = "Deployment cancelled."
 
 
 def register(store: Store, engine: Engine) -> None:
@@ -31,9 +30,7 @@ def register(store: Store, engine: Engine) -> None:
     engine.services.work.register(ADVANCE, doing(go_on))
     engine.services.work.register(DEADLINE, doing(time_out_stack))
     engine.services.work.register(DEPLOYMENT_DEADLINE, doing(time_out_deployment))
-    engine.services.work.register(
-        WAKE, doing(lambda tx, engine, args: signals.wake_resource(tx, engine, args["resource_id"]))
-    )
+    engine.services.work.register(WAKE, doing(lambda tx, engine, args: wake_resource(tx, engine, args["resource_id"])))
 
 
 def go_on(tx: Tx, engine: Engine, args: Args) -> None:
@@ -41,26 +38,17 @@ def go_on(tx: Tx, engine: Engine, args: Args) -> None:
     if transition is None:
         return
     limit = engine.limits.steps_per_transaction
-    advance(transition, transition.plan.ready(limit + 1))
-    phases.close(transition)
+    transition.todo.extend(transition.plan.ready(limit + 1))
+    advance(transition)
+    close(transition)
 
 
 def time_out_stack(tx: Tx, engine: Engine, args: Args) -> None:
     """The operation failed; what it still waited for is given up."""
     transition = _current(tx, engine, args)
-    if transition is None:
-        return
-    for each in resources.of_stack(tx, transition.stack.id):
-        if each.status is Status.IN_PROGRESS:
-            reason = f"{each.action} aborted (Task {each.action.lower()} from {each.type} timed out)"
-            failed = transition.give_up(each, reason)
-            deployment = deployments.find(tx, failed.physical_id) if failed.physical_id else None
-            if deployment is not None and deployment.resource_id == failed.id:
-                manage.fail(tx, deployment, _CANCELLED)
-    following = phases.fail(transition, "Timed out")
-    if following is not None:
-        advance(transition, following)
-    phases.close(transition)
+    if transition is not None:
+        operations.give_up(transition, "Timed out", "timed out")
+        close(transition)
 
 
 def time_out_deployment(tx: Tx, engine: Engine, args: Args) -> None:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from stoker.model.errors import NotSupported, RequestLimitExceeded
+from stoker.model.errors import EntityNotFound, NotSupported, RequestLimitExceeded
 from stoker.model.stack import Phase, Stack
 from stoker.model.status import Action, Status
 from stoker.stacks import phases
 from stoker.stacks.advance import advance
+from stoker.stacks.closing import close
 from stoker.stacks.engine import Engine
 from stoker.stacks.prepare import Prepared
 from stoker.stacks.transition import Transition
-from stoker.store import stacks
+from stoker.store import resources, stacks
 from stoker.store.tx import Tx
 
 
@@ -40,18 +41,39 @@ def create(
     username: str,
 ) -> Stack:
     """Raises StackExists, RequestLimitExceeded."""
+    check_limit(tx, engine, project_id)
+    stack = new_stack(tx, prepared, options, stack_id=stack_id, name=name, project_id=project_id, username=username)
+    return begin(tx, engine, stack, prepared)
+
+
+def check_limit(tx: Tx, engine: Engine, project_id: str) -> None:
     limit = engine.limits.stacks_per_project
     if 0 <= limit <= stacks.count(tx, project_id):
         raise RequestLimitExceeded(f"this project may have {limit} stacks and has them: delete some")
-    stack = Stack(
+
+
+def new_stack(
+    tx: Tx,
+    prepared: Prepared,
+    options: Options,
+    *,
+    stack_id: str,
+    name: str,
+    project_id: str,
+    username: str,
+    action: Action = Action.CREATE,
+    **more: Any,
+) -> Stack:
+    """A stack that is about to begin; ``more`` says where a nested one lives."""
+    return Stack(
         id=stack_id,
         name=name,
         project_id=project_id,
         username=username,
         user_project_id=project_id,
-        action=Action.CREATE,
+        action=action,
         status=Status.IN_PROGRESS,
-        reason="Stack CREATE started",
+        reason=f"Stack {action} started",
         **prepared.facts(),
         tags=tuple(options.tags or ()),
         timeout_mins=options.timeout_mins,
@@ -59,15 +81,28 @@ def create(
         created_at=tx.now,
         traversal=str(uuid4()),
         phase=Phase.APPLY,
+        **{"root_id": stack_id, **more},
     )
+
+
+def begin(tx: Tx, engine: Engine, stack: Stack, prepared: Prepared, *, quiet: bool = False) -> Stack:
+    """The first operation of a new stack."""
     stacks.add(tx, stack, prepared.source)
     transition = Transition(tx, engine, stack, created=True)
-    advance(transition, phases.begin_create(transition, prepared))
-    phases.close(transition)
-    return transition.stack
+    phases.begin_create(transition, prepared)
+    return _run(transition, quiet=quiet)
 
 
-def update(tx: Tx, engine: Engine, stack_id: str, prepared: Prepared, options: Options) -> Stack:
+def update(
+    tx: Tx,
+    engine: Engine,
+    stack_id: str,
+    prepared: Prepared,
+    options: Options,
+    *,
+    action: Action = Action.UPDATE,
+    quiet: bool = False,
+) -> Stack:
     """A running operation is superseded. Raises NotSupported for a stack that is going or suspended."""
     stack = stacks.get(tx, stack_id, hold=True)
     if stack.action in (Action.DELETE, Action.SUSPEND):
@@ -81,17 +116,100 @@ def update(tx: Tx, engine: Engine, stack_id: str, prepared: Prepared, options: O
         changes["disable_rollback"] = options.disable_rollback
     if options.tags is not None:
         changes["tags"] = tuple(options.tags)
-    advance(transition, phases.begin_apply(transition, Action.UPDATE, prepared, **changes))
-    phases.close(transition)
-    return transition.stack
+    phases.begin_apply(transition, action, prepared, **changes)
+    return _run(transition, quiet=quiet)
 
 
-def delete(tx: Tx, engine: Engine, stack_id: str) -> Stack:
+def delete(tx: Tx, engine: Engine, stack_id: str, *, quiet: bool = False) -> Stack:
     """Whatever is under way is given up. A stack that is being deleted goes on with that."""
     stack = stacks.get(tx, stack_id, hold=True)
     if stack.action is Action.DELETE and stack.status is not Status.FAILED:
         return stack
     transition = Transition(tx, engine, stack)
-    advance(transition, phases.begin_delete(transition))
-    phases.close(transition)
+    phases.begin_delete(transition)
+    return _run(transition, quiet=quiet)
+
+
+#: What a stack must not be in for these; Heat refuses the same.
+_NOT_AFTER = {
+    Action.SUSPEND: (Action.DELETE,),
+    Action.RESUME: (Action.DELETE,),
+    Action.CHECK: (Action.DELETE, Action.SUSPEND),
+}
+
+
+def visit(tx: Tx, engine: Engine, stack_id: str, action: Action, *, quiet: bool = False) -> Stack:
+    """Suspend, resume or check. Suspending what is suspended does nothing. Raises NotSupported, ActionInProgress."""
+    stack = stacks.get(tx, stack_id, hold=True)
+    if stack.action in _NOT_AFTER[action]:
+        raise NotSupported(f"{action.capitalize()} of a stack in {stack.action}_{stack.status} is not supported.")
+    if action is Action.RESUME and stack.action not in (Action.SUSPEND, Action.RESUME):
+        raise NotSupported(f"Resuming a stack in {stack.action}_{stack.status} is not supported: it is not suspended.")
+    if stack.action is action and stack.status is Status.COMPLETE and action is not Action.CHECK:
+        return stack
+    phases.refuse_busy(stack)
+    transition = Transition(tx, engine, stack)
+    phases.begin_visit(transition, action)
+    return _run(transition, quiet=quiet)
+
+
+def cancel(tx: Tx, engine: Engine, stack_id: str, *, rollback: bool) -> Stack:
+    """Stop a running update, going back to what was before it or not. Raises NotSupported."""
+    stack = stacks.get(tx, stack_id, hold=True)
+    allowed = (Action.UPDATE,) if rollback else (Action.UPDATE, Action.CREATE)
+    if stack.status is not Status.IN_PROGRESS or stack.action not in allowed:
+        states = " or ".join(f"{each}_IN_PROGRESS" for each in allowed)
+        raise NotSupported(f"Cancelling a stack in {stack.action}_{stack.status} is not supported, only in {states}.")
+    transition = Transition(tx, engine, stack)
+    if rollback:
+        phases.begin_rollback(transition)
+    else:
+        give_up(transition, f"User cancelled stack {stack.action}", "cancelled", rollback=False)
+    return _run(transition)
+
+
+def abort(tx: Tx, engine: Engine, stack: Stack) -> None:
+    """What is under way in a nested stack has failed, as nobody waits for it any more."""
+    transition = Transition(tx, engine, stack)
+    give_up(transition, f"Stack {stack.action} aborted", "cancelled", rollback=False)
+    close(transition, quiet=True)
+
+
+def give_up(transition: Transition, reason: str, word: str, *, rollback: bool = True) -> None:
+    """The operation failed for ``reason``; whatever it waited for has failed and is told to end."""
+    present = resources.of_stack(transition.tx, transition.stack.id)
+    transition.read_all(present)
+    for each in present:
+        if each.status is Status.IN_PROGRESS:
+            why = f"{each.action} aborted (Task {each.action.lower()} from {each.type} {word})"
+            transition.give_up(each, why)
+            transition.type_of(each).cancel(transition.context, each)
+    phases.fail(transition, reason, rollback=rollback)
+    advance(transition)
+
+
+def mark(tx: Tx, engine: Engine, stack_id: str, name: str, *, unhealthy: bool, reason: str) -> None:
+    """Mark a resource (by name or physical id) as broken, to be replaced by the next update, or as sound again."""
+    stack = stacks.get(tx, stack_id, hold=True)
+    phases.refuse_busy(stack)
+    transition = Transition(tx, engine, stack)
+    resource = transition.resource(name) or resources.with_physical_id(tx, stack_id, name)
+    if resource is None or resource.action is Action.INIT:
+        raise no_resource(name, stack)
+    failed = resource.action is Action.CHECK and resource.status is Status.FAILED
+    if unhealthy or failed:
+        status = Status.FAILED if unhealthy else Status.COMPLETE
+        marked = replace(resource, action=Action.CHECK, status=status, reason=reason)
+        transition.change(marked)
+        transition.event(marked)
+    close(transition)
+
+
+def no_resource(name: str, stack: Stack) -> EntityNotFound:
+    return EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")
+
+
+def _run(transition: Transition, *, quiet: bool = False) -> Stack:
+    advance(transition)
+    close(transition, quiet=quiet)
     return transition.stack

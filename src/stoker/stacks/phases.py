@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from stoker.model.stack import Phase, Resource
+from stoker.model.errors import ActionInProgress
+from stoker.model.stack import Phase, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.stacks import plan as plans
 from stoker.stacks.engine import ADVANCE, DEADLINE
@@ -17,7 +19,7 @@ from stoker.stacks.transition import Transition
 from stoker.store import resources, stacks, steps
 
 #: Actions that lead to ROLLBACK when they fail and the stack wants that.
-_REVERSIBLE = (Action.CREATE, Action.UPDATE)
+_REVERSIBLE = (Action.CREATE, Action.UPDATE, Action.RESTORE)
 
 
 def begin_operation(transition: Transition, action: Action, **changes: Any) -> None:
@@ -34,8 +36,8 @@ def begin_operation(transition: Transition, action: Action, **changes: Any) -> N
     transition.stack_event()
 
 
-def begin_apply(transition: Transition, action: Action, prepared: Prepared, **changes: Any) -> list[str]:
-    """Lead the stack to ``prepared``. Returns the steps that wait for nothing."""
+def begin_apply(transition: Transition, action: Action, prepared: Prepared, **changes: Any) -> None:
+    """Lead the stack to ``prepared``."""
     stacks.set_source(transition.tx, transition.stack.id, prepared.source)
     begin_operation(transition, action, **prepared.facts(), **changes)
     present = resources.of_stack(transition.tx, transition.stack.id)
@@ -43,65 +45,81 @@ def begin_apply(transition: Transition, action: Action, prepared: Prepared, **ch
     for each in present:
         if each.current and each.name not in prepared.definitions:
             transition.retire(each)
-    return _begin_phase(transition, Phase.APPLY, plans.forward(prepared.needs), prepared.definitions)
+    _begin_phase(transition, Phase.APPLY, plans.forward(prepared.needs), prepared.definitions)
 
 
-def begin_create(transition: Transition, prepared: Prepared) -> list[str]:
-    """The first operation of a stack: there is nothing to compare with."""
+def begin_create(transition: Transition, prepared: Prepared) -> None:
+    """The first operation of a stack: there is nothing to compare with, but perhaps something to adopt."""
     transition.read_all(())
     transition.stack_event()
-    return _begin_phase(transition, Phase.APPLY, plans.forward(prepared.needs), prepared.definitions)
+    _begin_phase(transition, Phase.APPLY, plans.forward(prepared.needs), prepared.definitions)
 
 
-def begin_delete(transition: Transition, action: Action = Action.DELETE) -> list[str]:
+def begin_delete(transition: Transition, action: Action = Action.DELETE) -> None:
     """Remove everything the stack has."""
     begin_operation(transition, action, updated_at=transition.tx.now)
-    return _begin_cleaning(transition, resources.of_stack(transition.tx, transition.stack.id))
+    _begin_cleaning(transition, resources.of_stack(transition.tx, transition.stack.id))
 
 
-def end_phase(transition: Transition) -> list[str] | None:
-    """Everything of this phase is done: the next phase's first steps, or None when the operation is complete."""
-    if transition.stack.phase is Phase.APPLY and transition.stack.action is not Action.CREATE:
+def begin_visit(transition: Transition, action: Action) -> None:
+    """Do ``action`` to everything the stack has: users first when they are put to rest, else last."""
+    begin_operation(transition, action, updated_at=transition.tx.now)
+    everything = resources.of_stack(transition.tx, transition.stack.id)
+    transition.read_all(everything)
+    present = [each for each in everything if each.current and each.action is not Action.INIT]
+    order = plans.backward if action is Action.SUSPEND else plans.forward_by_id
+    _begin_phase(transition, Phase.VISIT, order(present), {})
+
+
+def end_phase(transition: Transition) -> None:
+    """Everything of this phase is done: begin the next, or say that the operation is complete."""
+    if transition.stack.phase is Phase.APPLY and transition.stack.action not in (Action.CREATE, Action.ADOPT):
         transition.save()
         leftovers = resources.leftover(transition.tx, transition.stack.id)
         if leftovers:
-            return _begin_cleaning(transition, leftovers)
+            _begin_cleaning(transition, leftovers)
+            return
     _end(transition, Status.COMPLETE, f"Stack {transition.stack.action} completed successfully")
     if transition.stack.action is Action.DELETE:
         transition.set(deleted_at=transition.tx.now)
     else:
         stacks.keep_source(transition.tx, transition.stack.id)
-    return None
 
 
-def fail(transition: Transition, reason: str) -> list[str] | None:
-    """The operation failed; what still runs ends by itself. With rollback wanted: the way back's first steps."""
+def refuse_busy(stack: Stack) -> None:
+    """Raises ActionInProgress: what is asked for waits for no operation and supersedes none."""
+    if stack.status is Status.IN_PROGRESS:
+        raise ActionInProgress(f"Stack {stack.name} already has an action ({stack.action}) in progress.")
+
+
+def fail(transition: Transition, reason: str, *, rollback: bool = True) -> None:
+    """The operation failed; what still runs ends by itself. With rollback wanted, the way back begins."""
     failed = transition.stack.action
     transition.set(failure=reason)
     _end(transition, Status.FAILED, reason)
-    if failed not in _REVERSIBLE or transition.stack.disable_rollback:
-        return None
-    transition.save()
-    return begin_rollback(transition)
+    if rollback and failed in _REVERSIBLE and not transition.stack.disable_rollback:
+        transition.save()
+        begin_rollback(transition)
 
 
-def begin_rollback(transition: Transition) -> list[str]:
+def begin_rollback(transition: Transition) -> None:
     """Back to the last source that was applied whole; without one, back to nothing."""
     stack = transition.stack
     previous = stacks.previous(transition.tx, stack.id)
     if previous is None:
-        return begin_delete(transition, Action.ROLLBACK)
-    identity = Identity(stack.id, stack.name, stack.project_id)
-    prepared = prepare_again(transition.engine, previous, identity)
-    return begin_apply(transition, Action.ROLLBACK, prepared, updated_at=transition.tx.now)
-
-
-def close(transition: Transition) -> None:
-    """Last thing in a transaction: write what changed, and set a deadline to an operation that goes on."""
-    transition.save()
-    stack = transition.stack
-    if stack.status is not Status.IN_PROGRESS or _began_before(transition):
+        begin_delete(transition, Action.ROLLBACK)
         return
+    identity = Identity(stack.id, stack.name, stack.project_id)
+    files = previous.files if stack.id == stack.root_id else stacks.source(transition.tx, stack.root_id).files
+    prepared = prepare_again(transition.engine, previous, identity, files)
+    begin_apply(transition, Action.ROLLBACK, prepared, updated_at=transition.tx.now)
+
+
+def set_deadline(transition: Transition) -> None:
+    """An operation that began in this transaction and goes on must end some time."""
+    stack = transition.stack
+    if stack.status is not Status.IN_PROGRESS or _began_before(transition) or stack.parent_id:
+        return  # a nested stack's time is its root's
     seconds = stack.timeout_mins * 60 if stack.timeout_mins else transition.engine.limits.action_timeout
     args = {"stack_id": stack.id, "traversal": stack.traversal}
     at = transition.tx.now + timedelta(seconds=seconds)
@@ -112,9 +130,9 @@ def _began_before(transition: Transition) -> bool:
     return not transition.created and transition.stack.traversal == transition.before.traversal
 
 
-def _begin_cleaning(transition: Transition, leftovers: list[Resource]) -> list[str]:
+def _begin_cleaning(transition: Transition, leftovers: list[Resource]) -> None:
     transition.read_all(leftovers)
-    return _begin_phase(transition, Phase.CLEAN, plans.backward(leftovers), {})
+    _begin_phase(transition, Phase.CLEAN, plans.backward(leftovers), {})
 
 
 def _begin_phase(
@@ -122,15 +140,17 @@ def _begin_phase(
     phase: Phase,
     needs: Mapping[str, Collection[str]],
     definitions: Mapping[str, Mapping[str, Any]],
-) -> list[str]:
+) -> None:
     plan = NewPlan(transition.tx, transition.stack.id, needs, definitions)
     transition.plan = plan
     transition.set(phase=phase, remaining=len(plan))
-    return plan.ready(len(plan))
+    transition.todo = deque(plan.ready(len(plan)))
 
 
 def _end(transition: Transition, status: Status, reason: str) -> None:
     transition.set(status=status, reason=reason, phase=Phase.IDLE, remaining=0)
+    transition.todo.clear()
+    transition.ended = True
     transition.stack_event()
     _forget_plan(transition)
 

@@ -50,6 +50,13 @@ def backward(leftovers: Iterable[Resource]) -> Mapping[str, Collection[str]]:
     return after
 
 
+def forward_by_id(present: Iterable[Resource]) -> Mapping[str, Collection[str]]:
+    """Visiting, by resource id: everything after what it requires."""
+    listed = list(present)
+    ids = {each.id for each in listed}
+    return {each.id: [id for id in each.requires.values() if id in ids] for each in listed}
+
+
 class NewPlan:
     """``needs``: for each key, what must end before it."""
 

@@ -7,14 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker import hot
-from stoker.hot import Definition, Environment, Parameters, Template
-from stoker.model.errors import Invalid, RequestLimitExceeded, StackValidationFailed, StokerError
+from stoker.hot import Environment, Parameters, Template
+from stoker.model.errors import Invalid, RequestLimitExceeded
 from stoker.model.stack import Source
-from stoker.resources import properties as schemas
-from stoker.resources.base import ResourceType
-from stoker.resources.properties import PropertyError
+from stoker.resources.base import Inner
+from stoker.stacks.check import Checker, parse_once
 from stoker.stacks.engine import Engine
-from stoker.stacks.scope import StaticScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def prepare(engine: Engine, handed: Handed, identity: Identity) -> Prepared:
     template = hot.parse(handed.template, files)
     supplied = _map(handed.parameters, "parameters")
     source = Source(template=template.document, files=files, environment=environment.to_json(), supplied=supplied)
-    return _prepared(engine, template, handed.template, environment, source, identity)
+    return _prepared(engine, template, handed.template, environment, source, identity, files)
 
 
 def prepare_change(engine: Engine, handed: Handed, identity: Identity, old: Source, cleared: Iterable[str]) -> Prepared:
@@ -94,70 +92,42 @@ def prepare_change(engine: Engine, handed: Handed, identity: Identity, old: Sour
     }
     environment = replace(environment, parameters=parameters)
     source = Source(template=template.document, files=files, environment=environment.to_json(), supplied=kept)
-    return _prepared(engine, template, text, environment, source, identity)
+    return _prepared(engine, template, text, environment, source, identity, files)
 
 
-def prepare_again(engine: Engine, source: Source, identity: Identity) -> Prepared:
-    """A source that was prepared before."""
-    template = hot.parse(source.template, source.files)
-    return _prepared(engine, template, None, Environment.parse(source.environment), source, identity)
+def prepare_again(engine: Engine, source: Source, identity: Identity, files: Mapping[str, str]) -> Prepared:
+    """A source that was prepared before; ``files`` are those of its tree."""
+    template = hot.parse(source.template)
+    environment = Environment.parse(source.environment)
+    return _prepared(engine, template, None, environment, source, identity, files)
+
+
+def prepare_inner(
+    engine: Engine, inner: Inner, files: Mapping[str, str], environment: Environment, identity: Identity
+) -> Prepared:
+    """A nested stack, whose files are those of its tree."""
+    template = parse_once(inner.template) if isinstance(inner.template, str) else hot.parse(inner.template)
+    supplied = {name: value for name, value in inner.parameters.items() if value is not None}
+    source = Source(template=template.document, environment=environment.to_json(), supplied=supplied)
+    return _prepared(engine, template, None, environment, source, identity, files)
 
 
 def _prepared(
-    engine: Engine, template: Template, text: Any, environment: Environment, source: Source, identity: Identity
+    engine: Engine,
+    template: Template,
+    text: Any,
+    environment: Environment,
+    source: Source,
+    identity: Identity,
+    files: Mapping[str, str],
 ) -> Prepared:
     limit = engine.limits.resources_per_stack
     if 0 <= limit < len(template.resources):
         raise RequestLimitExceeded(f"a stack may have {limit} resources, this template has {len(template.resources)}")
     parameters = hot.bind(template, environment, supplied=source.supplied, pseudo=identity.pseudo())
-    types = {name: _type(engine, environment, each, text) for name, each in template.resources.items()}
-    scope = StaticScope(template.version, parameters, source.files, types)
-    definitions = {}
-    for name, each in template.resources.items():
-        definition = hot.inline_files(replace(each, type=types[name].name), source.files)
-        _check(types[name], definition, scope, text)
-        definitions[name] = definition.to_json()
-    for name, output in template.outputs.items():
-        _located(text, ("outputs", name, "value"), lambda value=output.value: hot.evaluate(value, scope))
+    definitions = Checker(engine, files).check(template, parameters, environment, text)
     needs = {name: each.requires for name, each in template.resources.items()}
     return Prepared(source, template, parameters, definitions, needs)
-
-
-def _type(engine: Engine, environment: Environment, definition: Definition, text: Any) -> ResourceType:
-    name = environment.registry.resolve(definition.type, definition.name)
-    found = engine.types.get(name) if name is not None else None
-    if found is None:
-        at = hot.at(text, ("resources", definition.name, "type"))
-        shown = definition.type if name in (None, definition.type) else f"{definition.type} (mapped to {name})"
-        raise StackValidationFailed(
-            f"resources.{definition.name}.type: The Resource Type ({shown}) could not be found.{at}"
-        )
-    return found
-
-
-def _check(kind: ResourceType, definition: Definition, scope: StaticScope, text: Any) -> None:
-    place = ("resources", definition.name)
-    values = _located(text, (*place, "properties"), lambda: hot.evaluate(definition.properties, scope))
-    _located(text, (*place, "metadata"), lambda: hot.evaluate(definition.metadata, scope))
-    if kind.properties is None:
-        return
-    try:
-        checked = schemas.check(kind.properties, values)
-    except PropertyError as error:
-        path = (*place, "properties", *error.path)
-        dotted = ".".join(map(str, path))
-        raise StackValidationFailed(f"Property error: {dotted}: {error.problem}{hot.at(text, path)}") from None
-    _located(text, (*place, "properties"), lambda: kind.validate(checked))
-
-
-def _located(text: Any, path: tuple[str | int, ...], do: Any) -> Any:
-    try:
-        return do()
-    except StokerError as error:
-        dotted = ".".join(map(str, path))
-        if dotted.rsplit(".", 1)[0] in error.message:
-            raise
-        raise type(error)(f"{dotted}: {error.message}{hot.at(text, path)}") from None
 
 
 def _environment(handed: Handed, files: Mapping[str, str]) -> Environment:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from stoker.hot import ALL_ATTRIBUTES, UNKNOWN, Parameters, select
+from stoker.hot import ALL_ATTRIBUTES, UNKNOWN, select
 from stoker.model.errors import InvalidTemplateReference, StackValidationFailed
 from stoker.model.status import Action
 from stoker.resources.base import NoSuchAttribute, ResourceType
 from stoker.stacks.attributes import all_attributes
 from stoker.stacks.transition import Transition
 from stoker.store import stacks
+
+
+class Values(Protocol):
+    """A value for every parameter."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
 
 
 class LiveScope:
@@ -38,19 +44,21 @@ class LiveScope:
             return all_attributes(self._transition, resource)
         kind = self._transition.type_of(resource)
         try:
+            if kind.attribute_at is not None:
+                return kind.attribute_at(self._transition.context, resource, attribute, tuple(path))
             return select(kind.attribute(self._transition.context, resource, attribute), path)
         except NoSuchAttribute:
             raise _incorrect(name, attribute) from None
 
     def file(self, name: str) -> str:
-        return stacks.source(self._transition.tx, self._transition.stack.id).files[name]
+        return stacks.source(self._transition.tx, self._transition.stack.root_id).files[name]
 
 
 class StaticScope:
     """Before anything exists: parameters and files are known, the rest is UNKNOWN, but names are checked."""
 
     def __init__(
-        self, version: str, parameters: Parameters, files: Mapping[str, str], types: Mapping[str, ResourceType]
+        self, version: str, parameters: Values, files: Mapping[str, str], types: Mapping[str, ResourceType]
     ) -> None:
         self.version = version
         self._parameters = parameters
@@ -68,11 +76,10 @@ class StaticScope:
 
     def attribute(self, name: str, attribute: str, path: Sequence[Any] = ()) -> Any:
         kind = self._types[name]
-        if (
-            attribute not in (ALL_ATTRIBUTES, "show")
-            and kind.attributes is not None
-            and attribute not in kind.attributes
-        ):
+        inside = kind.attribute_at is not None and attribute.startswith("resource.")
+        if inside or attribute in (ALL_ATTRIBUTES, "show"):
+            return UNKNOWN
+        if kind.attributes is not None and attribute not in kind.attributes:
             raise _incorrect(name, attribute)
         return UNKNOWN
 

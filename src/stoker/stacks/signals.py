@@ -8,11 +8,12 @@ from typing import Any
 from stoker.deployments import manage, runs
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, NotSupported
-from stoker.model.stack import Resource, Stack
+from stoker.model.stack import Stack
 from stoker.model.status import Action, Status
-from stoker.stacks import phases
 from stoker.stacks.advance import wake
+from stoker.stacks.closing import close, wake_resource
 from stoker.stacks.engine import Engine
+from stoker.stacks.operations import no_resource
 from stoker.stacks.transition import Transition
 from stoker.store import deployments, resources, stacks
 from stoker.store.tx import Tx
@@ -47,7 +48,7 @@ def signal_resource(tx: Tx, engine: Engine, stack: Stack, name: str, details: Ma
     resource = resources.named(tx, held.id, name)
     if resource is None or resource.action is Action.INIT:
         raise no_resource(name, held)
-    kind = engine.types[resource.type]
+    kind = engine.type(resource.type)
     if kind.signal is None:
         raise NotSupported(f"Signals to {resource.type} resources are not supported.")
     transition = Transition(tx, engine, held)
@@ -59,7 +60,7 @@ def signal_resource(tx: Tx, engine: Engine, stack: Stack, name: str, details: Ma
         waiting = transition.resource_by_id(id)
         if waiting is not None:
             wake(transition, waiting)
-    phases.close(transition)
+    close(transition)
 
 
 def report(tx: Tx, engine: Engine, deployment: Deployment) -> None:
@@ -68,26 +69,8 @@ def report(tx: Tx, engine: Engine, deployment: Deployment) -> None:
         wake_resource(tx, engine, deployment.resource_id)
 
 
-def wake_resource(tx: Tx, engine: Engine, resource_id: str, failure: str | None = None) -> None:
-    """Somebody reported on a resource; ``failure`` says that it cannot succeed any more."""
-    found = resources.find(tx, resource_id)
-    if found is None:
-        return
-    stack = stacks.find(tx, found.stack_id, hold=True)
-    resource: Resource | None = resources.find(tx, resource_id)
-    if stack is None or resource is None:
-        return
-    transition = Transition(tx, engine, stack)
-    wake(transition, resource, failure)
-    phases.close(transition)
-
-
 def _hold(tx: Tx, deployment: Deployment) -> Deployment | None:
     """Stack first, then deployment: everybody locks in this order."""
     if deployment.stack_id is not None:
         stacks.find(tx, deployment.stack_id, hold=True)
     return deployments.find(tx, deployment.id, hold=True)
-
-
-def no_resource(name: str, stack: Stack) -> EntityNotFound:
-    return EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")

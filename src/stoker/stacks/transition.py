@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
@@ -32,7 +33,11 @@ class Transition:
         self.stack = stack
         #: As it was when this transaction began.
         self.before = stack
+        #: An operation came to its end.
+        self.ended = False
         self.plan: Plan = StoredPlan(tx, stack.id)
+        #: Keys of steps that wait for nothing and are to be run.
+        self.todo: deque[str] = deque()
         self._saved = stack
         self._by_name: dict[str, Resource | None] = {}
         self._by_id: dict[str, Resource] = {}
@@ -50,6 +55,7 @@ class Transition:
             stack_name=self.stack.name,
             project_id=self.stack.project_id,
             user_project_id=self.stack.user_project_id,
+            nested=self.engine.nested,
         )
 
     @cached_property
@@ -63,7 +69,7 @@ class Transition:
         self.stack = replace(self.stack, **changes)
 
     def type_of(self, resource: Resource) -> ResourceType:
-        return self.engine.types[resource.type]
+        return self.engine.type(resource.type)
 
     def resource(self, name: str) -> Resource | None:
         """The current incarnation of that name."""

@@ -19,6 +19,11 @@ _OF_STACK = sa.select(resources).where(resources.c.stack_id == sa.bindparam("sta
 _NAMED = sa.select(resources).where(
     resources.c.stack_id == sa.bindparam("stack"), resources.c.name == sa.bindparam("name"), resources.c.current
 )
+_PHYSICAL = sa.select(resources).where(
+    resources.c.stack_id == sa.bindparam("stack"),
+    resources.c.physical_id == sa.bindparam("physical"),
+    resources.c.current,
+)
 _LEFTOVER = sa.select(resources).where(resources.c.stack_id == sa.bindparam("stack"), sa.not_(resources.c.current))
 _CHANGING = (
     "action",
@@ -32,6 +37,7 @@ _CHANGING = (
     "data",
     "requires",
     "current",
+    "hook",
     "updated_at",
 )
 _SAVE = (
@@ -72,6 +78,12 @@ def named(tx: Tx, stack_id: str, name: str) -> Resource | None:
     return None if row is None else _resource(row)
 
 
+def with_physical_id(tx: Tx, stack_id: str, physical_id: str) -> Resource | None:
+    """The current resource of the stack that stands for that thing."""
+    row = tx.run(_PHYSICAL, {"stack": stack_id, "physical": physical_id}).first()
+    return None if row is None else _resource(row)
+
+
 def of_stack(tx: Tx, stack_id: str) -> list[Resource]:
     """All incarnations, also those about to be cleaned up."""
     return [_resource(row) for row in tx.run(_OF_STACK, {"stack": stack_id})]
@@ -97,6 +109,7 @@ def _columns(resource: Resource) -> dict[str, Any]:
         "data": rows.dump(resource.data),
         "requires": rows.dump(resource.requires),
         "current": resource.current,
+        "hook": resource.hook,
         "created_at": rows.stamp(resource.created_at),
         "updated_at": rows.stamp_optional(resource.updated_at),
     }
@@ -118,6 +131,7 @@ def _resource(row: Any) -> Resource:
         data=rows.load(row.data),
         requires=rows.load(row.requires),
         current=row.current,
+        hook=row.hook,
         created_at=rows.moment(row.created_at),
         updated_at=rows.moment_optional(row.updated_at),
     )

@@ -195,6 +195,11 @@ stacks = sa.Table(
     sa.Column("phase", Id, nullable=False),
     sa.Column("remaining", sa.Integer, nullable=False),
     sa.Column("failure", sa.Text),
+    sa.Column("root_id", Id, nullable=False, index=True),
+    sa.Column("parent_id", Id),
+    sa.Column("parent_resource_id", Id),
+    sa.Column("parent_resource", Name),
+    sa.Column("depth", sa.Integer, nullable=False),
     #: ``model.stack.Source`` of what is being or was applied, and of the last one that completed.
     sa.Column("source", Json, nullable=False),
     sa.Column("previous", Json),
@@ -226,9 +231,26 @@ resources = sa.Table(
     sa.Column("data", Json, nullable=False),
     sa.Column("requires", Json, nullable=False),
     sa.Column("current", sa.Boolean, nullable=False),
+    #: The breakpoint it waits at.
+    sa.Column("hook", Id),
     sa.Column("created_at", Time, nullable=False),
     sa.Column("updated_at", Time),
     sa.Index("ix_resources_stack_id_name", "stack_id", "name"),
+)
+
+#: What a stack was, to be restored.
+snapshots = sa.Table(
+    "snapshots",
+    metadata,
+    _serial(),
+    sa.Column("id", Id, nullable=False, unique=True),
+    sa.Column("stack_id", Id, nullable=False),
+    sa.Column("name", Name),
+    sa.Column("status", Id, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("data", Json, nullable=False),
+    sa.Column("created_at", Time, nullable=False),
+    sa.Index("ix_snapshots_stack_id_seq", "stack_id", "seq"),
 )
 
 steps = sa.Table(

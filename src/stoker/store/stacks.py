@@ -20,7 +20,12 @@ _HEAVY = frozenset(("source", "previous"))
 _LIGHT = [column for column in stacks.c if column.name not in _HEAVY]
 _ADD = sa.insert(stacks)
 _GET = sa.select(*_LIGHT).where(stacks.c.id == sa.bindparam("id"))
-_HOLD = _GET.with_for_update()
+#: Transactions hold the top of the tree, so that those of parent and child never wait for one another.
+_HOLD = (
+    sa.select(*_LIGHT)
+    .where(stacks.c.id == sa.select(stacks.c.root_id).where(stacks.c.id == sa.bindparam("id")).scalar_subquery())
+    .with_for_update()
+)
 _NAMED = sa.select(*_LIGHT).where(
     stacks.c.project_id == sa.bindparam("project"), stacks.c.name == sa.bindparam("name"), stacks.c.deleted_at.is_(None)
 )
@@ -64,6 +69,8 @@ def add(tx: Tx, new: Stack, source: Source) -> None:
 
 def find(tx: Tx, id: str, *, hold: bool = False) -> Stack | None:
     row = tx.run(_HOLD if hold else _GET, {"id": id}).first()
+    if row is not None and row.id != id:
+        row = tx.run(_GET, {"id": id}).first()  # read after its root is held, so as it is now
     return None if row is None else _stack(row)
 
 
@@ -194,6 +201,11 @@ def _columns(stack: Stack) -> dict[str, Any]:
         "phase": stack.phase.value,
         "remaining": stack.remaining,
         "failure": stack.failure,
+        "root_id": stack.root_id,
+        "parent_id": stack.parent_id,
+        "parent_resource_id": stack.parent_resource_id,
+        "parent_resource": stack.parent_resource,
+        "depth": stack.depth,
     }
 
 
@@ -221,4 +233,9 @@ def _stack(row: Any) -> Stack:
         phase=Phase(row.phase),
         remaining=row.remaining,
         failure=row.failure,
+        root_id=row.root_id,
+        parent_id=row.parent_id,
+        parent_resource_id=row.parent_resource_id,
+        parent_resource=row.parent_resource,
+        depth=row.depth,
     )

@@ -13,6 +13,7 @@ from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.stacks import signals
 from stoker.stacks.attributes import all_attributes
+from stoker.stacks.operations import no_resource
 from stoker.stacks.transition import Transition
 from stoker.store import deployments, resources
 from stoker.store.tx import Tx
@@ -56,7 +57,7 @@ def show(call: Call) -> Reply:
         everything = _shown_ones(resources.of_stack(tx, stack.id))
         found = next((each for each in everything if each.name == call.path["resource_name"]), None)
         if found is None:
-            raise signals.no_resource(call.path["resource_name"], stack)
+            raise no_resource(call.path["resource_name"], stack)
         under_way = deployments.under_way(tx, _waiting_for([found]))
         detail = _detail(tx, call, stack, found)
     required_by = _required_by(everything).get(found.name, ())
@@ -84,7 +85,7 @@ def signal(call: Call) -> Reply:
     def do(tx: Tx) -> None:
         stack = finding.stack(tx, call)
         found = _named(tx, stack, call.path["resource_name"])
-        kind = call.services.engine.types[found.type]
+        kind = call.services.engine.type(found.type)
         if found.action in _DEAF and kind.signal is None:
             raise Invalid(f"Signal resource during {found.action} is not supported.")
         signals.signal_resource(tx, call.services.engine, stack, found.name, details or {})
@@ -96,7 +97,7 @@ def signal(call: Call) -> Reply:
 def _named(tx: Tx, stack: Stack, name: str) -> Resource:
     found = resources.named(tx, stack.id, name)
     if found is None:
-        raise signals.no_resource(name, stack)
+        raise no_resource(name, stack)
     return found
 
 

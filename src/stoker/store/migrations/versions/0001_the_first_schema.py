@@ -156,6 +156,7 @@ def upgrade() -> None:
         sa.Column("data", sa.Text(), nullable=False),
         sa.Column("requires", sa.Text(), nullable=False),
         sa.Column("current", sa.Boolean(), nullable=False),
+        sa.Column("hook", sa.String(length=64), nullable=True),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("updated_at", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_resources")),
@@ -196,6 +197,22 @@ def upgrade() -> None:
         batch_op.create_index("ix_servers_project_id_name", ["project_id", "name"], unique=False)
 
     op.create_table(
+        "snapshots",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("stack_id", sa.String(length=64), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=True),
+        sa.Column("status", sa.String(length=64), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("data", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("seq", name=op.f("pk_snapshots")),
+        sa.UniqueConstraint("id", name=op.f("uq_snapshots_id")),
+    )
+    with op.batch_alter_table("snapshots", schema=None) as batch_op:
+        batch_op.create_index("ix_snapshots_stack_id_seq", ["stack_id", "seq"], unique=False)
+
+    op.create_table(
         "stacks",
         sa.Column("id", sa.String(length=64), nullable=False),
         sa.Column("name", sa.String(length=255), nullable=False),
@@ -219,12 +236,18 @@ def upgrade() -> None:
         sa.Column("phase", sa.String(length=64), nullable=False),
         sa.Column("remaining", sa.Integer(), nullable=False),
         sa.Column("failure", sa.Text(), nullable=True),
+        sa.Column("root_id", sa.String(length=64), nullable=False),
+        sa.Column("parent_id", sa.String(length=64), nullable=True),
+        sa.Column("parent_resource_id", sa.String(length=64), nullable=True),
+        sa.Column("parent_resource", sa.String(length=255), nullable=True),
+        sa.Column("depth", sa.Integer(), nullable=False),
         sa.Column("source", sa.Text(), nullable=False),
         sa.Column("previous", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_stacks")),
     )
     with op.batch_alter_table("stacks", schema=None) as batch_op:
         batch_op.create_index("ix_stacks_project_id_created_at", ["project_id", "created_at"], unique=False)
+        batch_op.create_index(batch_op.f("ix_stacks_root_id"), ["root_id"], unique=False)
         batch_op.create_index(
             "uq_stacks_live_name",
             ["project_id", "name"],
@@ -279,6 +302,7 @@ def downgrade() -> None:
     op.drop_table("tokens")
     op.drop_table("steps")
     with op.batch_alter_table("stacks", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_stacks_root_id"))
         batch_op.drop_index(
             "uq_stacks_live_name",
             sqlite_where=sa.text("deleted_at IS NULL"),
@@ -287,6 +311,10 @@ def downgrade() -> None:
         batch_op.drop_index("ix_stacks_project_id_created_at")
 
     op.drop_table("stacks")
+    with op.batch_alter_table("snapshots", schema=None) as batch_op:
+        batch_op.drop_index("ix_snapshots_stack_id_seq")
+
+    op.drop_table("snapshots")
     with op.batch_alter_table("servers", schema=None) as batch_op:
         batch_op.drop_index("ix_servers_project_id_name")
 

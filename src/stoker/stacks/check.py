@@ -1,0 +1,182 @@
+"""
+What can be known to be wrong before anything exists: types, properties, references, and the same inside of templates
+that resources are made of, as deep as they go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from stoker import hot
+from stoker.hot import UNKNOWN, Definition, Environment, Template
+from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
+from stoker.resources import properties as schemas
+from stoker.resources.base import Properties, ResourceType
+from stoker.resources.nesting import TEMPLATE, TEMPLATE_ENDINGS
+from stoker.resources.properties import Property, PropertyError
+from stoker.stacks.engine import Engine
+from stoker.stacks.scope import StaticScope, Values
+
+#: Stacks in stacks, the outermost counted.
+MAX_DEPTH = 5
+_NEWEST = "2021-04-16"
+
+_KINDS: Mapping[str, schemas.Kind] = {
+    "string": "string",
+    "number": "number",
+    "comma_delimited_list": "list",
+    "json": "any",
+    "boolean": "boolean",
+}
+
+
+@lru_cache(maxsize=64)
+def parse_once(text: str) -> Template:
+    """A thousand members of one template need it parsed once."""
+    return hot.parse(text)
+
+
+class Checker:
+    """One request's look at its templates."""
+
+    def __init__(self, engine: Engine, files: Mapping[str, str]) -> None:
+        self._engine = engine
+        self._files = files
+
+    def check(
+        self, template: Template, parameters: Values, environment: Environment, text: Any = None, depth: int = 1
+    ) -> dict[str, dict[str, Any]]:
+        """
+        The definitions by resource name, in JSON form: final types, files in place.
+
+        ``parameters`` may be UNKNOWN inside of nested templates. Raises a kind of Invalid that names the place.
+        """
+        if depth > MAX_DEPTH:
+            raise RequestLimitExceeded(f"Recursion depth exceeds {MAX_DEPTH}.")
+        types = {name: self._type(environment, each, text) for name, each in template.resources.items()}
+        scope = StaticScope(template.version, parameters, self._files, types)
+        definitions = {}
+        for name, each in template.resources.items():
+            definition = hot.inline_files(replace(each, type=types[name].name), self._files)
+            values = self._properties(types[name], definition, scope, text)
+            self._inside(types[name], name, values, environment, depth)
+            definitions[name] = definition.to_json()
+        for name, output in template.outputs.items():
+            _located(text, ("outputs", name, "value"), lambda value=output.value: hot.evaluate(value, scope))
+        return definitions
+
+    def _type(self, environment: Environment, definition: Definition, text: Any) -> ResourceType:
+        name = environment.registry.resolve(definition.type, definition.name)
+        place = ("resources", definition.name, "type")
+        shown = definition.type if name in (None, definition.type) else f"{definition.type} (mapped to {name})"
+        if name is not None and name.endswith(TEMPLATE_ENDINGS):
+            provided: ResourceType = _located(text, place, lambda: self._provided(name, shown, environment))
+            return provided
+        found = self._engine.find_type(name) if name is not None else None
+        if found is None:
+            raise StackValidationFailed(
+                f"resources.{definition.name}.type: The Resource Type ({shown}) could not be found."
+                f"{hot.at(text, place)}"
+            )
+        return found
+
+    def _provided(self, name: str, shown: str, environment: Environment) -> ResourceType:
+        """What a template makes of itself as a type."""
+        if name not in self._files:
+            raise StackValidationFailed(f"The Resource Type ({shown}) could not be found: no such file came with it.")
+        template = self._parsed(name)
+        properties = {
+            each.name: Property(
+                kind=_KINDS[each.type],
+                required=each.default is None and each.name not in environment.parameter_defaults,
+                update_allowed=True,
+                description=each.description,
+            )
+            for each in template.parameters.values()
+        }
+        attributes = {each.name: each.description for each in template.outputs.values()}
+        return replace(TEMPLATE, name=name, properties=properties, attributes=attributes)
+
+    def _parsed(self, name: str) -> Template:
+        try:
+            return parse_once(self._files[name])
+        except StokerError as error:
+            raise type(error)(f"{name}: {error.message}") from None
+
+    def _properties(self, kind: ResourceType, definition: Definition, scope: StaticScope, text: Any) -> Properties:
+        place = ("resources", definition.name)
+        values: Properties = _located(text, (*place, "properties"), lambda: hot.evaluate(definition.properties, scope))
+        _located(text, (*place, "metadata"), lambda: hot.evaluate(definition.metadata, scope))
+        if kind.properties is None:
+            return values
+        try:
+            checked = schemas.check(kind.properties, values)
+        except PropertyError as error:
+            path = (*place, "properties", *error.path)
+            dotted = ".".join(map(str, path))
+            raise StackValidationFailed(f"Property error: {dotted}: {error.problem}{hot.at(text, path)}") from None
+        _located(text, (*place, "properties"), lambda: kind.validate(checked))
+        return checked
+
+    def _inside(
+        self, kind: ResourceType, name: str, properties: Properties, environment: Environment, depth: int
+    ) -> None:
+        """What the resource will be made of."""
+        below = replace(environment, parameters={}, registry=environment.registry.below(name))
+        for member, type_name, given in kind.members(properties):
+            made = Definition(name=member, type=type_name, properties=given)
+            self._deeper(f"resources.{name}", _holding(made), {}, below, depth)
+        if kind.name.endswith(TEMPLATE_ENDINGS):
+            template = self._parsed(kind.name)
+            self._deeper(f"resources.{name}<{kind.name}>", template, _bound(template, properties, below), below, depth)
+
+    def _deeper(self, place: str, template: Template, parameters: Values, environment: Environment, depth: int) -> None:
+        try:
+            self.check(template, parameters, environment, depth=depth + 1)
+        except StokerError as error:
+            raise type(error)(f"{place}.{error.message}") from None
+
+
+def _bound(template: Template, properties: Properties, environment: Environment) -> dict[str, Any]:
+    """The inner parameters, as far as they are known yet. Raises StackValidationFailed."""
+    found: dict[str, Any] = {"OS::stack_id": UNKNOWN, "OS::stack_name": UNKNOWN, "OS::project_id": UNKNOWN}
+    for schema in template.parameters.values():
+        given = properties.get(schema.name)
+        if given is None:
+            given = environment.parameter_defaults.get(schema.name)
+        if given is None:
+            given = schema.default
+        try:
+            found[schema.name] = given if _is_unknown(given) else schema.accept(given)
+        except ValueError as error:
+            raise StackValidationFailed(f"properties.{schema.name}: {error}") from None
+    return found
+
+
+def _is_unknown(value: Any) -> bool:
+    return hot.weigh(value)[1]
+
+
+def _holding(definition: Definition) -> Template:
+    return Template(
+        version=_NEWEST,
+        description="",
+        parameters={},
+        parameter_groups=(),
+        resources={definition.name: definition},
+        outputs={},
+        document={},
+    )
+
+
+def _located(text: Any, path: tuple[str | int, ...], do: Any) -> Any:
+    try:
+        return do()
+    except StokerError as error:
+        dotted = ".".join(map(str, path))
+        if dotted.rsplit(".", 1)[0] in error.message:
+            raise
+        raise type(error)(f"{dotted}: {error.message}{hot.at(text, path)}") from None

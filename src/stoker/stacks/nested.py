@@ -1,0 +1,172 @@
+"""
+Stacks within stacks, as their resources ask for them.
+
+A nested stack is a stack like any other, with a row that says whose it is. Its operations run inside the transaction
+that its parent's step runs in; what ends later wakes the parent's resource (see ``closing``). The whole tree is held
+by its root, files and environment are the root's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import uuid4
+
+from stoker.hot import Environment, select
+from stoker.model.errors import RequestLimitExceeded, StokerError
+from stoker.model.stack import Resource, Source, Stack
+from stoker.model.status import Action, Status
+from stoker.resources.base import Context, Inner, NoSuchAttribute, ResourceFailure, ResourceType, Services
+from stoker.resources.nesting import REFERENCE
+from stoker.stacks import operations, outputs
+from stoker.stacks.check import MAX_DEPTH
+from stoker.stacks.engine import Engine, Limits
+from stoker.stacks.operations import Options
+from stoker.stacks.prepare import Identity, Prepared, prepare_inner
+from stoker.stacks.scope import LiveScope
+from stoker.stacks.transition import Transition
+from stoker.store import resources, rows, stacks
+
+
+def engine(types: Mapping[str, ResourceType], services: Services, limits: Limits | None = None) -> Engine:
+    """An engine whose stacks may have stacks in them."""
+    nested = NestedStacks()
+    made = Engine(types, services, nested, limits or Limits())
+    nested.engine = made
+    return made
+
+
+#: Such as ``Resource CREATE failed: Error: resources.x: why``.
+_FAILED = re.compile(r"Resource \w+ failed: (?P<kind>\w+): (?P<path>resources\..*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Status:
+    stack: Stack
+
+    @property
+    def status(self) -> Status:
+        return self.stack.status
+
+    @property
+    def deleted(self) -> bool:
+        return self.stack.deleted_at is not None
+
+    def failure(self) -> tuple[str, str]:
+        found = _FAILED.fullmatch(self.stack.reason)
+        return (f".{found['path']}", found["kind"]) if found else (f": {self.stack.reason}", "Error")
+
+
+class NestedStacks:
+    engine: Engine
+
+    def create(self, context: Context, resource: Resource, inner: Inner) -> str:
+        parent = stacks.get(context.tx, context.stack_id)
+        if parent.depth + 1 >= MAX_DEPTH:
+            raise RequestLimitExceeded(f"Recursion depth exceeds {MAX_DEPTH}.")
+        id = str(uuid4())
+        name = f"{parent.name[:200]}-{resource.name[:30]}-{resource.id.replace('-', '')[:12]}"
+        stack = operations.new_stack(
+            context.tx,
+            prepared := self._prepare(context, resource, inner, Identity(id, name, parent.project_id)),
+            Options(timeout_mins=parent.timeout_mins),
+            stack_id=id,
+            name=name,
+            project_id=parent.project_id,
+            username=parent.username,
+            root_id=parent.root_id,
+            parent_id=parent.id,
+            parent_resource_id=resource.id,
+            parent_resource=resource.name,
+            depth=parent.depth + 1,
+        )
+        operations.begin(context.tx, self.engine, stack, prepared, quiet=True)
+        return id
+
+    def update(self, context: Context, resource: Resource, inner: Inner) -> None:
+        stack = stacks.get(context.tx, str(resource.physical_id))
+        prepared = self._prepare(context, resource, inner, Identity(stack.id, stack.name, stack.project_id))
+        operations.update(context.tx, self.engine, stack.id, prepared, Options(), quiet=True)
+
+    def act(self, context: Context, resource: Resource, action: Action) -> None:
+        id = str(resource.physical_id)
+        if action is Action.DELETE:
+            operations.delete(context.tx, self.engine, id, quiet=True)
+        else:
+            operations.visit(context.tx, self.engine, id, action, quiet=True)
+
+    def cancel(self, context: Context, resource: Resource) -> None:
+        stack = stacks.find(context.tx, resource.physical_id or "")
+        if stack is not None and stack.status is Status.IN_PROGRESS:
+            operations.abort(context.tx, self.engine, stack)
+
+    def status(self, context: Context, id: str | None) -> _Status | None:
+        found = stacks.find(context.tx, id) if id else None
+        return _Status(found) if found is not None else None
+
+    def output(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+        stack = self._stack(context, resource)
+        if name == REFERENCE or stack is None:
+            return None
+        if name not in stack.outputs:
+            raise NoSuchAttribute(name)
+        said = outputs.one_value(context.tx, self.engine, stack, name)
+        return select(said["output_value"], path)
+
+    def reference(self, context: Context, resource: Resource, member: str) -> Any:
+        stack = self._stack(context, resource)
+        if stack is None:
+            return None
+        return LiveScope(self._member(context, stack, member)).resource_id(member)
+
+    def attribute(self, context: Context, resource: Resource, member: str, name: str, path: tuple[Any, ...]) -> Any:
+        stack = self._stack(context, resource)
+        if stack is None:
+            return None
+        return LiveScope(self._member(context, stack, member)).attribute(member, name, path)
+
+    def members(self, context: Context, resource: Resource) -> Sequence[str]:
+        if not resource.physical_id:
+            return ()
+        return [each.name for each in resources.of_stack(context.tx, resource.physical_id) if each.current]
+
+    def file(self, context: Context, name: str) -> str:
+        files = self._root(context).files
+        if name not in files:
+            raise ResourceFailure(f"the template {name} is not among the files of the stack")
+        return files[name]
+
+    def fingerprint(self, context: Context) -> str:
+        root = self._root(context)
+        said = rows.dump([root.files, root.environment.get("parameter_defaults"), _registry(root)])
+        return hashlib.sha256(said.encode()).hexdigest()[:16]
+
+    def _prepare(self, context: Context, resource: Resource, inner: Inner, identity: Identity) -> Prepared:
+        root = self._root(context)
+        environment = Environment.parse(root.environment)
+        below = replace(environment, parameters={}, registry=environment.registry.below(resource.name))
+        try:
+            return prepare_inner(self.engine, inner, root.files, below, identity)
+        except StokerError as error:
+            raise ResourceFailure(error.message) from None
+
+    def _root(self, context: Context) -> Source:
+        stack = stacks.get(context.tx, context.stack_id)
+        return stacks.source(context.tx, stack.root_id)
+
+    def _stack(self, context: Context, resource: Resource) -> Stack | None:
+        return stacks.find(context.tx, resource.physical_id) if resource.physical_id else None
+
+    def _member(self, context: Context, stack: Stack, member: str) -> Transition:
+        """The nested stack as it is, once it is known to have such a resource. Raises NoSuchAttribute."""
+        found = Transition(context.tx, self.engine, stack)
+        if found.resource(member) is None:
+            raise NoSuchAttribute(f"resource.{member}")
+        return found
+
+
+def _registry(source: Source) -> Any:
+    return source.environment.get("resource_registry")

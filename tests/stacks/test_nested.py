@@ -1,0 +1,201 @@
+"""Stacks within stacks: templates as resource types."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker.model.errors import RequestLimitExceeded, StackValidationFailed
+from stoker.model.status import Action
+from stoker.stacks import operations
+from stoker.stacks.engine import DEADLINE
+from stoker.store import stacks
+from support.templates import template
+
+#: One deployment whose text and answer pass through parameters and outputs.
+CHILD = """
+heat_template_version: 2018-08-31
+parameters:
+  text: {type: string}
+  words: {type: comma_delimited_list, default: [x]}
+resources:
+  conf:
+    type: OS::Heat::SoftwareConfig
+    properties: {group: script, config: {get_param: text}, outputs: [{name: result}]}
+  machine: {type: OS::Heat::DeployedServer, properties: {name: m}}
+  run:
+    type: OS::Heat::SoftwareDeployment
+    properties: {config: {get_resource: conf}, server: {get_resource: machine}, signal_transport: HEAT_SIGNAL}
+outputs:
+  result: {value: {get_attr: [run, result]}}
+  words: {value: {get_param: words}}
+"""
+
+
+def parent(**properties):
+    inner = {"type": "child.yaml", "properties": {"text": "one", **properties}}
+    after = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["inner", "result"]}}}
+    return template(
+        {"inner": inner, "after": after},
+        outputs={
+            "result": {"value": {"get_attr": ["after", "value"]}},
+            "words": {"value": {"get_attr": ["inner", "words"]}},
+            "conf": {"value": {"get_attr": ["inner", "resource.conf", "config"]}},
+        },
+    )
+
+
+FILES = {"child.yaml": CHILD}
+
+
+def child(heat, stack, name="inner"):
+    with heat.store.read() as tx:
+        return stacks.get(tx, heat.resources(stack)[name].physical_id)
+
+
+def test_a_template_is_a_type_and_its_outputs_are_attributes(heat):
+    stack = heat.create(parent(words=["a", "b"]), files=FILES)
+    assert heat.states(stack) == {"inner": "CREATE_IN_PROGRESS", "after": "INIT_COMPLETE"}
+    nested = child(heat, stack)
+    assert (nested.parent_id, nested.root_id, nested.depth) == (stack.id, stack.id, 1)
+    heat.signal(nested, "run", result="brought back")
+    stack = heat.settled(stack.id)
+    assert heat.states(stack) == {"inner": "CREATE_COMPLETE", "after": "CREATE_COMPLETE"}
+    assert str(stack.status) == "COMPLETE"
+    assert heat.outputs(stack) == {"result": "brought back", "words": ["a", "b"], "conf": "one"}
+
+
+def test_a_failure_inside_says_the_whole_path(heat):
+    stack = heat.create(parent(), files=FILES)
+    heat.signal(child(heat, stack), "run", deploy_status_code=3)
+    stack = heat.settled(stack.id)
+    assert str(stack.status) == "FAILED"
+    assert stack.reason == (
+        "Resource CREATE failed: Error: resources.inner.resources.run: Deployment to server failed: "
+        "deploy_status_code : Deployment exited with non-zero status code: 3"
+    )
+
+
+def test_delete_takes_what_is_inside_along(heat):
+    stack = heat.create(parent(), files=FILES)
+    nested = child(heat, stack)
+    heat.signal(nested, "run", result="r")
+    stack = heat.delete(stack)
+    assert (stack.action, str(stack.status)) == (Action.DELETE, "COMPLETE")
+    assert heat.settled(nested.id).deleted_at is not None
+    assert heat.deployments() == []
+
+
+def test_delete_waits_for_what_is_inside(heat):
+    said = CHILD.replace("signal_transport", "actions: [CREATE, DELETE], signal_transport")
+    stack = heat.create(parent(), files={"child.yaml": said})
+    nested = child(heat, stack)
+    heat.signal(nested, "run", result="r")
+    stack = heat.delete(stack)
+    assert str(stack.status) == "IN_PROGRESS"
+    [waiting] = heat.deployments()
+    heat.report(waiting)
+    assert str(heat.settled(stack.id).status) == "COMPLETE"
+
+
+def test_an_update_of_properties_updates_inside(heat):
+    stack = heat.create(parent(), files=FILES)
+    nested = child(heat, stack)
+    heat.signal(nested, "run", result="first")
+    stack = heat.update(stack, parent(text="two"), files=FILES)
+    assert heat.states(stack)["inner"] == "UPDATE_IN_PROGRESS"
+    assert child(heat, stack).id == nested.id
+    heat.signal(nested, "run", result="second")
+    stack = heat.settled(stack.id)
+    assert (stack.action, str(stack.status)) == (Action.UPDATE, "COMPLETE")
+    assert heat.outputs(stack)["result"] == "second"
+
+
+def test_another_text_of_the_file_updates_inside_and_the_same_does_not(heat):
+    stack = heat.create(parent(), files=FILES)
+    nested = child(heat, stack)
+    heat.signal(nested, "run", result="r")
+    stack = heat.update(stack, parent(), files=FILES)
+    assert str(stack.status) == "COMPLETE"
+    assert child(heat, stack).action is Action.CREATE
+    stack = heat.update(stack, parent(), files={"child.yaml": CHILD.replace("group: script", "group: other")})
+    assert child(heat, stack).action is Action.UPDATE
+    assert str(stack.status) == "IN_PROGRESS"
+    heat.signal(nested, "run", result="r")
+    assert str(heat.settled(stack.id).status) == "COMPLETE"
+
+
+def test_a_failed_update_goes_back_inside_too(heat):
+    stack = heat.create(parent(), files=FILES)
+    nested = child(heat, stack)
+    heat.signal(nested, "run", result="good")
+    stack = heat.update(stack, parent(text="bad"), options=operations.Options(disable_rollback=False), files=FILES)
+    heat.signal(nested, "run", deploy_status_code=1)
+    stack = heat.settled(stack.id)
+    assert stack.action is Action.ROLLBACK
+    heat.signal(nested, "run", result="good again")
+    stack = heat.settled(stack.id)
+    assert str(stack.status) == "COMPLETE"
+    assert heat.outputs(stack)["conf"] == "one"
+
+
+def test_a_mapped_type_is_the_template_it_is_mapped_to(heat):
+    said = template({"inner": {"type": "My::Thing", "properties": {"text": "t"}}})
+    stack = heat.create(said, files=FILES, environment={"resource_registry": {"My::Thing": "child.yaml"}})
+    assert child(heat, stack).parent_resource == "inner"
+
+
+@pytest.mark.parametrize(
+    ("properties", "sentence"),
+    [
+        ({}, "Property text not assigned"),
+        ({"text": "x", "colour": 1}, "Unknown Property colour"),
+        ({"text": {"get_param": "OS::stack_name"}, "words": {"a": 1}}, "words"),
+    ],
+)
+def test_what_does_not_fit_inside_is_refused(heat, properties, sentence):
+    with pytest.raises(StackValidationFailed, match=sentence):
+        heat.create(template({"inner": {"type": "child.yaml", "properties": properties}}), files=FILES)
+
+
+def test_what_is_wrong_inside_is_said_with_its_place(heat):
+    wrong = {"child.yaml": CHILD.replace("group: script", "gruop: script")}
+    with pytest.raises(StackValidationFailed, match=r"resources.inner<child.yaml>.*conf.*Unknown Property gruop"):
+        heat.create(parent(), files=wrong)
+
+
+def test_a_template_of_itself_ends_at_the_deepest_allowed(heat):
+    said = {"me.yaml": "heat_template_version: 2018-08-31\nresources: {me: {type: me.yaml}}\n"}
+    with pytest.raises(RequestLimitExceeded, match="Recursion depth exceeds 5"):
+        heat.create(template({"me": {"type": "me.yaml"}}), files=said)
+
+
+def test_a_file_that_did_not_come_is_named(heat):
+    with pytest.raises(StackValidationFailed, match=r"resources.inner.type: .*child.yaml.*no such file"):
+        heat.create(parent())
+
+
+def test_the_timeout_of_the_parent_ends_what_runs_inside(heat):
+    stack = heat.create(parent(), files=FILES)
+    nested = child(heat, stack)
+    heat.work.run(DEADLINE)
+    assert heat.settled(stack.id).reason == "Timed out"
+    assert str(heat.settled(nested.id).status) == "FAILED"
+    assert [each.status for each in heat.deployments()] == ["FAILED"]
+
+
+def test_suspend_and_resume_go_down_the_tree(heat):
+    stack = heat.create(parent(), files=FILES)
+    nested = child(heat, stack)
+    heat.signal(nested, "run", result="r")
+    stack = heat.visit(stack, Action.SUSPEND)
+    assert (stack.action, str(stack.status)) == (Action.SUSPEND, "COMPLETE")
+    assert heat.settled(nested.id).action is Action.SUSPEND
+    stack = heat.visit(stack, Action.RESUME)
+    assert (stack.action, str(stack.status)) == (Action.RESUME, "COMPLETE")
+    assert set(heat.states(nested).values()) == {"RESUME_COMPLETE"}
+
+
+def test_two_of_one_template_never_collide(heat):
+    both = {name: {"type": "child.yaml", "properties": {"text": name}} for name in ("one", "two")}
+    stack = heat.create(template(both), files=FILES)
+    assert child(heat, stack, "one").name != child(heat, stack, "two").name
