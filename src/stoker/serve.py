@@ -192,6 +192,7 @@ def run(joined: Joined, listening: socket.socket, ready: Callable[[], None]) -> 
         access_log=False,
         log_config=None,
         server_header=False,
+        proxy_headers=False,  # links come from public_url, whoever stands in front
         timeout_graceful_shutdown=_LAST_REQUESTS,
         timeout_keep_alive=75,
         backlog=4096,

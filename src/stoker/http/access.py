@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from stoker.http.services import Services
+from stoker.http.threads import in_thread
 from stoker.model.errors import Forbidden, Unauthorized
 from stoker.model.principal import Principal
 
@@ -71,7 +71,7 @@ class AgentKey:
             raise Unauthorized("an agent's key is required: Authorization: Bearer <key>")
         server_id = services.servers.keys.known(key)
         if server_id is None:
-            server_id = await run_in_threadpool(services.servers.keys.authenticate, key)
+            server_id = await in_thread(services.servers.keys.authenticate, key)
         return Admitted(agent=server_id)
 
 
@@ -81,4 +81,4 @@ async def principal_of(request: Request, services: Services) -> Principal:
     if not token:
         raise Unauthorized("Authentication required")
     known = services.identity.tokens.known(token)
-    return known if known is not None else await run_in_threadpool(services.identity.tokens.validate, token)
+    return known if known is not None else await in_thread(services.identity.tokens.validate, token)

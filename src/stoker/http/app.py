@@ -7,7 +7,6 @@ import uuid
 from collections.abc import Iterable
 
 import structlog
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -15,6 +14,7 @@ from stoker.http import errors
 from stoker.http.call import Call, Reply, Route
 from stoker.http.router import Router
 from stoker.http.services import Services
+from stoker.http.threads import in_thread
 from stoker.model.errors import RequestLimitExceeded, StokerError
 
 _log = structlog.get_logger("stoker.http")
@@ -58,7 +58,7 @@ async def _answer(router: Router, services: Services, request: Request, request_
         if inspect.iscoroutinefunction(route.handler):
             reply: Reply = await route.handler(call)
         else:
-            reply = await run_in_threadpool(route.handler, call)  # type: ignore[arg-type]
+            reply = await in_thread(route.handler, call)  # type: ignore[arg-type]
     except StokerError as error:
         return errors.of(path, error, f"{services.settings.public_url}/identity")
     except ClientDisconnect:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import msgspec
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response
 
+from stoker.http import threads
 from stoker.model.errors import Invalid
 from stoker.model.principal import Principal
 
@@ -67,7 +67,7 @@ class Call:
 
     async def in_thread(self, do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """For what may block, in a handler that runs on the event loop."""
-        return await run_in_threadpool(do, *args, **named)
+        return await threads.in_thread(do, *args, **named)
 
 
 @dataclass(frozen=True, slots=True)

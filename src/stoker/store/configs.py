@@ -45,7 +45,7 @@ def render(config: Config) -> str:
 
 def add(tx: Tx, new: Config) -> str:
     body = render(new)
-    tx.run(
+    tx.insert(
         _ADD,
         {
             "id": new.id,

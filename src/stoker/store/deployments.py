@@ -69,7 +69,7 @@ _TO_RUN = _BODIES.add_columns(deployments.c.id).where(
 
 
 def add(tx: Tx, new: Deployment) -> None:
-    tx.run(
+    tx.insert(
         _ADD,
         {
             "id": new.id,

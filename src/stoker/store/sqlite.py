@@ -120,20 +120,27 @@ class GroupWriter:
     def _commit(self, group: list[_Work]) -> None:
         self._connection.begin()  # said, as SQLAlchemy commits nothing that began behind its back
         self._raw.execute("BEGIN IMMEDIATE")
-        for work in group:
-            self._raw.execute("SAVEPOINT work")
-            try:
-                work.tx = Tx(self._connection)
-                work.result = work.do(work.tx)
-                work.tx.flush()
-            except BaseException as error:
-                work.error = _unavailable(error) if _is_fault(error) else error
-                if not self._raw.in_transaction:
-                    raise  # SQLite gave the whole transaction up (a full disk, say): nobody's work stands
-                self._raw.execute("ROLLBACK TO work")
-            self._raw.execute("RELEASE work")
-        self._raw.execute("COMMIT")
+        if len(group) == 1:  # a savepoint would be for nobody else
+            self._do(group[0], "ROLLBACK")
+        else:
+            for work in group:
+                self._raw.execute("SAVEPOINT work")
+                self._do(work, "ROLLBACK TO work")
+                self._raw.execute("RELEASE work")
+        if self._raw.in_transaction:
+            self._raw.execute("COMMIT")
         self._connection.commit()  # SQLAlchemy's idea of it
+
+    def _do(self, work: _Work, undo: str) -> None:
+        try:
+            work.tx = Tx(self._connection)
+            work.result = work.do(work.tx)
+            work.tx.flush()
+        except BaseException as error:
+            work.error = _unavailable(error) if _is_fault(error) else error
+            if not self._raw.in_transaction:
+                raise  # SQLite gave the whole transaction up (a full disk, say): nobody's work stands
+            self._raw.execute(undo)
 
     def _abandon(self, group: list[_Work], error: BaseException) -> None:
         for work in group:
