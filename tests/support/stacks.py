@@ -140,7 +140,7 @@ class World:
 
     def events(self, stack: Stack) -> list[tuple[str, str]]:
         with self.store.read() as tx:
-            found = events.listed(tx, stack.id, equal={}, limit=None, marker=None, descending=False)
+            found = events.listed(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
         return [(each.resource_name, f"{each.action}_{each.status}") for each in found]
 
     def deployments(self) -> list[Any]:

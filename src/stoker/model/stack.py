@@ -103,6 +103,19 @@ class Resource:
     updated_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """``data`` is what an export says, with the ``Source`` to go back to under ``source``."""
+
+    id: str
+    stack_id: str
+    name: str | None
+    status: Status
+    reason: str
+    data: Mapping[str, Any]
+    created_at: datetime
+
+
 class StepState(StrEnum):
     WAITING = "waiting"
     RUNNING = "running"

@@ -70,6 +70,8 @@ class Inner:
 
     template: Any
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    #: What its resources take over from another stack.
+    adopt: Mapping[str, Any] | None = None
 
 
 class InnerStatus(Protocol):

@@ -71,6 +71,7 @@ TYPE = ResourceType(
     create=create,
     update=update,
     delete=delete,
+    adopt=serving.adopt,
     attribute=attribute,
     validate=serving.validate,
     live_metadata=serving.live_metadata,

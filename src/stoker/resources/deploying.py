@@ -160,6 +160,31 @@ def signal(context: Context, resource: Resource, details: Mapping[str, Any]) -> 
     return Signalled(f"deployment {settled.id} failed" + (f" ({code})" if code else ""))
 
 
+def actions(render: Render) -> Mapping[Action, Callable[[Context, Resource], Outcome]]:
+    """SUSPEND and RESUME run the config where the deployment says so."""
+
+    def doing(action: Action) -> Callable[[Context, Resource], Outcome]:
+        def do(context: Context, resource: Resource) -> Outcome:
+            source = _source(context, resource.properties)
+            if not _triggered(source, resource.properties, action):
+                return DONE
+            run = _plan(context, resource, resource.properties, action, source, render)
+            return _run(context, resource, resource.properties, run)
+
+        return do
+
+    return {action: doing(action) for action in (Action.SUSPEND, Action.RESUME)}
+
+
+def adopt(context: Context, resource: Resource, _properties: Properties) -> Outcome:
+    """Raises ResourceFailure when the deployment is gone or another stack's."""
+    deployment = _existing(context, resource)
+    if deployment is None or deployment.project_id != context.project_id or deployment.stack_id is not None:
+        raise ResourceFailure(f"The deployment ({resource.physical_id}) is not there to be adopted.")
+    deployments.relink(context.tx, deployment.id, context.stack_id, resource.id)
+    return check(context, resource)
+
+
 def cancel(context: Context, resource: Resource) -> None:
     """Heat's words; the run's entry leaves the server's document, so its agent ends it."""
     deployment = _existing(context, resource)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.model.stack import Resource
@@ -43,6 +43,12 @@ class Nesting:
         id = context.nested.create(context, resource, inner)
         made = _how_it_stands(context, id)
         return Outcome(made, physical_id=id, data={**resource.data, "made_from": context.nested.fingerprint(context)})
+
+    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        inner = replace(self.inner(context, resource, properties), adopt=resource.data.get("adopt") or {})
+        id = context.nested.create(context, resource, inner)
+        data = {"made_from": context.nested.fingerprint(context)}
+        return Outcome(_how_it_stands(context, id), physical_id=id, data=data)
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         if context.nested.status(context, resource.physical_id) is None:
@@ -137,6 +143,7 @@ TEMPLATE = ResourceType(
     attributes=None,
     create=_PROVIDED.create,
     update=_PROVIDED.update,
+    adopt=_PROVIDED.adopt,
     delete=delete,
     check=check,
     cancel=cancel,

@@ -131,6 +131,7 @@ TYPE = ResourceType(
     create=create,
     update=update,
     delete=delete,
+    adopt=serving.adopt,
     attribute=attribute,
     validate=serving.validate,
     live_metadata=serving.live_metadata,

@@ -9,9 +9,9 @@ from stoker import transports
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources.base import Context, Properties
+from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure
 from stoker.resources.properties import Property
-from stoker.store import deployments, rows
+from stoker.store import deployments, rows, servers
 
 PROPERTIES: Mapping[str, Property] = {
     "software_config_transport": Property(
@@ -36,6 +36,17 @@ def validate(properties: Properties) -> None:
         raise StackValidationFailed(
             f"software_config_transport: {wanted!r} is not an allowed value [{', '.join(sorted(known))}]"
         )
+
+
+def adopt(context: Context, resource: Resource, _properties: Properties) -> Outcome:
+    """Raises ResourceFailure when the server is gone or another stack's."""
+    if resource.data.get("enrolled"):
+        return DONE
+    found = servers.find(context.tx, resource.physical_id or "")
+    if found is None or found.project_id != context.project_id or found.stack_id is not None:
+        raise ResourceFailure(f"The server ({resource.physical_id}) is not there to be adopted.")
+    servers.relink(context.tx, found.id, context.stack_id, resource.id, resource.name)
+    return DONE
 
 
 def live_metadata(context: Context, resource: Resource) -> Mapping[str, Any]:

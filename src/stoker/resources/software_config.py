@@ -9,7 +9,16 @@ from stoker.deployments import manage, schema
 from stoker.hot import UNKNOWN
 from stoker.model.config import UNGROUPED
 from stoker.model.stack import Resource
-from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, physical_name
+from stoker.resources.base import (
+    DONE,
+    Context,
+    NoSuchAttribute,
+    Outcome,
+    Properties,
+    ResourceFailure,
+    ResourceType,
+    physical_name,
+)
 from stoker.resources.properties import Property
 from stoker.store import configs
 
@@ -46,6 +55,13 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
     return Outcome(physical_id=made.id)
 
 
+def adopt(context: Context, resource: Resource, _properties: Properties) -> Outcome:
+    """Raises ResourceFailure when the config is gone."""
+    if not configs.exists(context.tx, resource.physical_id or "", context.project_id):
+        raise ResourceFailure(f"The software config ({resource.physical_id}) is not there to be adopted.")
+    return DONE
+
+
 def delete(context: Context, resource: Resource) -> Outcome:
     if resource.physical_id:
         configs.delete(context.tx, resource.physical_id)
@@ -76,6 +92,7 @@ TYPE = ResourceType(
     attributes={"config": "The config's content."},
     create=create,
     delete=delete,
+    adopt=adopt,
     attribute=attribute,
     validate=validate,
     description="Describes and stores a software configuration.",

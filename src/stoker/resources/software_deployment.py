@@ -38,6 +38,8 @@ TYPE = ResourceType(
     validate=deploying.validate,
     signal=deploying.signal,
     cancel=deploying.cancel,
+    actions=deploying.actions(render),
+    adopt=deploying.adopt,
     retries=True,
     description="Runs a software config on a server.",
 )

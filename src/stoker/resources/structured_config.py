@@ -12,6 +12,7 @@ TYPE = ResourceType(
     attributes=software_config.TYPE.attributes,
     create=software_config.create,
     delete=software_config.delete,
+    adopt=software_config.adopt,
     attribute=software_config.attribute,
     validate=software_config.validate,
     description="Describes and stores a software configuration that is structured data.",

@@ -54,6 +54,8 @@ TYPE = ResourceType(
     validate=deploying.validate,
     signal=deploying.signal,
     cancel=deploying.cancel,
+    actions=deploying.actions(render),
+    adopt=deploying.adopt,
     retries=True,
     description="Runs a structured config on a server, with values put in place.",
 )

@@ -82,8 +82,9 @@ class NestedStacks:
             parent_resource_id=resource.id,
             parent_resource=resource.name,
             depth=parent.depth + 1,
+            action=Action.CREATE if inner.adopt is None else Action.ADOPT,
         )
-        operations.begin(context.tx, self.engine, stack, prepared, quiet=True)
+        operations.begin(context.tx, self.engine, stack, prepared, adopt=inner.adopt, quiet=True)
         return id
 
     def update(self, context: Context, resource: Resource, inner: Inner) -> None:

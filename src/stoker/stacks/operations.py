@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -11,6 +11,7 @@ from stoker.model.errors import EntityNotFound, NotSupported, RequestLimitExceed
 from stoker.model.stack import Phase, Stack
 from stoker.model.status import Action, Status
 from stoker.stacks import phases
+from stoker.stacks.adoption import stand_ins
 from stoker.stacks.advance import advance
 from stoker.stacks.closing import close
 from stoker.stacks.engine import Engine
@@ -39,11 +40,21 @@ def create(
     name: str,
     project_id: str,
     username: str,
+    adopt: Mapping[str, Any] | None = None,
 ) -> Stack:
-    """Raises StackExists, RequestLimitExceeded."""
+    """``adopt``: what its resources take over, see ``moving``. Raises StackExists, RequestLimitExceeded."""
     check_limit(tx, engine, project_id)
-    stack = new_stack(tx, prepared, options, stack_id=stack_id, name=name, project_id=project_id, username=username)
-    return begin(tx, engine, stack, prepared)
+    stack = new_stack(
+        tx,
+        prepared,
+        options,
+        stack_id=stack_id,
+        name=name,
+        project_id=project_id,
+        username=username,
+        action=Action.CREATE if adopt is None else Action.ADOPT,
+    )
+    return begin(tx, engine, stack, prepared, adopt=adopt)
 
 
 def check_limit(tx: Tx, engine: Engine, project_id: str) -> None:
@@ -85,11 +96,19 @@ def new_stack(
     )
 
 
-def begin(tx: Tx, engine: Engine, stack: Stack, prepared: Prepared, *, quiet: bool = False) -> Stack:
+def begin(
+    tx: Tx,
+    engine: Engine,
+    stack: Stack,
+    prepared: Prepared,
+    *,
+    adopt: Mapping[str, Any] | None = None,
+    quiet: bool = False,
+) -> Stack:
     """The first operation of a new stack."""
     stacks.add(tx, stack, prepared.source)
     transition = Transition(tx, engine, stack, created=True)
-    phases.begin_create(transition, prepared)
+    phases.begin_create(transition, prepared, stand_ins(tx, stack.id, prepared, adopt or {}))
     return _run(transition, quiet=quiet)
 
 
@@ -105,8 +124,7 @@ def update(
 ) -> Stack:
     """A running operation is superseded. Raises NotSupported for a stack that is going or suspended."""
     stack = stacks.get(tx, stack_id, hold=True)
-    if stack.action in (Action.DELETE, Action.SUSPEND):
-        raise NotSupported(f"Updating a stack when it is in {stack.action}_{stack.status} is not supported.")
+    refuse_update(stack)
     transition = Transition(tx, engine, stack)
     transition.parameters.check_update(prepared.parameters)
     changes: dict[str, Any] = {"updated_at": tx.now}
@@ -118,6 +136,12 @@ def update(
         changes["tags"] = tuple(options.tags)
     phases.begin_apply(transition, action, prepared, **changes)
     return _run(transition, quiet=quiet)
+
+
+def refuse_update(stack: Stack) -> None:
+    """Raises NotSupported."""
+    if stack.action in (Action.DELETE, Action.SUSPEND):
+        raise NotSupported(f"Updating a stack when it is in {stack.action}_{stack.status} is not supported.")
 
 
 def delete(tx: Tx, engine: Engine, stack_id: str, *, quiet: bool = False) -> Stack:

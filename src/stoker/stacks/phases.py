@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -48,9 +48,11 @@ def begin_apply(transition: Transition, action: Action, prepared: Prepared, **ch
     _begin_phase(transition, Phase.APPLY, plans.forward(prepared.needs), prepared.definitions)
 
 
-def begin_create(transition: Transition, prepared: Prepared) -> None:
+def begin_create(transition: Transition, prepared: Prepared, stand_ins: Iterable[Resource] = ()) -> None:
     """The first operation of a stack: there is nothing to compare with, but perhaps something to adopt."""
     transition.read_all(())
+    for each in stand_ins:
+        transition.add(each)
     transition.stack_event()
     _begin_phase(transition, Phase.APPLY, plans.forward(prepared.needs), prepared.definitions)
 
@@ -69,6 +71,12 @@ def begin_visit(transition: Transition, action: Action) -> None:
     present = [each for each in everything if each.current and each.action is not Action.INIT]
     order = plans.backward if action is Action.SUSPEND else plans.forward_by_id
     _begin_phase(transition, Phase.VISIT, order(present), {})
+
+
+def pass_through(transition: Transition, action: Action) -> None:
+    """An action that does nothing to any resource."""
+    begin_operation(transition, action)
+    _end(transition, Status.COMPLETE, f"Stack {action} completed successfully")
 
 
 def end_phase(transition: Transition) -> None:

@@ -52,6 +52,11 @@ _SAVE = (
         }
     )
 )
+_RELINK = (
+    sa.update(deployments)
+    .where(deployments.c.id == sa.bindparam("id_"))
+    .values(stack_id=sa.bindparam("stack"), resource_id=sa.bindparam("resource"))
+)
 _DELETE = sa.delete(deployments).where(deployments.c.id == sa.bindparam("id_"))
 _COUNT = sa.select(sa.func.count()).where(deployments.c.project_id == sa.bindparam("project"))
 _LIST = sa.select(deployments).where(deployments.c.project_id == sa.bindparam("project")).order_by(deployments.c.seq)
@@ -130,6 +135,11 @@ def save(tx: Tx, changed: Deployment) -> None:
             "updated_at": rows.stamp_optional(changed.updated_at),
         },
     )
+
+
+def relink(tx: Tx, id: str, stack_id: str | None, resource_id: str | None) -> None:
+    """From now on it belongs to that resource, or to none."""
+    tx.run(_RELINK, {"id_": id, "stack": stack_id, "resource": resource_id})
 
 
 def delete(tx: Tx, id: str) -> None:

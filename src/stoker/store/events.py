@@ -41,7 +41,7 @@ def find(tx: Tx, stack_id: str, id: str) -> Event | None:
 
 def listed(
     tx: Tx,
-    stack_id: str,
+    stack_ids: Sequence[str],
     *,
     equal: Mapping[str, Sequence[str]],
     limit: int | None,
@@ -50,7 +50,7 @@ def listed(
 ) -> list[Event]:
     """In order of time; ``equal`` maps a column to alternatives; ``marker`` is the id of the last one seen."""
     query = sa.select(events).where(
-        events.c.stack_id == stack_id, *(_FILTERABLE[name].in_(list(values)) for name, values in equal.items())
+        events.c.stack_id.in_(stack_ids), *(_FILTERABLE[name].in_(list(values)) for name, values in equal.items())
     )
     seen = tx.run(_SEQ, {"id": marker}).scalar() if marker else None
     if seen is not None:

@@ -196,7 +196,7 @@ stacks = sa.Table(
     sa.Column("remaining", sa.Integer, nullable=False),
     sa.Column("failure", sa.Text),
     sa.Column("root_id", Id, nullable=False, index=True),
-    sa.Column("parent_id", Id),
+    sa.Column("parent_id", Id, index=True),
     sa.Column("parent_resource_id", Id),
     sa.Column("parent_resource", Name),
     sa.Column("depth", sa.Integer, nullable=False),

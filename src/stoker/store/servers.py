@@ -32,6 +32,13 @@ _SEEN = (
     .values(last_seen=sa.bindparam("at"), agent_version=sa.bindparam("version"), hooks=sa.bindparam("hooks"))
 )
 _HOSTNAME = sa.update(servers).where(servers.c.id == sa.bindparam("id_")).values(hostname=sa.bindparam("hostname"))
+_RELINK = (
+    sa.update(servers)
+    .where(servers.c.id == sa.bindparam("id_"))
+    .values(
+        stack_id=sa.bindparam("stack"), resource_id=sa.bindparam("resource"), resource_name=sa.bindparam("resource_")
+    )
+)
 _DELETE = sa.delete(servers).where(servers.c.id == sa.bindparam("id_"))
 _ADD_ENROLMENT = sa.insert(enrolments)
 _ENROLMENT = sa.select(enrolments).where(enrolments.c.token_hash == sa.bindparam("hash")).with_for_update()
@@ -110,6 +117,11 @@ def seen(tx: Tx, id: str, at: datetime, version: str | None, hooks: tuple[str, .
 
 def set_hostname(tx: Tx, id: str, hostname: str) -> None:
     tx.run(_HOSTNAME, {"id_": id, "hostname": hostname})
+
+
+def relink(tx: Tx, id: str, stack_id: str | None, resource_id: str | None, resource_name: str | None = None) -> None:
+    """From now on it is that resource's, or nobody's."""
+    tx.run(_RELINK, {"id_": id, "stack": stack_id, "resource": resource_id, "resource_": resource_name})
 
 
 def delete(tx: Tx, id: str) -> None:

@@ -26,6 +26,10 @@ _HOLD = (
     .where(stacks.c.id == sa.select(stacks.c.root_id).where(stacks.c.id == sa.bindparam("id")).scalar_subquery())
     .with_for_update()
 )
+_CHILDREN = sa.select(*_LIGHT).where(stacks.c.parent_id == sa.bindparam("id"), stacks.c.deleted_at.is_(None))
+_TREE = sa.select(*_LIGHT).where(
+    stacks.c.root_id == sa.select(stacks.c.root_id).where(stacks.c.id == sa.bindparam("id")).scalar_subquery()
+)
 _NAMED = sa.select(*_LIGHT).where(
     stacks.c.project_id == sa.bindparam("project"), stacks.c.name == sa.bindparam("name"), stacks.c.deleted_at.is_(None)
 )
@@ -112,6 +116,20 @@ def keep_source(tx: Tx, id: str) -> None:
     tx.run(_KEEP, {"id_": id})
 
 
+def children(tx: Tx, id: str) -> list[Stack]:
+    """The live stacks that resources of this one are."""
+    return [_stack(row) for row in tx.run(_CHILDREN, {"id": id})]
+
+
+def tree(tx: Tx, id: str) -> list[Stack]:
+    """The live stack and all that are nested in it, parents first."""
+    members = {row.id: _stack(row) for row in tx.run(_TREE, {"id": id}) if row.deleted_at is None}
+    found = [members[id]] if id in members else []
+    for each in found:  # grows while it is walked
+        found += [other for other in members.values() if other.parent_id == each.id]
+    return found
+
+
 def count(tx: Tx, project_id: str) -> int:
     found: int = tx.run(_COUNT, {"project": project_id}).scalar_one()
     return found
@@ -123,6 +141,12 @@ class Filter:
 
     equal: Mapping[str, Sequence[str]] = field(default_factory=dict)
     show_deleted: bool = False
+    show_nested: bool = False
+    #: Tags: all of ``tags`` and one of ``tags_any``; not all of ``not_tags`` and none of ``not_tags_any``.
+    tags: Sequence[str] = ()
+    tags_any: Sequence[str] = ()
+    not_tags: Sequence[str] = ()
+    not_tags_any: Sequence[str] = ()
     limit: int | None = None
     marker: str | None = None
     sort_keys: Sequence[str] = ()
@@ -136,7 +160,20 @@ _SORTABLE = {
     "updated_time": stacks.c.updated_at,
 }
 _FILTERABLE = {
-    name: stacks.c[name] for name in ("id", "name", "status", "action", "username", "reason", "user_project_id")
+    name: stacks.c[name]
+    for name in (
+        "id",
+        "name",
+        "status",
+        "action",
+        "username",
+        "reason",
+        "user_project_id",
+        "project_id",
+        "parent_id",
+        "timeout_mins",
+        "disable_rollback",
+    )
 }
 
 
@@ -160,9 +197,24 @@ def _conditions(project_id: str, wanted: Filter) -> list[sa.ColumnElement[bool]]
     conditions: list[sa.ColumnElement[bool]] = [stacks.c.project_id == project_id]
     if not wanted.show_deleted:
         conditions.append(stacks.c.deleted_at.is_(None))
+    if not wanted.show_nested:
+        conditions.append(stacks.c.parent_id.is_(None))
+    if wanted.tags:
+        conditions.append(sa.and_(*map(_tagged, wanted.tags)))
+    if wanted.tags_any:
+        conditions.append(sa.or_(*map(_tagged, wanted.tags_any)))
+    if wanted.not_tags:
+        conditions.append(sa.not_(sa.and_(*map(_tagged, wanted.not_tags))))
+    if wanted.not_tags_any:
+        conditions.append(sa.not_(sa.or_(*map(_tagged, wanted.not_tags_any))))
     for name, values in wanted.equal.items():
         conditions.append(_FILTERABLE[name].in_(list(values)))
     return conditions
+
+
+def _tagged(tag: str) -> sa.ColumnElement[bool]:
+    """Tags are stored as a JSON list of texts."""
+    return stacks.c.tags.contains(rows.dump(tag), autoescape=True)
 
 
 def _beyond(

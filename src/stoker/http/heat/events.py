@@ -26,15 +26,19 @@ def index(call: Call) -> Reply:
     direction = call.query.get("sort_dir")
     descending = direction == "desc" if direction else "sort_keys" not in call.query
     limit = reading.whole(call.query.get("limit"), "limit")
+    depth = reading.whole(call.query.get("nested_depth"), "nested_depth") or 0
     with call.services.store.read() as tx:
         stack = finding.stack(tx, call)
+        within = {each.id: each for each in finding.within(tx, stack, depth)}
         found = events.listed(
-            tx, stack.id, equal=equal, limit=limit, marker=call.query.get("marker"), descending=descending
+            tx, list(within), equal=equal, limit=limit, marker=call.query.get("marker"), descending=descending
         )
         if name is not None and not found and resources.named(tx, stack.id, name) is None:
             raise EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")
     links = finding.links(call)
-    return Reply(200, {"events": [_listed(each, shapes.event(each, stack, links)) for each in found]})
+    root = stack if depth else None
+    shown = [_listed(each, shapes.event(each, within[each.stack_id], links, root)) for each in found]
+    return Reply(200, {"events": shown})
 
 
 def show(call: Call) -> Reply:

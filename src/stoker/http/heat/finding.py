@@ -6,7 +6,7 @@ import re
 
 from stoker.http.call import Call, Reply
 from stoker.http.heat.shapes import Links
-from stoker.model.errors import EntityNotFound
+from stoker.model.errors import EntityNotFound, NotSupported
 from stoker.model.stack import Stack
 from stoker.store import stacks
 from stoker.store.tx import Tx
@@ -23,6 +23,22 @@ def stack(tx: Tx, call: Call, *, live: bool = False) -> Stack:
     if live and found.deleted_at is not None:
         raise EntityNotFound.of("Stack", f"{name}/{id}")
     return found
+
+
+def within(tx: Tx, top: Stack, depth: int) -> list[Stack]:
+    """The stack and those nested in it, so many levels down; no more than there can be."""
+    if depth == 0:
+        return [top]
+    return [each for each in stacks.tree(tx, top.id) if each.depth - top.depth <= depth]
+
+
+def refuse_nested(found: Stack) -> None:
+    """Raises NotSupported: what a nested stack is follows from the stack it lives in."""
+    if found.parent_id is not None:
+        raise NotSupported(
+            f"Stack {found.name} is nested, the resource {found.parent_resource} of another: "
+            "do this to the stack it lives in."
+        )
 
 
 def redirect(call: Call) -> Reply:

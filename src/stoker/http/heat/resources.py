@@ -11,11 +11,11 @@ from stoker.http.heat import finding, shapes
 from stoker.model.errors import Invalid
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
-from stoker.stacks import signals
+from stoker.stacks import operations, signals
 from stoker.stacks.attributes import all_attributes
 from stoker.stacks.operations import no_resource
 from stoker.stacks.transition import Transition
-from stoker.store import deployments, resources
+from stoker.store import deployments, resources, stacks
 from stoker.store.tx import Tx
 
 _FILTERS: Mapping[str, Callable[[Resource], str]] = {
@@ -35,34 +35,43 @@ def index(call: Call) -> Reply:
     if unknown := sorted(set(call.query) - _KNOWN):
         raise Invalid(f"Invalid filter parameters {', '.join(unknown)}")
     detail = reading.flag(call.query.get("with_detail"), "with_detail")
-    reading.whole(call.query.get("nested_depth"), "nested_depth")
+    depth = reading.whole(call.query.get("nested_depth"), "nested_depth") or 0
     with call.services.store.read() as tx:
-        stack = finding.stack(tx, call)
-        everything = _shown_ones(resources.of_stack(tx, stack.id))
-        wanted = [each for each in everything if _matches(call, each)]
-        under_way = deployments.under_way(tx, _waiting_for(wanted))
-        extra = {each.name: _detail(tx, call, stack, each) for each in wanted} if detail else {}
-    required_by = _required_by(everything)
-    links = finding.links(call)
-    shown = []
-    for each in wanted:
-        one = shapes.resource(each, stack, links, required_by.get(each.name, ()))
-        shown.append(one | extra.get(each.name, {}) | _progress(each, under_way))
+        top = finding.stack(tx, call)
+        shown = [
+            one
+            for stack in finding.within(tx, top, depth)
+            for one in _of_stack(tx, call, stack, detail=bool(detail), wanted=lambda each: _matches(call, each))
+        ]
     return Reply(200, {"resources": shown})
 
 
 def show(call: Call) -> Reply:
+    name = call.path["resource_name"]
     with call.services.store.read() as tx:
         stack = finding.stack(tx, call)
-        everything = _shown_ones(resources.of_stack(tx, stack.id))
-        found = next((each for each in everything if each.name == call.path["resource_name"]), None)
-        if found is None:
-            raise no_resource(call.path["resource_name"], stack)
-        under_way = deployments.under_way(tx, _waiting_for([found]))
-        detail = _detail(tx, call, stack, found)
-    required_by = _required_by(everything).get(found.name, ())
-    shown = shapes.resource(found, stack, finding.links(call), required_by)
-    return Reply(200, {"resource": shown | detail | _progress(found, under_way)})
+        found = _of_stack(tx, call, stack, detail=True, wanted=lambda each: each.name == name)
+    if not found:
+        raise no_resource(name, stack)
+    return Reply(200, {"resource": found[0]})
+
+
+def _of_stack(
+    tx: Tx, call: Call, stack: Stack, *, detail: bool, wanted: Callable[[Resource], bool]
+) -> list[dict[str, Any]]:
+    everything = _shown_ones(resources.of_stack(tx, stack.id))
+    found = [each for each in everything if wanted(each)]
+    under_way = deployments.under_way(tx, _waiting_for(found))
+    nested = {inner.parent_resource_id: inner for inner in stacks.children(tx, stack.id)}
+    required_by = _required_by(everything)
+    links = finding.links(call)
+    shown = []
+    for each in found:
+        one = shapes.resource(each, stack, links, required_by.get(each.name, ()), nested.get(each.id))
+        if detail:
+            one |= _detail(tx, call, stack, each)
+        shown.append(one | _progress(each, under_way))
+    return shown
 
 
 def metadata(call: Call) -> Reply:
@@ -89,6 +98,26 @@ def signal(call: Call) -> Reply:
         if found.action in _DEAF and kind.signal is None:
             raise Invalid(f"Signal resource during {found.action} is not supported.")
         signals.signal_resource(tx, call.services.engine, stack, found.name, details or {})
+
+    call.services.store.write(do)
+    return Reply(200, b"null")
+
+
+def mark(call: Call) -> Reply:
+    """Unhealthy: the next update replaces it."""
+    body = reading.body(call)
+    if unknown := sorted(set(body) - {"mark_unhealthy", "resource_status_reason"}):
+        raise Invalid(f"Unexpected parameters in request body: {', '.join(unknown)}")
+    unhealthy = reading.flag(body.get("mark_unhealthy"), "mark_unhealthy")
+    if unhealthy is None:
+        raise Invalid("mark_unhealthy is needed: true or false")
+    said = reading.text(body.get("resource_status_reason"), "resource_status_reason", 65535)
+    reason = said or "state changed by user"
+
+    def do(tx: Tx) -> None:
+        stack = finding.stack(tx, call, live=True)
+        name = call.path["resource_name"]
+        operations.mark(tx, call.services.engine, stack.id, name, unhealthy=unhealthy, reason=reason)
 
     call.services.store.write(do)
     return Reply(200, b"null")

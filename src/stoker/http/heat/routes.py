@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from stoker.http.access import AGENT, MEMBER, READER, Token
 from stoker.http.call import Route
-from stoker.http.heat import configs, deployments, events, finding, logs, resources, servers, stacks
+from stoker.http.heat import (
+    actions,
+    configs,
+    deployments,
+    events,
+    finding,
+    logs,
+    previews,
+    resources,
+    servers,
+    snapshots,
+    stacks,
+)
 
 _READ = Token(READER)
 _WRITE = Token(MEMBER)
@@ -19,6 +31,7 @@ _SERVERS = "/v1/{project}/servers"
 _STACKS = "/v1/{project}/stacks"
 _NAMED = _STACKS + "/{stack_name}"
 _STACK = _NAMED + "/{stack_id}"
+_SNAPSHOT = _STACK + "/snapshots/{snapshot_id}"
 _RESOURCE = _STACK + "/resources/{resource_name}"
 
 #: Stacks may be named by name or id alone, with these below them.
@@ -46,6 +59,7 @@ ROUTES = [
     Route("GET", _STACKS, _READ, stacks.index),
     Route("POST", _STACKS, _WRITE, stacks.create, _TEMPLATE_LIMIT),
     Route("GET", _STACKS + "/detail", _READ, stacks.index),
+    Route("POST", _STACKS + "/preview", _READ, previews.create, _TEMPLATE_LIMIT),
     *(
         Route(verb, _NAMED + rest, access, finding.redirect, _TEMPLATE_LIMIT)
         for verb, access in _REDIRECTED
@@ -55,6 +69,16 @@ ROUTES = [
     Route("PUT", _STACK, _WRITE, stacks.replace, _TEMPLATE_LIMIT),
     Route("PATCH", _STACK, _WRITE, stacks.change, _TEMPLATE_LIMIT),
     Route("DELETE", _STACK, _WRITE, stacks.delete),
+    Route("PUT", _STACK + "/preview", _WRITE, previews.replace_it, _TEMPLATE_LIMIT),
+    Route("PATCH", _STACK + "/preview", _WRITE, previews.change, _TEMPLATE_LIMIT),
+    Route("POST", _STACK + "/actions", _WRITE, actions.act),
+    Route("DELETE", _STACK + "/abandon", _WRITE, stacks.abandon),
+    Route("GET", _STACK + "/export", _WRITE, stacks.export),
+    Route("POST", _STACK + "/snapshots", _WRITE, snapshots.create),
+    Route("GET", _STACK + "/snapshots", _READ, snapshots.index),
+    Route("GET", _SNAPSHOT, _READ, snapshots.show),
+    Route("DELETE", _SNAPSHOT, _WRITE, snapshots.delete),
+    Route("POST", _SNAPSHOT + "/restore", _WRITE, snapshots.restore),
     Route("GET", _STACK + "/template", _READ, stacks.template),
     Route("GET", _STACK + "/environment", _READ, stacks.environment),
     Route("GET", _STACK + "/files", _READ, stacks.files),
@@ -62,6 +86,7 @@ ROUTES = [
     Route("GET", _STACK + "/outputs/{output_key}", _READ, stacks.show_output),
     Route("GET", _STACK + "/resources", _READ, resources.index),
     Route("GET", _RESOURCE, _READ, resources.show),
+    Route("PATCH", _RESOURCE, _WRITE, resources.mark),
     Route("GET", _RESOURCE + "/metadata", _READ_OR_AGENT, resources.metadata),
     Route("POST", _RESOURCE + "/signal", _READ_OR_AGENT, resources.signal),
     Route("GET", _STACK + "/events", _READ, events.index),

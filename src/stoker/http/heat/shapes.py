@@ -47,7 +47,7 @@ def stack_summary(stack: Stack, links: Links) -> dict[str, Any]:
         "updated_time": time(stack.updated_at),
         "deletion_time": time(stack.deleted_at),
         "stack_owner": stack.username,
-        "parent": None,
+        "parent": stack.parent_id,
         "stack_user_project_id": stack.user_project_id,
         "tags": list(stack.tags) or None,
     }
@@ -66,8 +66,11 @@ def stack(stack: Stack, links: Links, outputs: list[dict[str, Any]] | None) -> d
     return shown if outputs is None else {**shown, "outputs": outputs}
 
 
-def resource(resource: Resource, stack: Stack, links: Links, required_by: Collection[str]) -> dict[str, Any]:
-    return {
+def resource(
+    resource: Resource, stack: Stack, links: Links, required_by: Collection[str], nested: Stack | None = None
+) -> dict[str, Any]:
+    """``nested``: the stack that the resource is."""
+    shown: dict[str, Any] = {
         "resource_name": resource.name,
         "logical_resource_id": resource.name,
         "physical_resource_id": resource.physical_id or "",
@@ -79,9 +82,15 @@ def resource(resource: Resource, stack: Stack, links: Links, required_by: Collec
         "required_by": sorted(required_by),
         "links": [link(links.resource(stack, resource.name)), link(links.stack(stack), "stack")],
     }
+    if nested is not None:
+        shown["links"].append(link(links.stack(nested), "nested"))
+    if stack.parent_resource is not None:
+        shown["parent_resource"] = stack.parent_resource
+    return shown
 
 
-def event(event: Event, stack: Stack, links: Links) -> dict[str, Any]:
+def event(event: Event, stack: Stack, links: Links, root: Stack | None = None) -> dict[str, Any]:
+    """``root``: the stack whose events were asked for, when they may be of stacks inside it."""
     of_stack = event.resource_type == STACK_TYPE
     named = [] if of_stack else [link(links.resource(stack, event.resource_name), "resource")]
     own = f"{links.resource(stack, event.resource_name)}/events/{event.id}"
@@ -93,7 +102,12 @@ def event(event: Event, stack: Stack, links: Links) -> dict[str, Any]:
         "resource_status": f"{event.action}_{event.status}",
         "resource_status_reason": event.reason,
         "physical_resource_id": event.physical_id or "",
-        "links": [link(own), *named, link(links.stack(stack), "stack")],
+        "links": [
+            link(own),
+            *named,
+            link(links.stack(stack), "stack"),
+            *([link(links.stack(root), "root_stack")] if root is not None else []),
+        ],
     }
 
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
-from uuid import uuid4
 
 from stoker.hot import Environment, Parameters
 from stoker.http import reading
 from stoker.http.call import Call, Reply
-from stoker.http.heat import finding, shapes
-from stoker.model.errors import Invalid, NotSupported
-from stoker.model.stack import Source
-from stoker.stacks import operations, outputs
+from stoker.http.heat import finding, handing, shapes
+from stoker.model.stack import Source, Stack
+from stoker.stacks import moving, operations, outputs
+from stoker.stacks.adoption import adopted
 from stoker.stacks.operations import Options
-from stoker.stacks.prepare import Handed, Identity, Prepared, prepare, prepare_change
+from stoker.stacks.prepare import Prepared
 from stoker.store import stacks
 from stoker.store.stacks import Filter
 
-_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,254}")
 #: Query keys of the list, and the column each means.
 _FILTERS = {
     "id": "id",
@@ -32,17 +29,19 @@ _FILTERS = {
     "stack_owner": "username",
     "stack_status_reason": "reason",
     "stack_user_project_id": "user_project_id",
+    "tenant": "project_id",
+    "owner_id": "parent_id",
+    "parent": "parent_id",
 }
 
 
 def create(call: Call) -> Reply:
     body = reading.body(call)
-    name = _name(body.get("stack_name"))
-    if body.get("adopt_stack_data") is not None:
-        raise NotSupported("Stack Adopt is not supported.")
-    identity = Identity(str(uuid4()), name, call.project)
-    prepared = prepare(call.services.engine, _handed(body), identity)
-    options = _options(body)
+    name = handing.name(body.get("stack_name"))
+    data = handing.adopting(body)
+    adopt = None if data is None else adopted(data)
+    identity, prepared = handing.new(call, body, name)
+    options = handing.options(body)
     made = call.services.store.write(
         lambda tx: operations.create(
             tx,
@@ -53,6 +52,7 @@ def create(call: Call) -> Reply:
             name=name,
             project_id=call.project,
             username=call.user.user_name,
+            adopt=adopt,
         )
     )
     href = finding.links(call).stack(made)
@@ -86,38 +86,31 @@ def show(call: Call) -> Reply:
 
 
 def replace(call: Call) -> Reply:
-    """PUT: the whole stack anew; what is not said goes back to its default."""
-    body = reading.body(call)
-    if body.get("template") is None:
-        raise Invalid("No template specified")
-    identity, _ = _existing(call)
-    options = _options(body)
-    tags = options.tags if options.tags is not None else ()
-    prepared = prepare(call.services.engine, _handed(body), identity)
-    return _update(
-        call,
-        identity,
-        prepared,
-        Options(timeout_mins=options.timeout_mins, disable_rollback=options.disable_rollback, tags=tags),
-    )
+    return _update(call, *handing.replacing(call, reading.body(call)))
 
 
 def change(call: Call) -> Reply:
-    """PATCH: what is not said stays."""
-    body = reading.body(call)
-    identity, source = _existing(call)
-    cleared = body.get("clear_parameters") or []
-    if not isinstance(cleared, list):
-        raise Invalid("clear_parameters must be a list of names")
-    prepared = prepare_change(call.services.engine, _handed(body), identity, source, map(str, cleared))
-    return _update(call, identity, prepared, _options(body))
+    return _update(call, *handing.changing(call, reading.body(call)))
 
 
 def delete(call: Call) -> Reply:
     with call.services.store.read() as tx:
         found = finding.stack(tx, call, live=True)
+    finding.refuse_nested(found)
     call.services.store.write(lambda tx: operations.delete(tx, call.services.engine, found.id))
     return Reply(204)
+
+
+def export(call: Call) -> Reply:
+    with call.services.store.read() as tx:
+        return Reply(200, moving.export(tx, finding.stack(tx, call, live=True)))
+
+
+def abandon(call: Call) -> Reply:
+    with call.services.store.read() as tx:
+        found = finding.stack(tx, call, live=True)
+    finding.refuse_nested(found)
+    return Reply(200, call.services.store.write(lambda tx: moving.abandon(tx, call.services.engine, found.id)))
 
 
 def template(call: Call) -> Reply:
@@ -136,7 +129,9 @@ def environment(call: Call) -> Reply:
 
 
 def files(call: Call) -> Reply:
-    return Reply(200, dict(_source(call).files))
+    """Those of the whole tree: nested stacks have none of their own."""
+    with call.services.store.read() as tx:
+        return Reply(200, dict(stacks.source(tx, finding.stack(tx, call).root_id).files))
 
 
 def list_outputs(call: Call) -> Reply:
@@ -152,53 +147,14 @@ def show_output(call: Call) -> Reply:
     return Reply(200, {"output": value})
 
 
-def _update(call: Call, identity: Identity, prepared: Prepared, options: Options) -> Reply:
-    call.services.store.write(
-        lambda tx: operations.update(tx, call.services.engine, identity.stack_id, prepared, options)
-    )
+def _update(call: Call, stack: Stack, prepared: Prepared, options: Options) -> Reply:
+    call.services.store.write(lambda tx: operations.update(tx, call.services.engine, stack.id, prepared, options))
     return Reply(202)
-
-
-def _existing(call: Call) -> tuple[Identity, Source]:
-    with call.services.store.read() as tx:
-        found = finding.stack(tx, call, live=True)
-        return Identity(found.id, found.name, found.project_id), stacks.source(tx, found.id)
 
 
 def _source(call: Call) -> Source:
     with call.services.store.read() as tx:
         return stacks.source(tx, finding.stack(tx, call).id)
-
-
-def _name(said: Any) -> str:
-    if said is None:
-        raise Invalid("No stack name specified")
-    if not isinstance(said, str) or not _NAME.fullmatch(said):
-        raise Invalid(
-            f"Invalid stack name {said!r} must contain only alphanumeric or '_-.' characters, "
-            "must start with alpha and must be 255 characters or less."
-        )
-    return said
-
-
-def _handed(body: dict[str, Any]) -> Handed:
-    if body.get("template") is None and body.get("template_url") is not None:
-        raise NotSupported("template_url is not supported: send the template itself")
-    return Handed(
-        template=body.get("template"),
-        files=body.get("files"),
-        environment=body.get("environment"),
-        environment_files=body.get("environment_files"),
-        parameters=body.get("parameters"),
-    )
-
-
-def _options(body: dict[str, Any]) -> Options:
-    return Options(
-        timeout_mins=reading.whole(body.get("timeout_mins") or None, "timeout_mins", least=1),
-        disable_rollback=reading.flag(body.get("disable_rollback"), "disable_rollback"),
-        tags=reading.tags(body.get("tags")),
-    )
 
 
 def _filter(call: Call) -> Filter:
@@ -215,11 +171,20 @@ def _filter(call: Call) -> Filter:
     return Filter(
         equal=equal,
         show_deleted=_asked(call, "show_deleted"),
+        show_nested=_asked(call, "show_nested"),
+        tags=_words(call, "tags"),
+        tags_any=_words(call, "tags_any"),
+        not_tags=_words(call, "not_tags"),
+        not_tags_any=_words(call, "not_tags_any"),
         limit=reading.whole(call.query.get("limit"), "limit"),
         marker=call.query.get("marker"),
         sort_keys=[key for said in call.query.getlist("sort_keys") for key in said.split(",") if key],
         descending=None if direction is None else direction == "desc",
     )
+
+
+def _words(call: Call, name: str) -> list[str]:
+    return [word for said in call.query.getlist(name) for word in said.split(",") if word]
 
 
 def _asked(call: Call, name: str) -> bool:

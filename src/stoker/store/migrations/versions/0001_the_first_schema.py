@@ -248,6 +248,7 @@ def upgrade() -> None:
     with op.batch_alter_table("stacks", schema=None) as batch_op:
         batch_op.create_index("ix_stacks_project_id_created_at", ["project_id", "created_at"], unique=False)
         batch_op.create_index(batch_op.f("ix_stacks_root_id"), ["root_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_stacks_parent_id"), ["parent_id"], unique=False)
         batch_op.create_index(
             "uq_stacks_live_name",
             ["project_id", "name"],
@@ -302,6 +303,7 @@ def downgrade() -> None:
     op.drop_table("tokens")
     op.drop_table("steps")
     with op.batch_alter_table("stacks", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_stacks_parent_id"))
         batch_op.drop_index(batch_op.f("ix_stacks_root_id"))
         batch_op.drop_index(
             "uq_stacks_live_name",
