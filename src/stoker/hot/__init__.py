@@ -7,10 +7,11 @@ is text.
 
 from __future__ import annotations
 
-from stoker.hot.calls import references
+from stoker.hot.calls import calls, references
 from stoker.hot.definition import Definition, inline_files
 from stoker.hot.environment import Environment
 from stoker.hot.evaluate import evaluate
+from stoker.hot.functions import functions_of
 from stoker.hot.locate import at
 from stoker.hot.parameters.bind import Parameters, bind
 from stoker.hot.parameters.schema import ParameterSchema
@@ -18,11 +19,13 @@ from stoker.hot.paths import select
 from stoker.hot.registry import Registry
 from stoker.hot.scope import ALL_ATTRIBUTES, UNKNOWN, Scope
 from stoker.hot.template import OutputDefinition, Template, order, parse
+from stoker.hot.versions import VERSIONS
 from stoker.hot.weight import weigh
 
 __all__ = [
     "ALL_ATTRIBUTES",
     "UNKNOWN",
+    "VERSIONS",
     "Definition",
     "Environment",
     "OutputDefinition",
@@ -33,7 +36,9 @@ __all__ = [
     "Template",
     "at",
     "bind",
+    "calls",
     "evaluate",
+    "functions_of",
     "inline_files",
     "order",
     "parse",

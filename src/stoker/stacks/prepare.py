@@ -64,13 +64,17 @@ class Identity:
         }
 
 
-def prepare(engine: Engine, handed: Handed, identity: Identity) -> Prepared:
-    """Raises a kind of Invalid that names the place and the remedy."""
+def read(handed: Handed) -> tuple[Template, dict[str, str], Environment]:
+    """The request's words, read; whether they fit together is seen later. Raises a kind of Invalid."""
     if handed.template is None:
         raise Invalid("No template specified")
     files = _files(handed.files)
-    environment = _environment(handed, files)
-    template = hot.parse(handed.template, files)
+    return hot.parse(handed.template, files), files, _environment(handed, files)
+
+
+def prepare(engine: Engine, handed: Handed, identity: Identity) -> Prepared:
+    """Raises a kind of Invalid that names the place and the remedy."""
+    template, files, environment = read(handed)
     supplied = _map(handed.parameters, "parameters")
     source = Source(template=template.document, files=files, environment=environment.to_json(), supplied=supplied)
     return _prepared(engine, template, handed.template, environment, source, identity, files)

@@ -36,6 +36,7 @@ def _no_check(_argument: Any, _version: str) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
     name: str
+    description: str
     since: str
     until: str | None
     evaluate: Evaluate
@@ -48,6 +49,7 @@ class Function:
     def of(cls, module: ModuleType) -> Function:
         return cls(
             name=module.NAME,
+            description=(module.__doc__ or "").strip().partition("\n")[0],
             since=module.SINCE,
             until=getattr(module, "UNTIL", None),
             evaluate=module.evaluate,
@@ -80,6 +82,15 @@ def lookup(name: str, version: str) -> Function:
     if not function:
         raise InvalidTemplateVersion(f"'{name}' is not supported by this version of Stoker")
     return function
+
+
+def functions_of(version: str) -> dict[str, str]:
+    """The functions of a version, with what each is for."""
+    return {
+        name: function.description
+        for name, function in FUNCTIONS.items()
+        if function.since <= version and not (function.until and version >= function.until)
+    }
 
 
 @cache

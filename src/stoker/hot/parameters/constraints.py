@@ -31,6 +31,10 @@ class Constraint(Protocol):
 
     def problem(self, value: Any) -> str | None: ...
 
+    def shown(self) -> Mapping[str, Any]:
+        """Under the names that Heat's ``validate`` gives them."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Length:
@@ -51,6 +55,9 @@ class Length:
             return None
         return f"length ({length}) is out of range (min: {self.min}, max: {self.max})"
 
+    def shown(self) -> Mapping[str, Any]:
+        return {"MinLength": self.min, "MaxLength": self.max}
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -69,6 +76,9 @@ class Range:
         if _within(value, self.min, self.max):
             return None
         return f"{value} is out of range (min: {self.min}, max: {self.max})"
+
+    def shown(self) -> Mapping[str, Any]:
+        return {"MinValue": self.min, "MaxValue": self.max}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,9 @@ class Modulo:
             fits = False
         return None if fits else f"{value} is not a multiple of {self.step} with an offset of {self.offset}"
 
+    def shown(self) -> Mapping[str, Any]:
+        return {"Step": self.step, "Offset": self.offset}
+
 
 @dataclass(frozen=True, slots=True)
 class AllowedValues:
@@ -118,6 +131,9 @@ class AllowedValues:
             if item not in self.allowed:
                 return f"{item} is not an allowed value [{', '.join(map(str, self.allowed))}]"
         return None
+
+    def shown(self) -> Mapping[str, Any]:
+        return {"AllowedValues": list(self.allowed)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +158,9 @@ class AllowedPattern:
             return None
         return f"{quoted(value)} does not match pattern {quoted(self.pattern.pattern)}"
 
+    def shown(self) -> Mapping[str, Any]:
+        return {"AllowedPattern": self.pattern.pattern}
+
 
 @dataclass(frozen=True, slots=True)
 class Custom:
@@ -165,6 +184,9 @@ class Custom:
             if check and not check(str(item)):
                 return f"{quoted(item)} does not validate {self.name}"
         return None
+
+    def shown(self) -> Mapping[str, Any]:
+        return {"CustomConstraint": self.name}
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,8 @@ def adopting(body: dict[str, Any]) -> dict[str, Any] | None:
     for part in ("template", "environment", "files"):
         if body.get(part) is None:
             body[part] = data.get(part)
+    if body.get("tags") is None and isinstance(data.get("tags"), list):
+        body["tags"] = ",".join(map(str, data["tags"]))
     return data
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.http.access import AGENT, MEMBER, READER, Token
+from stoker.http.access import ADMIN, AGENT, MEMBER, READER, Token
 from stoker.http.call import Route
 from stoker.http.heat import (
     actions,
@@ -14,8 +14,10 @@ from stoker.http.heat import (
     previews,
     resources,
     servers,
+    site,
     snapshots,
     stacks,
+    types,
 )
 
 _READ = Token(READER)
@@ -28,6 +30,8 @@ _CONFIG = _CONFIGS + "/{config_id}"
 _DEPLOYMENTS = "/v1/{project}/software_deployments"
 _DEPLOYMENT = _DEPLOYMENTS + "/{deployment_id}"
 _SERVERS = "/v1/{project}/servers"
+_TYPES = "/v1/{project}/resource_types"
+_VERSIONS = "/v1/{project}/template_versions"
 _STACKS = "/v1/{project}/stacks"
 _NAMED = _STACKS + "/{stack_name}"
 _STACK = _NAMED + "/{stack_id}"
@@ -56,6 +60,14 @@ ROUTES = [
     Route("POST", _SERVERS, _WRITE, servers.create),
     Route("GET", _SERVERS + "/{server}", _READ, servers.show),
     Route("DELETE", _SERVERS + "/{server}", _WRITE, servers.delete),
+    Route("GET", _TYPES, _READ, types.index),
+    Route("GET", _TYPES + "/{type_name}", _READ, types.show),
+    Route("GET", _TYPES + "/{type_name}/template", _READ, types.template),
+    Route("GET", _VERSIONS, _READ, types.versions),
+    Route("GET", _VERSIONS + "/{version}/functions", _READ, types.functions),
+    Route("POST", "/v1/{project}/validate", _READ, types.validate, _TEMPLATE_LIMIT),
+    Route("GET", "/v1/{project}/build_info", _READ, site.build_info),
+    Route("GET", "/v1/{project}/services", Token(ADMIN), site.services),
     Route("GET", _STACKS, _READ, stacks.index),
     Route("POST", _STACKS, _WRITE, stacks.create, _TEMPLATE_LIMIT),
     Route("GET", _STACKS + "/detail", _READ, stacks.index),
