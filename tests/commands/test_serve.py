@@ -1,0 +1,182 @@
+"""`stoker serve` as a process: how it starts, refuses to start, and ends."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import threading
+import tomllib
+
+import pytest
+import sqlalchemy as sa
+import yaml
+
+from support.server import STOKER, Served, free_port, served
+
+
+@pytest.fixture
+def plain(tmp_path):
+    """A shell's environment that knows nothing of OpenStack, with a home of its own."""
+    home = tmp_path / "plain-home"
+    home.mkdir()
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "STOKER_", "XDG_"))}
+    return {**kept, "HOME": str(home)}
+
+
+def refused(plain, *words, **more):
+    """One line on what is wrong, and a code that is not 0."""
+    done = subprocess.run(
+        [*STOKER, *words], env={**plain, **more}, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode != 0
+    said = done.stderr.strip()
+    assert "Traceback" not in said
+    assert len(said.splitlines()) == 1, said
+    return said
+
+
+def serve(tmp_path, *words):
+    return ("serve", "--state-dir", str(tmp_path / "state"), "--no-clouds-yaml", *words)
+
+
+def test_sigterm_ends_it_while_an_agent_waits(tmp_path):
+    with served(tmp_path) as stoker:
+        made = stoker.heat("POST", "/servers", {"name": "s"}).body
+        said = {"token": made["enrolment"]["token"], "instance": "i", "hostname": "h", "agent": {"version": "1"}}
+        key = stoker.request("POST", "/agent/v1/enroll", said).body["key"]
+        answers = []
+
+        def poll():
+            answers.append(
+                stoker.request("GET", "/agent/v1/document?wait=50", headers={"Authorization": f"Bearer {key}"}).status
+            )
+
+        waiting = threading.Thread(target=poll)
+        waiting.start()
+        server = made["server"]["id"]
+        stoker.until(lambda: stoker.heat("GET", f"/servers/{server}").body["server"]["last_seen"] is not None)
+        assert stoker.stop() == 0
+        waiting.join(timeout=20)
+        assert answers == [200]
+        assert "Traceback" not in stoker.output
+
+
+def test_what_was_made_is_there_after_a_restart(tmp_path):
+    with served(tmp_path) as stoker:
+        made = stoker.heat("POST", "/software_configs", {"name": "kept"}).body["software_config"]["id"]
+        assert stoker.stop() == 0
+        stoker.start()
+        assert stoker.heat("GET", f"/software_configs/{made}").body["software_config"]["name"] == "kept"
+
+
+def test_a_port_in_use_is_named(tmp_path, plain):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert f"cannot listen on 127.0.0.1:{port}" in refused(plain, *serve(tmp_path, "--port", str(port)))
+
+
+def test_a_second_one_on_the_same_state_is_refused(tmp_path, plain):
+    with served(tmp_path) as stoker:
+        said = refused(plain, "serve", "--state-dir", str(stoker.state_dir), "--port", str(free_port()))
+        assert "another stoker serves from" in said
+        assert stoker.heat("GET", "/stacks").status == 200
+
+
+def test_a_newer_database_is_refused_and_left_alone(tmp_path, plain):
+    with served(tmp_path) as stoker:
+        stoker.stop()
+        file = stoker.state_dir / "stoker.db"
+        engine = sa.create_engine(f"sqlite:///{file}")
+        with engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+        engine.dispose()
+        said = refused(plain, "serve", "--state-dir", str(stoker.state_dir), "--port", str(stoker.port))
+        assert "newer" in said
+        with engine.connect() as connection:
+            assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar() == "9999"
+        engine.dispose()
+
+
+def test_the_first_start_leaves_a_login_for_all_clients(tmp_path):
+    with served(tmp_path, clouds_yaml=True) as stoker:
+        file = tmp_path / "home" / ".config" / "openstack" / "clouds.yaml"
+        stoker.until(file.exists)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        auth = yaml.safe_load(file.read_text())["clouds"]["stoker"]["auth"]
+        said = {"OS_USERNAME": auth["username"], "OS_PASSWORD": auth["password"]}
+        assert stoker.login(**said).status == 201
+        assert stoker.login().status == 201  # the one `stoker env` prints
+        assert stoker.login(OS_PASSWORD="wrong").status == 401
+
+
+def test_a_new_password_for_the_administrator_ends_the_old_one(tmp_path):
+    with served(tmp_path) as stoker:
+        old = stoker.environment["OS_PASSWORD"]
+        token = stoker.token
+        stoker.stop()
+        stoker.flags = (*stoker.flags, "--reset-admin-password")
+        stoker.start()
+        assert stoker.environment["OS_PASSWORD"] != old
+        assert stoker.login(OS_PASSWORD=old).status == 401
+        path = f"/v1/{'0' * 32}/stacks"
+        assert stoker.request("GET", path, headers={"X-Auth-Token": token}).status == 401
+        assert stoker.login().status == 201
+
+
+def test_settings_from_a_file_and_the_environment(tmp_path, plain):
+    file = tmp_path / "stoker.toml"
+    file.write_text(f'port = {free_port()}\nhost = "127.0.0.1"\nmax_stacks_per_project = 0\n')
+    port = tomllib.loads(file.read_text())["port"]
+    stoker = Served(tmp_path, port)
+    environment = {**plain, "STOKER_CONFIG": str(file), "STOKER_STATE_DIR": str(stoker.state_dir)}
+    process = subprocess.Popen(
+        [*STOKER, "serve"], env={**environment, "STOKER_CLOUDS_YAML": "no"}, stdout=subprocess.DEVNULL
+    )
+    stoker.process = process
+    try:
+        stoker._until_healthy()
+        done = subprocess.run([*STOKER, "env"], env=environment, capture_output=True, text=True, check=True, timeout=60)
+        words = [line.removeprefix("export ").partition("=") for line in done.stdout.splitlines()]
+        stoker.environment = {name: value.strip("'") for name, _, value in words}
+        said = stoker.heat("POST", "/stacks", {"stack_name": "s", "template": {"heat_template_version": "2018-08-31"}})
+        assert (said.status, said.body["error"]["type"]) == (400, "RequestLimitExceeded")
+    finally:
+        process.terminate()
+        assert process.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--database", "mysql://nowhere/x"), "database"),
+        (("--database", "sqlite:////nowhere/at/all/x.db"), "cannot open the database"),
+        (("--database", "postgresql://127.0.0.1:1/x"), "cannot open the database"),
+        (("--public-url", "ftp://x"), "public_url"),
+        (("--port", "70000"), "port must be from 1 to 65535"),
+        (("--port", "x"), "--port must be a whole number"),
+    ],
+)
+def test_wrong_settings_are_named(tmp_path, plain, words, sentence):
+    assert sentence in refused(plain, *serve(tmp_path, *words))
+
+
+def test_an_unknown_setting_in_the_file_is_named(tmp_path, plain):
+    file = tmp_path / "stoker.toml"
+    file.write_text("colour = 'red'\n")
+    assert "there is no setting 'colour'" in refused(plain, *serve(tmp_path, "--config", str(file)))
+
+
+def test_a_state_directory_that_cannot_be_is_named(tmp_path, plain):
+    (tmp_path / "state").write_text("a file")
+    assert str(tmp_path / "state") in refused(plain, *serve(tmp_path))
+
+
+@pytest.mark.parametrize("words", [("--help",), ("serve", "--help"), ("env", "--help"), ("stack", "create", "--help")])
+def test_help_helps(plain, words):
+    done = subprocess.run([*STOKER, *words], env=plain, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0
+    assert "Usage" in done.stdout

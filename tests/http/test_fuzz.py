@@ -1,0 +1,166 @@
+"""Whatever is sent, nobody gets a 5xx: every answer is a success, or an error in its face's shape."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+#: A deployment whose transport was taken away waits for its agent.
+STATES = ("CREATE_COMPLETE", "CREATE_FAILED", "CREATE_IN_PROGRESS")
+WORDS = ("script", "CREATE", "COMPLETE", "String", "OS::Heat::Value", "2018-08-31", "get_param", "\0", "💥")
+
+leaves = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**20), 10**20),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=12),
+    st.sampled_from(
+        ["script", "CREATE", "COMPLETE", "String", "OS::Heat::Value", "2018-08-31", "get_param", "\0", "💥"]
+    ),
+)
+anything = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+GOOD = {
+    "stack_name": "fuzz",
+    "template": {
+        "heat_template_version": "2018-08-31",
+        "parameters": {"p": {"type": "number", "default": 1, "constraints": [{"range": {"min": 0}}]}},
+        "resources": {
+            "config": {
+                "type": "OS::Heat::SoftwareConfig",
+                "properties": {"group": "script", "config": "x", "inputs": [{"name": "i"}], "outputs": [{"name": "o"}]},
+            },
+            "server": {"type": "OS::Heat::DeployedServer", "properties": {"name": "fuzz"}},
+            "run": {
+                "type": "OS::Heat::SoftwareDeployment",
+                "depends_on": ["value"],
+                "properties": {
+                    "config": {"get_resource": "config"},
+                    "server": {"get_resource": "server"},
+                    "input_values": {"i": {"str_replace": {"template": "a", "params": {"a": {"get_param": "p"}}}}},
+                    "signal_transport": "NO_SIGNAL",
+                },
+            },
+            "value": {"type": "OS::Heat::Value", "properties": {"value": {"list_join": [",", ["a", "b"]]}}},
+        },
+        "outputs": {"o": {"value": {"get_attr": ["run", "o"]}}},
+    },
+    "environment": {"parameters": {"p": 2}, "resource_registry": {"A::B": "OS::Heat::Value"}},
+    "files": {"a": "text"},
+    "parameters": {"p": 3},
+    "timeout_mins": 5,
+    "disable_rollback": True,
+    "tags": "a,b",
+}
+
+
+def places(value, path=()):
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in inner:
+        yield from places(part, (*path, key))
+
+
+PLACES = [path for path in places(GOOD) if path]
+
+
+@st.composite
+def mutated(draw):
+    """The good request with some parts replaced, removed or renamed."""
+    made = copy.deepcopy(GOOD)
+    for path in draw(st.lists(st.sampled_from(PLACES), min_size=1, max_size=3)):
+        parent = made
+        try:
+            for key in path[:-1]:
+                parent = parent[key]
+            deed = draw(st.sampled_from(["replace", "remove", "wrap"]))
+            if deed == "replace":
+                parent[path[-1]] = draw(anything)
+            elif deed == "remove":
+                del parent[path[-1]]
+            else:
+                parent[path[-1]] = {draw(st.sampled_from(["get_attr", "get_file", "x", "repeat"])): parent[path[-1]]}
+        except (KeyError, IndexError, TypeError):
+            continue  # an earlier change took it away
+    return made
+
+
+bounded = settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+def sound(answer):
+    assert answer.status < 500, answer.raw
+    if answer.status >= 400:
+        assert answer.body["error"]["message"], answer.raw
+    return answer
+
+
+@bounded
+@given(body=mutated())
+def test_templates(stoker, body):
+    answer = sound(stoker.heat("POST", "/stacks", body))
+    if answer.status == 201:
+        stack = answer.body["stack"]
+        path = stack["links"][0]["href"].partition(stoker.project)[2]
+        assert sound(stoker.heat("GET", path)).body["stack"]["stack_status"] in STATES
+        for below in ("/resources?with_detail=true", "/events", "/template", "/environment", "/export"):
+            assert sound(stoker.heat("GET", path + below)).status == 200
+        assert sound(stoker.heat("DELETE", path)).status == 204
+
+
+@bounded
+@given(body=mutated())
+def test_validate_and_preview(stoker, body):
+    sound(stoker.heat("POST", "/validate?show_nested=true", body))
+    sound(stoker.heat("POST", "/stacks/preview", body))
+
+
+@pytest.mark.parametrize(
+    ("path", "keys"),
+    [
+        ("/software_configs", ["name", "group", "config", "inputs", "outputs", "options"]),
+        (
+            "/software_deployments",
+            [
+                "config_id",
+                "server_id",
+                "input_values",
+                "action",
+                "status",
+                "status_reason",
+                "signal_transport",
+                "timeout",
+            ],
+        ),
+        ("/servers", ["name"]),
+        ("/stacks", ["stack_name", "template", "files", "environment", "environment_files", "adopt_stack_data"]),
+    ],
+)
+@bounded
+@given(data=st.data())
+def test_requests(stoker, path, keys, data):
+    body = data.draw(anything | st.dictionaries(st.sampled_from(keys), anything, max_size=6))
+    answer = sound(stoker.heat("POST", path, body))
+    if path == "/servers" and answer.status == 201:
+        stoker.heat("DELETE", f"/servers/{answer.body['server']['id']}")
+
+
+@bounded
+@given(body=anything)
+def test_logins(stoker, body):
+    sound(stoker.request("POST", "/identity/v3/auth/tokens", body))
+    sound(stoker.request("POST", "/identity/v3/auth/tokens", {"auth": body}))
+    sound(stoker.request("POST", "/identity/v3/auth/tokens", {"auth": {"identity": body, "scope": body}}))
+    sound(stoker.request("POST", "/agent/v1/enroll", body))
