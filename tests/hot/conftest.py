@@ -19,6 +19,7 @@ class World:
     ids: dict[str, Any] = field(default_factory=dict)
     attributes: dict[str, dict[str, Any]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+    facades: dict[str, Any] = field(default_factory=dict)
     asked: list[tuple[str, str, tuple[Any, ...]]] = field(default_factory=list)
 
     def parameter(self, name: str) -> Any:
@@ -37,6 +38,9 @@ class World:
 
     def file(self, name: str) -> str:
         return self.files[name]
+
+    def facade(self, part: str) -> Any:
+        return self.facades[part]
 
 
 @pytest.fixture

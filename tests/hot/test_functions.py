@@ -20,7 +20,28 @@ words = st.text("abc", min_size=1, max_size=3)
 
 
 def test_these_functions_are_built() -> None:
-    assert sorted(FUNCTIONS) == ["get_attr", "get_file", "get_param", "get_resource", "list_join", "str_replace"]
+    assert sorted(FUNCTIONS) == [
+        "contains",
+        "digest",
+        "filter",
+        "get_attr",
+        "get_file",
+        "get_param",
+        "get_resource",
+        "list_concat",
+        "list_concat_unique",
+        "list_join",
+        "make_url",
+        "map_merge",
+        "map_replace",
+        "repeat",
+        "resource_facade",
+        "str_replace",
+        "str_replace_strict",
+        "str_replace_vstrict",
+        "str_split",
+        "yaql",
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))

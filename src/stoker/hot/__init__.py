@@ -17,8 +17,8 @@ from stoker.hot.parameters.bind import Parameters, bind
 from stoker.hot.parameters.schema import ParameterSchema
 from stoker.hot.paths import select
 from stoker.hot.registry import Registry
-from stoker.hot.scope import ALL_ATTRIBUTES, UNKNOWN, Scope
-from stoker.hot.template import OutputDefinition, Template, order, parse
+from stoker.hot.scope import ALL_ATTRIBUTES, UNKNOWN, Scope, Values
+from stoker.hot.template import OutputDefinition, Template, decide, order, parse
 from stoker.hot.versions import VERSIONS
 from stoker.hot.weight import weigh
 
@@ -34,9 +34,11 @@ __all__ = [
     "Registry",
     "Scope",
     "Template",
+    "Values",
     "at",
     "bind",
     "calls",
+    "decide",
     "evaluate",
     "functions_of",
     "inline_files",

@@ -17,15 +17,21 @@ class Call(NamedTuple):
 
 
 def calls(root: Any, path: Path = ()) -> Iterator[Call]:
-    """Every call in ``root``, outer before inner, in the order written."""
+    """
+    Every call in ``root``, outer before inner, in the order written.
+
+    Nothing inside of an ``if``: which part of it counts is decided later.
+    """
     pending: list[tuple[Any, Path]] = [(root, path)]
     while pending:
         value, path = pending.pop()
         if type(value) is dict:
             if len(value) == 1:
                 [(name, argument)] = value.items()
-                if name in KNOWN:
+                if name in KNOWN or name == "if":
                     yield Call(name, argument, path)
+                if name == "if":
+                    continue
             inner = [(part, (*path, key)) for key, part in value.items() if type(part) is dict or type(part) is list]
         elif type(value) is list:
             inner = [(p, (*path, index)) for index, p in enumerate(value) if type(p) is dict or type(p) is list]

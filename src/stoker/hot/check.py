@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.hot.calls import Call, calls
+from stoker.hot.conditions import check_if
 from stoker.hot.flaw import Flaw, flaw
 from stoker.hot.functions import Function, lookup
 from stoker.hot.paths import Path, dotted
@@ -29,6 +30,9 @@ def check_calls(value: Any, path: Path, names: Names) -> None:
     if not value:
         return
     for call in calls(value, path):
+        if call.name == "if":
+            check_if(call.argument, names.version, call.path)
+            continue
         function = _function(call, names.version)
         for resource in function.references(call.argument):
             if resource not in names.resources:

@@ -18,8 +18,9 @@ from stoker.hot.words import quoted
 _LOWER_CASE = "2016-10-14"
 _POLICIES = ("Delete", "Retain", "Snapshot")
 _KEYS = frozenset(("type", "properties", "metadata", "depends_on", "deletion_policy", "update_policy", "description"))
-#: Words of the language that come with the conditions; refused by name until then.
+#: These came later.
 _LATER_KEYS = frozenset(("condition", "external_id"))
+_LATER_SINCE = "2016-10-14"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,10 @@ class Definition:
     deletion_policy: str = "Delete"
     update_policy: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""
+    #: Of something that is there already: the resource is that, and never changes or ends it.
+    external_id: str | None = None
+    #: As written, until the template's conditions are decided.
+    condition: Any = None
 
     @cached_property
     def requires(self) -> frozenset[str]:
@@ -41,7 +46,9 @@ class Definition:
         return references(self.properties) | references(self.metadata) | frozenset(self.depends_on)
 
     def to_json(self) -> dict[str, Any]:
-        return {each.name: getattr(self, each.name) for each in fields(self)} | {"depends_on": list(self.depends_on)}
+        """Kept in the database with every resource, so without what few have."""
+        said = {each.name: getattr(self, each.name) for each in fields(self)} | {"depends_on": list(self.depends_on)}
+        return {name: value for name, value in said.items() if value is not None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Definition:
@@ -53,7 +60,7 @@ def define(name: str, raw: Any, version: str) -> Definition:
     path: Path = ("resources", name)
     _check_name(name, path)
     data = map_at(raw, path)
-    _check_keys(data, path)
+    _check_keys(data, version, path)
     if not isinstance(data.get("type"), str) or not data["type"]:
         raise flaw(path, 'a resource needs a "type"')
     return Definition(
@@ -65,6 +72,8 @@ def define(name: str, raw: Any, version: str) -> Definition:
         deletion_policy=_deletion_policy(data.get("deletion_policy"), version, (*path, "deletion_policy")),
         update_policy=optional_map(data, "update_policy", path),
         description=scalar_text(data.get("description"), (*path, "description")),
+        external_id=_external_id(data, path),
+        condition=data.get("condition"),
     )
 
 
@@ -85,13 +94,22 @@ def _check_name(name: str, path: Path) -> None:
         raise flaw(path, 'a resource\'s name must not contain "/"')
 
 
-def _check_keys(data: dict[str, Any], path: Path) -> None:
+def _external_id(data: dict[str, Any], path: Path) -> str | None:
+    said = data.get("external_id")
+    if said is None:
+        return None
+    if not isinstance(said, str) or not said:
+        raise flaw((*path, "external_id"), "the id of something that is there is needed, in text")
+    if data.get("depends_on"):
+        raise flaw((*path, "depends_on"), "a resource with an external_id depends on nothing")
+    return said
+
+
+def _check_keys(data: dict[str, Any], version: str, path: Path) -> None:
     if _KEYS.issuperset(data):
         return
     for key in data:
-        if key in _LATER_KEYS:
-            raise flaw((*path, key), f'"{key}" is not supported by this version of Stoker')
-        if key not in _KEYS:
+        if key not in _KEYS and (key not in _LATER_KEYS or version < _LATER_SINCE):
             raise flaw((*path, key), f"Invalid keyword(s) inside a resource definition: {key}")
 
 

@@ -43,3 +43,13 @@ class Scope(Protocol):
     def file(self, name: str) -> str:
         """The text of a file handed in with the template. Raises KeyError."""
         ...
+
+    def facade(self, part: str) -> Any:
+        """In a nested template: ``metadata`` and the like of the resource that it is."""
+        ...
+
+
+class Values(Protocol):
+    """A value for every parameter."""
+
+    def __getitem__(self, name: str, /) -> Any: ...

@@ -11,14 +11,14 @@ from functools import lru_cache
 from typing import Any
 
 from stoker import hot
-from stoker.hot import UNKNOWN, Definition, Environment, Template
+from stoker.hot import UNKNOWN, Definition, Environment, Template, Values
 from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
 from stoker.resources.nesting import TEMPLATE, TEMPLATE_ENDINGS
 from stoker.resources.properties import Property, PropertyError
 from stoker.stacks.engine import Engine
-from stoker.stacks.scope import StaticScope, Values
+from stoker.stacks.scope import StaticScope
 
 #: Stacks in stacks, the outermost counted.
 MAX_DEPTH = 5
@@ -135,7 +135,8 @@ class Checker:
 
     def _deeper(self, place: str, template: Template, parameters: Values, environment: Environment, depth: int) -> None:
         try:
-            self.check(template, parameters, environment, depth=depth + 1)
+            counting = hot.decide(template, parameters, self._files)
+            self.check(counting, parameters, environment, depth=depth + 1)
         except StokerError as error:
             raise type(error)(f"{place}.{error.message}") from None
 
@@ -168,7 +169,6 @@ def _holding(definition: Definition) -> Template:
         parameter_groups=(),
         resources={definition.name: definition},
         outputs={},
-        document={},
     )
 
 

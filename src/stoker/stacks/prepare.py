@@ -129,6 +129,7 @@ def _prepared(
     if 0 <= limit < len(template.resources):
         raise RequestLimitExceeded(f"a stack may have {limit} resources, this template has {len(template.resources)}")
     parameters = hot.bind(template, environment, supplied=source.supplied, pseudo=identity.pseudo())
+    template = hot.decide(template, parameters, files)
     definitions = Checker(engine, files).check(template, parameters, environment, text)
     needs = {name: each.requires for name, each in template.resources.items()}
     return Prepared(source, template, parameters, definitions, needs)

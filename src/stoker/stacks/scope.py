@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from stoker.hot import ALL_ATTRIBUTES, UNKNOWN, select
+from stoker.hot import ALL_ATTRIBUTES, UNKNOWN, Values, select
 from stoker.model.errors import InvalidTemplateReference, StackValidationFailed
 from stoker.model.status import Action
 from stoker.resources.base import NoSuchAttribute, ResourceType
 from stoker.stacks.attributes import all_attributes
 from stoker.stacks.transition import Transition
-from stoker.store import stacks
-
-
-class Values(Protocol):
-    """A value for every parameter."""
-
-    def __getitem__(self, name: str, /) -> Any: ...
+from stoker.store import resources, stacks
 
 
 class LiveScope:
@@ -53,6 +47,13 @@ class LiveScope:
     def file(self, name: str) -> str:
         return stacks.source(self._transition.tx, self._transition.stack.root_id).files[name]
 
+    def facade(self, part: str) -> Any:
+        id = self._transition.stack.parent_resource_id
+        resource = resources.find(self._transition.tx, id) if id else None
+        if resource is None:
+            raise StackValidationFailed("resource_facade is for nested templates: this stack is in no other.")
+        return resource.metadata if part == "metadata" else resource.definition.get(part)
+
 
 class StaticScope:
     """Before anything exists: parameters and files are known, the rest is UNKNOWN, but names are checked."""
@@ -85,6 +86,9 @@ class StaticScope:
 
     def file(self, name: str) -> str:
         return self._files[name]
+
+    def facade(self, part: str) -> Any:
+        return UNKNOWN
 
 
 def _incorrect(name: str, attribute: str) -> StackValidationFailed:

@@ -29,7 +29,8 @@ def validated(engine: Engine, handed: Handed, *, show_nested: bool) -> dict[str,
     given = {**environment.parameter_defaults, **environment.parameters, **(handed.parameters or {})}
     values = {each.name: _value(each, given) for each in template.parameters.values()}
     pseudo = dict.fromkeys(("OS::stack_id", "OS::stack_name", "OS::project_id"), UNKNOWN)
-    Checker(engine, files).check(template, {**pseudo, **values}, environment, handed.template)
+    bound = {**pseudo, **values}
+    Checker(engine, files).check(hot.decide(template, bound, files), bound, environment, handed.template)
     shown = _shown(template, given) | {"Environment": environment.to_json()}
     if show_nested and (nested := _nested(template, environment, files)):
         shown["NestedParameters"] = nested

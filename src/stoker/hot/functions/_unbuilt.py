@@ -1,7 +1,8 @@
 """
 Functions of the language that have no file here: the first version that has each, the first that has it no more.
 
-Naming them keeps a template that calls one from being taken for data.
+Naming them keeps a template that calls one from being taken for data. The old ones of CloudFormation's syntax that HOT
+had until 2014 are understood in templates of that syntax only.
 """
 
 from __future__ import annotations
@@ -18,19 +19,4 @@ UNBUILT: dict[str, tuple[str, str | None]] = {
     "Fn::MemberListToMap": (_FIRST, "2014-10-16"),
     "Fn::ResourceFacade": (_FIRST, "2014-10-16"),
     "Fn::Select": (_FIRST, "2015-10-15"),
-    "resource_facade": (_FIRST, None),
-    "digest": ("2015-04-30", None),
-    "repeat": ("2015-04-30", None),
-    "str_split": ("2015-10-15", None),
-    "map_merge": ("2016-04-08", None),
-    "if": ("2016-10-14", None),
-    "map_replace": ("2016-10-14", None),
-    "yaql": ("2016-10-14", None),
-    "filter": ("2017-02-24", None),
-    "str_replace_strict": ("2017-02-24", None),
-    "contains": ("2017-09-01", None),
-    "list_concat": ("2017-09-01", None),
-    "list_concat_unique": ("2017-09-01", None),
-    "make_url": ("2017-09-01", None),
-    "str_replace_vstrict": ("2017-09-01", None),
 }

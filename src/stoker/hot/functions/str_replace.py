@@ -10,7 +10,7 @@ from typing import Any
 
 from stoker.hot.functions._texts import as_json, check_length, is_call
 from stoker.hot.scope import Scope
-from stoker.hot.words import kind_of
+from stoker.hot.words import kind_of, quoted
 from stoker.model.errors import StackValidationFailed
 
 NAME = "str_replace"
@@ -58,6 +58,13 @@ def replace(name: str, template: str, values: dict[str, str]) -> str:
         pieces = searched
     check_length(name, sum(map(len, pieces)))
     return "".join(pieces)
+
+
+def must_occur(name: str, argument: Any) -> None:
+    """Raises for a word that the text does not have."""
+    for word in argument["params"]:
+        if word not in argument["template"]:
+            raise StackValidationFailed(f'"{name}": {quoted(word)} does not occur in the template')
 
 
 def _text(word: str, value: Any, version: str) -> str:

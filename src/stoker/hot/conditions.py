@@ -1,0 +1,192 @@
+"""
+Conditions: what of a template counts, decided before anything of it is looked at more closely.
+
+They see parameters only. ``if`` is a macro: the branch that is not chosen might as well not be written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from stoker.hot import functions
+from stoker.hot.definition import Definition
+from stoker.hot.evaluate import evaluate
+from stoker.hot.flaw import Flaw, flaw
+from stoker.hot.paths import Path, dotted
+from stoker.hot.scope import UNKNOWN, Scope
+from stoker.hot.words import kind_of, quoted
+from stoker.model.errors import InvalidTemplateVersion, StackValidationFailed, StokerError
+
+SINCE = "2016-10-14"
+#: From here on ``if`` may have no third argument.
+OMITTING_SINCE = "2021-04-16"
+_MORE_SINCE = "2017-09-01"
+IF = "if"
+
+#: What an ``if`` without a third argument leaves: nothing, so its place goes too.
+_OMITTED: Final = object()
+
+
+class Conditions:
+    """``raw``: the section as written. Raises flaws."""
+
+    def __init__(self, raw: Mapping[str, Any], scope: Scope) -> None:
+        self._raw = raw
+        self._scope = scope
+        self._known: dict[str, Any] = {}
+        self._asked: list[str] = []
+
+    def decide_all(self) -> None:
+        for name in self._raw:
+            self.named(name, ("conditions", name))
+
+    def named(self, name: str, path: Path) -> Any:
+        """True, false or UNKNOWN."""
+        if name not in self._raw:
+            raise flaw(path, f"Invalid condition {quoted(name)}")
+        if name in self._asked:
+            circle = " → ".join([*self._asked[self._asked.index(name) :], name])
+            raise flaw(("conditions", name), f"Circular definition for condition: {circle}")
+        if name not in self._known:
+            self._asked.append(name)
+            raw = self._raw[name]
+            if isinstance(raw, str):
+                raise flaw(("conditions", name), f"a boolean or a condition function is needed, not {quoted(raw)}")
+            self._known[name] = self.holds(raw, ("conditions", name))
+            self._asked.pop()
+        return self._known[name]
+
+    def holds(self, said: Any, path: Path) -> Any:
+        """``said``: a condition's name, a boolean, or a condition function."""
+        if isinstance(said, bool):
+            return said
+        if isinstance(said, str):
+            return self.named(said, path)
+        if isinstance(said, Mapping) and len(said) == 1:
+            [(name, argument)] = said.items()
+            return self._function(name, argument, path)
+        raise flaw(path, f"a condition is a name, a boolean or a condition function, not {kind_of(said)}")
+
+    def _function(self, name: str, argument: Any, path: Path) -> Any:
+        place = (*path, name)
+        own = _OWN.get(name)
+        if own is not None:
+            return own(self, argument, place)
+        if name not in ("get_param", "contains", "yaql"):
+            raise flaw(path, f"{quoted(name)} is no condition function")
+        if name != "get_param" and self._scope.version < _MORE_SINCE:
+            raise Flaw(
+                f"{dotted(path)}: {quoted(name)} is a condition function only from {_MORE_SINCE}",
+                place,
+                InvalidTemplateVersion,
+            )
+        found = self._value({name: argument}, path)
+        if found is UNKNOWN or isinstance(found, bool):
+            return found
+        raise flaw(place, f"the value must be true or false, not {kind_of(found)}")
+
+    def _value(self, said: Any, path: Path) -> Any:
+        """A value that conditions are made of: literals, parameters, and conditions in them."""
+        if isinstance(said, Mapping) and len(said) == 1:
+            [(name, argument)] = said.items()
+            if name in _OWN:
+                return _OWN[name](self, argument, (*path, name))
+            if name in functions.KNOWN and name not in ("get_param", "contains", "yaql"):
+                raise flaw(path, f"{quoted(name)} cannot be used in a condition: conditions see parameters only")
+        try:
+            return evaluate(said, self._scope)
+        except StokerError as error:
+            raise Flaw(f"{dotted(path)}: {error.message}", path, type(error)) from None
+
+    def equals(self, argument: Any, path: Path) -> Any:
+        if not isinstance(argument, list) or len(argument) != 2:
+            raise flaw(path, '"equals" needs a list of two values')
+        first, second = (self._value(each, (*path, i)) for i, each in enumerate(argument))
+        return UNKNOWN if first is UNKNOWN or second is UNKNOWN else first == second
+
+    def negation(self, argument: Any, path: Path) -> Any:
+        held = self.holds(argument, path)
+        return UNKNOWN if held is UNKNOWN else not held
+
+    def conjunction(self, argument: Any, path: Path) -> Any:
+        return self._several(argument, path, deciding=False)
+
+    def disjunction(self, argument: Any, path: Path) -> Any:
+        return self._several(argument, path, deciding=True)
+
+    def _several(self, argument: Any, path: Path, *, deciding: bool) -> Any:
+        if not isinstance(argument, list) or len(argument) < 2:
+            raise flaw(path, "at least two conditions are needed, in a list")
+        held = [self.holds(each, (*path, i)) for i, each in enumerate(argument)]
+        if deciding in held:
+            return deciding
+        return UNKNOWN if UNKNOWN in held else not deciding
+
+
+_OWN: Mapping[str, Callable[[Conditions, Any, Path], Any]] = {
+    "equals": Conditions.equals,
+    "not": Conditions.negation,
+    "and": Conditions.conjunction,
+    "or": Conditions.disjunction,
+}
+
+
+def has_if(value: Any) -> bool:
+    """Whether there is any ``if`` in it."""
+    if type(value) is dict:
+        return (len(value) == 1 and IF in value) or any(map(has_if, value.values()))
+    return type(value) is list and any(map(has_if, value))
+
+
+def check_if(argument: Any, version: str, path: Path) -> None:
+    """Raises a flaw for what no condition can make right."""
+    if version < SINCE:
+        sentence = f"{dotted(path)}: 'if' is not supported in template version {version}, only from {SINCE}"
+        raise Flaw(sentence, path, InvalidTemplateVersion)
+    allowed = (2, 3) if version >= OMITTING_SINCE else (3,)
+    if not isinstance(argument, list) or len(argument) not in allowed:
+        shape = "a condition, a value and perhaps another" if 2 in allowed else "a condition and two values"
+        raise flaw(path, f'"if" needs a list: {shape}')
+
+
+def chosen(value: Any, conditions: Conditions, path: Path) -> Any:
+    """``value`` with every ``if`` replaced by its branch; UNKNOWN where the condition is."""
+    found = _chosen(value, conditions, path)
+    return None if found is _OMITTED else found
+
+
+def _chosen(value: Any, conditions: Conditions, path: Path) -> Any:
+    if type(value) is dict:
+        if len(value) == 1 and IF in value:
+            return _branch(value[IF], conditions, (*path, IF))
+        parts = {key: _chosen(part, conditions, (*path, key)) for key, part in value.items()}
+        return {key: part for key, part in parts.items() if part is not _OMITTED}
+    if type(value) is list:
+        items = [_chosen(item, conditions, (*path, i)) for i, item in enumerate(value)]
+        return [item for item in items if item is not _OMITTED]
+    return value
+
+
+def _branch(argument: Any, conditions: Conditions, path: Path) -> Any:
+    held = conditions.holds(argument[0], (*path, 0))
+    if held is UNKNOWN:
+        return UNKNOWN
+    if held:
+        return _chosen(argument[1], conditions, (*path, 1))
+    return _chosen(argument[2], conditions, (*path, 2)) if len(argument) == 3 else _OMITTED
+
+
+def decided(definition: Definition, conditions: Conditions) -> Definition:
+    """The definition as it counts. ``conditions`` have been asked whether it does at all."""
+    path: Path = ("resources", definition.name)
+    parts = {
+        name: chosen(getattr(definition, name), conditions, (*path, name))
+        for name in ("properties", "metadata", "update_policy")
+        if has_if(getattr(definition, name))
+    }
+    for name, part in parts.items():
+        if part is not UNKNOWN and not isinstance(part, dict):
+            raise StackValidationFailed(f"{dotted((*path, name))} must be a map, not {kind_of(part)}")
+    return replace(definition, condition=None, **parts)

@@ -1,0 +1,77 @@
+"""``{make_url: {scheme, username, password, host, port, path, query, fragment}}``: a URL of its parts."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from stoker.hot.functions._texts import is_call
+from stoker.hot.scope import Scope
+from stoker.hot.words import kind_of, quoted
+from stoker.model.errors import StackValidationFailed
+
+NAME = "make_url"
+SINCE = "2017-09-01"
+
+_PARTS = ("scheme", "username", "password", "host", "port", "path", "query", "fragment")
+
+
+def check(argument: Any, _version: str) -> None:
+    if not isinstance(argument, dict) or (not is_call(argument) and not set(argument) <= set(_PARTS)):
+        raise StackValidationFailed(f'"make_url" needs a map of {", ".join(_PARTS)}')
+
+
+def evaluate(argument: Any, _scope: Scope) -> str:
+    if not isinstance(argument, dict) or not set(argument) <= set(_PARTS):
+        raise StackValidationFailed(f'"make_url" needs a map of {", ".join(_PARTS)}')
+    parts = {name: value for name, value in argument.items() if value is not None and value != ""}
+    scheme, place, query = _text(parts, "scheme"), _netloc(parts), _query(parts.get("query"))
+    path, fragment = _text(parts, "path"), _text(parts, "fragment")
+    if "?" in path or "#" in path:
+        raise StackValidationFailed(f'"make_url": {quoted(path)} is no path')
+    slash = "/" if place and path and not path.startswith("/") else ""
+    return "".join(
+        (
+            f"{scheme}:" if scheme else "",
+            f"//{place}" if place else "",
+            f"{slash}{quote(path)}",
+            f"?{query}" if query else "",
+            f"#{quote(fragment)}" if fragment else "",
+        )
+    )
+
+
+def _netloc(parts: dict[str, Any]) -> str:
+    user, password, host = (_text(parts, name) for name in ("username", "password", "host"))
+    port = _port(parts.get("port"))
+    if not host and (user or password or port):
+        raise StackValidationFailed('"make_url" needs a "host" for a user, a password or a port')
+    if password and not user:
+        raise StackValidationFailed('"make_url" needs a "username" for a password')
+    login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "") + ("@" if user else "")
+    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"{login}{shown}{port}"
+
+
+def _port(said: Any) -> str:
+    if said is None or said == "":
+        return ""
+    number = int(said) if str(said).isascii() and str(said).isdecimal() else 0
+    if isinstance(said, bool) or not 1 <= number <= 65535:
+        raise StackValidationFailed(f'"make_url": {quoted(said)} is no port')
+    return f":{number}"
+
+
+def _query(said: Any) -> str:
+    if said is None:
+        return ""
+    if not isinstance(said, dict):
+        raise StackValidationFailed(f'"make_url" query must be a map, not {kind_of(said)}')
+    return urlencode({name: "" if value is None else value for name, value in said.items()}, safe="/")
+
+
+def _text(parts: dict[str, Any], name: str) -> str:
+    value = parts.get(name, "")
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise StackValidationFailed(f'"make_url" {name} must be text, not {kind_of(value)}')
+    return str(value)

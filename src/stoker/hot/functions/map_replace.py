@@ -1,0 +1,43 @@
+"""``{map_replace: [map, {keys: {old: new}, values: {old: new}}]}``: a map with other keys and values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.hot.functions._texts import is_call
+from stoker.hot.scope import Scope
+from stoker.hot.words import quoted
+from stoker.model.errors import StackValidationFailed
+
+NAME = "map_replace"
+SINCE = "2016-10-14"
+
+_SHAPE = '"map_replace" needs a list: a map, and a map with "keys" or "values" or both'
+
+
+def check(argument: Any, _version: str) -> None:
+    if not isinstance(argument, list) or len(argument) != 2:
+        raise StackValidationFailed(_SHAPE)
+    wanted = argument[1]
+    if isinstance(wanted, dict) and not is_call(wanted) and not set(wanted) <= {"keys", "values"}:
+        raise StackValidationFailed(_SHAPE)
+
+
+def evaluate(argument: Any, scope: Scope) -> dict[str, Any]:
+    check(argument, scope.version)
+    source, wanted = argument
+    source = {} if source is None else source
+    if not isinstance(source, dict) or not isinstance(wanted, dict) or not set(wanted) <= {"keys", "values"}:
+        raise StackValidationFailed(_SHAPE)
+    keys, values = wanted.get("keys") or {}, wanted.get("values") or {}
+    if not isinstance(keys, dict) or not isinstance(values, dict):
+        raise StackValidationFailed(_SHAPE)
+    changed: dict[str, Any] = {}
+    for old, value in source.items():
+        key = keys.get(old, old)
+        if not isinstance(key, str):
+            raise StackValidationFailed(f'"map_replace": the new key for {quoted(old)} must be text')
+        if key in changed:
+            raise StackValidationFailed(f'"map_replace": two keys would be {quoted(key)}')
+        changed[key] = values.get(value, value) if isinstance(value, str | int | float | bool) else value
+    return changed

@@ -1,0 +1,82 @@
+"""``{repeat: {template, for_each: {word: list, …}}}``: the template once for every combination of the lists' items."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from math import prod
+from typing import Any
+
+from stoker.hot.functions.str_replace import replace
+from stoker.hot.scope import Scope
+from stoker.hot.weight import MAX_WEIGHT, weigh
+from stoker.hot.words import kind_of, quoted
+from stoker.model.errors import StackValidationFailed
+
+NAME = "repeat"
+SINCE = "2015-04-30"
+
+#: From here on maps can be gone through too, by their keys; from there on lists side by side.
+_MAPS = "2016-10-14"
+_SIDE_BY_SIDE = "2017-09-01"
+
+
+def check(argument: Any, version: str) -> None:
+    known = {"template", "for_each"} | ({"permutations"} if version >= _SIDE_BY_SIDE else set())
+    if not isinstance(argument, dict) or not {"template", "for_each"} <= set(argument) <= known:
+        raise StackValidationFailed(f'"repeat" needs a map of {", ".join(sorted(known))}')
+    if not isinstance(argument["for_each"], dict):
+        raise StackValidationFailed(f'"repeat" for_each must be a map, not {kind_of(argument["for_each"])}')
+
+
+def evaluate(argument: Any, scope: Scope) -> list[Any]:
+    check(argument, scope.version)
+    words, permutations = argument["for_each"], argument.get("permutations", True)
+    if not isinstance(permutations, bool):
+        raise StackValidationFailed('"repeat" permutations must be true or false')
+    lists = [_items(word, said, scope.version, maps=permutations) for word, said in words.items()]
+    template = argument["template"]
+    if permutations:
+        count = prod(map(len, lists))
+        combinations: Iterable[tuple[Any, ...]] = itertools.product(*lists)
+    else:
+        if len({len(items) for items in lists}) > 1:
+            raise StackValidationFailed('"repeat" without permutations needs lists of one length')
+        count = len(lists[0]) if lists else 0
+        combinations = zip(*lists, strict=True)
+    # Before anything is made: two long lists can ask for terabytes.
+    if count * max(1, weigh(template)[0]) > MAX_WEIGHT:
+        raise StackValidationFailed(f'"repeat" would make {count} copies, which is too much')
+    return [_filled(template, dict(zip(words, chosen, strict=True))) for chosen in combinations]
+
+
+def _items(word: str, said: Any, version: str, *, maps: bool) -> list[Any]:
+    if said is None:
+        return []
+    if isinstance(said, dict) and version >= _MAPS and maps:
+        return list(said)
+    if not isinstance(said, list):
+        raise StackValidationFailed(f'"repeat" goes through lists, but {quoted(word)} is {kind_of(said)}')
+    return said
+
+
+def _filled(value: Any, chosen: dict[str, Any]) -> Any:
+    if isinstance(value, dict):
+        return {_text(key, chosen): _filled(part, chosen) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_filled(part, chosen) for part in value]
+    return _whole_or_text(value, chosen) if isinstance(value, str) else value
+
+
+def _whole_or_text(text: str, chosen: dict[str, Any]) -> Any:
+    """A text that is just the word becomes the item itself, whatever it is; within a text items must be text."""
+    return chosen[text] if text in chosen else _text(text, chosen)
+
+
+def _text(text: str, chosen: dict[str, Any]) -> str:
+    used = {word: item for word, item in chosen.items() if word and word in text}
+    for word, item in used.items():
+        if not isinstance(item, str | int | float):
+            raise StackValidationFailed(f'"repeat": within a text {quoted(word)} must be text, not {kind_of(item)}')
+    ordered = sorted(used, key=lambda word: (-len(word), word))
+    return replace(NAME, text, {word: str(used[word]) for word in ordered}) if used else text

@@ -1,0 +1,166 @@
+"""What of a template counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stoker import hot
+from stoker.hot import UNKNOWN, Environment
+from stoker.model.errors import (
+    CircularDependencyException,
+    InvalidTemplateReference,
+    InvalidTemplateVersion,
+    StackValidationFailed,
+    StokerError,
+)
+
+PARAMETERS = {
+    "kind": {"type": "string", "default": "prod"},
+    "flag": {"type": "boolean", "default": False},
+    "list": {"type": "comma_delimited_list", "default": "a,b"},
+}
+
+
+def decided(version: str = "2021-04-16", given: dict[str, Any] | None = None, **sections: Any) -> hot.Template:
+    template = hot.parse({"heat_template_version": version, "parameters": PARAMETERS, **sections})
+    values = hot.bind(template, Environment.parse(None), supplied=given or {}, pseudo={})
+    return hot.decide(template, values)
+
+
+def value(said: Any, conditions: dict[str, Any] | None = None, **more: Any) -> Any:
+    return decided(outputs={"o": {"value": said}}, conditions=conditions or {}, **more).outputs["o"].value
+
+
+@pytest.mark.parametrize(
+    ("said", "holds"),
+    [
+        (True, True),
+        ({"equals": [{"get_param": "kind"}, "prod"]}, True),
+        ({"equals": [1, "1"]}, False),
+        ({"equals": [{"get_param": ["list", 0]}, "a"]}, True),
+        ({"not": {"get_param": "flag"}}, True),
+        ({"not": "yes"}, False),
+        ({"and": ["yes", {"get_param": "flag"}]}, False),
+        ({"and": ["yes", True, {"not": "no"}]}, True),
+        ({"or": ["no", {"get_param": "flag"}]}, False),
+        ({"or": ["no", "yes"]}, True),
+        ({"contains": ["b", {"get_param": "list"}]}, True),
+        ({"yaql": {"expression": "$.data = 'prod'", "data": {"get_param": "kind"}}}, True),
+        ({"equals": [{"not": "yes"}, False]}, True),
+    ],
+)
+def test_conditions_hold_or_not(said: Any, holds: bool) -> None:
+    known = {"yes": True, "no": False, "asked": said}
+    assert value({"if": ["asked", "then", "else"]}, known) == ("then" if holds else "else")
+    assert value({"if": [said, "then", "else"]}, known) == ("then" if holds else "else")
+
+
+def test_only_the_branch_that_is_chosen_counts() -> None:
+    made = decided(
+        resources={
+            "a": {"type": "x", "properties": {"p": {"if": [False, {"get_resource": "nobody"}, {"get_resource": "b"}]}}},
+            "b": {"type": "x", "properties": {"p": {"if": [True, 1, {"get_attr": ["a", "x"]}]}}},
+        }
+    )
+    assert made.requirements == {"a": {"b"}, "b": frozenset()}
+    assert made.resources["b"].properties == {"p": 1}
+
+
+def test_without_a_third_argument_nothing_is_left() -> None:
+    said = {"keep": 1, "drop": {"if": [False, 2]}, "list": [{"if": [False, 1]}, 2, {"if": [True, 3]}]}
+    assert value(said) == {"keep": 1, "list": [2, 3]}
+    with pytest.raises(StackValidationFailed, match="a condition and two values"):
+        decided("2018-08-31", outputs={"o": {"value": {"if": [False, 2]}}})
+
+
+def test_inner_ifs_are_decided_inside_of_the_chosen_branch() -> None:
+    assert value({"if": [True, [{"if": [False, 1, {"x": {"if": [True, 2, 3]}}]}], 4]}) == [{"x": 2}]
+
+
+def test_what_a_false_condition_takes_away() -> None:
+    made = decided(
+        conditions={"prod": {"equals": [{"get_param": "kind"}, "prod"]}},
+        given={"kind": "test"},
+        resources={
+            "a": {"type": "x", "condition": "prod"},
+            "b": {"type": "x", "depends_on": ["a", "c"]},
+            "c": {"type": "x", "condition": {"not": "prod"}},
+        },
+        outputs={"of_a": {"condition": "prod", "value": {"get_resource": "a"}}, "of_c": {"value": "c"}},
+    )
+    assert set(made.resources) == {"b", "c"}
+    assert made.requirements["b"] == {"c"}
+    assert made.outputs["of_a"].value is None
+
+
+def test_what_is_gone_cannot_be_referred_to() -> None:
+    with pytest.raises(InvalidTemplateReference, match=r'"a" .in resources.b.properties.p. is incorrect'):
+        decided(
+            resources={
+                "a": {"type": "x", "condition": False},
+                "b": {"type": "x", "properties": {"p": {"get_resource": "a"}}},
+            }
+        )
+
+
+@pytest.mark.parametrize(
+    ("sections", "sentence"),
+    [
+        ({"conditions": {"a": "b", "b": True}}, "conditions.a: a boolean or a condition function"),
+        ({"conditions": {"a": {"not": "b"}, "b": {"not": "a"}}}, "Circular definition for condition: a → b → a"),
+        ({"conditions": {"a": {"not": "nobody"}}}, 'Invalid condition "nobody"'),
+        ({"conditions": {"a": {"equals": [1]}}}, "needs a list of two values"),
+        ({"conditions": {"a": {"and": [True]}}}, "at least two conditions"),
+        ({"conditions": {"a": {"get_attr": ["r", "x"]}}}, "is no condition function"),
+        ({"conditions": {"a": {"equals": [{"get_resource": "r"}, 1]}}}, "parameters only"),
+        ({"conditions": {"a": {"get_param": "kind"}}}, "must be true or false, not text"),
+        ({"conditions": {"a": {"get_param": "nobody"}}}, "nobody"),
+        ({"conditions": {"a": 1}}, "not a number"),
+        ({"outputs": {"o": {"value": {"if": "x"}}}}, '"if" needs a list'),
+        ({"outputs": {"o": {"value": {"if": ["nobody", 1, 2]}}}}, "nobody"),
+        ({"resources": {"a": {"type": "x", "condition": "nobody"}}}, "nobody"),
+        ({"resources": {"a": {"type": "x", "properties": {"if": [True, [1], {}]}}}}, "must be a map, not a list"),
+    ],
+)
+def test_wrong_conditions_are_named(sections: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(StokerError, match=sentence):
+        decided(**sections)
+
+
+def test_a_circle_that_only_a_choice_makes() -> None:
+    with pytest.raises(CircularDependencyException):
+        decided(
+            resources={
+                "a": {"type": "x", "properties": {"p": {"if": [True, {"get_resource": "b"}, 1]}}},
+                "b": {"type": "x", "depends_on": "a"},
+            }
+        )
+
+
+def test_they_came_with_newton() -> None:
+    with pytest.raises(InvalidTemplateVersion, match="'if' is not supported in template version 2016-04-08"):
+        hot.parse({"heat_template_version": "2016-04-08", "outputs": {"o": {"value": {"if": [True, 1, 2]}}}})
+    with pytest.raises(StokerError, match="Invalid keyword"):
+        hot.parse({"heat_template_version": "2016-04-08", "resources": {"a": {"type": "x", "condition": True}}})
+    with pytest.raises(InvalidTemplateVersion, match="only from 2017-09-01"):
+        decided("2016-10-14", conditions={"a": {"contains": ["a", ["a"]]}})
+
+
+def test_an_unknown_parameter_leaves_open_what_hangs_on_it() -> None:
+    template = hot.parse(
+        {
+            "heat_template_version": "2018-08-31",
+            "parameters": PARAMETERS,
+            "conditions": {"prod": {"equals": [{"get_param": "kind"}, "prod"]}},
+            "resources": {"a": {"type": "x", "condition": "prod", "properties": {"p": {"if": ["prod", 1, 2]}}}},
+        }
+    )
+    made = hot.decide(template, {"kind": UNKNOWN, "flag": False, "list": []})
+    assert made.resources["a"].properties == {"p": UNKNOWN}
+
+
+def test_a_template_without_any_is_the_same_one() -> None:
+    template = hot.parse({"heat_template_version": "2018-08-31", "resources": {"a": {"type": "x"}}})
+    assert hot.decide(template, {}) is template

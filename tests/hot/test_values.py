@@ -1,0 +1,145 @@
+"""What the functions that make values of values give, and what they refuse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stoker import hot
+from stoker.hot import UNKNOWN
+from stoker.hot.functions import FUNCTIONS
+from stoker.model.errors import InvalidTemplateVersion, StackValidationFailed
+
+NEWEST = "2021-04-16"
+
+
+@pytest.mark.parametrize(
+    ("call", "value"),
+    [
+        ({"digest": ["sha256", "abc"]}, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        ({"digest": ["MD5", "abc"]}, "900150983cd24fb0d6963f7d28e17f72"),
+        ({"str_split": [",", "a,b,c"]}, ["a", "b", "c"]),
+        ({"str_split": [",", "a,b,c", 1]}, "b"),
+        ({"str_split": [",", "a,b,c", "2"]}, "c"),
+        ({"str_split": [",", None]}, None),
+        ({"str_split": [", ", ""]}, [""]),
+        ({"map_merge": [{"a": 1, "b": 1}, None, {"b": 2}]}, {"a": 1, "b": 2}),
+        ({"map_merge": []}, {}),
+        ({"map_merge": [{"a": {"x": 1}}, {"a": {"y": 2}}]}, {"a": {"y": 2}}),
+        ({"map_replace": [{"a": "x", "b": "y"}, {"keys": {"a": "A"}, "values": {"y": 7}}]}, {"A": "x", "b": 7}),
+        ({"map_replace": [{"a": ["x"]}, {"values": {"x": 1}}]}, {"a": ["x"]}),
+        ({"map_replace": [None, {"keys": {}}]}, {}),
+        ({"filter": [["", None, 0], ["a", "", None, 0, "b"]]}, ["a", "b"]),
+        ({"list_concat": [[1, 2], None, [2, 3]]}, [1, 2, 2, 3]),
+        ({"list_concat_unique": [[1, 2], None, [2, {"a": 1}], [{"a": 1}, True]]}, [1, 2, {"a": 1}, True]),
+        ({"contains": ["a", ["a", "b"]]}, True),
+        ({"contains": ["c", "ab"]}, False),
+        ({"str_replace_strict": {"template": "a-b", "params": {"a": 1, "b": None}}}, "1-"),
+        ({"str_replace_vstrict": {"template": "a-b", "params": {"a": 0, "b": False}}}, "0-False"),
+        ({"repeat": {"template": "port-%p%", "for_each": {"%p%": ["80", "443"]}}}, ["port-80", "port-443"]),
+        (
+            {"repeat": {"template": {"k-%a%": "%a%%b%"}, "for_each": {"%a%": ["1", "2"], "%b%": ["x", "y"]}}},
+            [{"k-1": "1x"}, {"k-1": "1y"}, {"k-2": "2x"}, {"k-2": "2y"}],
+        ),
+        (
+            {"repeat": {"template": "ab", "for_each": {"a": ["1", "2"], "b": ["x", "y"]}, "permutations": False}},
+            ["1x", "2y"],
+        ),
+        ({"repeat": {"template": "%x%", "for_each": {"%x%": {"k": 1, "l": 2}}}}, ["k", "l"]),
+        (
+            {"repeat": {"template": {"of": "%x%"}, "for_each": {"%x%": [{"a": 1}, [2]]}}},
+            [{"of": {"a": 1}}, {"of": [2]}],
+        ),
+        ({"repeat": {"template": "%x%", "for_each": {"%x%": None}}}, []),
+        (
+            {"make_url": {"scheme": "http", "host": "::1", "port": 80, "path": "/a b", "query": {"q": "x/y z"}}},
+            "http://[::1]:80/a%20b?q=x/y+z",
+        ),
+        (
+            {
+                "make_url": {
+                    "scheme": "https",
+                    "username": "u@",
+                    "password": "p:",
+                    "host": "h",
+                    "path": "p",
+                    "fragment": "f",
+                }
+            },
+            "https://u%40:p%3A@h/p#f",
+        ),
+        ({"make_url": {"path": "/only"}}, "/only"),
+        ({"resource_facade": "metadata"}, {"m": 1}),
+        ({"yaql": {"expression": "$.data.a.where($ > 1).sum()", "data": {"a": [1, 2, 3]}}}, 5),
+        ({"yaql": {"expression": "$.data.items().select($[0])", "data": {"a": 1}}}, ["a"]),
+        ({"yaql": {"expression": "dict($.data.select([$, 1]))", "data": ["x"]}}, {"x": 1}),
+    ],
+)
+def test_gives(world: Any, call: dict[str, Any], value: Any) -> None:
+    assert hot.evaluate(call, world(NEWEST, facades={"metadata": {"m": 1}})) == value
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        ({"digest": ["md55", "x"]}, "knows no algorithm"),
+        ({"digest": ["md5"]}, "needs a list"),
+        ({"digest": ["md5", "☃"]}, "Latin-1"),
+        ({"str_split": [",", "a", 1]}, "no part 1, only 0 to 0"),
+        ({"str_split": [",", "a", "x"]}, "whole number"),
+        ({"str_split": [",", ["a"]]}, "a delimiter and a text"),
+        ({"map_merge": [[1]]}, "merges maps, not a list"),
+        ({"map_replace": [{"a": 1, "b": 2}, {"keys": {"a": "b"}}]}, 'two keys would be "b"'),
+        ({"map_replace": [{"a": 1}, {"kees": {}, "x": 1}]}, "keys"),
+        ({"filter": ["a", ["a"]]}, "two lists"),
+        ({"list_concat": [["a"], "b"]}, "joins lists, not text"),
+        ({"contains": [1, "a"]}, "only text"),
+        ({"str_replace_strict": {"template": "a", "params": {"b": 1}}}, '"b" does not occur'),
+        ({"str_replace_vstrict": {"template": "a", "params": {"a": None}}}, 'the value for "a" is empty'),
+        ({"repeat": {"template": "x", "for_each": {"a": "text"}}}, "goes through lists"),
+        ({"repeat": {"template": "x-a", "for_each": {"a": [[1]]}}}, "must be text"),
+        ({"repeat": {"template": "x", "for_each": {"a": [1], "b": [1, 2]}, "permutations": False}}, "one length"),
+        ({"make_url": {"scheme": "http", "host": "h", "port": 70000}}, "is no port"),
+        ({"make_url": {"port": 80}}, 'needs a "host"'),
+        ({"make_url": {"colour": 1, "host": "h"}}, "needs a map of"),
+        ({"resource_facade": "colour"}, "needs one of metadata"),
+        ({"yaql": {"expression": "$.data.", "data": 1}}, "yaql"),
+        ({"yaql": {"expression": "range(100000)", "data": 1}}, "yaql"),
+        ({"yaql": {"expression": "$.data.nothing()", "data": 1}}, "nothing"),
+    ],
+)
+def test_refuses(world: Any, call: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(StackValidationFailed, match=sentence):
+        hot.evaluate(call, world(NEWEST, facades={"metadata": {}}))
+
+
+def test_a_repetition_past_all_bounds_is_refused_before_it_is_made(world: Any) -> None:
+    many = [str(i) for i in range(1_000)]
+    call = {"repeat": {"template": "%a%%b%%c%", "for_each": {"%a%": many, "%b%": many, "%c%": many}}}
+    with pytest.raises(StackValidationFailed, match="1000000000 copies"):
+        hot.evaluate(call, world(NEWEST))
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_what_is_unknown_stays_unknown(world: Any, name: str) -> None:
+    assert hot.evaluate({name: [UNKNOWN, {"a": UNKNOWN}]}, world(NEWEST)) is UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [("digest", "2014-10-16"), ("repeat", "2014-10-16"), ("str_split", "2015-04-30"), ("map_merge", "2015-10-15"),
+     ("yaql", "2016-04-08"), ("filter", "2016-10-14"), ("make_url", "2017-02-24"), ("contains", "2017-02-24")],
+)  # fmt: skip
+def test_each_came_with_its_version(template: Any, name: str, before: str) -> None:
+    with pytest.raises(InvalidTemplateVersion, match=f"'{name}' is not supported in template version {before}"):
+        hot.parse(template(before, outputs={"o": {"value": {name: ["x"]}}}))
+
+
+def test_parts_of_repeat_that_came_later(world: Any) -> None:
+    maps = {"repeat": {"template": "%x%", "for_each": {"%x%": {"k": 1}}}}
+    with pytest.raises(StackValidationFailed, match="goes through lists"):
+        hot.evaluate(maps, world("2016-04-08"))
+    side = {"repeat": {"template": "a", "for_each": {"a": ["1"]}, "permutations": False}}
+    with pytest.raises(StackValidationFailed, match="needs a map of for_each, template"):
+        hot.evaluate(side, world("2017-02-24"))
