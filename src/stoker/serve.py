@@ -27,6 +27,7 @@ from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.services import Services
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
+from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.errors import Conflict, Invalid, Unavailable
 from stoker.resources.base import Compute, Owner
 from stoker.resources.base import Services as ResourceServices
@@ -125,7 +126,8 @@ class Joined:
 
 def join(settings: Settings, store: Store) -> Joined:
     work = open_work(store)
-    keys = Keys(store, site_secret(settings))
+    secret = site_secret(settings)
+    keys, signal_tokens = Keys(store, secret), SignalTokens(secret)
     local = None
     if settings.local_servers:
         local = LocalServers(store, work, keys, settings.state_dir / "local", settings.public_url)
@@ -135,7 +137,8 @@ def join(settings: Settings, store: Store) -> Joined:
         stacks_per_project=settings.max_stacks_per_project,
         action_timeout=settings.stack_action_timeout,
     )
-    engine = nested.engine(resources.load(), ResourceServices(transports.load(), work, compute), limits)
+    for_types = ResourceServices(transports.load(), work, compute, signal_tokens, settings.public_url)
+    engine = nested.engine(resources.load(), for_types, limits)
     jobs.register(store, engine)
     if local:
         # A local server's id is its resource's.
@@ -145,6 +148,7 @@ def join(settings: Settings, store: Store) -> Joined:
         settings=settings,
         store=store,
         identity=Directory(store, settings.token_hours),
+        signal_tokens=signal_tokens,
         waiters=Waiters(store.bell),
         documents=Documents(store),
         work=work,

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from stoker import resources, transports
+from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.deployment import Deployment
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
@@ -154,7 +155,7 @@ class World:
 
 def world(store: Store, *, steps: int = 500, limits: Mapping[str, int] | None = None) -> World:
     work, machines = HeldWork(), Machines()
-    services = Services(transports.load(), work, machines)
+    services = Services(transports.load(), work, machines, SignalTokens(b"secret"), "http://stoker.test")
     engine = nested.engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)
     return World(store, engine, work, machines)

@@ -30,6 +30,7 @@ _INCLUDED_IN = {
 class Admitted:
     principal: Principal | None = None
     agent: str | None = None
+    signalled: str | None = None
 
 
 class Access(Protocol):
@@ -60,6 +61,16 @@ class Token:
         if principal.project_id != path["project"] or not self._roles & principal.roles:
             raise Forbidden("You are not authorized to complete this action.")
         return Admitted(principal=principal)
+
+
+class MaySignal(Token):
+    """Also with a token that is for signals to one resource: which one, the handler sees to."""
+
+    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
+        resource_id = services.signal_tokens.resource_of(request.headers.get("x-auth-token", ""))
+        if resource_id is not None:
+            return Admitted(signalled=resource_id)
+        return await super().admit(request, path, services)
 
 
 class AgentKey:

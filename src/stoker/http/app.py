@@ -54,6 +54,7 @@ async def _answer(router: Router, services: Services, request: Request, request_
             services=services,
             principal=admitted.principal,
             agent=admitted.agent,
+            signalled=admitted.signalled,
         )
         if inspect.iscoroutinefunction(route.handler):
             reply: Reply = await route.handler(call)

@@ -38,6 +38,8 @@ class Call:
     principal: Principal | None = None
     #: The server whose agent calls, on the agents' face.
     agent: str | None = None
+    #: The one resource that may be signalled with the token that came.
+    signalled: str | None = None
 
     @property
     def query(self) -> QueryParams:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from stoker.deployments.documents import Documents
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
+from stoker.identity.signal_tokens import SignalTokens
 from stoker.servers import Servers
 from stoker.settings import Settings
 from stoker.stacks.engine import Engine
@@ -19,6 +20,7 @@ class Services:
     settings: Settings
     store: Store
     identity: Directory
+    signal_tokens: SignalTokens
     waiters: Waiters
     documents: Documents
     work: Work

@@ -9,12 +9,9 @@ from importlib.metadata import entry_points
 
 from stoker.resources.base import ResourceType
 
-#: Modules of this folder that hold no type.
-_SHARED = frozenset(("base", "properties", "deploying", "serving", "waiting", "nesting"))
-
 
 def load() -> Mapping[str, ResourceType]:
-    names = (module.name for module in pkgutil.iter_modules(__path__) if module.name not in _SHARED)
-    found = [importlib.import_module(f"{__name__}.{name}").TYPE for name in names]
+    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    found = [module.TYPE for module in modules if hasattr(module, "TYPE")]  # the others are what types share
     found += [point.load() for point in entry_points(group="stoker.resources")]
     return {name: each for each in found for name in (each.name, *each.aliases)}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.resources.properties import Property
@@ -111,6 +112,9 @@ class Nested(Protocol):
     def members(self, context: Context, resource: Resource) -> Sequence[str]:
         """Names of the resources inside, in order."""
 
+    def template(self, context: Context, resource: Resource) -> Mapping[str, Any]:
+        """What the nested stack was told to be last; empty when there is none."""
+
     def file(self, context: Context, name: str) -> str:
         """The text of a file that came with the tree's template. Raises ResourceFailure."""
 
@@ -126,6 +130,9 @@ class Services:
     work: Work
     #: None where no provider is enabled.
     compute: Compute | None
+    signal_tokens: SignalTokens
+    #: Where the world reaches this Stoker.
+    public_url: str
 
 
 @dataclass(frozen=True, slots=True)

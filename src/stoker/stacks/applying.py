@@ -21,22 +21,25 @@ from stoker.stacks.transition import Transition
 
 def apply_step(transition: Transition, name: str) -> bool:
     """True when the step is done; False when it waits for a report, or failed and with it the operation."""
-    said = transition.plan.definition(name)
-    assert said is not None, name
-    definition = Definition.from_json(said)
+    planned = transition.plan.definition(name)
+    assert planned is not None, name
+    definition = Definition.from_json(planned)
     kind = transition.engine.type(definition.type)
     resource = transition.resource(name)
     try:
         scope = LiveScope(transition)
         properties = resolve(kind, definition, scope)
         metadata = hot.evaluate(definition.metadata, scope)
+        definition = replace(definition, update_policy=hot.evaluate(definition.update_policy, scope))
     except StokerError as error:
         fail(transition, begin(transition, resource, definition, Action.UPDATE if resource else Action.CREATE), error)
         return False
     stale = resource is not None and resource.action is not Action.INIT and kind.is_stale(transition.context, resource)
     deed = decide(resource, kind, definition, properties, stale=stale)
     if deed in (Deed.KEEP, Deed.JOIN) and resource is not None:
-        transition.change(replace(resource, definition=said, requires=transition.requirements(definition)))
+        transition.change(
+            replace(resource, definition=definition.to_json(), requires=transition.requirements(definition))
+        )
         if deed is Deed.JOIN:
             transition.plan.start(name)
         return deed is Deed.KEEP

@@ -134,6 +134,10 @@ class NestedStacks:
             return ()
         return [each.name for each in resources.of_stack(context.tx, resource.physical_id) if each.current]
 
+    def template(self, context: Context, resource: Resource) -> Mapping[str, Any]:
+        stack = self._stack(context, resource)
+        return {} if stack is None else stacks.source(context.tx, stack.id).template
+
     def file(self, context: Context, name: str) -> str:
         files = self._root(context).files
         if name not in files:

@@ -56,6 +56,7 @@ def signal_resource(tx: Tx, engine: Engine, stack: Stack, name: str, details: Ma
     if signalled.resource is not None:
         transition.change(signalled.resource)
     transition.signal_event(resource, signalled.words)
+    transition.save()  # those who wait for it look into the database
     for id in kind.waiters(transition.context, resource):
         waiting = transition.resource_by_id(id)
         if waiting is not None:

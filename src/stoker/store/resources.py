@@ -19,6 +19,9 @@ _OF_STACK = sa.select(resources).where(resources.c.stack_id == sa.bindparam("sta
 _NAMED = sa.select(resources).where(
     resources.c.stack_id == sa.bindparam("stack"), resources.c.name == sa.bindparam("name"), resources.c.current
 )
+_IN_PROGRESS = sa.select(resources).where(
+    resources.c.stack_id == sa.bindparam("stack"), resources.c.status == Status.IN_PROGRESS.value
+)
 _PHYSICAL = sa.select(resources).where(
     resources.c.stack_id == sa.bindparam("stack"),
     resources.c.physical_id == sa.bindparam("physical"),
@@ -87,6 +90,10 @@ def with_physical_id(tx: Tx, stack_id: str, physical_id: str) -> Resource | None
 def of_stack(tx: Tx, stack_id: str) -> list[Resource]:
     """All incarnations, also those about to be cleaned up."""
     return [_resource(row) for row in tx.run(_OF_STACK, {"stack": stack_id})]
+
+
+def in_progress(tx: Tx, stack_id: str) -> list[Resource]:
+    return [_resource(row) for row in tx.run(_IN_PROGRESS, {"stack": stack_id})]
 
 
 def leftover(tx: Tx, stack_id: str) -> list[Resource]:

@@ -8,7 +8,7 @@ from typing import Any
 from stoker.http import reading
 from stoker.http.call import Call, Reply
 from stoker.http.heat import finding, shapes
-from stoker.model.errors import Invalid
+from stoker.model.errors import Forbidden, Invalid
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.stacks import operations, signals
@@ -94,6 +94,8 @@ def signal(call: Call) -> Reply:
     def do(tx: Tx) -> None:
         stack = finding.stack(tx, call)
         found = _named(tx, stack, call.path["resource_name"])
+        if call.signalled not in (None, found.id):
+            raise Forbidden("You are not authorized to complete this action.")
         kind = call.services.engine.type(found.type)
         if found.action in _DEAF and kind.signal is None:
             raise Invalid(f"Signal resource during {found.action} is not supported.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.http.access import ADMIN, AGENT, MEMBER, READER, Token
+from stoker.http.access import ADMIN, AGENT, MEMBER, READER, MaySignal, Token
 from stoker.http.call import Route
 from stoker.http.heat import (
     actions,
@@ -100,7 +100,7 @@ ROUTES = [
     Route("GET", _RESOURCE, _READ, resources.show),
     Route("PATCH", _RESOURCE, _WRITE, resources.mark),
     Route("GET", _RESOURCE + "/metadata", _READ_OR_AGENT, resources.metadata),
-    Route("POST", _RESOURCE + "/signal", _READ_OR_AGENT, resources.signal),
+    Route("POST", _RESOURCE + "/signal", MaySignal(READER, AGENT), resources.signal),
     Route("GET", _STACK + "/events", _READ, events.index),
     Route("GET", _RESOURCE + "/events", _READ, events.index),
     Route("GET", _RESOURCE + "/events/{event_id}", _READ, events.show),

@@ -1,0 +1,35 @@
+"""OS::Heat::CloudConfig: what cloud-init reads, written as YAML."""
+
+from __future__ import annotations
+
+import yaml
+
+from stoker.deployments import manage
+from stoker.model.stack import Resource
+from stoker.resources import software_config
+from stoker.resources.base import Context, Outcome, Properties, ResourceType, physical_name
+from stoker.resources.properties import Property
+
+
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    text = yaml.safe_dump(properties["cloud_config"] or {}, allow_unicode=True)
+    made, _ = manage.new_config(
+        context.tx,
+        context.project_id,
+        name=physical_name(context, resource),
+        group="Heat::Ungrouped",
+        config=f"#cloud-config\n{text}",
+    )
+    return Outcome(physical_id=made.id)
+
+
+TYPE = ResourceType(
+    name="OS::Heat::CloudConfig",
+    properties={"cloud_config": Property(kind="map", description="The configuration, as data.")},
+    attributes={"config": "The config's content."},
+    create=create,
+    delete=software_config.delete,
+    adopt=software_config.adopt,
+    attribute=software_config.attribute,
+    description="A configuration for cloud-init.",
+)

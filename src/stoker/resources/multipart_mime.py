@@ -1,0 +1,94 @@
+"""OS::Heat::MultipartMime: several configs in one text, as cloud-init takes them."""
+
+from __future__ import annotations
+
+import email
+from email.message import Message
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
+from pathlib import PurePosixPath
+from typing import Any
+from uuid import UUID
+
+from stoker.deployments import manage
+from stoker.model.config import UNGROUPED
+from stoker.model.stack import Resource
+from stoker.resources import software_config
+from stoker.resources.base import Context, Outcome, Properties, ResourceType, physical_name
+from stoker.resources.properties import Property
+from stoker.store import configs
+
+_PART = Property(
+    kind="map",
+    schema={
+        "config": Property(kind="string", required=True),
+        "filename": Property(kind="string"),
+        "type": Property(kind="string", default="text", allowed=("text", "multipart")),
+        "subtype": Property(kind="string"),
+    },
+)
+
+
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    # Without a boundary of its own the text would be another one each time it is made.
+    whole = MIMEMultipart(boundary=f"part-{resource.id}")
+    for part in properties["parts"] or ():
+        text = _content(context, part["config"])
+        if part["type"] == "multipart":
+            _append_parts(whole, text, part)
+        else:
+            whole.attach(_part(text, part["subtype"] or _subtype(part["filename"]), part["filename"]))
+    made, _ = manage.new_config(
+        context.tx,
+        context.project_id,
+        name=physical_name(context, resource),
+        group=properties["group"],
+        config=whole.as_string(),
+    )
+    return Outcome(physical_id=made.id)
+
+
+def _content(context: Context, said: str) -> Any:
+    """The text, or that of the config which it names."""
+    try:
+        id = str(UUID(said))
+    except ValueError:
+        return said
+    found = configs.find(context.tx, id)
+    return found.config if found is not None and found.project_id == context.project_id else said
+
+
+def _append_parts(whole: MIMEMultipart, text: str, part: dict[str, Any]) -> None:
+    for inner in email.message_from_string(text).walk():
+        if not inner.is_multipart():
+            raw = inner.get_payload(decode=True)
+            said = raw.decode(errors="replace") if isinstance(raw, bytes) else str(inner.get_payload())
+            subtype = part["subtype"] or inner.get_content_subtype()
+            whole.attach(_part(said, subtype, part["filename"] or inner.get_filename()))
+
+
+def _part(text: str, subtype: str, filename: str | None) -> Message:
+    charset = "us-ascii" if str(text).isascii() else "utf-8"
+    made = MIMEText(str(text), subtype, charset)
+    if filename:
+        made.add_header("Content-Disposition", "attachment", filename=filename)
+    return made
+
+
+def _subtype(filename: str | None) -> str:
+    return PurePosixPath(filename).stem if filename else "plain"
+
+
+TYPE = ResourceType(
+    name="OS::Heat::MultipartMime",
+    properties={
+        "group": Property(kind="string", default=UNGROUPED, description="Names the hook that runs the config."),
+        "parts": Property(kind="list", each=_PART, default=[], description="The parts, in their order."),
+    },
+    attributes={"config": "The config's content."},
+    create=create,
+    delete=software_config.delete,
+    adopt=software_config.adopt,
+    attribute=software_config.attribute,
+    description="Several configs put together as multipart MIME.",
+)

@@ -1,0 +1,75 @@
+"""OS::Heat::ResourceChain: resources of several types with the same properties, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from stoker.hot import UNKNOWN, select
+from stoker.model.stack import Resource
+from stoker.resources import grouping, nesting
+from stoker.resources.base import Context, Properties, ResourceType
+from stoker.resources.grouping import Group, Members
+from stoker.resources.properties import Property
+
+
+def _members(_resource: Resource, properties: Properties) -> Members:
+    made: dict[str, dict[str, Any]] = {}
+    for index, type_name in enumerate(properties["resources"]):
+        said: dict[str, Any] = {"type": type_name, "properties": dict(properties["resource_properties"] or {})}
+        if index and not properties["concurrent"]:
+            said["depends_on"] = [str(index - 1)]
+        made[str(index)] = said
+    return made
+
+
+def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+    members = sorted(context.nested.members(context, resource), key=int)
+    if name == "refs":
+        return select([context.nested.reference(context, resource, each) for each in members], path)
+    if name == "attributes":
+        if not path:
+            return None  # which one stands behind it
+        wanted, *rest = path
+        return {each: context.nested.attribute(context, resource, each, str(wanted), tuple(rest)) for each in members}
+    return nesting.inside(context, resource, name, path)
+
+
+def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+    types, given = properties["resources"], properties["resource_properties"]
+    if types is UNKNOWN:
+        return ()
+    plain = {} if given is UNKNOWN or given is None else given
+    return tuple((str(index), name, plain) for index, name in enumerate(types) if name is not UNKNOWN)
+
+
+_GROUP = Group(_members, grouping.ROLLING)
+
+TYPE = ResourceType(
+    name="OS::Heat::ResourceChain",
+    properties={
+        "resources": Property(
+            kind="list",
+            each=Property(kind="string"),
+            required=True,
+            update_allowed=True,
+            description="The types, in their order.",
+        ),
+        "concurrent": Property(kind="boolean", default=False, description="All at once instead of one by one."),
+        "resource_properties": Property(kind="map", description="Properties for each of them."),
+    },
+    attributes={"refs": "References of all members.", "attributes": "An attribute of all members, by name."},
+    create=_GROUP.create,
+    update=_GROUP.update,
+    delete=nesting.delete,
+    check=_GROUP.check,
+    adopt=_GROUP.adopt,
+    cancel=nesting.cancel,
+    is_stale=_GROUP.is_stale,
+    actions=nesting.ACTIONS,
+    attribute_at=attribute,
+    reference=nesting.reference,
+    members=members,
+    retries=True,
+    description="Resources of several types with the same properties, in a row.",
+)

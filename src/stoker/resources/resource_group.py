@@ -1,0 +1,141 @@
+"""OS::Heat::ResourceGroup: as many resources of one definition as are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from stoker.hot import UNKNOWN, select
+from stoker.model.stack import Resource
+from stoker.resources import grouping, nesting
+from stoker.resources.base import Context, Outcome, Properties, ResourceType
+from stoker.resources.grouping import Group, Members
+from stoker.resources.properties import Property
+
+PROPERTIES: Mapping[str, Property] = {
+    "count": Property(kind="integer", default=1, minimum=0, update_allowed=True, description="How many there are."),
+    "index_var": Property(kind="string", default="%index%", description="Stands for a member's name."),
+    "resource_def": Property(
+        kind="map",
+        required=True,
+        update_allowed=True,
+        schema={
+            "type": Property(kind="string", required=True),
+            "properties": Property(kind="map"),
+            "metadata": Property(kind="map"),
+        },
+        description="What each of them is.",
+    ),
+    "removal_policies": Property(
+        kind="list",
+        default=[],
+        update_allowed=True,
+        each=Property(kind="map", schema={"resource_list": Property(kind="list", required=True)}),
+        description="Names or references of members to remove first; their names are never used again.",
+    ),
+    "removal_policies_mode": Property(
+        kind="string",
+        default="append",
+        allowed=("append", "update"),
+        update_allowed=True,
+        description="Whether names that were removed earlier stay unused.",
+    ),
+}
+
+
+def _members(resource: Resource, properties: Properties) -> Members:
+    names = _names(properties["count"], resource.data.get("removed") or ())
+    return {name: _member(name, properties) for name in names}
+
+
+def _names(count: int, removed: Iterable[str]) -> list[str]:
+    unused, index = set(removed), 0
+    names: list[str] = []
+    while len(names) < count:
+        if str(index) not in unused:
+            names.append(str(index))
+        index += 1
+    return names
+
+
+def _member(name: str, properties: Properties) -> dict[str, Any]:
+    wanted = properties["resource_def"]
+    said = {
+        "type": wanted["type"],
+        "properties": _filled(wanted.get("properties") or {}, properties["index_var"], name),
+        "metadata": wanted.get("metadata"),
+    }
+    return {key: part for key, part in said.items() if part is not None}
+
+
+def _filled(value: Any, word: str, name: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(word, name)
+    if isinstance(value, Mapping):
+        return {key: _filled(part, word, name) for key, part in value.items()}
+    return [_filled(part, word, name) for part in value] if isinstance(value, list) else value
+
+
+_GROUP = Group(_members, {**grouping.ROLLING, "min_in_service": grouping.MIN_IN_SERVICE})
+
+
+def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    data = {**resource.data, "removed": _removed(context, resource, properties)}
+    return _GROUP.update(context, replace(resource, data=data), properties)
+
+
+def _removed(context: Context, resource: Resource, properties: Properties) -> list[str]:
+    """Names that are not to be used: those removed before, and those that the policies name."""
+    before = resource.data.get("removed") or [] if properties["removal_policies_mode"] == "append" else []
+    names = list(context.nested.members(context, resource))
+    ids = {context.nested.reference(context, resource, name): name for name in names}
+    said = [str(one) for policy in properties["removal_policies"] or () for one in policy["resource_list"]]
+    found = [one if one in names else ids.get(one) for one in said]
+    return list(dict.fromkeys([*before, *(name for name in found if name is not None)]))
+
+
+def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+    if name.startswith("resource."):
+        return nesting.inside(context, resource, name, path)
+    if name == "removed_rsrc_list":
+        return select(resource.data.get("removed") or [], path)
+    members = sorted(context.nested.members(context, resource), key=int)
+    if name == "refs":
+        return select([context.nested.reference(context, resource, each) for each in members], path)
+    if name == "refs_map":
+        return select({each: context.nested.reference(context, resource, each) for each in members}, path)
+    if name == "attributes":
+        if not path:
+            return None  # which one stands behind it
+        wanted, *rest = path
+        return {each: context.nested.attribute(context, resource, each, str(wanted), tuple(rest)) for each in members}
+    return [context.nested.attribute(context, resource, each, name, path) for each in members]
+
+
+def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+    wanted = properties["resource_def"]
+    if wanted is UNKNOWN or properties["count"] == 0 or wanted["type"] is UNKNOWN:
+        return ()
+    given = wanted.get("properties")
+    return (("0", wanted["type"], {} if given is UNKNOWN else _filled(given or {}, str(properties["index_var"]), "0")),)
+
+
+TYPE = ResourceType(
+    name="OS::Heat::ResourceGroup",
+    properties=PROPERTIES,
+    attributes=None,
+    create=_GROUP.create,
+    update=update,
+    delete=nesting.delete,
+    check=_GROUP.check,
+    adopt=_GROUP.adopt,
+    cancel=nesting.cancel,
+    is_stale=_GROUP.is_stale,
+    actions=nesting.ACTIONS,
+    attribute_at=attribute,
+    reference=nesting.reference,
+    members=members,
+    retries=True,
+    description="A number of resources of one definition.",
+)

@@ -1,0 +1,13 @@
+"""OS::Heat::SoftwareDeploymentGroup: runs a config on every server of a map."""
+
+from __future__ import annotations
+
+from stoker.resources import software_deployment
+from stoker.resources.deploying_to_many import group_of
+
+TYPE = group_of(
+    software_deployment.TYPE,
+    "OS::Heat::SoftwareDeploymentGroup",
+    "OS::Heat::SoftwareDeployments",
+    "Runs a software config on several servers, all at once or in batches.",
+)

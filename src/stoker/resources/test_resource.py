@@ -1,0 +1,96 @@
+"""OS::Heat::TestResource: does what it is told, to see what a template makes of that."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from stoker.model.stack import Resource
+from stoker.model.status import Action
+from stoker.resources.base import (
+    DONE,
+    Context,
+    NoSuchAttribute,
+    Outcome,
+    Properties,
+    Replace,
+    ResourceFailure,
+    ResourceType,
+    wake_at,
+)
+from stoker.resources.properties import Property
+
+_ACTION_SECONDS = {name: Property(kind="number", minimum=0) for name in ("create", "update", "delete")}
+
+
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    return _begin(context, resource, properties)
+
+
+def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    if properties["update_replace"]:
+        raise Replace(resource.name)
+    return _begin(context, resource, properties)
+
+
+def delete(context: Context, resource: Resource) -> Outcome:
+    return _begin(context, resource, resource.properties) if resource.properties else DONE
+
+
+def _begin(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    waits = (properties["action_wait_secs"] or {}).get(resource.action.value.lower())
+    seconds = properties["wait_secs"] if waits is None else waits
+    if not seconds:
+        return _end(resource, properties)
+    until = context.tx.now + timedelta(seconds=seconds)
+    wake_at(context, resource, until)
+    return Outcome(False, physical_id=resource.physical_id or resource.id, data={"until": until.isoformat()})
+
+
+def check(context: Context, resource: Resource) -> Outcome:
+    until = resource.data.get("until")
+    if until is not None and context.tx.now < datetime.fromisoformat(until):
+        return Outcome(False)
+    return _end(resource, resource.properties)
+
+
+def _end(resource: Resource, properties: Properties) -> Outcome:
+    if properties["fail"] and resource.action is not Action.DELETE:
+        raise ResourceFailure(f"Test Resource failed {resource.name}")
+    return Outcome(physical_id=resource.physical_id or resource.id)
+
+
+def attribute(_context: Context, resource: Resource, name: str) -> Any:
+    if name != "output":
+        raise NoSuchAttribute(name)
+    return resource.properties.get("value")
+
+
+TYPE = ResourceType(
+    name="OS::Heat::TestResource",
+    properties={
+        "value": Property(kind="string", default="test_string", update_allowed=True, description="What output gives."),
+        "fail": Property(kind="boolean", default=False, update_allowed=True, description="Fail, after any wait."),
+        "update_replace": Property(
+            kind="boolean", default=False, update_allowed=True, description="Be replaced by an update."
+        ),
+        "update_replace_value": Property(kind="string", description="Be replaced when this changes."),
+        "wait_secs": Property(
+            kind="number", default=0, minimum=0, update_allowed=True, description="Seconds that every action takes."
+        ),
+        "action_wait_secs": Property(
+            kind="map", schema=_ACTION_SECONDS, update_allowed=True, description="Seconds that single actions take."
+        ),
+        "attr_wait_secs": Property(kind="number", default=0, update_allowed=True, description="Accepted; never waits."),
+        "constraint_prop_secs": Property(kind="number", default=0, update_allowed=True, description="Accepted."),
+        "client_name": Property(kind="string", update_allowed=True, description="Accepted."),
+        "entity_name": Property(kind="string", update_allowed=True, description="Accepted."),
+    },
+    attributes={"output": "The value."},
+    create=create,
+    update=update,
+    delete=delete,
+    check=check,
+    attribute=attribute,
+    description="Waits, fails, or is replaced as its properties say.",
+)

@@ -1,0 +1,120 @@
+"""Configs of other kinds: components, cloud-init's, several in one."""
+
+from __future__ import annotations
+
+import email
+
+import pytest
+import yaml
+
+from stoker.model.errors import StackValidationFailed
+from support.stacks import world
+from support.templates import server, template
+
+
+@pytest.fixture
+def heat(store):
+    return world(store)
+
+
+def component(*configs, **more):
+    return {
+        "type": "OS::Heat::SoftwareComponent",
+        "properties": {"configs": list(configs), "outputs": [{"name": "result"}], **more},
+    }
+
+
+INSTALL = {"actions": ["CREATE"], "tool": "script", "config": "install"}
+REMOVE = {"actions": ["DELETE", "backup"], "tool": "ansible", "config": "remove"}
+
+
+def test_a_component_is_run_for_the_actions_it_has_configs_for(heat):
+    run = {
+        "type": "OS::Heat::SoftwareDeployment",
+        "properties": {
+            "config": {"get_resource": "config"},
+            "server": {"get_resource": "server"},
+            "signal_transport": "HEAT_SIGNAL",
+        },
+    }
+    said = template({"config": component(INSTALL, REMOVE), "server": server(), "run": run})
+    stack = heat.create(said)
+    [made] = heat.deployments()
+    assert (made.action, made.status) == ("CREATE", "IN_PROGRESS")
+    heat.report(made, result="r")
+    changed = {**said["resources"], "run": {**run, "properties": {**run["properties"], "name": "other"}}}
+    stack = heat.update(stack, template(changed))
+    assert (str(stack.status), heat.deployments()[0].action) == ("COMPLETE", "CREATE")  # it has none for UPDATE
+    heat.delete(stack)
+    [going] = heat.deployments()
+    assert (going.action, going.status) == ("DELETE", "IN_PROGRESS")
+    heat.report(going)
+    assert heat.settled(stack.id).deleted_at is not None
+
+
+@pytest.mark.parametrize(
+    ("configs", "sentence"),
+    [
+        ((), "at least one config"),
+        ((INSTALL, {**REMOVE, "actions": ["CREATE"]}), r"for the same action \(CREATE\)"),
+        (({**INSTALL, "actions": []},), "at least one of actions"),
+        (({"config": "x"},), "tool not assigned"),
+    ],
+)
+def test_a_component_that_cannot_be(heat, configs, sentence):
+    with pytest.raises(StackValidationFailed, match=sentence):
+        heat.create(template({"config": component(*configs)}))
+
+
+def content(heat, kind, **properties):
+    said = template(
+        {"it": {"type": f"OS::Heat::{kind}", "properties": properties}},
+        outputs={"text": {"value": {"get_attr": ["it", "config"]}}},
+    )
+    return heat.outputs(heat.create(said))["text"]
+
+
+def test_cloud_config_is_yaml_under_its_mark(heat):
+    text = content(heat, "CloudConfig", cloud_config={"users": [{"name": "ü"}], "packages": ["a"]})
+    assert text.startswith("#cloud-config\n")
+    assert yaml.safe_load(text) == {"users": [{"name": "ü"}], "packages": ["a"]}
+
+
+def test_parts_are_put_together(heat):
+    one = {"config": "#!/bin/sh\n", "filename": "x-shellscript.sh", "subtype": "x-shellscript"}
+    two = {"config": "ü", "filename": "cloud-config.txt"}
+    inner = content(heat, "MultipartMime", parts=[one])
+    text = email.message_from_string(
+        content_of(heat, [one, two, {"config": inner, "type": "multipart"}, {"config": "plain"}])
+    )
+    found = [
+        (part.get_content_type(), part.get_filename(), part.get_payload(decode=True)) for part in text.get_payload()
+    ]
+    assert found == [
+        ("text/x-shellscript", "x-shellscript.sh", b"#!/bin/sh\n"),
+        ("text/cloud-config", "cloud-config.txt", "ü".encode()),
+        ("text/x-shellscript", "x-shellscript.sh", b"#!/bin/sh\n"),
+        ("text/plain", None, b"plain"),
+    ]
+
+
+def content_of(heat, parts):
+    said = template(
+        {"it": {"type": "OS::Heat::MultipartMime", "properties": {"parts": parts}}},
+        outputs={"text": {"value": {"get_attr": ["it", "config"]}}},
+    )
+    return heat.outputs(heat.create(said, name="second"))["text"]
+
+
+def test_a_part_may_be_a_config_of_its_own(heat):
+    said = template(
+        {
+            "other": {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "from elsewhere"}},
+            "it": {
+                "type": "OS::Heat::MultipartMime",
+                "properties": {"parts": [{"config": {"get_resource": "other"}}]},
+            },
+        },
+        outputs={"text": {"value": {"get_attr": ["it", "config"]}}},
+    )
+    assert "from elsewhere" in heat.outputs(heat.create(said))["text"]

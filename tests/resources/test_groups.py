@@ -1,0 +1,200 @@
+"""Groups: members counted, named, read, removed, and changed in batches."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker.model.errors import StackValidationFailed
+from stoker.resources.base import WAKE
+from stoker.store import stacks
+from support.stacks import world
+from support.templates import config, server, template
+
+
+@pytest.fixture
+def heat(store):
+    return world(store)
+
+
+def group(count=2, kind="OS::Heat::Value", policy=None, wanted=None, **more):
+    made = {
+        "type": "OS::Heat::ResourceGroup",
+        "properties": {
+            "count": count,
+            "resource_def": {"type": kind, "properties": wanted or {"value": "member %index%"}},
+            **more,
+        },
+    }
+    return {**made, "update_policy": policy} if policy else made
+
+
+def whole(said, **outputs):
+    return template({"group": said}, outputs={name: {"value": value} for name, value in outputs.items()})
+
+
+def inner(heat, stack, name="group"):
+    with heat.store.read() as tx:
+        return stacks.get(tx, heat.resources(stack)[name].physical_id)
+
+
+def members(heat, stack):
+    return sorted(heat.resources(inner(heat, stack)))
+
+
+READ = {
+    "refs_map": {"get_attr": ["group", "refs_map"]},
+    "values": {"get_attr": ["group", "value"]},
+    "by_name": {"get_attr": ["group", "attributes", "value"]},
+    "first": {"get_attr": ["group", "resource.0.value"]},
+    "second": {"get_attr": ["group", "resource.1", "value"]},
+    "removed": {"get_attr": ["group", "removed_rsrc_list"]},
+}
+
+
+def test_members_and_what_is_read_of_them(heat):
+    stack = heat.create(whole(group(), **READ))
+    assert (str(stack.status), members(heat, stack)) == ("COMPLETE", ["0", "1"])
+    found = heat.outputs(stack)
+    assert set(found["refs_map"]) == {"0", "1"}
+    del found["refs_map"]
+    assert found == {
+        "values": ["member 0", "member 1"],
+        "by_name": {"0": "member 0", "1": "member 1"},
+        "first": "member 0",
+        "second": "member 1",
+        "removed": [],
+    }
+
+
+def test_more_and_fewer(heat):
+    stack = heat.create(whole(group(1)))
+    stack = heat.update(stack, whole(group(3)))
+    assert members(heat, stack) == ["0", "1", "2"]
+    stack = heat.update(stack, whole(group(0)))
+    assert members(heat, stack) == []
+    stack = heat.delete(stack)
+    assert str(stack.status) == "COMPLETE"
+
+
+def test_who_is_removed_by_name_never_comes_back(heat):
+    stack = heat.create(whole(group(3), **READ))
+    stack = heat.update(stack, whole(group(2, removal_policies=[{"resource_list": ["1"]}]), **READ))
+    assert members(heat, stack) == ["0", "2"]
+    stack = heat.update(stack, whole(group(3), **READ))
+    assert members(heat, stack) == ["0", "2", "3"]
+    assert heat.outputs(stack)["removed"] == ["1"]
+    stack = heat.update(stack, whole(group(3, removal_policies_mode="update"), **READ))
+    assert members(heat, stack) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (group(kind="No::Such"), r"resources.group.resources.0.type: .*No::Such"),
+        (group(wanted={"colour": 1}), "Unknown Property colour"),
+        (group(-1), "out of range"),
+    ],
+)
+def test_what_cannot_be_a_member_is_refused(heat, said, sentence):
+    with pytest.raises(StackValidationFailed, match=sentence):
+        heat.create(whole(said))
+
+
+def test_an_empty_group_may_be_of_anything(heat):
+    assert str(heat.create(whole(group(0, kind="No::Such"))).status) == "COMPLETE"
+
+
+def fleet(servers, script="one", policy=None):
+    resources = {name: server(name) for name in ("a", "b", "c")}
+    resources["config"] = config(script, outputs=("result",))
+    resources["group"] = {
+        "type": "OS::Heat::SoftwareDeploymentGroup",
+        "properties": {
+            "config": {"get_resource": "config"},
+            "servers": {name: {"get_resource": name} for name in servers},
+            "signal_transport": "HEAT_SIGNAL",
+        },
+    }
+    if policy:
+        resources["group"]["update_policy"] = policy
+    said = {"results": {"get_attr": ["group", "result"]}, "texts": {"get_attr": ["group", "deploy_stdouts"]}}
+    return template(resources, outputs={name: {"value": value} for name, value in said.items()})
+
+
+def running(heat):
+    return [each for each in heat.deployments() if each.status == "IN_PROGRESS"]
+
+
+def test_a_deployment_for_every_server(heat):
+    stack = heat.create(fleet("ab"))
+    assert len(running(heat)) == 2
+    for each in running(heat):
+        heat.report(each, deploy_stdout="out", result="done")
+    stack = heat.settled(stack.id)
+    assert str(stack.status) == "COMPLETE"
+    assert heat.outputs(stack) == {"results": {"a": "done", "b": "done"}, "texts": {"a": "out", "b": "out"}}
+    stack = heat.update(stack, fleet("bc"))
+    [only] = running(heat)
+    heat.report(only, result="new")
+    assert heat.outputs(heat.settled(stack.id))["results"] == {"b": "done", "c": "new"}
+
+
+def test_batches_of_a_create_and_of_an_update(heat):
+    policy = {"batch_create": {"max_batch_size": 2}, "rolling_update": {"max_batch_size": 1}}
+    stack = heat.create(fleet("abc", policy=policy))
+    counts = []
+    while waiting := running(heat):
+        counts.append(len(waiting))
+        for each in waiting:
+            heat.report(each)
+    assert counts == [2, 1]
+    assert str(heat.settled(stack.id).status) == "COMPLETE"
+
+    stack = heat.update(stack, fleet("abc", script="two", policy=policy))
+    seen = 0
+    while waiting := running(heat):
+        assert len(waiting) == 1
+        assert str(heat.settled(stack.id).status) == "IN_PROGRESS"
+        heat.report(waiting[0])
+        seen += 1
+    assert seen == 3
+    assert str(heat.settled(stack.id).status) == "COMPLETE"
+
+
+def test_a_failure_ends_the_batches(heat):
+    policy = {"batch_create": {"max_batch_size": 1}}
+    stack = heat.create(fleet("abc", policy=policy))
+    heat.report(running(heat)[0], deploy_status_code=1)
+    stack = heat.settled(stack.id)
+    assert str(stack.status) == "FAILED"
+    assert stack.reason.startswith("Resource CREATE failed: Error: resources.group.resources.a: Deployment to server")
+    assert running(heat) == []
+
+
+def test_a_pause_is_waited_for_between_batches(heat):
+    policy = {"batch_create": {"max_batch_size": 1, "pause_time": 30}}
+    stack = heat.create(whole(group(2, policy=policy)))
+    assert (str(stack.status), members(heat, stack)) == ("IN_PROGRESS", ["0"])
+    heat.work.run(WAKE)
+    stack = heat.settled(stack.id)
+    assert (str(stack.status), members(heat, stack)) == ("COMPLETE", ["0", "1"])
+
+
+def test_a_wrong_policy_fails_with_its_place(heat):
+    stack = heat.create(whole(group(1, policy={"batch_create": {"max_batch_size": 0}})))
+    assert "update_policy.batch_create.max_batch_size" in stack.reason
+
+
+def test_a_chain_is_one_after_the_other(heat):
+    said = {
+        "type": "OS::Heat::ResourceChain",
+        "properties": {"resources": ["OS::Heat::Value"] * 3, "resource_properties": {"value": "v"}},
+    }
+    reads = {"all": {"get_attr": ["group", "attributes", "value"]}}
+    stack = heat.create(whole(said, **reads))
+    assert heat.outputs(stack) == {"all": {"0": "v", "1": "v", "2": "v"}}
+    assert {name: set(each.requires) for name, each in heat.resources(inner(heat, stack)).items()} == {
+        "0": set(),
+        "1": {"0"},
+        "2": {"1"},
+    }
