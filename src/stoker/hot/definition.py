@@ -37,6 +37,9 @@ class Definition:
     description: str = ""
     #: Of something that is there already: the resource is that, and never changes or ends it.
     external_id: str | None = None
+    #: What the environment says of it: breakpoints, and what updates may not do to it.
+    hooks: tuple[str, ...] = ()
+    restricted_actions: tuple[str, ...] = ()
     #: As written, until the template's conditions are decided.
     condition: Any = None
 
@@ -48,11 +51,12 @@ class Definition:
     def to_json(self) -> dict[str, Any]:
         """Kept in the database with every resource, so without what few have."""
         said = {each.name: getattr(self, each.name) for each in fields(self)} | {"depends_on": list(self.depends_on)}
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in said.items() if value is not None and value != ()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Definition:
-        return cls(**{**data, "depends_on": tuple(data["depends_on"])})
+        lists = ("depends_on", "hooks", "restricted_actions")
+        return cls(**{**data, **{name: tuple(data.get(name, ())) for name in lists}})
 
 
 def define(name: str, raw: Any, version: str) -> Definition:

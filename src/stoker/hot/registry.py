@@ -19,7 +19,10 @@ from stoker.model.errors import Invalid
 
 _RESOURCES = "resources"
 #: Keys below a resource's name that are no types.
-_CONTROLS = ("hooks", "restricted_actions")
+_CONTROLS = {
+    "hooks": ("pre-create", "pre-update", "pre-delete", "post-create", "post-update", "post-delete"),
+    "restricted_actions": ("update", "replace"),
+}
 _MAX_HOPS = 20
 
 
@@ -80,6 +83,23 @@ class Registry:
         if self._base is not None:
             yield from self._base._layers(resource_name)
 
+    def hooks(self, resource_name: str) -> tuple[str, ...]:
+        """The breakpoints set for a resource."""
+        return self._controls(resource_name, "hooks")
+
+    def restricted_actions(self, resource_name: str) -> tuple[str, ...]:
+        """What an update may not do to a resource: ``update``, ``replace``."""
+        return self._controls(resource_name, "restricted_actions")
+
+    def _controls(self, resource_name: str, key: str) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for pattern, entries in self._named.items():
+            if pattern == resource_name or fnmatchcase(resource_name, pattern):
+                said = entries.get(key) or ()
+                found |= dict.fromkeys([said] if isinstance(said, str) else said)
+        base = self._base._controls(resource_name, key) if self._base is not None else ()
+        return tuple(dict.fromkeys((*found, *base)))
+
     def below(self, resource_name: str) -> Registry:
         """What the nested stack of that resource goes by: the same for all, and what is said of its own resources."""
         inner: dict[str, Any] = {}
@@ -131,5 +151,6 @@ def _check_resources(value: Any, path: Path) -> None:
 
 def _check_control(entry: Any, path: Path) -> None:
     words = [entry] if isinstance(entry, str) else entry
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise flaw(path, "a word is needed, or a list of words", Invalid)
+    known = _CONTROLS[str(path[-1])]
+    if not isinstance(words, list) or not all(word in known for word in words):
+        raise flaw(path, f"one or a list of these is needed: {', '.join(known)}", Invalid)

@@ -77,6 +77,14 @@ class ResourceActionNotSupported(Invalid):
     pass
 
 
+class ResourceActionRestricted(Invalid):
+    pass
+
+
+class InvalidBreakPointHook(Invalid):
+    pass
+
+
 class RequestLimitExceeded(Invalid):
     pass
 

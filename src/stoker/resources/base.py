@@ -198,6 +198,10 @@ def _itself(_context: Context, resource: Resource) -> Iterable[str]:
     return (resource.id,)
 
 
+def _anything(_context: Context, _id: str) -> bool:
+    return True
+
+
 def _no_members(_properties: Properties) -> Iterable[tuple[str, str, Properties]]:
     return ()
 
@@ -246,6 +250,8 @@ class ResourceType:
     waiters: Callable[[Context, Resource], Iterable[str]] = _itself
     #: What SUSPEND, RESUME, CHECK and SNAPSHOT do; those that are left out do nothing. They end like ``create``.
     actions: Mapping[Action, Callable[[Context, Resource], Outcome]] = field(default_factory=dict)
+    #: Whether there is such a thing of the project's: what a template's ``external_id`` may name.
+    exists: Callable[[Context, str], bool] = _anything
     #: Nobody waits for what is under way any more: have it end.
     cancel: Callable[[Context, Resource], None] = _nothing
     #: Whether what it was made from, besides its properties, is another now; it is updated then.

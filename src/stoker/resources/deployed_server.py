@@ -72,6 +72,7 @@ TYPE = ResourceType(
     update=update,
     delete=delete,
     adopt=serving.adopt,
+    exists=serving.exists,
     attribute=attribute,
     validate=serving.validate,
     live_metadata=serving.live_metadata,

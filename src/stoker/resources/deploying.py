@@ -185,6 +185,11 @@ def adopt(context: Context, resource: Resource, _properties: Properties) -> Outc
     return check(context, resource)
 
 
+def exists(context: Context, id: str) -> bool:
+    found = deployments.find(context.tx, id)
+    return found is not None and found.project_id == context.project_id
+
+
 def cancel(context: Context, resource: Resource) -> None:
     """Heat's words; the run's entry leaves the server's document, so its agent ends it."""
     deployment = _existing(context, resource)

@@ -89,6 +89,7 @@ TYPE = ResourceType(
     create=create,
     delete=software_config.delete,
     adopt=software_config.adopt,
+    exists=software_config.exists,
     attribute=software_config.attribute,
     description="Several configs put together as multipart MIME.",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -96,21 +96,31 @@ def _removed(context: Context, resource: Resource, properties: Properties) -> li
 
 
 def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+    """A name of no attribute of its own means that attribute of every member, in a list."""
     if name.startswith("resource."):
         return nesting.inside(context, resource, name, path)
-    if name == "removed_rsrc_list":
-        return select(resource.data.get("removed") or [], path)
     members = sorted(context.nested.members(context, resource), key=int)
-    if name == "refs":
-        return select([context.nested.reference(context, resource, each) for each in members], path)
-    if name == "refs_map":
-        return select({each: context.nested.reference(context, resource, each) for each in members}, path)
+    if name in _OWN:
+        return select(_OWN[name](context, resource, members), path)
     if name == "attributes":
-        if not path:
-            return None  # which one stands behind it
-        wanted, *rest = path
-        return {each: context.nested.attribute(context, resource, each, str(wanted), tuple(rest)) for each in members}
+        return _of_each(context, resource, members, path)
     return [context.nested.attribute(context, resource, each, name, path) for each in members]
+
+
+_OWN: Mapping[str, Callable[[Context, Resource, Sequence[str]], Any]] = {
+    "removed_rsrc_list": lambda _, resource, __: resource.data.get("removed") or [],
+    "refs": lambda context, resource, names: [context.nested.reference(context, resource, each) for each in names],
+    "refs_map": lambda context, resource, names: {
+        each: context.nested.reference(context, resource, each) for each in names
+    },
+}
+
+
+def _of_each(context: Context, resource: Resource, members: Sequence[str], path: tuple[Any, ...]) -> Any:
+    if not path:
+        return None  # which one stands behind it
+    wanted, *rest = path
+    return {each: context.nested.attribute(context, resource, each, str(wanted), tuple(rest)) for each in members}
 
 
 def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:

@@ -49,6 +49,11 @@ def adopt(context: Context, resource: Resource, _properties: Properties) -> Outc
     return DONE
 
 
+def exists(context: Context, id: str) -> bool:
+    found = servers.find(context.tx, id)
+    return found is not None and found.project_id == context.project_id
+
+
 def live_metadata(context: Context, resource: Resource) -> Mapping[str, Any]:
     """``deployments`` and ``os-collect-config``, as Heat keeps them in a server's metadata."""
     bodies = deployments.bodies(context.tx, resource.physical_id or resource.id, context.project_id)

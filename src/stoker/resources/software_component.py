@@ -78,6 +78,7 @@ TYPE = ResourceType(
     create=create,
     delete=software_config.delete,
     adopt=software_config.adopt,
+    exists=software_config.exists,
     attribute=attribute,
     validate=validate,
     description="A software component with a config for every action of its life.",

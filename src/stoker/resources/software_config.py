@@ -62,6 +62,10 @@ def adopt(context: Context, resource: Resource, _properties: Properties) -> Outc
     return DONE
 
 
+def exists(context: Context, id: str) -> bool:
+    return configs.exists(context.tx, id, context.project_id)
+
+
 def delete(context: Context, resource: Resource) -> Outcome:
     if resource.physical_id:
         configs.delete(context.tx, resource.physical_id)
@@ -93,6 +97,7 @@ TYPE = ResourceType(
     create=create,
     delete=delete,
     adopt=adopt,
+    exists=exists,
     attribute=attribute,
     validate=validate,
     description="Describes and stores a software configuration.",

@@ -40,6 +40,7 @@ TYPE = ResourceType(
     cancel=deploying.cancel,
     actions=deploying.actions(render),
     adopt=deploying.adopt,
+    exists=deploying.exists,
     retries=True,
     description="Runs a software config on a server.",
 )

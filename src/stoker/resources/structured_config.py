@@ -13,6 +13,7 @@ TYPE = ResourceType(
     create=software_config.create,
     delete=software_config.delete,
     adopt=software_config.adopt,
+    exists=software_config.exists,
     attribute=software_config.attribute,
     validate=software_config.validate,
     description="Describes and stores a software configuration that is structured data.",

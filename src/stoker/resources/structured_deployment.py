@@ -56,6 +56,7 @@ TYPE = ResourceType(
     cancel=deploying.cancel,
     actions=deploying.actions(render),
     adopt=deploying.adopt,
+    exists=deploying.exists,
     retries=True,
     description="Runs a structured config on a server, with values put in place.",
 )

@@ -10,7 +10,7 @@ from stoker.model.errors import StokerError
 from stoker.model.stack import Phase, Resource
 from stoker.model.status import Action, Status
 from stoker.resources.base import InnerFailure, Outcome
-from stoker.stacks import phases
+from stoker.stacks import breakpoints, phases
 from stoker.stacks.transition import Transition
 
 #: Heat's reason for everything ordinary.
@@ -45,6 +45,7 @@ def begin(transition: Transition, resource: Resource | None, definition: Definit
             definition=said,
             requires=requires,
             updated_at=transition.tx.now if action is Action.UPDATE else resource.updated_at,
+            hook=None,
         )
     transition.event(began)
     return began
@@ -52,7 +53,7 @@ def begin(transition: Transition, resource: Resource | None, definition: Definit
 
 def begin_visit(transition: Transition, resource: Resource, action: Action) -> Resource:
     """The resource stays what it is while something is done to it."""
-    began = replace(resource, action=action, status=Status.IN_PROGRESS, reason=CHANGED)
+    began = replace(resource, action=action, status=Status.IN_PROGRESS, reason=CHANGED, hook=None)
     transition.event(began)
     return began
 
@@ -68,11 +69,18 @@ def settle(transition: Transition, resource: Resource, outcome: Outcome, *, plan
         return False
     done = replace(known, status=Status.COMPLETE, reason=outcome.reason or CHANGED)
     transition.event(done)
+    if planned and breakpoints.pauses(transition, done, "post"):
+        transition.plan.start(key_of(done))
+        return False
+    finish(transition, done)
+    return True
+
+
+def finish(transition: Transition, done: Resource) -> None:
     if done.action is Action.DELETE:
         transition.drop(done)
     else:
         transition.change(done)
-    return True
 
 
 def fail(transition: Transition, resource: Resource, error: Exception, *, stack_too: bool = True) -> None:

@@ -8,13 +8,14 @@ polling. A step's cost is its own: the resource it is about and the steps that w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
-from stoker.model.errors import StokerError
+from stoker.model.errors import InvalidBreakPointHook, StokerError
 from stoker.model.stack import Phase, Resource
 from stoker.model.status import Status
 from stoker.resources.base import ResourceFailure
 from stoker.stacks import phases
-from stoker.stacks.acting import fail, key_of, phase_of, settle
+from stoker.stacks.acting import fail, finish, key_of, phase_of, settle
 from stoker.stacks.applying import apply_step
 from stoker.stacks.engine import ADVANCE
 from stoker.stacks.transition import Transition
@@ -60,6 +61,26 @@ def wake(transition: Transition, resource: Resource, failure: str | None = None)
     else:
         if settle(transition, resource, outcome, planned=waited_for) and waited_for:
             _end_step(transition, key_of(resource))
+    advance(transition)
+
+
+def clear_hook(transition: Transition, resource: Resource, hook: str) -> None:
+    """The breakpoint is unset: what stood there goes on. Raises InvalidBreakPointHook when nothing does."""
+    if resource.hook != hook:
+        raise InvalidBreakPointHook(f'The "{hook}" hook is not defined on {resource.type} "{resource.name}"')
+    cleared = replace(resource, hook=None)
+    transition.change(cleared)
+    transition.event(replace(cleared, reason=f"Hook {hook} is cleared"))
+    when, _, action = hook.partition("-")
+    key = cleared.id if action == "delete" else cleared.name
+    if transition.plan.is_running(key):
+        if when == "post":
+            finish(transition, cleared)
+            _end_step(transition, key)
+        else:
+            step = clean_step if action == "delete" else apply_step
+            if step(transition, key, past_hook=True):
+                _end_step(transition, key)
     advance(transition)
 
 

@@ -7,19 +7,26 @@ from typing import Any
 
 from stoker import hot
 from stoker.hot import Definition
-from stoker.model.errors import StackValidationFailed, StokerError
+from stoker.model.errors import (
+    EntityNotFound,
+    NotSupported,
+    ResourceActionRestricted,
+    StackValidationFailed,
+    StokerError,
+)
 from stoker.model.stack import Resource
 from stoker.model.status import Action
 from stoker.resources import properties as schemas
-from stoker.resources.base import Replace, ResourceFailure, ResourceType
+from stoker.resources.base import Outcome, Replace, ResourceFailure, ResourceType
 from stoker.resources.properties import PropertyError
+from stoker.stacks import breakpoints
 from stoker.stacks.acting import begin, fail, settle
 from stoker.stacks.decide import Deed, decide
 from stoker.stacks.scope import LiveScope
 from stoker.stacks.transition import Transition
 
 
-def apply_step(transition: Transition, name: str) -> bool:
+def apply_step(transition: Transition, name: str, *, past_hook: bool = False) -> bool:
     """True when the step is done; False when it waits for a report, or failed and with it the operation."""
     planned = transition.plan.definition(name)
     assert planned is not None, name
@@ -34,6 +41,8 @@ def apply_step(transition: Transition, name: str) -> bool:
     except StokerError as error:
         fail(transition, begin(transition, resource, definition, Action.UPDATE if resource else Action.CREATE), error)
         return False
+    if definition.external_id is not None:
+        return _take_external(transition, kind, definition, resource, properties)
     stale = resource is not None and resource.action is not Action.INIT and kind.is_stale(transition.context, resource)
     deed = decide(resource, kind, definition, properties, stale=stale)
     if deed in (Deed.KEEP, Deed.JOIN) and resource is not None:
@@ -43,7 +52,45 @@ def apply_step(transition: Transition, name: str) -> bool:
         if deed is Deed.JOIN:
             transition.plan.start(name)
         return deed is Deed.KEEP
+    if not past_hook and _is_held_up(transition, definition, deed, resource):
+        return False
     return _act(transition, kind, definition, deed, resource, properties, metadata)
+
+
+def _is_held_up(transition: Transition, definition: Definition, deed: Deed, resource: Resource | None) -> bool:
+    """By what the environment says of the resource."""
+    restricted = {Deed.UPDATE: "update", Deed.REPLACE: "replace"}.get(deed)
+    if restricted in definition.restricted_actions:
+        error = ResourceActionRestricted(f"{restricted} is restricted for resource.")
+        fail(transition, begin(transition, resource, definition, Action.UPDATE), error)
+        return True
+    action = Action.UPDATE if deed in (Deed.UPDATE, Deed.REPLACE) else Action.CREATE
+    return bool(definition.hooks) and breakpoints.pauses_before(transition, definition, resource, action)
+
+
+def _take_external(
+    transition: Transition,
+    kind: ResourceType,
+    definition: Definition,
+    resource: Resource | None,
+    properties: dict[str, Any],
+) -> bool:
+    """The resource is something that was there before, and stays as it is and where it is."""
+    assert definition.external_id is not None
+    exists = resource is not None and resource.action is not Action.INIT
+    if resource is not None and exists and resource.physical_id == definition.external_id:
+        transition.change(replace(resource, definition=definition.to_json(), properties=properties))
+        return True
+    began = begin(transition, resource, definition, Action.UPDATE if exists else Action.ADOPT)
+    if exists:
+        sentence = f"Update to property external_id of {definition.name} ({definition.type}) is not supported"
+        fail(transition, began, NotSupported(sentence))
+        return False
+    if not kind.exists(transition.context, definition.external_id):
+        error = EntityNotFound(f"The {definition.type} ({definition.external_id}) could not be found.")
+        fail(transition, began, error)
+        return False
+    return settle(transition, replace(began, properties=properties), Outcome(physical_id=definition.external_id))
 
 
 def resolve(kind: ResourceType, definition: Definition, scope: hot.Scope) -> dict[str, Any]:

@@ -60,7 +60,13 @@ class Checker:
         scope = StaticScope(template.version, parameters, self._files, types)
         definitions = {}
         for name, each in template.resources.items():
-            definition = hot.inline_files(replace(each, type=types[name].name), self._files)
+            final = replace(
+                each,
+                type=types[name].name,
+                hooks=environment.registry.hooks(name),
+                restricted_actions=environment.registry.restricted_actions(name),
+            )
+            definition = hot.inline_files(final, self._files)
             values = self._properties(types[name], definition, scope, text)
             self._inside(types[name], name, values, environment, depth)
             definitions[name] = definition.to_json()

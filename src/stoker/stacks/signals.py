@@ -8,9 +8,9 @@ from typing import Any
 from stoker.deployments import manage, runs
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, NotSupported
-from stoker.model.stack import Stack
+from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
-from stoker.stacks.advance import wake
+from stoker.stacks.advance import clear_hook, wake
 from stoker.stacks.closing import close, wake_resource
 from stoker.stacks.engine import Engine
 from stoker.stacks.operations import no_resource
@@ -62,6 +62,23 @@ def signal_resource(tx: Tx, engine: Engine, stack: Stack, name: str, details: Ma
         if waiting is not None:
             wake(transition, waiting)
     close(transition)
+
+
+def unset_hook(tx: Tx, engine: Engine, stack: Stack, name: str, hook: str) -> None:
+    """Raises EntityNotFound, InvalidBreakPointHook."""
+    held = stacks.get(tx, stack.id, hold=True)
+    resource = _going(tx, held, name) or resources.named(tx, held.id, name)
+    if resource is None:
+        raise no_resource(name, held)
+    transition = Transition(tx, engine, held)
+    clear_hook(transition, resource, hook)
+    close(transition)
+
+
+def _going(tx: Tx, stack: Stack, name: str) -> Resource | None:
+    """While a stack is deleted its resources are no longer current, and may stand at a breakpoint yet."""
+    found = [each for each in resources.of_stack(tx, stack.id) if each.name == name and each.hook]
+    return found[0] if found else None
 
 
 def report(tx: Tx, engine: Engine, deployment: Deployment) -> None:

@@ -6,17 +6,22 @@ from stoker.model.errors import StokerError
 from stoker.model.stack import Resource
 from stoker.model.status import Action
 from stoker.resources.base import DONE, Context, Outcome, ResourceFailure
+from stoker.stacks import breakpoints
 from stoker.stacks.acting import begin_visit, fail, settle
 from stoker.stacks.transition import Transition
 
 
-def clean_step(transition: Transition, id: str) -> bool:
+def clean_step(transition: Transition, id: str, *, past_hook: bool = False) -> bool:
     resource = transition.resource_by_id(id)
     if resource is None:
         return True
-    if resource.definition.get("deletion_policy") == "Retain" or resource.action is Action.INIT:
+    kept = resource.definition.get("deletion_policy") == "Retain" or resource.definition.get("external_id")
+    if kept or resource.action is Action.INIT:
         transition.drop(resource)
         return True
+    if not past_hook and breakpoints.pauses(transition, resource, "pre", Action.DELETE):
+        transition.plan.start(id)
+        return False
     began = begin_visit(transition, resource, Action.DELETE)
     try:
         outcome = transition.type_of(resource).delete(transition.context, began)

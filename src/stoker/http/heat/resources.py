@@ -88,14 +88,16 @@ def signal(call: Call) -> Reply:
     details = call.json() if call.body.strip() else None
     if details is not None and not isinstance(details, dict):
         raise Invalid("a signal's body must be a JSON object")
-    if details and "unset_hook" in details:
-        raise Invalid(f'The "{details["unset_hook"]}" hook is not defined on this resource')
 
     def do(tx: Tx) -> None:
         stack = finding.stack(tx, call)
         found = _named(tx, stack, call.path["resource_name"])
         if call.signalled not in (None, found.id):
             raise Forbidden("You are not authorized to complete this action.")
+        if details and "unset_hook" in details:
+            hook = str(details["unset_hook"])
+            signals.unset_hook(tx, call.services.engine, stack, call.path["resource_name"], hook)
+            return
         kind = call.services.engine.type(found.type)
         if found.action in _DEAF and kind.signal is None:
             raise Invalid(f"Signal resource during {found.action} is not supported.")

@@ -1,0 +1,150 @@
+"""What an environment and a template may say of single resources: breakpoints, restrictions, things of others."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker.model.errors import EntityNotFound, Invalid, InvalidBreakPointHook, StokerError
+from stoker.model.status import Action
+from stoker.stacks import signals
+from support.templates import chain, config, deployment, server, template
+
+
+def said(name, **controls):
+    return {"resource_registry": {"resources": {name: controls}}}
+
+
+def value(of="v", **more):
+    return {"type": "OS::Heat::Value", "properties": {"value": of}, **more}
+
+
+def clear(heat, stack, name, hook):
+    heat.store.write(lambda tx: signals.unset_hook(tx, heat.engine, stack, name, hook))
+    return heat.settled(stack.id)
+
+
+PAIR = template({"a": value(), "b": value(depends_on=["a"])})
+
+
+def test_before_a_create(heat):
+    stack = heat.create(PAIR, environment=said("b", hooks="pre-create"))
+    assert heat.states(stack) == {"a": "CREATE_COMPLETE", "b": "INIT_COMPLETE"}
+    assert str(stack.status) == "IN_PROGRESS"
+    with pytest.raises(InvalidBreakPointHook, match='"post-create" hook is not defined'):
+        clear(heat, stack, "b", "post-create")
+    stack = clear(heat, stack, "b", "pre-create")
+    assert (str(stack.status), heat.states(stack)["b"]) == ("COMPLETE", "CREATE_COMPLETE")
+    with pytest.raises(InvalidBreakPointHook):
+        clear(heat, stack, "b", "pre-create")
+    with pytest.raises(EntityNotFound):
+        clear(heat, stack, "nobody", "pre-create")
+
+
+def test_after_a_create_others_wait(heat):
+    stack = heat.create(PAIR, environment=said("*", hooks=["post-create"]))
+    assert heat.states(stack) == {"a": "CREATE_COMPLETE", "b": "INIT_COMPLETE"}
+    stack = clear(heat, stack, "a", "post-create")
+    assert (str(stack.status), heat.states(stack)["b"]) == ("IN_PROGRESS", "CREATE_COMPLETE")
+    assert str(clear(heat, stack, "b", "post-create").status) == "COMPLETE"
+
+
+def test_after_a_create_that_was_waited_for(heat):
+    stack = heat.create(chain(2), environment=said("d0", hooks="post-create"))
+    stack = heat.signal(stack, "d0")
+    assert heat.states(stack)["d1"] == "INIT_COMPLETE"
+    stack = clear(heat, stack, "d0", "post-create")
+    assert heat.states(stack)["d1"] == "CREATE_IN_PROGRESS"
+
+
+def test_updates_and_deletes(heat):
+    hooks = said("a", hooks=["pre-update", "post-update", "pre-delete", "post-delete"])
+    stack = heat.create(template({"a": value("old")}), environment=hooks)
+    assert str(stack.status) == "COMPLETE"
+    stack = heat.update(stack, template({"a": value("new")}), environment=hooks)
+    assert heat.resources(stack)["a"].properties["value"] == "old"
+    stack = clear(heat, stack, "a", "pre-update")
+    assert (heat.resources(stack)["a"].properties["value"], str(stack.status)) == ("new", "IN_PROGRESS")
+    stack = clear(heat, stack, "a", "post-update")
+    assert str(stack.status) == "COMPLETE"
+    stack = heat.delete(stack)
+    assert (stack.action, str(stack.status)) == (Action.DELETE, "IN_PROGRESS")
+    stack = clear(heat, stack, "a", "pre-delete")
+    assert (str(stack.status), heat.states(stack)) == ("IN_PROGRESS", {"a": "DELETE_COMPLETE"})
+    stack = clear(heat, stack, "a", "post-delete")
+    assert (str(stack.status), heat.resources(stack)) == ("COMPLETE", {})
+
+
+def test_what_an_update_adds_is_not_held_up(heat):
+    stack = heat.create(template({}))
+    stack = heat.update(stack, PAIR, environment=said("a", hooks="pre-create"))
+    assert str(stack.status) == "COMPLETE"
+
+
+def test_whoever_stands_at_one_is_deleted_all_the_same(heat):
+    stack = heat.create(PAIR, environment=said("b", hooks="pre-create"))
+    assert str(heat.delete(stack).status) == "COMPLETE"
+
+
+@pytest.mark.parametrize(
+    ("restricted", "change", "allowed"),
+    [
+        ("update", value("new"), False),
+        ("replace", value("new"), True),
+        ("update", {"type": "OS::Heat::RandomString"}, True),
+        (["update", "replace"], {"type": "OS::Heat::RandomString"}, False),
+    ],
+)
+def test_what_is_restricted_fails(heat, restricted, change, allowed):
+    environment = said("a", restricted_actions=restricted)
+    stack = heat.create(template({"a": value("old")}), environment=environment)
+    stack = heat.update(stack, template({"a": change}), environment=environment)
+    assert (str(stack.status) == "COMPLETE") is allowed
+    if not allowed:
+        assert "ResourceActionRestricted: resources.a: " in stack.reason
+
+
+def test_unknown_controls_are_refused(heat):
+    for wrong in ({"hooks": "mid-create"}, {"restricted_actions": ["delete"]}):
+        with pytest.raises(Invalid, match="one or a list of these"):
+            heat.create(PAIR, environment=said("a", **wrong))
+
+
+def test_controls_reach_into_nested_stacks(heat):
+    outer = template({"in": {"type": "inner.yaml"}})
+    inner = "heat_template_version: 2018-08-31\nresources: {a: {type: OS::Heat::Value, properties: {value: 1}}}\n"
+    environment = {"resource_registry": {"resources": {"in": {"a": {"hooks": "pre-create"}}}}}
+    stack = heat.create(outer, files={"inner.yaml": inner}, environment=environment)
+    assert heat.states(stack) == {"in": "CREATE_IN_PROGRESS"}
+    nested = heat.settled(heat.resources(stack)["in"].physical_id)
+    clear(heat, nested, "a", "pre-create")
+    assert str(heat.settled(stack.id).status) == "COMPLETE"
+
+
+def test_something_of_others_is_used_and_left(heat):
+    first = heat.create(template({"config": config(outputs=("result",))}), name="first")
+    id = heat.resources(first)["config"].physical_id
+    taken = {**config(), "external_id": id}
+    said = template({"config": taken, "server": server(), "run": deployment(signal_transport="NO_SIGNAL")})
+    stack = heat.create(said)
+    assert heat.states(stack)["config"] == "ADOPT_COMPLETE"
+    assert heat.resources(stack)["config"].physical_id == id
+    assert str(heat.update(stack, said).status) == "COMPLETE"
+    heat.delete(stack)
+    with heat.store.read() as tx:
+        from stoker.store import configs
+
+        assert configs.exists(tx, id, "p")
+
+
+def test_another_thing_of_others_is_refused(heat):
+    first = heat.create(template({"a": config(), "b": config()}), name="first")
+    a, b = (heat.resources(first)[name].physical_id for name in "ab")
+    stack = heat.create(template({"config": {**config(), "external_id": a}}))
+    stack = heat.update(stack, template({"config": {**config(), "external_id": b}}))
+    assert stack.reason.startswith(
+        "Resource UPDATE failed: NotSupported: resources.config: Update to property external_id"
+    )
+    gone = heat.create(template({"config": {**config(), "external_id": "gone"}}), name="gone")
+    assert "EntityNotFound: resources.config" in gone.reason
+    with pytest.raises(StokerError, match="depends on nothing"):
+        heat.create(template({"a": value(), "b": {**config(), "external_id": a, "depends_on": "a"}}), name="x")
