@@ -9,6 +9,7 @@ from stoker_client.configs import Configs
 from stoker_client.deployments import Deployments
 from stoker_client.servers import Servers
 from stoker_client.stacks import Stacks
+from stoker_client.templates_api import Templates
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
@@ -23,6 +24,7 @@ class Client:
         self.configs = Configs(wire)
         self.deployments = Deployments(wire)
         self.servers = Servers(wire)
+        self.templates = Templates(wire)
 
     def close(self) -> None:
         """Let go of the connections."""

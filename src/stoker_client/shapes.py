@@ -57,6 +57,16 @@ class Resource(TypedDict):
     deployment: NotRequired[LiveDeployment]
 
 
+class Change(TypedDict):
+    """What an update would do to a resource."""
+
+    resource_name: str
+    resource_type: str
+    physical_resource_id: NotRequired[str | None]
+    properties: NotRequired[dict[str, Any]]
+    changed_properties: NotRequired[list[str]]
+
+
 class Event(TypedDict):
     """One step in the life of a stack or of a resource."""
 

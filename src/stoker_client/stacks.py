@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from stoker_client.parts import part, segment
-from stoker_client.shapes import Event, Output, Resource, Stack
+from stoker_client.shapes import Change, Event, Output, Resource, Stack
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
@@ -55,6 +55,49 @@ class Stacks:
         query = {"sort_dir": "asc", "marker": after}
         answer = self._wire.get(f"{_path(ref)}/events", query, patient=patient)
         return cast(list[Event], part(answer, "events"))
+
+    def act(self, ref: str, action: str) -> None:
+        """Start ``suspend``, ``resume``, ``check``, ``cancel_update`` or ``cancel_without_rollback``."""
+        self._wire.send("POST", f"{_path(self.canonical(ref))}/actions", {action: None})
+
+    def preview(self, body: Mapping[str, Any]) -> Stack:
+        """What a stack would be; nothing is made."""
+        return cast(Stack, part(self._wire.send("POST", "/stacks/preview", body), "stack"))
+
+    def preview_update(self, ref: str, body: Mapping[str, Any], *, existing: bool) -> dict[str, list[Change]]:
+        """What an update would do, by ``unchanged``, ``updated``, ``replaced``, ``added`` and ``deleted``."""
+        verb = "PATCH" if existing else "PUT"
+        answer = self._wire.send(verb, f"{_path(self.canonical(ref))}/preview", body)
+        return cast(dict[str, list[Change]], part(answer, "resource_changes"))
+
+    def export(self, ref: str) -> dict[str, Any]:
+        """All that it takes to adopt the stack."""
+        return cast(dict[str, Any], self._wire.get(f"{_path(self.canonical(ref))}/export"))
+
+    def abandon(self, ref: str) -> dict[str, Any]:
+        """The same, and the stack is forgotten; what it made stays."""
+        return cast(dict[str, Any], self._wire.send("DELETE", f"{_path(self.canonical(ref))}/abandon"))
+
+    def snapshots(self, ref: str) -> list[dict[str, Any]]:
+        """The snapshots of a stack, oldest first."""
+        answer = self._wire.get(f"{_path(self.canonical(ref))}/snapshots")
+        return cast(list[dict[str, Any]], part(answer, "snapshots"))
+
+    def take_snapshot(self, ref: str, name: str | None) -> dict[str, Any]:
+        """Keep what the stack is."""
+        answer = self._wire.send("POST", f"{_path(self.canonical(ref))}/snapshots", {"name": name})
+        return cast(dict[str, Any], answer)
+
+    def snapshot(self, ref: str, id_: str) -> dict[str, Any]:
+        answer = self._wire.get(f"{_path(self.canonical(ref))}/snapshots/{segment(id_)}")
+        return cast(dict[str, Any], part(answer, "snapshot"))
+
+    def delete_snapshot(self, ref: str, id_: str) -> None:
+        self._wire.send("DELETE", f"{_path(self.canonical(ref))}/snapshots/{segment(id_)}")
+
+    def restore(self, ref: str, id_: str) -> None:
+        """Lead the stack back to what it was."""
+        self._wire.send("POST", f"{_path(self.canonical(ref))}/snapshots/{segment(id_)}/restore", {})
 
     def output(self, ref: str, key: str) -> Output:
         """One output, worked out now."""

@@ -61,7 +61,10 @@ def test_yaml_is_read() -> None:
         ({"resource_registry": {"resources": {"r": "x"}}}, "resource_registry.resources.r: a map is needed"),
         ({"resource_registry": {"resources": {"r": {"A": 1}}}}, "resource_registry.resources.r.A: a type's name"),
         ({"resource_registry": {"resources": {"r": {"s": {"A": 1}}}}}, "resources.r.s.A: a type's name"),
-        ({"resource_registry": {"resources": {"r": {"hooks": 1}}}}, "resources.r.hooks: one or a list of these is needed"),
+        (
+            {"resource_registry": {"resources": {"r": {"hooks": 1}}}},
+            "resources.r.hooks: one or a list of these",
+        ),
         ("a: ]", "(line 1)"),
         ("- a", "not a JSON object or YAML mapping"),
         (["a"], "not a JSON object or YAML mapping"),

@@ -68,10 +68,9 @@ class LazyGroup(click.Group):
 
 def _from_folder(package: str, folder: Path) -> Iterator[tuple[str, Found]]:
     for path in folder.iterdir():
-        name = path.stem
-        if name.startswith("_") or name == "main":
+        if path.stem.startswith("_") or path.stem == "main":
             continue
-        module = f"{package}.{name}"
+        name, module = path.stem.replace("_", "-"), f"{package}.{path.stem}"
         if path.suffix == ".py":
             yield name, Found(path, _Module(name, module, path))
         elif (path / "__init__.py").is_file():

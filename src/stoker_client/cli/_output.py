@@ -12,6 +12,8 @@ output_option = click.option(
     "-o", "--output", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print."
 )
 
+#: What Unicode calls the end of a line besides the usual.
+_LINE_ENDS = ("\x85", "\u2028", "\u2029")
 PIPE_WIDTH = 1_000_000  # a pipe has no width to fit into: nothing is folded there
 
 GOOD, BAD, BUSY = "green", "red", "yellow"
@@ -55,7 +57,10 @@ def to_yaml(data: Any, **how: Any) -> str:
     """``data`` as YAML, keys in their own order."""
     import yaml  # most commands print tables
 
-    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, default_flow_style=False, width=120, **how)
+    style: dict[str, Any] = {"sort_keys": False, "default_flow_style": False, "width": 120, **how}
+    text: str = yaml.safe_dump(data, allow_unicode=True, **style)
+    if any(odd in text for odd in _LINE_ENDS):
+        text = yaml.safe_dump(data, **style)  # PyYAML writes these as they are, and reads them as something else
     return text.removesuffix("...\n")  # PyYAML's end mark after a bare value
 
 

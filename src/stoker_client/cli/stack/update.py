@@ -9,9 +9,11 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._output import output_option
+from stoker_client.cli._output import emit_data, output_option
+from stoker_client.cli._plan import show_plan
 from stoker_client.cli._session import Session
 from stoker_client.cli._stack_input import StackInput, stack_options
+from stoker_client.shapes import Change
 
 
 @click.command()
@@ -27,6 +29,7 @@ from stoker_client.cli._stack_input import StackInput, stack_options
     help="Whether a failing update is undone.",
 )  # fmt: skip
 @click.option("--enable-rollback", "rollback", flag_value="enabled", help="The same as --rollback enabled.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @output_option
 @click.pass_obj
 def command(
@@ -35,6 +38,7 @@ def command(
     *,
     stack: str,
     existing: bool,
+    dry_run: bool,
     clear: Sequence[str],
     rollback: str,
     wait: bool,
@@ -50,10 +54,20 @@ def command(
     if rollback != "keep":
         body["disable_rollback"] = rollback == "disabled"
     ref = session.client.stacks.canonical(stack)
+    if dry_run:
+        _show_plan(form, session.client.stacks.preview_update(ref, body, existing=existing))
+        return
     session.client.stacks.update(ref, body, existing=existing)
     if wait:
         wait_for(session.client, ref, "UPDATE")
     emit_result(form, session.client.stacks.show(ref), outputs=wait)
+
+
+def _show_plan(form: str, changes: dict[str, list[Change]]) -> None:
+    if form == "table":
+        show_plan(changes)
+    else:
+        emit_data(form, changes)
 
 
 def _check(template: str | None, existing: bool, clear: Sequence[str]) -> None:

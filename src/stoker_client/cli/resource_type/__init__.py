@@ -1,0 +1,1 @@
+"""Resource types: what there is, and their properties."""

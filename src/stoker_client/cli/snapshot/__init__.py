@@ -1,0 +1,1 @@
+"""Snapshots of stacks: take, list, restore and delete them."""

@@ -1,0 +1,15 @@
+"""Keep what a stack is, to go back to it."""
+
+import click
+
+from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._session import Session
+
+
+@click.command()
+@click.argument("stack")
+@click.argument("name", required=False)
+@output_option
+@click.pass_obj
+def command(session: Session, stack: str, name: str | None, form: str) -> None:
+    emit_one(form, session.client.stacks.take_snapshot(stack, name), ("id", "name", "status", "creation_time"))

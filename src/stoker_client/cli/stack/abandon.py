@@ -1,0 +1,27 @@
+"""Forget a stack and leave all it made as it is.
+
+Prints what `stack adopt` takes; --output-file keeps it in a file.
+"""
+
+import json
+from pathlib import Path
+
+import click
+
+from stoker_client.cli._session import Session
+
+
+@click.command()
+@click.argument("stack")
+@click.option(
+    "--output-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where to keep the data."
+)
+@click.pass_obj
+def command(session: Session, stack: str, output_file: Path | None) -> None:
+    if output_file is not None:
+        output_file.touch(mode=0o600)  # a place that cannot be written must not cost the data
+    text = json.dumps(session.client.stacks.abandon(stack), indent=2, ensure_ascii=False)
+    if output_file is None:
+        click.echo(text)
+    else:
+        output_file.write_text(text + "\n")

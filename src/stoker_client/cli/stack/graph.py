@@ -1,0 +1,24 @@
+"""Draw a stack: its resources, what waits for what, and how they stand."""
+
+from pathlib import Path
+
+import click
+
+from stoker_client import graph_drawing
+from stoker_client.cli._session import Session
+
+
+@click.command()
+@click.argument("stack")
+@click.option("--format", "form", type=click.Choice(["svg", "dot"]), default="svg", show_default=True)
+@click.option(
+    "--output-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where to write it."
+)
+@click.pass_obj
+def command(session: Session, stack: str, form: str, output_file: Path | None) -> None:
+    found = session.client.stacks.resources(session.client.stacks.canonical(stack))
+    text = graph_drawing.svg(found) if form == "svg" else graph_drawing.dot(found)
+    if output_file is None:
+        click.echo(text, nl=False)
+    else:
+        output_file.write_text(text)

@@ -1,0 +1,1 @@
+"""Templates: whether they hold together, and what may stand in them."""

@@ -1,0 +1,42 @@
+"""Templates and resource types over HTTP: what may stand in a template, and whether one holds together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from stoker_client.parts import part, segment
+
+if TYPE_CHECKING:
+    from stoker_client.wire import Wire
+
+
+class Templates:
+    """Calls that need no stack."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def validate(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """What the template asks for."""
+        return cast(dict[str, Any], self._wire.send("POST", "/validate", body))
+
+    def versions(self) -> list[dict[str, Any]]:
+        return cast(list[dict[str, Any]], part(self._wire.get("/template_versions"), "template_versions"))
+
+    def functions(self, version: str) -> list[dict[str, Any]]:
+        answer = self._wire.get(f"/template_versions/{segment(version)}/functions")
+        return cast(list[dict[str, Any]], part(answer, "template_functions"))
+
+    def types(self) -> list[dict[str, Any]]:
+        """Every resource type with what it is for."""
+        answer = self._wire.get("/resource_types", {"with_description": "true"})
+        return cast(list[dict[str, Any]], part(answer, "resource_types"))
+
+    def type(self, name: str) -> dict[str, Any]:
+        return cast(dict[str, Any], self._wire.get(f"/resource_types/{segment(name)}"))
+
+    def type_template(self, name: str) -> dict[str, Any]:
+        """A template to start from."""
+        query = {"template_type": "hot"}
+        return cast(dict[str, Any], self._wire.get(f"/resource_types/{segment(name)}/template", query))

@@ -1,0 +1,139 @@
+"""The `stoker` command on a stack's whole life, against a real Stoker."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+
+import pytest
+
+from support.server import Served, served
+
+TEMPLATE = """\
+heat_template_version: 2018-08-31
+parameters: {word: {type: string, default: one}}
+resources:
+  config:
+    type: OS::Heat::SoftwareConfig
+    properties: {group: script, config: {get_param: word}, outputs: [{name: said}]}
+  server: {type: OS::Heat::DeployedServer, properties: {name: m}}
+  run:
+    type: OS::Heat::SoftwareDeployment
+    properties:
+      {config: {get_resource: config}, server: {get_resource: server}, signal_transport: NO_SIGNAL,
+       actions: [CREATE, UPDATE]}
+outputs: {word: {value: {get_attr: [config, config]}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def stoker(tmp_path_factory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("commands")) as running:
+        yield running
+
+
+@pytest.fixture
+def template(tmp_path):
+    file = tmp_path / "t.yaml"
+    file.write_text(TEMPLATE)
+    return str(file)
+
+
+@pytest.fixture
+def stack(stoker, template, request):
+    name = f"s-{abs(hash(request.node.name)) % 10**8}"
+    stoker.run("stack", "create", name, "-t", template, "--wait")
+    yield name
+    stoker.run("stack", "delete", name, "--yes", "--wait", check=False)
+
+
+def state(stoker, stack):
+    return stoker.json("stack", "show", stack)["stack_status"]
+
+
+def word(stoker, stack):
+    return stoker.run("stack", "outputs", stack, "word").stdout.strip()
+
+
+def test_suspend_resume_check(stoker, stack):
+    stoker.run("stack", "suspend", stack, "--wait")
+    assert state(stoker, stack) == "SUSPEND_COMPLETE"
+    stoker.run("stack", "resume", stack, "--wait")
+    stoker.run("stack", "check", stack)
+    assert state(stoker, stack) == "CHECK_COMPLETE"
+    done = stoker.run("stack", "cancel", stack, check=False)
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (1, 1)
+    assert "only in UPDATE_IN_PROGRESS" in done.stderr
+
+
+def test_a_dry_run_tells_what_an_update_would_do_and_to_whom(stoker, stack, template):
+    before = stoker.json("stack", "show", stack)
+    shown = stoker.run("stack", "update", stack, "-t", template, "-P", "word=two", "--dry-run").stdout.splitlines()
+    assert shown[:2] == [
+        "~ run (OS::Heat::SoftwareDeployment) is updated in place: config differs",
+        "± config (OS::Heat::SoftwareConfig) is replaced: config differs",
+    ]
+    assert shown[2] == "0 added, 1 updated, 1 replaced, 0 deleted, 1 unchanged"
+    server = stoker.json("stack", "resources", stack)
+    id = next(each["physical_resource_id"] for each in server if each["resource_name"] == "server")
+    assert shown[3] == f"runs: run on {id}"
+    assert stoker.json("stack", "show", stack) == before
+
+
+def test_snapshots(stoker, stack, template):
+    taken = stoker.json("snapshot", "create", stack, "before")
+    stoker.run("stack", "update", stack, "-t", template, "-P", "word=two", "--wait")
+    assert word(stoker, stack) == "two"
+    assert [each["name"] for each in stoker.json("snapshot", "list", stack)] == ["before"]
+    stoker.run("snapshot", "restore", stack, taken["id"], "--wait")
+    assert word(stoker, stack) == "one"
+    stoker.run("snapshot", "delete", stack, taken["id"])
+    assert stoker.json("snapshot", "list", stack) == []
+
+
+def test_abandon_and_adopt(stoker, stack, tmp_path):
+    file = tmp_path / "left.json"
+    exported = json.loads(stoker.run("stack", "export", stack).stdout)
+    stoker.run("stack", "abandon", stack, "--output-file", str(file))
+    assert json.loads(file.read_text())["resources"] == exported["resources"]
+    assert file.stat().st_mode & 0o077 == 0
+    stoker.run("stack", "adopt", stack, str(file), "--wait")
+    assert state(stoker, stack) == "ADOPT_COMPLETE"
+    assert word(stoker, stack) == "one"
+
+
+def test_a_preview_and_a_validation_make_nothing(stoker, template, tmp_path):
+    before = stoker.json("stack", "list")
+    shown = stoker.json("stack", "preview", "-t", template, "-P", "word=x")
+    assert {each["resource_name"] for each in shown["resources"]} == {"config", "server", "run"}
+    found = stoker.json("template", "validate", "-t", template)
+    assert found["Parameters"]["word"]["Default"] == "one"
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(TEMPLATE.replace("OS::Heat::DeployedServer", "No::Such"))
+    done = stoker.run("template", "validate", "-t", str(wrong), check=False)
+    assert done.returncode == 1
+    assert "No::Such" in done.stderr
+    assert "line 7" in done.stderr
+    assert stoker.json("stack", "list") == before
+
+
+def test_a_graph_is_drawn(stoker, stack, tmp_path):
+    file = tmp_path / "g.svg"
+    stoker.run("stack", "graph", stack, "--output-file", str(file))
+    drawn = ET.parse(file)
+    texts = [each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"config", "server", "run"} <= set(texts)
+    assert len(list(drawn.iter("{http://www.w3.org/2000/svg}path"))) == 3  # two lines, and the tip of all lines
+    dot = stoker.run("stack", "graph", stack, "--format", "dot").stdout
+    assert '"config" -> "run";' in dot
+    assert '"server" -> "run";' in dot
+
+
+def test_types_and_functions(stoker):
+    assert "OS::Heat::SoftwareDeployment" in [each["resource_type"] for each in stoker.json("resource-type", "list")]
+    shown = stoker.json("resource-type", "show", "OS::Heat::RandomString")
+    assert shown["properties"]["length"]["type"] == "integer"
+    assert "resources:" in stoker.run("resource-type", "show", "OS::Heat::RandomString", "--template").stdout
+    assert "heat_template_version.2021-04-16" in [each["version"] for each in stoker.json("template", "functions")]
+    assert "get_attr" in [each["functions"] for each in stoker.json("template", "functions", "wallaby")]
