@@ -5,13 +5,13 @@ from __future__ import annotations
 import secrets
 import uuid
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 
 from stoker.identity import passwords
-from stoker.identity.tokens import Issued, Tokens
+from stoker.identity.tokens import Issued, Tokens, Wanted
 from stoker.model.errors import Unauthorized
-from stoker.model.principal import Project, User
-from stoker.store import identity
+from stoker.model.principal import ApplicationCredential, Project, User
+from stoker.store import application_credentials, identity, tokens
 from stoker.store.bell import TOKENS_TOPIC
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -45,19 +45,43 @@ class Directory:
         right = passwords.matches(password, found.password_hash if found else passwords.nobodys())
         if found is None or not right or not found.enabled:
             raise Unauthorized(_WRONG)
-        return self._issue(found.id, scope or Named(id=found.default_project_id), None)
+        wanted = scope or Named(id=found.default_project_id)
+        return self._issue(wanted, user_id=found.id, methods=("password",))
+
+    def log_in_program(self, credential: Named, user: Named | None, secret: str) -> Issued:
+        """A token for an application credential, by its id or by its name and user. Raises Unauthorized."""
+        with self._store.read() as tx:
+            found = _credential(tx, credential, user)
+            now = tx.now
+        right = passwords.matches(secret, found.secret_hash if found else passwords.nobodys())
+        if found is None or not right or (found.expires_at is not None and found.expires_at <= now):
+            raise Unauthorized(_WRONG)
+        return self._issue(
+            Named(id=found.project_id),
+            user_id=found.user_id,
+            methods=("application_credential",),
+            expires_at=found.expires_at,
+            application_credential_id=found.id,
+        )
 
     def rescope(self, token: str, scope: Named | None) -> Issued:
         """A token for another project, for as long as the first one lives."""
-        known = self.tokens.read(token).principal
-        return self._issue(known.user_id, scope or Named(id=known.project_id), known.expires_at)
+        known = self.tokens.read(token)
+        if known.row.application_credential_id is not None:
+            raise Unauthorized("A token got by an application credential is for its project only.")
+        return self._issue(
+            scope or Named(id=known.principal.project_id),
+            user_id=known.principal.user_id,
+            methods=tuple(dict.fromkeys((*known.row.methods, "token"))),
+            expires_at=known.principal.expires_at,
+        )
 
-    def _issue(self, user_id: str, scope: Named, expires_at: datetime | None) -> Issued:
+    def _issue(self, scope: Named, **wanted: Any) -> Issued:
         def do(tx: Tx) -> Issued:
             project = _project(tx, scope)
             if project is None and (scope.id or scope.name):
                 raise Unauthorized(_WRONG)
-            issued = self.tokens.issue(tx, user_id, project.id if project else None, expires_at)
+            issued = self.tokens.issue(tx, Wanted(project_id=project.id if project else None, **wanted))
             if project is not None and not issued.principal.roles:
                 raise Unauthorized(_WRONG)
             return issued
@@ -97,7 +121,7 @@ class Directory:
             admin = identity.user_named(tx, "admin", DOMAIN_ID)
             assert admin is not None, "the first start makes one"
             identity.set_password(tx, admin.id, hashed)
-            identity.drop_tokens_of(tx, admin.id)
+            tokens.drop_of_user(tx, admin.id)
             tx.ring(TOKENS_TOPIC)
 
         self._store.write(do)
@@ -108,6 +132,13 @@ def _user(tx: Tx, wanted: Named) -> User | None:
     if wanted.id:
         return identity.user(tx, wanted.id)
     return identity.user_named(tx, wanted.name, wanted.domain) if wanted.name else None
+
+
+def _credential(tx: Tx, wanted: Named, user: Named | None) -> ApplicationCredential | None:
+    if wanted.id:
+        return application_credentials.find(tx, wanted.id)
+    owner = _user(tx, user) if user else None
+    return application_credentials.named(tx, owner.id, wanted.name) if owner and wanted.name else None
 
 
 def _project(tx: Tx, wanted: Named) -> Project | None:

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from stoker.model.errors import Unauthorized
-from stoker.model.principal import Principal
-from stoker.store import identity
+from stoker.model.principal import Principal, Token
+from stoker.store import application_credentials, identity, tokens
 from stoker.store.bell import TOKENS_TOPIC
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -29,7 +29,18 @@ _REMEMBERED = 10_000
 class Issued:
     token: str
     principal: Principal
-    issued_at: datetime
+    row: Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A token to be made. ``expires_at``: no longer than that, as a token got by a token."""
+
+    user_id: str
+    project_id: str | None
+    methods: tuple[str, ...]
+    expires_at: datetime | None = None
+    application_credential_id: str | None = None
 
 
 class Tokens:
@@ -41,13 +52,20 @@ class Tokens:
         self._seen: dict[str, tuple[float, Principal]] = {}
         store.bell.listen(self._on_ring)
 
-    def issue(self, tx: Tx, user_id: str, project_id: str | None, expires_at: datetime | None = None) -> Issued:
-        """``expires_at``: no longer than that, as a token got by a token."""
+    def issue(self, tx: Tx, wanted: Wanted) -> Issued:
         token = secrets.token_urlsafe(32)
-        until = min(expires_at or datetime.max.replace(tzinfo=UTC), tx.now + self._life)
-        identity.add_token(tx, _hash(token), user_id=user_id, project_id=project_id, issued_at=tx.now, expires_at=until)
-        identity.drop_expired_tokens(tx, tx.now)
-        return Issued(token, _principal(tx, user_id, project_id, until), tx.now)
+        until = min(wanted.expires_at or datetime.max.replace(tzinfo=UTC), tx.now + self._life)
+        made = Token(
+            user_id=wanted.user_id,
+            project_id=wanted.project_id,
+            issued_at=tx.now,
+            expires_at=until,
+            application_credential_id=wanted.application_credential_id,
+            methods=wanted.methods,
+        )
+        tokens.add(tx, _hash(token), made)
+        tokens.drop_expired(tx, tx.now)
+        return Issued(token, _principal(tx, made), made)
 
     def known(self, token: str) -> Principal | None:
         """Without I/O; None: look with ``validate``."""
@@ -64,20 +82,19 @@ class Tokens:
         key = _hash(token)
         until = time.monotonic() + _REMEMBERED_SECONDS
         with self._store.read() as tx:
-            found = identity.token(tx, key)
-            if found is None or found[3] <= tx.now:
+            found = tokens.find(tx, key)
+            if found is None or found.expires_at <= tx.now:
                 raise Unauthorized("The token is not valid, or no longer.")
-            user_id, project_id, issued_at, expires_at = found
-            principal = _principal(tx, user_id, project_id, expires_at)
+            principal = _principal(tx, found)
         with self._lock:
             if len(self._seen) >= _REMEMBERED:
                 self._seen.clear()
             self._seen[key] = (until, principal)
-        return Issued(token, principal, issued_at)
+        return Issued(token, principal, found)
 
     def revoke(self, token: str) -> None:
         def do(tx: Tx) -> None:
-            identity.drop_token(tx, _hash(token))
+            tokens.drop(tx, _hash(token))
             tx.ring(TOKENS_TOPIC)
 
         self._store.write(do)
@@ -88,17 +105,25 @@ class Tokens:
                 self._seen.clear()
 
 
-def _principal(tx: Tx, user_id: str, project_id: str | None, expires_at: datetime) -> Principal:
-    user = identity.user(tx, user_id)
-    project = identity.project(tx, project_id) if project_id else None
-    if user is None or not user.enabled or (project_id and (project is None or not project.enabled)):
+def _principal(tx: Tx, token: Token) -> Principal:
+    user = identity.user(tx, token.user_id)
+    project = identity.project(tx, token.project_id) if token.project_id else None
+    if user is None or not user.enabled or (token.project_id and (project is None or not project.enabled)):
         raise Unauthorized("The token is not valid, or no longer.")
+    roles = identity.roles(tx, user.id, token.project_id) if token.project_id else frozenset[str]()
+    restricted = False
+    if token.application_credential_id is not None:
+        credential = application_credentials.find(tx, token.application_credential_id)
+        if credential is None or (credential.expires_at is not None and credential.expires_at <= tx.now):
+            raise Unauthorized("The token is not valid, or no longer.")
+        roles, restricted = roles & frozenset(credential.roles), not credential.unrestricted
     return Principal(
         user_id=user.id,
         user_name=user.name,
-        project_id=project_id,
-        roles=identity.roles(tx, user_id, project_id) if project_id else frozenset(),
-        expires_at=expires_at,
+        project_id=token.project_id,
+        roles=roles,
+        expires_at=token.expires_at,
+        restricted=restricted,
     )
 
 

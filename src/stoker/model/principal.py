@@ -26,6 +26,34 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationCredential:
+    """A secret of a program's own, that does what its user lets it do in one project."""
+
+    id: str
+    user_id: str
+    project_id: str
+    name: str
+    description: str = ""
+    secret_hash: str
+    roles: tuple[str, ...]
+    #: It may make and remove others of its kind.
+    unrestricted: bool = False
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token's row; of the token itself only a hash is kept."""
+
+    user_id: str
+    project_id: str | None
+    issued_at: datetime
+    expires_at: datetime
+    application_credential_id: str | None = None
+    methods: tuple[str, ...] = ("password",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
     """A validated token: a user acting in one project (None: unscoped) with the roles held there."""
 
@@ -34,3 +62,5 @@ class Principal:
     project_id: str | None
     roles: frozenset[str]
     expires_at: datetime
+    #: Acting by one of these, and not an unrestricted one: it cannot make more credentials.
+    restricted: bool = False

@@ -1,15 +1,13 @@
-"""Projects, users, role assignments and tokens in SQL."""
+"""Projects, users and role assignments in SQL."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from stoker.model.principal import Project, User
-from stoker.store import rows
-from stoker.store.schema import assignments, projects, tokens, users
+from stoker.store.schema import assignments, configs, deployments, projects, servers, stacks, users
 from stoker.store.tx import Tx
 
 _ADD_PROJECT = sa.insert(projects)
@@ -28,15 +26,41 @@ _USER = sa.select(users).where(users.c.id == sa.bindparam("id"))
 _USER_NAMED = sa.select(users).where(users.c.domain_id == sa.bindparam("domain"), users.c.name == sa.bindparam("name"))
 _USERS = sa.select(users).order_by(users.c.name)
 _PASSWORD = sa.update(users).where(users.c.id == sa.bindparam("id_")).values(password_hash=sa.bindparam("hash"))
+_SAVE_USER = (
+    sa.update(users)
+    .where(users.c.id == sa.bindparam("id_"))
+    .values(
+        name=sa.bindparam("name"),
+        password_hash=sa.bindparam("password_hash"),
+        default_project_id=sa.bindparam("default_project_id"),
+        enabled=sa.bindparam("enabled"),
+    )
+)
+_DELETE_USER = sa.delete(users).where(users.c.id == sa.bindparam("id_"))
+_SAVE_PROJECT = (
+    sa.update(projects)
+    .where(projects.c.id == sa.bindparam("id_"))
+    .values(name=sa.bindparam("name"), description=sa.bindparam("description"), enabled=sa.bindparam("enabled"))
+)
+_DELETE_PROJECT = sa.delete(projects).where(projects.c.id == sa.bindparam("id_"))
+_IN_PROJECT = {
+    "stacks": sa.select(stacks.c.id).where(stacks.c.project_id == sa.bindparam("id"), stacks.c.deleted_at.is_(None)),
+    "software deployments": sa.select(deployments.c.id).where(deployments.c.project_id == sa.bindparam("id")),
+    "software configs": sa.select(configs.c.id).where(configs.c.project_id == sa.bindparam("id")),
+    "servers": sa.select(servers.c.id).where(servers.c.project_id == sa.bindparam("id")),
+}
+_DROP_ROLE = sa.delete(assignments).where(
+    assignments.c.user_id == sa.bindparam("user"),
+    assignments.c.project_id == sa.bindparam("project"),
+    assignments.c.role == sa.bindparam("role_"),
+)
+_DROP_ROLES_OF = sa.delete(assignments).where(assignments.c.user_id == sa.bindparam("user"))
+_DROP_ROLES_IN = sa.delete(assignments).where(assignments.c.project_id == sa.bindparam("project"))
+_ASSIGNMENTS = sa.select(assignments).order_by(assignments.c.user_id, assignments.c.project_id, assignments.c.role)
 _ADD_ROLE = sa.insert(assignments)
 _ROLES = sa.select(assignments.c.role).where(
     assignments.c.user_id == sa.bindparam("user"), assignments.c.project_id == sa.bindparam("project")
 )
-_ADD_TOKEN = sa.insert(tokens)
-_TOKEN = sa.select(tokens).where(tokens.c.hash == sa.bindparam("hash"))
-_DROP_TOKEN = sa.delete(tokens).where(tokens.c.hash == sa.bindparam("hash"))
-_DROP_TOKENS_OF = sa.delete(tokens).where(tokens.c.user_id == sa.bindparam("user"))
-_DROP_EXPIRED = sa.delete(tokens).where(tokens.c.expires_at < sa.bindparam("now"))
 
 
 def add_project(tx: Tx, new: Project) -> None:
@@ -98,6 +122,57 @@ def users_listed(tx: Tx) -> list[User]:
     return [_user(row) for row in tx.run(_USERS)]
 
 
+def save_user(tx: Tx, changed: User) -> None:
+    tx.run(
+        _SAVE_USER,
+        {
+            "id_": changed.id,
+            "name": changed.name,
+            "password_hash": changed.password_hash,
+            "default_project_id": changed.default_project_id,
+            "enabled": changed.enabled,
+        },
+    )
+
+
+def delete_user(tx: Tx, id: str) -> None:
+    """With all roles."""
+    tx.run(_DROP_ROLES_OF, {"user": id})
+    tx.run(_DELETE_USER, {"id_": id})
+
+
+def save_project(tx: Tx, changed: Project) -> None:
+    tx.run(
+        _SAVE_PROJECT,
+        {
+            "id_": changed.id,
+            "name": changed.name,
+            "description": changed.description,
+            "enabled": changed.enabled,
+        },
+    )
+
+
+def delete_project(tx: Tx, id: str) -> None:
+    """With all roles in it."""
+    tx.run(_DROP_ROLES_IN, {"project": id})
+    tx.run(_DELETE_PROJECT, {"id_": id})
+
+
+def in_project(tx: Tx, id: str) -> list[str]:
+    """Kinds of things that there are in it yet."""
+    return [kind for kind, query in _IN_PROJECT.items() if tx.run(query.limit(1), {"id": id}).first() is not None]
+
+
+def assignments_listed(tx: Tx) -> list[tuple[str, str, str]]:
+    """(user id, project id, role)"""
+    return [(row.user_id, row.project_id, row.role) for row in tx.run(_ASSIGNMENTS)]
+
+
+def drop_role(tx: Tx, user_id: str, project_id: str, role: str) -> None:
+    tx.run(_DROP_ROLE, {"user": user_id, "project": project_id, "role_": role})
+
+
 def set_password(tx: Tx, user_id: str, password_hash: str) -> None:
     tx.run(_PASSWORD, {"id_": user_id, "hash": password_hash})
 
@@ -108,39 +183,6 @@ def add_role(tx: Tx, user_id: str, project_id: str, role: str) -> None:
 
 def roles(tx: Tx, user_id: str, project_id: str) -> frozenset[str]:
     return frozenset(tx.run(_ROLES, {"user": user_id, "project": project_id}).scalars())
-
-
-def add_token(
-    tx: Tx, token_hash: str, *, user_id: str, project_id: str | None, issued_at: datetime, expires_at: datetime
-) -> None:
-    tx.run(
-        _ADD_TOKEN,
-        {
-            "hash": token_hash,
-            "user_id": user_id,
-            "project_id": project_id,
-            "issued_at": rows.stamp(issued_at),
-            "expires_at": rows.stamp(expires_at),
-        },
-    )
-
-
-def token(tx: Tx, token_hash: str) -> tuple[str, str | None, datetime, datetime] | None:
-    """(user id, project id, issued at, expires at)"""
-    row = tx.run(_TOKEN, {"hash": token_hash}).first()
-    return row and (row.user_id, row.project_id, rows.moment(row.issued_at), rows.moment(row.expires_at))
-
-
-def drop_token(tx: Tx, token_hash: str) -> None:
-    tx.run(_DROP_TOKEN, {"hash": token_hash})
-
-
-def drop_tokens_of(tx: Tx, user_id: str) -> None:
-    tx.run(_DROP_TOKENS_OF, {"user": user_id})
-
-
-def drop_expired_tokens(tx: Tx, now: datetime) -> None:
-    tx.run(_DROP_EXPIRED, {"now": rows.stamp(now)})
 
 
 def _project(row: Any) -> Project:

@@ -68,6 +68,25 @@ tokens = sa.Table(
     sa.Column("project_id", Id),
     sa.Column("issued_at", Time, nullable=False),
     sa.Column("expires_at", Time, nullable=False, index=True),
+    #: Got by one: it may do no more than that, and ends with it.
+    sa.Column("application_credential_id", Id),
+    #: How it was got, as Keystone names the ways, separated by commas.
+    sa.Column("methods", Name),
+)
+
+application_credentials = sa.Table(
+    "application_credentials",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("user_id", Id, nullable=False),
+    sa.Column("project_id", Id, nullable=False),
+    sa.Column("name", Name, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("secret_hash", sa.Text, nullable=False),
+    sa.Column("roles", Json, nullable=False),
+    sa.Column("unrestricted", sa.Boolean, nullable=False),
+    sa.Column("expires_at", Time),
+    sa.UniqueConstraint("user_id", "name"),
 )
 
 servers = sa.Table(

@@ -28,9 +28,13 @@ def log_in(call: Call) -> Reply:
             if not isinstance(token, str):
                 raise Invalid("auth.identity.token.id must be a string")
             issued = call.services.identity.rescope(token, scope)
+        case ["application_credential"]:
+            issued = _log_in_program(call, said["identity"], scope)
         case _:
-            raise Unauthorized(f"the methods {methods!r} are not supported: use ['password'] or ['token']")
-    return Reply(201, _shown(call, issued, list(methods)), {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"})
+            raise Unauthorized(
+                f"the methods {methods!r} are not supported: use one of password, token, application_credential"
+            )
+    return Reply(201, _shown(call, issued), {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"})
 
 
 def show(call: Call) -> Reply:
@@ -40,7 +44,7 @@ def show(call: Call) -> Reply:
     except Unauthorized:
         raise EntityNotFound("This is not a recognized token.") from None
     _own(call, issued.principal.user_id)
-    return Reply(200, _shown(call, issued, ["password"]), {"X-Subject-Token": subject})
+    return Reply(200, _shown(call, issued), {"X-Subject-Token": subject})
 
 
 def revoke(call: Call) -> Reply:
@@ -68,14 +72,25 @@ def domains(_: Call) -> Reply:
     return Reply(200, {"domains": [{**shapes.DOMAIN, "enabled": True, "description": ""}], "links": {}})
 
 
-def _shown(call: Call, issued: Issued, methods: list[str]) -> dict[str, Any]:
+def _log_in_program(call: Call, said: dict[str, Any], scope: Named | None) -> Issued:
+    if scope is not None:
+        raise Unauthorized("An application credential is for its own project: leave the scope out.")
+    given = _map(said.get("application_credential"), "application_credential")
+    secret = given.get("secret")
+    if not isinstance(secret, str):
+        raise Invalid("auth.identity.application_credential.secret must be a string")
+    user = _named(_map(given["user"], "application_credential.user"), "user") if given.get("user") else None
+    return call.services.identity.log_in_program(_named(given, "application_credential"), user, secret)
+
+
+def _shown(call: Call, issued: Issued) -> dict[str, Any]:
     principal = issued.principal
     project = None
     if principal.project_id is not None:
         with call.services.store.read() as tx:
             project = identity.project(tx, principal.project_id)
-    url = call.services.settings.public_url
-    return {"token": shapes.token(principal, project, methods, issued.issued_at, url)}
+    url = None if "nocatalog" in call.query else call.services.settings.public_url
+    return {"token": shapes.token(principal, project, issued.row, url)}
 
 
 def _subject(call: Call) -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from stoker.http.access import AnyToken, Public
 from stoker.http.call import Route
-from stoker.http.identity import auth, reads
+from stoker.http.identity import application_credentials, assignments, auth, projects, reads, users
 
 _V3 = "/identity/v3"
+_PROJECTS, _USERS = _V3 + "/projects", _V3 + "/users"
+_PROJECT, _USER = _PROJECTS + "/{project_id}", _USERS + "/{user_id}"
+_GRANT = _PROJECT + "/users/{user_id}/roles/{role_id}"
+_CREDENTIALS = _USER + "/application_credentials"
 _LOGGED_IN = AnyToken()
 
 ROUTES = [
@@ -19,14 +23,33 @@ ROUTES = [
     Route("GET", _V3 + "/auth/catalog", _LOGGED_IN, auth.catalog),
     Route("GET", _V3 + "/auth/projects", _LOGGED_IN, auth.projects),
     Route("GET", _V3 + "/auth/domains", _LOGGED_IN, auth.domains),
-    Route("GET", _V3 + "/projects", _LOGGED_IN, reads.list_projects),
-    Route("GET", _V3 + "/projects/{project_id}", _LOGGED_IN, reads.show_project),
-    Route("GET", _V3 + "/users", _LOGGED_IN, reads.list_users),
-    Route("GET", _V3 + "/users/{user_id}", _LOGGED_IN, reads.show_user),
-    Route("GET", _V3 + "/users/{user_id}/projects", _LOGGED_IN, reads.user_projects),
+    Route("GET", _PROJECTS, _LOGGED_IN, projects.index),
+    Route("POST", _PROJECTS, _LOGGED_IN, projects.create),
+    Route("GET", _PROJECT, _LOGGED_IN, projects.show),
+    Route("PATCH", _PROJECT, _LOGGED_IN, projects.change),
+    Route("DELETE", _PROJECT, _LOGGED_IN, projects.delete),
+    Route("GET", _PROJECT + "/users/{user_id}/roles", _LOGGED_IN, assignments.of_user),
+    Route("HEAD", _GRANT, _LOGGED_IN, assignments.check),
+    Route("GET", _GRANT, _LOGGED_IN, assignments.check),
+    Route("PUT", _GRANT, _LOGGED_IN, assignments.grant),
+    Route("DELETE", _GRANT, _LOGGED_IN, assignments.revoke),
+    Route("GET", _USERS, _LOGGED_IN, users.index),
+    Route("POST", _USERS, _LOGGED_IN, users.create),
+    Route("GET", _USER, _LOGGED_IN, users.show),
+    Route("PATCH", _USER, _LOGGED_IN, users.change),
+    Route("DELETE", _USER, _LOGGED_IN, users.delete),
+    Route("POST", _USER + "/password", _LOGGED_IN, users.change_password),
+    Route("GET", _USER + "/projects", _LOGGED_IN, users.projects),
+    Route("GET", _CREDENTIALS, _LOGGED_IN, application_credentials.index),
+    Route("POST", _CREDENTIALS, _LOGGED_IN, application_credentials.create),
+    Route("GET", _CREDENTIALS + "/{credential_id}", _LOGGED_IN, application_credentials.show),
+    Route("DELETE", _CREDENTIALS + "/{credential_id}", _LOGGED_IN, application_credentials.delete),
     Route("GET", _V3 + "/domains", _LOGGED_IN, auth.domains),
     Route("GET", _V3 + "/domains/{domain_id}", _LOGGED_IN, reads.show_domain),
-    Route("GET", _V3 + "/roles", _LOGGED_IN, reads.roles),
+    Route("GET", _V3 + "/roles", _LOGGED_IN, assignments.roles),
+    Route("POST", _V3 + "/roles", _LOGGED_IN, assignments.create_role),
+    Route("GET", _V3 + "/roles/{role_id}", _LOGGED_IN, assignments.show_role),
+    Route("GET", _V3 + "/role_assignments", _LOGGED_IN, assignments.index),
     Route("GET", _V3 + "/services", _LOGGED_IN, reads.services),
     Route("GET", _V3 + "/endpoints", _LOGGED_IN, reads.endpoints),
     Route("GET", _V3 + "/regions", _LOGGED_IN, reads.regions),

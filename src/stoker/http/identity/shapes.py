@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME
-from stoker.model.principal import Principal, Project, User
+from stoker.model.principal import ApplicationCredential, Principal, Project, Token, User
 
 DOMAIN = {"id": DOMAIN_ID, "name": DOMAIN_NAME}
 REGION = "RegionOne"
@@ -40,21 +40,23 @@ def catalog(public_url: str, project_id: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def token(
-    principal: Principal, project: Project | None, methods: list[str], issued_at: datetime, public_url: str
-) -> dict[str, Any]:
+def token(principal: Principal, project: Project | None, row: Token, public_url: str | None) -> dict[str, Any]:
+    """``public_url`` None: without the catalog."""
     shown: dict[str, Any] = {
-        "methods": methods,
+        "methods": list(row.methods),
         "user": {"id": principal.user_id, "name": principal.user_name, "domain": DOMAIN, "password_expires_at": None},
         "audit_ids": [],
-        "issued_at": time(issued_at),
+        "issued_at": time(row.issued_at),
         "expires_at": time(principal.expires_at),
     }
     if project is not None:
         shown["project"] = {"id": project.id, "name": project.name, "domain": DOMAIN}
         shown["is_domain"] = False
         shown["roles"] = [{"id": role, "name": role} for role in sorted(principal.roles)]
-        shown["catalog"] = catalog(public_url, project.id)
+        if public_url is not None:
+            shown["catalog"] = catalog(public_url, project.id)
+    if row.application_credential_id is not None:
+        shown["application_credential"] = {"id": row.application_credential_id, "restricted": principal.restricted}
     return shown
 
 
@@ -81,4 +83,19 @@ def user(user: User) -> dict[str, Any]:
         "enabled": user.enabled,
         "password_expires_at": None,
         "options": {},
+    }
+
+
+def credential(credential: ApplicationCredential) -> dict[str, Any]:
+    """Never its secret, which is shown once, where it is made."""
+    return {
+        "id": credential.id,
+        "name": credential.name,
+        "description": credential.description or None,
+        "project_id": credential.project_id,
+        "user_id": credential.user_id,
+        "roles": [{"id": role, "name": role} for role in credential.roles],
+        "unrestricted": credential.unrestricted,
+        "expires_at": None if credential.expires_at is None else time(credential.expires_at),
+        "system": None,
     }

@@ -1,0 +1,179 @@
+"""
+Who there is, changed: projects, users, roles, application credentials.
+
+Whatever takes a right away rings, so that no process goes by what it remembers.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from stoker.identity import passwords
+from stoker.identity.directory import DOMAIN_ID, ROLES
+from stoker.model.errors import Conflict, EntityNotFound, Invalid
+from stoker.model.principal import ApplicationCredential, Project, User
+from stoker.store import application_credentials, identity, tokens
+from stoker.store.bell import TOKENS_TOPIC
+from stoker.store.tx import Tx
+
+
+def create_project(tx: Tx, name: str, description: str, *, enabled: bool) -> Project:
+    _free(identity.project_named(tx, name, DOMAIN_ID), "project", name)
+    made = Project(id=uuid.uuid4().hex, name=name, domain_id=DOMAIN_ID, description=description, enabled=enabled)
+    identity.add_project(tx, made)
+    return made
+
+
+def change_project(tx: Tx, id: str, **changes: Any) -> Project:
+    old = project(tx, id)
+    changed = replace(old, **changes)
+    if changed.name != old.name:
+        _free(identity.project_named(tx, changed.name, DOMAIN_ID), "project", changed.name)
+    identity.save_project(tx, changed)
+    tx.ring(TOKENS_TOPIC)
+    return changed
+
+
+def delete_project(tx: Tx, id: str) -> None:
+    """Raises Conflict while anything is in it."""
+    project(tx, id)
+    if left := identity.in_project(tx, id):
+        raise Conflict(f"The project has {', '.join(left)}: delete them first.")
+    application_credentials.delete_in_project(tx, id)
+    identity.delete_project(tx, id)
+    tx.ring(TOKENS_TOPIC)
+
+
+def create_user(tx: Tx, name: str, hashed: str, default_project_id: str | None, *, enabled: bool) -> User:
+    _free(identity.user_named(tx, name, DOMAIN_ID), "user", name)
+    made = User(
+        id=uuid.uuid4().hex,
+        name=name,
+        domain_id=DOMAIN_ID,
+        password_hash=hashed,
+        default_project_id=default_project_id,
+        enabled=enabled,
+    )
+    identity.add_user(tx, made)
+    return made
+
+
+def change_user(tx: Tx, id: str, **changes: Any) -> User:
+    """A new password ends all tokens."""
+    old = user(tx, id)
+    changed = replace(old, **changes)
+    if changed.name != old.name:
+        _free(identity.user_named(tx, changed.name, DOMAIN_ID), "user", changed.name)
+    identity.save_user(tx, changed)
+    if changed.password_hash != old.password_hash or not changed.enabled:
+        tokens.drop_of_user(tx, id)
+    tx.ring(TOKENS_TOPIC)
+    return changed
+
+
+def delete_user(tx: Tx, id: str) -> None:
+    user(tx, id)
+    tokens.drop_of_user(tx, id)
+    application_credentials.delete_of_user(tx, id)
+    identity.delete_user(tx, id)
+    tx.ring(TOKENS_TOPIC)
+
+
+def grant(tx: Tx, user_id: str, project_id: str, role: str) -> None:
+    user(tx, user_id)
+    project(tx, project_id)
+    _known_role(role)
+    if role not in identity.roles(tx, user_id, project_id):
+        identity.add_role(tx, user_id, project_id, role)
+        tx.ring(TOKENS_TOPIC)
+
+
+def revoke(tx: Tx, user_id: str, project_id: str, role: str) -> None:
+    """Raises EntityNotFound when the user has not got it."""
+    if role not in identity.roles(tx, user_id, project_id):
+        place = f"role: {role}, user: {user_id}, project: {project_id}"
+        raise EntityNotFound(f"Could not find role assignment with {place}.")
+    identity.drop_role(tx, user_id, project_id, role)
+    tx.ring(TOKENS_TOPIC)
+
+
+def create_credential(
+    tx: Tx,
+    user_id: str,
+    project_id: str,
+    *,
+    name: str,
+    description: str,
+    secret_hash: str,
+    roles: list[str] | None,
+    unrestricted: bool,
+    expires_at: datetime | None,
+) -> ApplicationCredential:
+    """``roles`` None: all that the user has in the project. Raises Conflict, Invalid."""
+    held = identity.roles(tx, user_id, project_id)
+    wanted = sorted(held) if roles is None else roles
+    if not set(wanted) <= held or not wanted:
+        raise Invalid("an application credential can have only roles that its user has in the project")
+    if expires_at is not None and expires_at <= tx.now:
+        raise Invalid("expires_at must lie ahead")
+    _free(application_credentials.named(tx, user_id, name), "application credential", name)
+    made = ApplicationCredential(
+        id=uuid.uuid4().hex,
+        user_id=user_id,
+        project_id=project_id,
+        name=name,
+        description=description,
+        secret_hash=secret_hash,
+        roles=tuple(wanted),
+        unrestricted=unrestricted,
+        expires_at=expires_at,
+    )
+    application_credentials.add(tx, made)
+    return made
+
+
+def delete_credential(tx: Tx, user_id: str, id: str) -> None:
+    credential(tx, user_id, id)
+    application_credentials.delete(tx, id)
+    tx.ring(TOKENS_TOPIC)
+
+
+def project(tx: Tx, id: str) -> Project:
+    found = identity.project(tx, id)
+    if found is None:
+        raise EntityNotFound(f"Could not find project: {id}.")
+    return found
+
+
+def user(tx: Tx, id: str) -> User:
+    found = identity.user(tx, id)
+    if found is None:
+        raise EntityNotFound(f"Could not find user: {id}.")
+    return found
+
+
+def credential(tx: Tx, user_id: str, id: str) -> ApplicationCredential:
+    found = application_credentials.find(tx, id)
+    if found is None or found.user_id != user_id:
+        raise EntityNotFound(f"Could not find Application Credential: {id}.")
+    return found
+
+
+def new_secret() -> tuple[str, str]:
+    """(the secret, its hash)"""
+    secret = secrets.token_urlsafe(48)
+    return secret, passwords.hashed(secret)
+
+
+def _known_role(role: str) -> None:
+    if role not in ROLES:
+        raise EntityNotFound(f"Could not find role: {role}.")
+
+
+def _free(taken: object, kind: str, name: str) -> None:
+    if taken is not None:
+        raise Conflict(f"Conflict occurred attempting to store {kind} - Duplicate entry found with name {name}.")

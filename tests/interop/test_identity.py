@@ -1,0 +1,160 @@
+"""Projects, users, roles and application credentials, by the real clients of Keystone's API."""
+
+from __future__ import annotations
+
+import uuid
+
+import openstack as sdk
+import pytest
+from keystoneauth1 import exceptions as auth_errors
+from keystoneauth1.identity import v3
+from keystoneauth1.session import Session
+from openstack import exceptions
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def cloud(session):
+    connection = sdk.connection.Connection(session=session, region_name="RegionOne")
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def somebody(cloud):
+    """A member of a project of their own: (user, project, password)."""
+    name = uuid.uuid4().hex
+    project = cloud.identity.create_project(name=f"project-{name}", description="for a test")
+    user = cloud.identity.create_user(name=f"user-{name}", password="first", default_project_id=project.id)
+    cloud.identity.assign_project_role_to_user(project, user, "member")
+    yield user, project, "first"
+    cloud.identity.delete_user(user, ignore_missing=True)
+    cloud.identity.delete_project(project, ignore_missing=True)
+
+
+def logged_in(stoker, user, project, password):
+    auth = v3.Password(
+        auth_url=f"{stoker.url}/identity/v3",
+        user_id=user.id,
+        password=password,
+        project_id=project.id,
+    )
+    return sdk.connection.Connection(session=Session(auth=auth), region_name="RegionOne")
+
+
+def test_a_member_works_in_a_project_of_their_own(stoker, cloud, somebody):
+    user, project, password = somebody
+    theirs = logged_in(stoker, user, project, password)
+    assert list(theirs.orchestration.stacks()) == []
+    config = theirs.orchestration.create_software_config(name="theirs", config="x")
+    assert config.id not in [each.id for each in cloud.orchestration.software_configs()]
+    with pytest.raises(exceptions.ConflictException, match="software configs"):
+        cloud.identity.delete_project(project)
+    theirs.orchestration.delete_software_config(config)
+
+
+def test_who_is_no_administrator_changes_nobody(stoker, cloud, somebody):
+    user, project, password = somebody
+    theirs = logged_in(stoker, user, project, password)
+    for attempt in (
+        lambda: theirs.identity.create_project(name="x"),
+        lambda: theirs.identity.create_user(name="x", password="y"),
+        lambda: theirs.identity.delete_user(user),
+        lambda: theirs.identity.update_project(project, name="other"),
+        lambda: list(theirs.identity.users()),
+    ):
+        with pytest.raises(exceptions.HttpException) as caught:
+            attempt()
+        assert caught.value.status_code == 403
+    theirs.identity.assign_project_role_to_user(project, user, "admin")  # which does not tell that it failed
+    held = cloud.identity.role_assignments_filter(project=project, user=user)
+    assert [each.id for each in held] == ["member"]
+    assert [each.name for each in theirs.identity.projects()] == [project.name]
+    assert theirs.identity.get_user(user.id).name == user.name
+
+
+def test_what_is_taken_away_is_gone_at_once(stoker, cloud, somebody):
+    user, project, password = somebody
+    theirs = logged_in(stoker, user, project, password)
+    assert list(theirs.orchestration.stacks()) == []
+    cloud.identity.assign_project_role_to_user(project, user, "reader")
+    cloud.identity.unassign_project_role_from_user(project, user, "member")
+    with pytest.raises(exceptions.HttpException) as caught:
+        theirs.orchestration.create_software_config(name="no")
+    assert caught.value.status_code == 403
+    cloud.identity.update_user(user, password="second")
+    with pytest.raises((exceptions.HttpException, auth_errors.Unauthorized)):
+        list(theirs.orchestration.stacks())
+    assert list(logged_in(stoker, user, project, "second").orchestration.stacks()) == []
+    cloud.identity.update_user(user, is_enabled=False)
+    with pytest.raises(auth_errors.Unauthorized):
+        list(logged_in(stoker, user, project, "second").orchestration.stacks())
+
+
+def test_an_application_credential_does_what_its_user_lets_it(stoker, cloud, somebody):
+    user, project, password = somebody
+    theirs = logged_in(stoker, user, project, password)
+    made = theirs.identity.create_application_credential(user, "program")
+    assert made.secret
+    assert theirs.identity.get_application_credential(user, made.id).secret is None
+    auth = v3.ApplicationCredential(
+        auth_url=f"{stoker.url}/identity/v3",
+        application_credential_id=made.id,
+        application_credential_secret=made.secret,
+    )
+    program = sdk.connection.Connection(session=Session(auth=auth), region_name="RegionOne")
+    config = program.orchestration.create_software_config(name="by a program")
+    program.orchestration.delete_software_config(config)
+    with pytest.raises(exceptions.ForbiddenException):
+        program.identity.create_application_credential(user, "another")
+    with pytest.raises(exceptions.ConflictException):
+        theirs.identity.create_application_credential(user, "program")
+    with pytest.raises(exceptions.BadRequestException, match="roles"):
+        theirs.identity.create_application_credential(user, "stronger", roles=[{"name": "admin"}])
+    theirs.identity.delete_application_credential(user, made.id)
+    with pytest.raises((exceptions.HttpException, auth_errors.Unauthorized)):
+        list(program.orchestration.stacks())
+
+
+def test_wrong_secrets_and_names_are_401(stoker, somebody):
+    user, _, _ = somebody
+    for given in (
+        {"application_credential_id": "nobody", "application_credential_secret": "x"},
+        {"application_credential_name": "nobody", "user_id": user.id, "application_credential_secret": "x"},
+    ):
+        auth = v3.ApplicationCredential(auth_url=f"{stoker.url}/identity/v3", **given)
+        with pytest.raises(auth_errors.Unauthorized):
+            Session(auth=auth).get_token()
+
+
+def test_ones_own_password(stoker, somebody):
+    user, project, password = somebody
+    theirs = logged_in(stoker, user, project, password)
+    url = f"{stoker.url}/identity/v3/users/{user.id}/password"
+    said = {"user": {"original_password": "wrong", "password": "new"}}
+    assert theirs.session.post(url, json=said, raise_exc=False, authenticated=True).status_code == 401
+    theirs = logged_in(stoker, user, project, password)
+    said["user"]["original_password"] = password
+    assert theirs.session.post(url, json=said).status_code == 204
+    assert list(logged_in(stoker, user, project, "new").orchestration.stacks()) == []
+
+
+@pytest.mark.slow
+def test_the_openstack_command_administers(openstack):
+    project = openstack("project", "create", "osc-project", "--description", "of a test", "-f", "json")
+    user = openstack("user", "create", "osc-user", "--password", "pw", "--project", "osc-project", "-f", "json")
+    openstack("role", "add", "--project", "osc-project", "--user", "osc-user", "reader")
+    listed = openstack("role", "assignment", "list", "--user", "osc-user", "--names", "-f", "json")
+    assert [(each["Role"], each["Project"]) for each in listed] == [("reader", "osc-project@Default")]
+    openstack("project", "set", "osc-project", "--description", "another")
+    assert openstack("project", "show", "osc-project", "-f", "json")["description"] == "another"
+    assert "osc-user" in [each["Name"] for each in openstack("user", "list", "-f", "json")]
+    made = openstack("application", "credential", "create", "osc-program", "-f", "json")
+    assert made
+    assert "osc-program" in [each["Name"] for each in openstack("application", "credential", "list", "-f", "json")]
+    openstack("application", "credential", "delete", "osc-program")
+    openstack("role", "remove", "--project", "osc-project", "--user", "osc-user", "reader")
+    openstack("user", "delete", user["id"])
+    openstack("project", "delete", project["id"])
+    assert "osc-project" not in [each["Name"] for each in openstack("project", "list", "-f", "json")]
