@@ -70,7 +70,7 @@ def test_who_is_no_administrator_changes_nobody(stoker, cloud, somebody):
     theirs.identity.assign_project_role_to_user(project, user, "admin")  # which does not tell that it failed
     held = cloud.identity.role_assignments_filter(project=project, user=user)
     assert [each.id for each in held] == ["member"]
-    assert [each.name for each in theirs.identity.projects()] == [project.name]
+    assert [each.id for each in theirs.identity.projects()] == [project.id]
     assert theirs.identity.get_user(user.id).name == user.name
 
 
