@@ -8,6 +8,7 @@ from typing import Any
 
 from stoker.hot.bounds import MAX_ENVIRONMENT
 from stoker.hot.flaw import Flaw
+from stoker.hot.merging import DEFAULT, merged, strategy_of
 from stoker.hot.registry import Registry
 from stoker.hot.shapes import list_at, map_at
 from stoker.hot.text import read
@@ -44,11 +45,17 @@ class Environment:
             parameter_merge_strategies=data.get("parameter_merge_strategies", {}),
         )
 
-    def merged(self, later: Environment) -> Environment:
-        """Both as one, entry by entry; the later one wins."""
+    def merged(self, later: Environment, types: Mapping[str, str] | None = None) -> Environment:
+        """
+        Both as one, entry by entry; the later one wins, unless its ``parameter_merge_strategies`` say otherwise of a
+        parameter whose type is among ``types``. Raises Invalid.
+        """
+        for name in self.parameter_merge_strategies.keys() & later.parameter_merge_strategies.keys() - {DEFAULT}:
+            if self.parameter_merge_strategies[name] != later.parameter_merge_strategies[name]:
+                raise Invalid(f"parameter_merge_strategies: two environments say different things of {name}")
         return Environment(
-            parameters={**self.parameters, **later.parameters},
-            parameter_defaults={**self.parameter_defaults, **later.parameter_defaults},
+            parameters=_merged(self.parameters, later.parameters, later, types or {}),
+            parameter_defaults=_merged(self.parameter_defaults, later.parameter_defaults, later, types or {}),
             registry=self.registry.merged(later.registry),
             event_sinks=later.event_sinks or self.event_sinks,
             encrypted_param_names=later.encrypted_param_names or self.encrypted_param_names,
@@ -67,6 +74,19 @@ class Environment:
         if self.parameter_merge_strategies:
             sections["parameter_merge_strategies"] = dict(self.parameter_merge_strategies)
         return sections
+
+
+def _merged(
+    old: Mapping[str, Any], new: Mapping[str, Any], later: Environment, types: Mapping[str, str]
+) -> dict[str, Any]:
+    found = dict(old)
+    for name, value in new.items():
+        if name in old and name in types:
+            strategy = strategy_of(name, later.parameter_merge_strategies)
+            found[name] = merged(name, types[name], old[name], value, strategy)
+        else:
+            found[name] = value
+    return found
 
 
 def _check(data: dict[str, Any]) -> None:

@@ -86,6 +86,18 @@ class InnerStatus(Protocol):
         """Heat's path from the nested stack to what failed in it, and the error's type."""
 
 
+class Look(Protocol):
+    """Into a nested stack."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    def reference(self, name: str) -> Any:
+        """What ``get_resource`` gives for a resource inside. Raises NoSuchAttribute."""
+
+    def attribute(self, name: str, attribute: str, path: tuple[Any, ...]) -> Any: ...
+
+
 class Nested(Protocol):
     """Stacks within stacks. What is begun here may be over at once: ask for its ``status``."""
 
@@ -104,13 +116,8 @@ class Nested(Protocol):
     def output(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
         """Raises NoSuchAttribute."""
 
-    def reference(self, context: Context, resource: Resource, member: str) -> Any:
-        """What ``get_resource`` gives for a resource inside. Raises NoSuchAttribute."""
-
-    def attribute(self, context: Context, resource: Resource, member: str, name: str, path: tuple[Any, ...]) -> Any: ...
-
-    def members(self, context: Context, resource: Resource) -> Sequence[str]:
-        """Names of the resources inside, in order."""
+    def look(self, context: Context, resource: Resource) -> Look | None:
+        """The resources inside as they are now; None as long as there is no nested stack."""
 
     def template(self, context: Context, resource: Resource) -> Mapping[str, Any]:
         """What the nested stack was told to be last; empty when there is none."""

@@ -61,11 +61,11 @@ def group_of(one: ResourceType, name: str, alias: str, description: str) -> Reso
 def _attribute(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
     if name.startswith("resource."):
         return nesting.inside(context, resource, name, path)
+    look = context.nested.look(context, resource)
+    if look is None:
+        return None
     wanted = _ALL.get(name, name)
-    return {
-        server: context.nested.attribute(context, resource, server, wanted, path)
-        for server in context.nested.members(context, resource)
-    }
+    return {server: look.attribute(server, wanted, path) for server in look.names}
 
 
 def _sample(

@@ -115,12 +115,15 @@ def inside(context: Context, resource: Resource, name: str, path: tuple[Any, ...
     """``resource.NAME`` and ``resource.NAME.ATTRIBUTE``. Raises NoSuchAttribute for other names."""
     if not name.startswith(_INSIDE):
         raise NoSuchAttribute(name)
+    look = context.nested.look(context, resource)
+    if look is None:
+        return None
     member, _, attribute = name.removeprefix(_INSIDE).partition(".")
     if not attribute:
         if not path:
-            return context.nested.reference(context, resource, member)
+            return look.reference(member)
         attribute, path = str(path[0]), path[1:]
-    return context.nested.attribute(context, resource, member, attribute, path)
+    return look.attribute(member, attribute, path)
 
 
 def _provided(context: Context, resource: Resource, properties: Properties) -> Inner:

@@ -24,14 +24,17 @@ def _members(_resource: Resource, properties: Properties) -> Members:
 
 
 def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-    members = sorted(context.nested.members(context, resource), key=int)
+    look = context.nested.look(context, resource)
+    if look is None:
+        return None
+    members = sorted(look.names, key=int)
     if name == "refs":
-        return select([context.nested.reference(context, resource, each) for each in members], path)
+        return select([look.reference(each) for each in members], path)
     if name == "attributes":
         if not path:
             return None  # which one stands behind it
         wanted, *rest = path
-        return {each: context.nested.attribute(context, resource, each, str(wanted), tuple(rest)) for each in members}
+        return {each: look.attribute(each, str(wanted), tuple(rest)) for each in members}
     return nesting.inside(context, resource, name, path)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from stoker.hot import UNKNOWN, select
 from stoker.model.stack import Resource
 from stoker.resources import grouping, nesting
-from stoker.resources.base import Context, Outcome, Properties, ResourceType
+from stoker.resources.base import Context, Look, Outcome, Properties, ResourceType
 from stoker.resources.grouping import Group, Members
 from stoker.resources.properties import Property
 
@@ -88,8 +88,9 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
 def _removed(context: Context, resource: Resource, properties: Properties) -> list[str]:
     """Names that are not to be used: those removed before, and those that the policies name."""
     before = resource.data.get("removed") or [] if properties["removal_policies_mode"] == "append" else []
-    names = list(context.nested.members(context, resource))
-    ids = {context.nested.reference(context, resource, name): name for name in names}
+    look = context.nested.look(context, resource)
+    names = list(look.names) if look else []
+    ids = {look.reference(name): name for name in names} if look else {}
     said = [str(one) for policy in properties["removal_policies"] or () for one in policy["resource_list"]]
     found = [one if one in names else ids.get(one) for one in said]
     return list(dict.fromkeys([*before, *(name for name in found if name is not None)]))
@@ -99,28 +100,29 @@ def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, 
     """A name of no attribute of its own means that attribute of every member, in a list."""
     if name.startswith("resource."):
         return nesting.inside(context, resource, name, path)
-    members = sorted(context.nested.members(context, resource), key=int)
+    look = context.nested.look(context, resource)
+    if look is None:
+        return None
+    members = sorted(look.names, key=int)
     if name in _OWN:
-        return select(_OWN[name](context, resource, members), path)
+        return select(_OWN[name](resource, look, members), path)
     if name == "attributes":
-        return _of_each(context, resource, members, path)
-    return [context.nested.attribute(context, resource, each, name, path) for each in members]
+        return _of_each(look, members, path)
+    return [look.attribute(each, name, path) for each in members]
 
 
-_OWN: Mapping[str, Callable[[Context, Resource, Sequence[str]], Any]] = {
-    "removed_rsrc_list": lambda _, resource, __: resource.data.get("removed") or [],
-    "refs": lambda context, resource, names: [context.nested.reference(context, resource, each) for each in names],
-    "refs_map": lambda context, resource, names: {
-        each: context.nested.reference(context, resource, each) for each in names
-    },
+_OWN: Mapping[str, Callable[[Resource, Look, Sequence[str]], Any]] = {
+    "removed_rsrc_list": lambda resource, _, __: resource.data.get("removed") or [],
+    "refs": lambda _, look, names: [look.reference(each) for each in names],
+    "refs_map": lambda _, look, names: {each: look.reference(each) for each in names},
 }
 
 
-def _of_each(context: Context, resource: Resource, members: Sequence[str], path: tuple[Any, ...]) -> Any:
+def _of_each(look: Look, members: Sequence[str], path: tuple[Any, ...]) -> Any:
     if not path:
         return None  # which one stands behind it
     wanted, *rest = path
-    return {each: context.nested.attribute(context, resource, each, str(wanted), tuple(rest)) for each in members}
+    return {each: look.attribute(each, str(wanted), tuple(rest)) for each in members}
 
 
 def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:

@@ -35,11 +35,17 @@ def export(tx: Tx, stack: Stack, *, secrets: bool = True) -> dict[str, Any]:
         "project_id": stack.project_id,
         "stack_user_project_id": stack.user_project_id,
         "tags": list(stack.tags),
-        "resources": {each.name: _exported(tx, each) for each in resources.of_stack(tx, stack.id) if each.current},
+        "resources": _resources(tx, stack),
     }
 
 
-def _exported(tx: Tx, resource: Resource) -> dict[str, Any]:
+def _resources(tx: Tx, stack: Stack) -> dict[str, Any]:
+    inner = {each.parent_resource_id: each for each in stacks.children(tx, stack.id)}
+    present = [each for each in resources.of_stack(tx, stack.id) if each.current]
+    return {each.name: _exported(tx, each, inner.get(each.id)) for each in present}
+
+
+def _exported(tx: Tx, resource: Resource, inner: Stack | None) -> dict[str, Any]:
     said = {
         "name": resource.name,
         "resource_id": resource.physical_id,
@@ -49,9 +55,8 @@ def _exported(tx: Tx, resource: Resource) -> dict[str, Any]:
         "metadata": dict(resource.metadata),
         "resource_data": dict(resource.data),
     }
-    inner = stacks.find(tx, resource.physical_id) if resource.physical_id else None
-    if inner is not None and inner.parent_resource_id == resource.id:
-        said |= {"resources": export(tx, inner)["resources"]}
+    if inner is not None:
+        said["resources"] = _resources(tx, inner)
     return said
 
 

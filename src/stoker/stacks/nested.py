@@ -24,11 +24,12 @@ from stoker.resources.nesting import REFERENCE
 from stoker.stacks import operations, outputs
 from stoker.stacks.check import MAX_DEPTH
 from stoker.stacks.engine import Engine, Limits
+from stoker.stacks.looking import look_at
 from stoker.stacks.operations import Options
 from stoker.stacks.prepare import Identity, Prepared, prepare_inner
 from stoker.stacks.scope import LiveScope
 from stoker.stacks.transition import Transition
-from stoker.store import resources, rows, stacks
+from stoker.store import rows, stacks
 
 
 def engine(types: Mapping[str, ResourceType], services: Services, limits: Limits | None = None) -> Engine:
@@ -58,6 +59,27 @@ class _Status:
     def failure(self) -> tuple[str, str]:
         found = _FAILED.fullmatch(self.stack.reason)
         return (f".{found['path']}", found["kind"]) if found else (f": {self.stack.reason}", "Error")
+
+
+class _Look:
+    def __init__(self, transition: Transition) -> None:
+        self._transition = transition
+        self._scope = LiveScope(transition)
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._transition.names()
+
+    def reference(self, name: str) -> Any:
+        return self._known(name).resource_id(name)
+
+    def attribute(self, name: str, attribute: str, path: tuple[Any, ...]) -> Any:
+        return self._known(name).attribute(name, attribute, path)
+
+    def _known(self, name: str) -> LiveScope:
+        if self._transition.resource(name) is None:
+            raise NoSuchAttribute(f"resource.{name}")
+        return self._scope
 
 
 class NestedStacks:
@@ -117,22 +139,9 @@ class NestedStacks:
         said = outputs.one_value(context.tx, self.engine, stack, name)
         return select(said["output_value"], path)
 
-    def reference(self, context: Context, resource: Resource, member: str) -> Any:
+    def look(self, context: Context, resource: Resource) -> _Look | None:
         stack = self._stack(context, resource)
-        if stack is None:
-            return None
-        return LiveScope(self._member(context, stack, member)).resource_id(member)
-
-    def attribute(self, context: Context, resource: Resource, member: str, name: str, path: tuple[Any, ...]) -> Any:
-        stack = self._stack(context, resource)
-        if stack is None:
-            return None
-        return LiveScope(self._member(context, stack, member)).attribute(member, name, path)
-
-    def members(self, context: Context, resource: Resource) -> Sequence[str]:
-        if not resource.physical_id:
-            return ()
-        return [each.name for each in resources.of_stack(context.tx, resource.physical_id) if each.current]
+        return None if stack is None else _Look(look_at(context.tx, self.engine, stack))
 
     def template(self, context: Context, resource: Resource) -> Mapping[str, Any]:
         stack = self._stack(context, resource)
@@ -164,13 +173,6 @@ class NestedStacks:
 
     def _stack(self, context: Context, resource: Resource) -> Stack | None:
         return stacks.find(context.tx, resource.physical_id) if resource.physical_id else None
-
-    def _member(self, context: Context, stack: Stack, member: str) -> Transition:
-        """The nested stack as it is, once it is known to have such a resource. Raises NoSuchAttribute."""
-        found = Transition(context.tx, self.engine, stack)
-        if found.resource(member) is None:
-            raise NoSuchAttribute(f"resource.{member}")
-        return found
 
 
 def _registry(source: Source) -> Any:

@@ -9,10 +9,13 @@ from stoker import hot
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.model.stack import Stack
 from stoker.stacks.engine import Engine
+from stoker.stacks.looking import look_at
 from stoker.stacks.scope import LiveScope
 from stoker.stacks.transition import Transition
 from stoker.store.tx import Tx
 
+#: So many outputs are read one by one: a large stack need not be read for them.
+_FEW = 3
 #: Heat's words for an output that describes nothing.
 _NO_DESCRIPTION = "No description given"
 
@@ -22,7 +25,8 @@ def names(stack: Stack) -> list[dict[str, Any]]:
 
 
 def all_values(tx: Tx, engine: Engine, stack: Stack) -> list[dict[str, Any]]:
-    scope = LiveScope(Transition(tx, engine, stack))
+    few = len(stack.outputs) <= _FEW
+    scope = LiveScope(Transition(tx, engine, stack) if few else look_at(tx, engine, stack))
     return [_value(name, output, scope) for name, output in stack.outputs.items()]
 
 

@@ -69,7 +69,8 @@ def read(handed: Handed) -> tuple[Template, dict[str, str], Environment]:
     if handed.template is None:
         raise Invalid("No template specified")
     files = _files(handed.files)
-    return hot.parse(handed.template, files), files, _environment(handed, files)
+    template = hot.parse(handed.template, files)
+    return template, files, _environment(handed, files, template)
 
 
 def prepare(engine: Engine, handed: Handed, identity: Identity) -> Prepared:
@@ -135,7 +136,7 @@ def _prepared(
     return Prepared(source, template, parameters, definitions, needs)
 
 
-def _environment(handed: Handed, files: Mapping[str, str]) -> Environment:
+def _environment(handed: Handed, files: Mapping[str, str], template: Template | None = None) -> Environment:
     """The environment files in their order, or the one environment when there are none."""
     names = handed.environment_files
     if not names:
@@ -143,10 +144,11 @@ def _environment(handed: Handed, files: Mapping[str, str]) -> Environment:
     if not isinstance(names, list):
         raise Invalid("environment_files must be a list of names in files")
     merged = Environment.parse(None)
+    types = {each.name: each.type for each in template.parameters.values()} if template else {}
     for name in names:
         if name not in files:
             raise Invalid(f"environment_files: {name!r} is not in files")
-        merged = merged.merged(Environment.parse(files[name]))
+        merged = merged.merged(Environment.parse(files[name]), types)
     return merged
 
 

@@ -97,6 +97,11 @@ class Transition:
                 self._remember(each)
         self._all_read = True
 
+    def names(self) -> list[str]:
+        """Of all there are now. Only where everything was read."""
+        assert self._all_read
+        return [name for name, each in self._by_name.items() if each is not None]
+
     def add(self, resource: Resource) -> None:
         self._new[resource.id] = resource
         self._remember(resource)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,6 +15,9 @@ from stoker.store.tx import Tx
 
 _ADD = sa.insert(configs)
 _BODY = sa.select(configs.c.body, configs.c.project_id, configs.c.created_at).where(configs.c.id == sa.bindparam("id"))
+_SEVERAL = sa.select(configs.c.id, configs.c.body, configs.c.project_id, configs.c.created_at).where(
+    configs.c.id.in_(sa.bindparam("ids", expanding=True))
+)
 _EXISTS = sa.select(configs.c.project_id).where(configs.c.id == sa.bindparam("id"))
 _DELETE = sa.delete(configs).where(configs.c.id == sa.bindparam("id_"))
 _USED = sa.select(deployments.c.id).where(deployments.c.config_id == sa.bindparam("id")).limit(1)
@@ -75,7 +79,18 @@ def get(tx: Tx, id: str, project_id: str) -> Config:
     return _config(row)
 
 
+def look_ahead(tx: Tx, ids: Sequence[str]) -> None:
+    """In a reading transaction ``find`` has those of the ids that are configs' from now on."""
+    if tx.seen is None or not ids:
+        return
+    tx.seen |= dict.fromkeys((("config", id) for id in ids), None)
+    tx.seen |= {("config", row.id): _config(row) for row in tx.run(_SEVERAL, {"ids": list(ids)})}
+
+
 def find(tx: Tx, id: str) -> Config | None:
+    if tx.seen is not None and ("config", id) in tx.seen:
+        known: Config | None = tx.seen["config", id]
+        return known
     row = tx.run(_BODY, {"id": id}).first()
     return None if row is None else _config(row)
 

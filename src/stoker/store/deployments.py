@@ -16,6 +16,7 @@ from stoker.store.tx import Tx
 _ADD = sa.insert(deployments)
 _GET = sa.select(deployments).where(deployments.c.id == sa.bindparam("id"))
 _HOLD = _GET.with_for_update()
+_SEVERAL = sa.select(deployments).where(deployments.c.id.in_(sa.bindparam("ids", expanding=True)))
 _OF_RUN = (
     sa.select(deployments)
     .where(deployments.c.config_id == sa.bindparam("config_id"), deployments.c.server_id == sa.bindparam("server_id"))
@@ -103,7 +104,19 @@ def get(tx: Tx, id: str, project_id: str | None = None, *, hold: bool = False) -
     return found
 
 
+def look_ahead(tx: Tx, ids: Sequence[str]) -> list[Deployment]:
+    """Those of the ids that are deployments'; in a reading transaction ``find`` has them from now on."""
+    found = [_deployment(row) for row in tx.run(_SEVERAL, {"ids": list(ids)})] if ids else []
+    if tx.seen is not None:
+        tx.seen |= dict.fromkeys((("deployment", id) for id in ids), None)
+        tx.seen |= {("deployment", each.id): each for each in found}
+    return found
+
+
 def find(tx: Tx, id: str, *, hold: bool = False) -> Deployment | None:
+    if tx.seen is not None and ("deployment", id) in tx.seen:
+        known: Deployment | None = tx.seen["deployment", id]
+        return known
     row = tx.run(_HOLD if hold else _GET, {"id": id}).first()
     return None if row is None else _deployment(row)
 

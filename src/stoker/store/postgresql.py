@@ -36,7 +36,7 @@ def driver_url(url: str) -> sa.URL:
 def reading(engine: sa.Engine) -> Iterator[Tx]:
     try:
         with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
-            yield Tx(connection)
+            yield Tx(connection, reading=True)
     except sa.exc.OperationalError as error:
         raise Unavailable(f"cannot read from the database: {error.orig}") from error
 

@@ -43,7 +43,7 @@ def reading(engine: sa.Engine) -> Iterator[Tx]:
     try:
         with engine.connect() as connection:
             connection.exec_driver_sql("BEGIN")  # one snapshot for all that is read
-            yield Tx(connection)
+            yield Tx(connection, reading=True)
     except sa.exc.OperationalError as error:
         if _is_fault(error):
             raise Unavailable(f"cannot read from the database: {error.orig}") from error

@@ -37,8 +37,10 @@ class Tx:
     revision, rings) or is only ever appended (events) is gathered and written when the work is done.
     """
 
-    def __init__(self, connection: sa.Connection) -> None:
+    def __init__(self, connection: sa.Connection, *, reading: bool = False) -> None:
         self.connection = connection
+        #: What a reading transaction has read ahead, by kind and id: nothing changes under it. None in one that writes.
+        self.seen: dict[tuple[str, str], Any] | None = {} if reading else None
         #: All that one transaction writes carries one time.
         self.now = datetime.now(UTC)
         self._touched: set[str] = set()

@@ -13,6 +13,7 @@ from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.stacks import operations, signals
 from stoker.stacks.attributes import all_attributes
+from stoker.stacks.looking import look_at
 from stoker.stacks.operations import no_resource
 from stoker.stacks.transition import Transition
 from stoker.store import deployments, resources, stacks
@@ -168,5 +169,5 @@ def _progress(resource: Resource, under_way: dict[str, tuple[str | None, str | N
 def _detail(tx: Tx, call: Call, stack: Stack, resource: Resource) -> dict[str, Any]:
     return {
         "description": resource.definition.get("description") or "",
-        "attributes": all_attributes(Transition(tx, call.services.engine, stack), resource),
+        "attributes": all_attributes(look_at(tx, call.services.engine, stack), resource),
     }
