@@ -187,6 +187,44 @@ def hook_to_hook(target: Target) -> Result:
     return _spread([(seen[f"start{i}"] - seen[f"end{i - 1}"]) / 1e9 for i in range(1, steps)])
 
 
+def large_template(target: Target) -> Result:
+    """A template of 1,000 resources: validated, made a stack in one transaction, previewed, deleted."""
+    resources = {
+        f"value{i}": {
+            "type": "OS::Heat::Value",
+            "properties": {"value": {"get_attr": [f"value{i - 1}", "value"]} if i else "first"},
+        }
+        for i in range(1000)
+    }
+    made = {"heat_template_version": "2018-08-31", "resources": resources}
+    shown: Result = {}
+    began = time.perf_counter()
+    target.api("POST", "/validate", {"template": made})
+    shown["validate_s"] = round(time.perf_counter() - began, 3)
+    began = time.perf_counter()
+    name, id = target.api.create_stack(made)
+    shown["create_s"] = round(time.perf_counter() - began, 3)
+    began = time.perf_counter()
+    target.api("PUT", f"/stacks/{name}/{id}/preview", {"template": made})
+    shown["preview_s"] = round(time.perf_counter() - began, 3)
+    target.api.delete_stack(name, id)
+    return shown
+
+
+def long_list(target: Target) -> Result:
+    """A list of 1,000 stacks."""
+    made = {"heat_template_version": "2018-08-31", "resources": {}}
+    stacks = [target.api.create_stack(made) for _ in range(1000)]
+    latencies = []
+    for _ in range(target.count(20)):
+        began = time.perf_counter()
+        assert len(target.api("GET", "/stacks")["stacks"]) >= 1000
+        latencies.append(time.perf_counter() - began)
+    for name, id in stacks:
+        target.api("DELETE", f"/stacks/{name}/{id}")
+    return _spread(latencies)
+
+
 def _until_waiting(api: Api, name: str, id: str, resource: str, of: str | None = None) -> str:
     """Wait until the resource waits for its signal; the physical id of ``of``, or its own."""
     while True:
@@ -225,6 +263,8 @@ COMMON: dict[str, Callable[[Target], Result]] = {
 OURS: dict[str, Callable[[Target], Result]] = {
     "stack of 1,000 deployments": lambda t: stack(t, 1000, 100),
     "stack of 10,000 deployments": lambda t: stack(t, max(1000, int(10000 * t.scale)), 100),
+    "template of 1,000 resources": large_template,
+    "list of 1,000 stacks": long_list,
     "agent poll, nothing new": document_poll,
     "end of a script to start of its dependent": hook_to_hook,
 }

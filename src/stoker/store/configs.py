@@ -49,7 +49,7 @@ def render(config: Config) -> str:
 
 def add(tx: Tx, new: Config) -> str:
     body = render(new)
-    tx.insert(
+    tx.quick(
         _ADD,
         {
             "id": new.id,
@@ -96,7 +96,8 @@ def find(tx: Tx, id: str) -> Config | None:
 
 
 def exists(tx: Tx, id: str, project_id: str) -> bool:
-    return tx.run(_EXISTS, {"id": id}).scalar() == project_id
+    row = tx.quick(_EXISTS, {"id": id})
+    return row is not None and bool(row[0] == project_id)
 
 
 def in_use(tx: Tx, id: str) -> bool:

@@ -75,7 +75,7 @@ _TO_RUN = _BODIES.add_columns(deployments.c.id).where(
 
 
 def add(tx: Tx, new: Deployment) -> None:
-    tx.insert(
+    tx.quick(
         _ADD,
         {
             "id": new.id,

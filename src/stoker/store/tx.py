@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
@@ -25,10 +25,10 @@ _RINGS_A_NOTIFY = 80
 
 
 @cache
-def _plain(statement: sa.Insert, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _plain(statement: sa.ClauseElement, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """SQLite's text of a statement, and the order of its values."""
     compiled = statement.compile(dialect=sqlite.dialect(), column_keys=names)
-    return str(compiled), tuple(compiled.positiontup or ())
+    return str(compiled), tuple(cast(Any, compiled).positiontup or ())
 
 
 class Tx:
@@ -43,6 +43,8 @@ class Tx:
         self.seen: dict[tuple[str, str], Any] | None = {} if reading else None
         #: All that one transaction writes carries one time.
         self.now = datetime.now(UTC)
+        driver = connection.connection.driver_connection
+        self._driver = driver if isinstance(driver, sqlite3.Connection) else None
         self._touched: set[str] = set()
         self._rings: dict[str, int] = {}
         self._events: list[dict[str, Any]] = []
@@ -54,15 +56,18 @@ class Tx:
         result: sa.CursorResult[Any] = self.connection.execute(statement, values)
         return result
 
-    def insert(self, statement: sa.Insert, values: Mapping[str, Any]) -> None:
-        """One row of the tables that grow fastest: SQLite's driver is spared SQLAlchemy's share (0.06 of 0.08 ms)."""
-        if self.connection.dialect.name != "sqlite":
-            self.run(statement, values)
-            return
+    def quick(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> Any:
+        """
+        The first row of the few statements that are run most, or None.
+
+        SQLite's driver is spared SQLAlchemy's share (0.06 of 0.08 ms each), so columns come as they are stored.
+        """
+        driver = self._driver
+        if driver is None:
+            result = self.connection.execute(cast(sa.Executable, statement), values)
+            return result.first() if result.returns_rows else None
         sql, names = _plain(statement, tuple(values))
-        driver = self.connection.connection.driver_connection
-        assert isinstance(driver, sqlite3.Connection)
-        driver.execute(sql, [values[name] for name in names])
+        return driver.execute(sql, [values[name] for name in names]).fetchone()
 
     def touch(self, server_id: str) -> None:
         """This server's document changed: give it a new revision and wake its agent."""
@@ -86,7 +91,7 @@ class Tx:
             self._events = []
         # In order, so that two transactions that touch the same servers never wait for each other in a circle.
         for server_id in sorted(self._touched):
-            self._rings[server_topic(server_id)] = self.run(_BUMP, {"id": server_id}).scalar_one()
+            self._rings[server_topic(server_id)] = self.quick(_BUMP, {"id": server_id})[0]
         self._touched.clear()
         if self._rings and self.connection.dialect.name == "postgresql":
             self._notify()
