@@ -39,7 +39,33 @@ def templates(draw: Any) -> dict[str, Any]:
             after=tuple(sorted(after)),
             **properties,
         )
+    if draw(st.booleans()):
+        resources["group"] = draw(groups(chosen))
     return template(resources)
+
+
+@st.composite
+def groups(draw: Any, chosen: list[str]) -> dict[str, Any]:
+    """A stack in the stack: some deployments made alike, perhaps in batches, perhaps after another one."""
+    made: dict[str, Any] = {
+        "type": "OS::Heat::ResourceGroup",
+        "properties": {
+            "count": draw(st.integers(0, 3)),
+            "resource_def": {
+                "type": "OS::Heat::SoftwareDeployment",
+                "properties": {
+                    "config": {"get_resource": "config0"},
+                    "server": {"get_resource": "server0"},
+                    "signal_transport": draw(st.sampled_from(["HEAT_SIGNAL", "NO_SIGNAL"])),
+                },
+            },
+        },
+    }
+    if draw(st.booleans()):
+        made["update_policy"] = {"rolling_update": {"max_batch_size": 1}, "batch_create": {"max_batch_size": 2}}
+    if chosen and draw(st.booleans()):
+        made["depends_on"] = [chosen[0]]
+    return made
 
 
 #: What happens between two updates: which waiting ones answer, and how.
@@ -69,9 +95,9 @@ def fresh(sqlite_template, tmp_path_factory):
 
 def answer(heat: World, stack: Any, given_answers: list[tuple[int, int]]) -> None:
     for index, code in given_answers:
-        waiting = sorted(n for n, s in heat.states(stack).items() if s.endswith("IN_PROGRESS"))
+        waiting = [each for each in heat.deployments() if each.status == "IN_PROGRESS"]
         if waiting:
-            heat.signal(stack, waiting[index % len(waiting)], deploy_status_code=code, result="r")
+            heat.report(waiting[index % len(waiting)], deploy_status_code=code, result="r")
 
 
 def finish(heat: World, stack: Any) -> Any:
@@ -145,11 +171,7 @@ def test_delete_empties_whatever_the_state(fresh, first, between, second, more, 
 def test_every_create_ends(fresh, only, codes):
     heat = fresh()
     stack = heat.create(only)
-    for code in codes:
-        waiting = sorted(n for n, s in heat.states(stack).items() if s.endswith("IN_PROGRESS"))
-        if not waiting:
-            break
-        stack = heat.signal(stack, waiting[0], deploy_status_code=code)
+    answer(heat, stack, [(0, code) for code in codes])
     stack = finish(heat, stack)
 
     failed = any(state.endswith("FAILED") for state in heat.states(stack).values())

@@ -40,7 +40,8 @@ class Group:
             return self.update(context, resource, properties)  # it failed, and is tried again in place
         members = self.members(resource, properties)
         policy = self._policy(resource, "batch_create")
-        return self._go_on(context, resource, members, _batches(list(members), len(members), policy), policy)
+        wanted = replace(resource, properties=properties)
+        return self._go_on(context, wanted, members, _batches(list(members), len(members), policy), policy)
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         if context.nested.status(context, resource.physical_id) is None:
@@ -49,7 +50,8 @@ class Group:
         policy = self._policy(resource, "rolling_update")
         present = _present(context, resource)
         changing = [name for name, said in members.items() if present.get(name) != said]
-        return self._go_on(context, resource, members, _batches(changing, len(members), policy), policy)
+        wanted = replace(resource, properties=properties)
+        return self._go_on(context, wanted, members, _batches(changing, len(members), policy), policy)
 
     def check(self, context: Context, resource: Resource) -> Outcome:
         """Also asked when a pause is over."""
