@@ -50,9 +50,16 @@ class Settings:
     token_hours: int = _setting(24, "Hours a token lives.")
     stack_action_timeout: int = _setting(3600, "Seconds an operation on a stack may take, if nothing is said.")
     max_resources_per_stack: int = _setting(-1, "Resources a stack may have (-1: no limit).")
+    hidden_stack_tags: str = _setting(
+        "data-processing-cluster", "Tags, separated by commas, that keep a stack out of lists (show_hidden shows it)."
+    )
     max_stacks_per_project: int = _setting(-1, "Stacks a project may have (-1: no limit).")
     max_software_configs: int = _setting(-1, "Software configs a project may have (-1: no limit).")
     max_software_deployments: int = _setting(-1, "Software deployments a project may have (-1: no limit).")
+
+    @property
+    def hidden_tags(self) -> list[str]:
+        return [tag.strip() for tag in self.hidden_stack_tags.split(",") if tag.strip()]
 
     @property
     def database_url(self) -> str:

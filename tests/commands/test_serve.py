@@ -175,6 +175,27 @@ def test_a_state_directory_that_cannot_be_is_named(tmp_path, plain):
     assert str(tmp_path / "state") in refused(plain, *serve(tmp_path))
 
 
+def test_what_was_deleted_is_there_until_it_is_purged(tmp_path):
+    with served(tmp_path) as stoker:
+        template = {"heat_template_version": "2018-08-31"}
+        ids = [
+            stoker.heat("POST", "/stacks", {"stack_name": name, "template": template}).body["stack"]["id"]
+            for name in ("gone", "kept")
+        ]
+        stoker.heat("DELETE", f"/stacks/gone/{ids[0]}")
+
+        def shown():
+            found = stoker.heat("GET", "/stacks?show_deleted=true").body["stacks"]
+            return {each["stack_name"]: each["stack_status"] for each in found}
+
+        assert shown() == {"gone": "DELETE_COMPLETE", "kept": "CREATE_COMPLETE"}
+        purge = ("db", "purge", "--state-dir", str(stoker.state_dir))
+        assert "0 deleted stacks" in stoker.run(*purge).stdout
+        assert "1 deleted stacks" in stoker.run(*purge, "--older-than", "0").stdout
+        assert shown() == {"kept": "CREATE_COMPLETE"}
+        assert stoker.heat("GET", f"/stacks/gone/{ids[0]}").status == 404
+
+
 @pytest.mark.parametrize("words", [("--help",), ("serve", "--help"), ("env", "--help"), ("stack", "create", "--help")])
 def test_help_helps(plain, words):
     done = subprocess.run([*STOKER, *words], env=plain, capture_output=True, text=True, timeout=60, check=False)

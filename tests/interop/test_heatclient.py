@@ -224,6 +224,12 @@ def test_lists_are_filtered_by_tags_and_paged(heat, make):
     assert len(list(heat.stacks.list(limit=1))) >= 1
 
 
+def test_some_tags_keep_a_stack_out_of_lists(heat, make):
+    id = make(tags="data-processing-cluster")
+    assert id not in [each.id for each in heat.stacks.list()]
+    assert id in [each.id for each in heat.stacks.list(show_hidden=True)]
+
+
 def test_validate_tells_what_a_template_asks_for(heat):
     found = heat.stacks.validate(template=VALUES)
     assert found["Parameters"]["n"] == {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from stoker.model.errors import EntityNotFound, StackExists
 from stoker.model.stack import Phase, Source, Stack
 from stoker.model.status import Action, Status
 from stoker.store import rows
-from stoker.store.schema import stacks
+from stoker.store.schema import events, snapshots, stacks
 from stoker.store.tx import Tx
 
 _HEAVY = frozenset(("source", "previous"))
@@ -58,6 +59,12 @@ _SOURCE = sa.select(stacks.c.source).where(stacks.c.id == sa.bindparam("id"))
 _PREVIOUS = sa.select(stacks.c.previous).where(stacks.c.id == sa.bindparam("id"))
 _SET_SOURCE = sa.update(stacks).where(stacks.c.id == sa.bindparam("id_")).values(source=sa.bindparam("source"))
 _KEEP = sa.update(stacks).where(stacks.c.id == sa.bindparam("id_")).values(previous=stacks.c.source)
+_GONE = sa.select(stacks.c.id).where(stacks.c.deleted_at < sa.bindparam("before"))
+_PURGE = (
+    sa.delete(events).where(events.c.stack_id == sa.bindparam("id_")),
+    sa.delete(snapshots).where(snapshots.c.stack_id == sa.bindparam("id_")),
+    sa.delete(stacks).where(stacks.c.id == sa.bindparam("id_")),
+)
 _COUNT = sa.select(sa.func.count()).where(stacks.c.project_id == sa.bindparam("project"), stacks.c.deleted_at.is_(None))
 
 
@@ -147,6 +154,8 @@ class Filter:
     tags_any: Sequence[str] = ()
     not_tags: Sequence[str] = ()
     not_tags_any: Sequence[str] = ()
+    #: None of these, whatever else is asked.
+    hidden_tags: Sequence[str] = ()
     limit: int | None = None
     marker: str | None = None
     sort_keys: Sequence[str] = ()
@@ -193,6 +202,15 @@ def counted(tx: Tx, project_id: str, wanted: Filter) -> int:
     return found
 
 
+def purge(tx: Tx, before: datetime) -> int:
+    """Forget stacks that were deleted before then, with their events and snapshots; returns how many."""
+    gone = [row.id for row in tx.run(_GONE, {"before": rows.stamp(before)})]
+    for id in gone:
+        for statement in _PURGE:
+            tx.run(statement, {"id_": id})
+    return len(gone)
+
+
 def _conditions(project_id: str, wanted: Filter) -> list[sa.ColumnElement[bool]]:
     conditions: list[sa.ColumnElement[bool]] = [stacks.c.project_id == project_id]
     if not wanted.show_deleted:
@@ -207,6 +225,8 @@ def _conditions(project_id: str, wanted: Filter) -> list[sa.ColumnElement[bool]]
         conditions.append(sa.not_(sa.and_(*map(_tagged, wanted.not_tags))))
     if wanted.not_tags_any:
         conditions.append(sa.not_(sa.or_(*map(_tagged, wanted.not_tags_any))))
+    if wanted.hidden_tags:
+        conditions.append(sa.not_(sa.or_(*map(_tagged, wanted.hidden_tags))))
     for name, values in wanted.equal.items():
         conditions.append(_FILTERABLE[name].in_(list(values)))
     return conditions

@@ -176,6 +176,7 @@ def _filter(call: Call) -> Filter:
         tags_any=_words(call, "tags_any"),
         not_tags=_words(call, "not_tags"),
         not_tags_any=_words(call, "not_tags_any"),
+        hidden_tags=() if _asked(call, "show_hidden") else call.services.settings.hidden_tags,
         limit=reading.whole(call.query.get("limit"), "limit"),
         marker=call.query.get("marker"),
         sort_keys=[key for said in call.query.getlist("sort_keys") for key in said.split(",") if key],
