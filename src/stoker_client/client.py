@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from stoker_client.configs import Configs
 from stoker_client.deployments import Deployments
+from stoker_client.identity import Identity
 from stoker_client.servers import Servers
 from stoker_client.stacks import Stacks
 from stoker_client.templates_api import Templates
@@ -25,6 +26,7 @@ class Client:
         self.deployments = Deployments(wire)
         self.servers = Servers(wire)
         self.templates = Templates(wire)
+        self.identity = Identity(wire)
 
     def close(self) -> None:
         """Let go of the connections."""

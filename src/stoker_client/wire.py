@@ -1,5 +1,7 @@
 """The one door to the service: paths and bodies in, decoded JSON or one of our errors out."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
@@ -38,6 +40,21 @@ class Wire:
         """Write: POST, PUT, PATCH or DELETE."""
         more = {} if body is None else {"json": body}
         return self._call(method, path, timeout=TIMEOUT, **more)
+
+    def to(self, service: str) -> Wire:
+        """Another service of the same cloud, with the same login."""
+        known = self._adapter
+        return Wire(
+            Adapter(known.session, service_type=service, interface=known.interface, region_name=known.region_name)
+        )
+
+    @property
+    def user_id(self) -> str:
+        """Of whoever is logged in."""
+        try:
+            return str(self._adapter.get_user_id())
+        except ksa.ClientException as problem:
+            raise faults.raised(problem, self._address()) from problem
 
     def close(self) -> None:
         """Let go of the connections."""

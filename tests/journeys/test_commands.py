@@ -137,3 +137,25 @@ def test_types_and_functions(stoker):
     assert "resources:" in stoker.run("resource-type", "show", "OS::Heat::RandomString", "--template").stdout
     assert "heat_template_version.2021-04-16" in [each["version"] for each in stoker.json("template", "functions")]
     assert "get_attr" in [each["functions"] for each in stoker.json("template", "functions", "wallaby")]
+
+
+def test_projects_users_and_credentials(stoker):
+    stoker.run("project", "create", "team", "--description", "of a test")
+    stoker.run("user", "create", "ann", "--project", "team", "--password", "secret")
+    assert stoker.json("user", "roles", "ann") == [{"project": "team", "role": "member"}]
+    login = {"OS_USERNAME": "ann", "OS_PASSWORD": "secret", "OS_PROJECT_NAME": "team"}
+    assert stoker.login(**login).status == 201
+    stoker.run("user", "grant", "ann", "--project", "team", "--role", "reader")
+    stoker.run("user", "revoke", "ann", "--project", "team", "--role", "member")
+    assert stoker.json("user", "roles", "ann") == [{"project": "team", "role": "reader"}]
+    stoker.run("user", "password", "ann", "--password", "other")
+    assert stoker.login(**login).status == 401
+    made = stoker.json("credential", "create", "program", "--role", "reader")
+    assert made["secret"]
+    assert [each["name"] for each in stoker.json("credential", "list")] == ["program"]
+    stoker.run("credential", "delete", "program")
+    done = stoker.run("user", "delete", "nobody", check=False)
+    assert (done.returncode, done.stderr.strip()) == (1, "stoker: there is no user nobody")
+    stoker.run("user", "delete", "ann")
+    stoker.run("project", "delete", "team")
+    assert [each["name"] for each in stoker.json("project", "list")] == ["default"]

@@ -1,0 +1,1 @@
+"""Application credentials: secrets of programs, that do what you let them."""

@@ -1,0 +1,17 @@
+"""Create an application credential for your project; its secret is shown only now."""
+
+import click
+
+from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._session import Session
+
+
+@click.command()
+@click.argument("name")
+@click.option("--role", "roles", multiple=True, help="What it may do (default: all that you may).")
+@click.option("--expires", metavar="TIME", help="When it ends, such as 2030-01-31T12:00:00 (UTC).")
+@output_option
+@click.pass_obj
+def command(session: Session, name: str, roles: tuple[str, ...], expires: str | None, form: str) -> None:
+    made = session.client.identity.create_credential(name, list(roles), expires)
+    emit_one(form, made, ("id", "name", "secret", "project_id", "expires_at"))

@@ -1,0 +1,1 @@
+"""Projects: each has its own stacks, configs and servers."""

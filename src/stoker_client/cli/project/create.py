@@ -1,0 +1,16 @@
+"""Create a project."""
+
+import click
+
+from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._session import Session
+
+
+@click.command()
+@click.argument("name")
+@click.option("--description", default="", help="What it is for.")
+@output_option
+@click.pass_obj
+def command(session: Session, name: str, description: str, form: str) -> None:
+    made = session.client.identity.create_project(name, description)
+    emit_one(form, made, ("id", "name", "description", "enabled"))

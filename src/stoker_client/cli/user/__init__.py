@@ -1,0 +1,1 @@
+"""Users, and the roles they have in projects."""

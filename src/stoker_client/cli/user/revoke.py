@@ -1,0 +1,14 @@
+"""Take a role from a user."""
+
+import click
+
+from stoker_client.cli._session import Session
+
+
+@click.command()
+@click.argument("user")
+@click.option("--project", required=True, metavar="PROJECT")
+@click.option("--role", required=True, type=click.Choice(["admin", "member", "reader"]))
+@click.pass_obj
+def command(session: Session, user: str, project: str, role: str) -> None:
+    session.client.identity.revoke(user, project, role)
