@@ -29,8 +29,8 @@ from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.errors import Conflict, Invalid, Unavailable
-from stoker.resources.base import Compute, Owner
-from stoker.resources.base import Services as ResourceServices
+from stoker.resources.services import Compute, Owner
+from stoker.resources.services import Services as ResourceServices
 from stoker.servers import Servers
 from stoker.servers.keys import Keys
 from stoker.servers.local import LocalServers

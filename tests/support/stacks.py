@@ -12,7 +12,7 @@ from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.deployment import Deployment
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
-from stoker.resources.base import Owner, Services
+from stoker.resources.services import Owner, Services
 from stoker.stacks import closing, jobs, nested, operations, outputs, signals
 from stoker.stacks.engine import ADVANCE, Engine, Limits
 from stoker.stacks.operations import Options

@@ -12,8 +12,9 @@ from stoker.model.stack import Resource
 from stoker.model.status import Action
 from stoker.resources import nesting
 from stoker.resources import properties as schemas
-from stoker.resources.base import Context, Inner, Outcome, Properties, Replace, wake_at
+from stoker.resources.base import Context, Outcome, Properties, Replace, wake_at
 from stoker.resources.properties import Property, PropertyError
+from stoker.resources.services import Inner
 
 #: A member's name to its definition, as in a template.
 Members = Mapping[str, Mapping[str, Any]]

@@ -11,7 +11,6 @@ from stoker.model.status import Action, Status
 from stoker.resources.base import (
     DONE,
     Context,
-    Inner,
     InnerFailure,
     NoSuchAttribute,
     Outcome,
@@ -20,6 +19,7 @@ from stoker.resources.base import (
     ResourceFailure,
     ResourceType,
 )
+from stoker.resources.services import Inner
 
 #: How the names of types end that are templates.
 TEMPLATE_ENDINGS = (".yaml", ".template")

@@ -11,13 +11,13 @@ from stoker.resources.base import (
     Context,
     NoSuchAttribute,
     Outcome,
-    Owner,
     Properties,
     ResourceFailure,
     ResourceType,
     physical_name,
 )
 from stoker.resources.properties import Property
+from stoker.resources.services import Owner
 from stoker.store import documents, servers
 
 #: Nova's limit of a server's name.

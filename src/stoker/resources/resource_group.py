@@ -9,9 +9,10 @@ from typing import Any
 from stoker.hot import UNKNOWN, select
 from stoker.model.stack import Resource
 from stoker.resources import grouping, nesting
-from stoker.resources.base import Context, Look, Outcome, Properties, ResourceType
+from stoker.resources.base import Context, Outcome, Properties, ResourceType
 from stoker.resources.grouping import Group, Members
 from stoker.resources.properties import Property
+from stoker.resources.services import Look
 
 PROPERTIES: Mapping[str, Property] = {
     "count": Property(kind="integer", default=1, minimum=0, update_allowed=True, description="How many there are."),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stoker.resources.base import Nested, ResourceType, Services
+from stoker.resources.base import ResourceType
 from stoker.resources.nesting import TEMPLATE, TEMPLATE_ENDINGS
+from stoker.resources.services import Nested, Services
 
 #: Kinds of jobs that stacks defer.
 DEADLINE = "stack.deadline"

@@ -19,8 +19,9 @@ from stoker.hot import Environment, select
 from stoker.model.errors import RequestLimitExceeded, StokerError
 from stoker.model.stack import Resource, Source, Stack
 from stoker.model.status import Action, Status
-from stoker.resources.base import Context, Inner, NoSuchAttribute, ResourceFailure, ResourceType, Services
+from stoker.resources.base import Context, NoSuchAttribute, ResourceFailure, ResourceType
 from stoker.resources.nesting import REFERENCE
+from stoker.resources.services import Inner, Services
 from stoker.stacks import operations, outputs
 from stoker.stacks.check import MAX_DEPTH
 from stoker.stacks.engine import Engine, Limits

@@ -10,7 +10,7 @@ from stoker import hot
 from stoker.hot import Environment, Parameters, Template
 from stoker.model.errors import Invalid, RequestLimitExceeded
 from stoker.model.stack import Source
-from stoker.resources.base import Inner
+from stoker.resources.services import Inner
 from stoker.stacks.check import Checker, parse_once
 from stoker.stacks.engine import Engine
 

@@ -1,0 +1,115 @@
+"""What resource types may ask of the rest of Stoker; ``serve`` and ``stacks.nested`` provide it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from stoker.identity.signal_tokens import SignalTokens
+from stoker.model.stack import Resource
+from stoker.model.status import Action, Status
+from stoker.store.tx import Tx
+from stoker.transports import Transports
+from stoker.work import Work
+
+if TYPE_CHECKING:
+    from stoker.resources.base import Context
+
+
+class Compute(Protocol):
+    """Where servers that a template asks for come from."""
+
+    def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: Owner) -> None:
+        """Record the server and defer the job that starts it; ``stacks`` hears how it went."""
+
+    def delete(self, tx: Tx, server_id: str) -> None:
+        """Forget the server and defer the job that removes what it left."""
+
+    def address(self, server_id: str) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The stack resource that owns a server."""
+
+    stack_id: str
+    resource_id: str
+    resource_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A nested stack as its resource wants it: a template, as text or decoded, and values for its parameters."""
+
+    template: Any
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    #: What its resources take over from another stack.
+    adopt: Mapping[str, Any] | None = None
+
+
+class InnerStatus(Protocol):
+    @property
+    def status(self) -> Status: ...
+
+    @property
+    def deleted(self) -> bool: ...
+
+    def failure(self) -> tuple[str, str]:
+        """Heat's path from the nested stack to what failed in it, and the error's type."""
+
+
+class Look(Protocol):
+    """Into a nested stack."""
+
+    @property
+    def names(self) -> Sequence[str]: ...
+
+    def reference(self, name: str) -> Any:
+        """What ``get_resource`` gives for a resource inside. Raises NoSuchAttribute."""
+
+    def attribute(self, name: str, attribute: str, path: tuple[Any, ...]) -> Any: ...
+
+
+class Nested(Protocol):
+    """Stacks within stacks. What is begun here may be over at once: ask for its ``status``."""
+
+    def create(self, context: Context, resource: Resource, inner: Inner) -> str:
+        """The new stack's id. Raises StokerError for what cannot be."""
+
+    def update(self, context: Context, resource: Resource, inner: Inner) -> None: ...
+
+    def act(self, context: Context, resource: Resource, action: Action) -> None:
+        """DELETE, SUSPEND, RESUME or CHECK."""
+
+    def cancel(self, context: Context, resource: Resource) -> None: ...
+
+    def status(self, context: Context, id: str | None) -> InnerStatus | None: ...
+
+    def output(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+        """Raises NoSuchAttribute."""
+
+    def look(self, context: Context, resource: Resource) -> Look | None:
+        """The resources inside as they are now; None as long as there is no nested stack."""
+
+    def template(self, context: Context, resource: Resource) -> Mapping[str, Any]:
+        """What the nested stack was told to be last; empty when there is none."""
+
+    def file(self, context: Context, name: str) -> str:
+        """The text of a file that came with the tree's template. Raises ResourceFailure."""
+
+    def fingerprint(self, context: Context) -> str:
+        """Changes with the files and the environment of the tree."""
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What types may ask of the rest of Stoker."""
+
+    transports: Transports
+    work: Work
+    #: None where no provider is enabled.
+    compute: Compute | None
+    signal_tokens: SignalTokens
+    #: Where the world reaches this Stoker.
+    public_url: str
