@@ -1,11 +1,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from stoker.store.open import Store
 from support import databases
+
+#: Whole programs, real clients and long searches: `make test` has them, `make test-fast` does without.
+SLOW = ("journeys/", "interop/", "commands/test_serve", "stacks/test_laws", "servers/test_local", "client/test_waiting")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes its time is marked here, so that `make test-fast` stays under a minute: it runs on SQLite alone."""
+    root = Path(__file__).parent
+    for item in items:
+        place = item.path.relative_to(root).as_posix() if item.path.is_relative_to(root) else ""
+        if place.startswith(SLOW) or "postgresql" in item.name:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

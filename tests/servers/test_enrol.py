@@ -187,3 +187,9 @@ def test_every_printable_name_is_taken(store, name):
     server, _ = enrolled(store, name)
     with store.read() as tx:
         assert servers.get(tx, server.id, "p").name == name
+
+
+def test_no_token_can_be_taken_for_an_option(store):
+    """One in sixty-four of another alphabet would begin with a dash, and no `--token` could carry it."""
+    tokens = [enrolled(store, name=f"web{i}")[1] for i in range(200)]
+    assert [token for token in tokens if not token.isalnum()] == []

@@ -165,7 +165,7 @@ def credential(tx: Tx, user_id: str, id: str) -> ApplicationCredential:
 
 def new_secret() -> tuple[str, str]:
     """(the secret, its hash)"""
-    secret = secrets.token_urlsafe(48)
+    secret = secrets.token_hex(32)
     return secret, passwords.hashed(secret)
 
 

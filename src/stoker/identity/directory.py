@@ -90,7 +90,7 @@ class Directory:
 
     def first_start(self) -> str | None:
         """The administrator's new password, when there was no administrator yet."""
-        password = secrets.token_urlsafe(18)
+        password = secrets.token_hex(16)
         hashed = passwords.hashed(password)
 
         def do(tx: Tx) -> str | None:
@@ -114,7 +114,7 @@ class Directory:
 
     def reset_admin_password(self) -> str:
         """A new password; every token of the administrator is revoked."""
-        password = secrets.token_urlsafe(18)
+        password = secrets.token_hex(16)
         hashed = passwords.hashed(password)
 
         def do(tx: Tx) -> None:

@@ -53,7 +53,7 @@ class Tokens:
         store.bell.listen(self._on_ring)
 
     def issue(self, tx: Tx, wanted: Wanted) -> Issued:
-        token = secrets.token_urlsafe(32)
+        token = secrets.token_hex(32)
         until = min(wanted.expires_at or datetime.max.replace(tzinfo=UTC), tx.now + self._life)
         made = Token(
             user_id=wanted.user_id,

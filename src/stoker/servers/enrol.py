@@ -35,7 +35,7 @@ def enrol(tx: Tx, project_id: str, name: str) -> tuple[Server, Enrolment, str]:
     if server is None:
         server = Server(id=str(uuid4()), project_id=project_id, name=name, kind=Kind.ENROLLED, created_at=tx.now)
         servers.add(tx, server)
-    token = secrets.token_urlsafe(32)
+    token = secrets.token_hex(32)  # hexadecimal: no program takes it for an option, as it may what begins with "-"
     enrolment = Enrolment(token_hash=_hash(token), server_id=server.id, expires_at=tx.now + TOKEN_LIFE)
     servers.drop_enrolments(tx, server.id)
     servers.add_enrolment(tx, enrolment)
