@@ -237,3 +237,28 @@ def test_an_agents_key_is_no_token_and_a_token_no_key(stoker):
     assert stoker.heat("GET", "/stacks", **{"X-Auth-Token": key}).status == 401
     headers = {"Authorization": f"Bearer {stoker.token}"}
     assert stoker.request("GET", "/agent/v1/document?wait=0", headers=headers).status == 401
+
+
+def test_a_signal_token_signals_one_resource_and_nothing_else(stoker):
+    handle = {"type": "OS::Heat::WaitConditionHandle"}
+    template = {
+        "heat_template_version": "2018-08-31",
+        "resources": {"one": handle, "two": handle},
+        "outputs": {name: {"value": {"get_attr": ["one", name]}} for name in ("token", "endpoint")},
+    }
+    made = stoker.heat("POST", "/stacks", {"stack_name": "handles", "template": template}).body["stack"]["id"]
+    path = f"/stacks/handles/{made}"
+    shown = stoker.heat("GET", path).body["stack"]["outputs"]
+    told = {each["output_key"]: each["output_value"] for each in shown}
+    headers = {"X-Auth-Token": told["token"]}
+    assert told["endpoint"].endswith(f"{path}/resources/one/signal")
+    assert stoker.heat("POST", f"{path}/resources/one/signal", {"data": "x"}, **headers).status == 200
+    assert stoker.heat("POST", f"{path}/resources/two/signal", {}, **headers).status == 403
+    assert stoker.heat("POST", f"{path}/resources/one/signal", {"unset_hook": "pre-create"}, **headers).status == 403
+    for verb, place in (("GET", path), ("GET", f"{path}/resources/one"), ("DELETE", path), ("GET", "/stacks")):
+        assert stoker.heat(verb, place, **headers).status == 401
+    forged = told["token"][:-1] + ("0" if told["token"][-1] != "0" else "1")
+    assert stoker.heat("POST", f"{path}/resources/one/signal", {}, **{"X-Auth-Token": forged}).status == 401
+    assert stoker.heat("GET", f"{path}/resources/one/metadata").body["metadata"]["1"]["data"] == "x"
+    stoker.heat("DELETE", path)
+    assert stoker.heat("POST", f"{path}/resources/one/signal", {}, **headers).status == 404

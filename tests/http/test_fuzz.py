@@ -100,6 +100,9 @@ bounded = settings(
 )
 
 
+_MINE = "/users/{me}"
+
+
 def sound(answer):
     assert answer.status < 500, answer.raw
     if answer.status >= 400:
@@ -164,3 +167,38 @@ def test_logins(stoker, body):
     sound(stoker.request("POST", "/identity/v3/auth/tokens", {"auth": body}))
     sound(stoker.request("POST", "/identity/v3/auth/tokens", {"auth": {"identity": body, "scope": body}}))
     sound(stoker.request("POST", "/agent/v1/enroll", body))
+
+
+@bounded
+@given(
+    path=st.sampled_from(["/projects", "/users", "/users/x", _MINE + "/application_credentials", _MINE + "/password"]),
+    verb=st.sampled_from(["POST", "PATCH"]),
+    body=anything
+    | st.fixed_dictionaries(
+        {"user": anything, "project": anything}
+        | {"application_credential": st.dictionaries(st.sampled_from(["roles", "expires_at", "secret"]), anything)}
+    ),
+)
+def test_administration(stoker, path, verb, body):
+    headers = {"X-Auth-Token": stoker.token, "X-Subject-Token": stoker.token}
+    me = stoker.request("GET", "/identity/v3/auth/tokens", headers=headers).body["token"]["user"]["id"]
+    answer = stoker.request(verb, f"/identity/v3{path.format(me=me)}", body, headers)
+    assert answer.status < 500, answer.raw
+    if answer.status >= 400:
+        assert answer.body["error"]["message"]
+
+
+@bounded
+@given(data=st.data())
+def test_what_is_done_to_a_stack(stoker, data):
+    body = {"stack_name": "fuzzed", "template": GOOD["template"]}
+    made = stoker.heat("POST", "/stacks", body)
+    path = f"/stacks/fuzzed/{made.body['stack']['id']}" if made.status == 201 else "/stacks/fuzzed"
+    keys = ["suspend", "resume", "check", "mark_unhealthy", "name", "unset_hook", "clear_parameters", "template"]
+    said = data.draw(anything | st.dictionaries(st.sampled_from(keys), anything, max_size=3))
+    below = data.draw(st.sampled_from(["/actions", "/snapshots", "/resources/run/signal", "/preview", ""]))
+    verb = data.draw(st.sampled_from(["POST", "PUT", "PATCH"]))
+    sound(stoker.heat(verb, path + below, said))
+    sound(stoker.heat("PATCH", f"{path}/resources/value", said))
+    if data.draw(st.booleans()):
+        sound(stoker.heat("DELETE", path))

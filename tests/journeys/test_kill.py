@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -88,6 +89,25 @@ def test_of_the_server_at_random_moments(stoker, tmp_path):
         time.sleep(random.uniform(0.05, 0.6))
         stoker.kill9()
         time.sleep(random.uniform(0, 0.3))
+        stoker.restart()
+
+    assert wait(stoker, stack) == "CREATE_COMPLETE"
+    assert_whole(stoker, stack, tmp_path)
+
+
+@pytest.mark.slow
+def test_of_the_server_while_a_stack_in_the_stack_runs(stoker, tmp_path):
+    inner = many(tmp_path)
+    outer = template(
+        {"inner": {"type": "many.yaml"}},
+        outputs={name: {"value": {"get_attr": ["inner", name]}} for name in inner["outputs"]},
+    )
+    files = {"many.yaml": json.dumps(inner)}
+    said = {"stack_name": "outer", "template": outer, "files": files, "timeout_mins": 10}
+    stack = f"outer/{stoker.heat('POST', '/stacks', said).body['stack']['id']}"
+    for _ in range(3):
+        time.sleep(random.uniform(0.05, 0.6))
+        stoker.kill9()
         stoker.restart()
 
     assert wait(stoker, stack) == "CREATE_COMPLETE"

@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import NoReturn
 
 import psycopg
 import pytest
@@ -27,8 +27,6 @@ from stoker.store.sqlite import open_engine
 #: URL of a PostgreSQL server on which databases may be created.
 VARIABLE = "STOKER_TEST_POSTGRESQL"
 _TEMPLATE = "stoker_test_template"
-#: Locked for as long as this process lives; the server it uses ends after that.
-_used: list[IO[str]] = []
 
 
 def missing(what: str) -> NoReturn:
@@ -66,9 +64,9 @@ def postgresql_server() -> str:
     folder.mkdir(exist_ok=True)
     with folder.joinpath("starting").open("w") as starting:
         fcntl.flock(starting, fcntl.LOCK_EX)  # one worker starts it, the others find it
-        users = folder.joinpath("users").open("w")
+        # Held until this process ends, however it does; a file object would complain of not being closed.
+        users = os.open(folder / "users", os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(users, fcntl.LOCK_SH)  # waits for one that is about to end
-        _used.append(users)
         running = folder / "running"
         if not running.exists() or not _answers(folder):
             subprocess.run(

@@ -76,7 +76,7 @@ def read(handed: Handed) -> tuple[Template, dict[str, str], Environment]:
 def prepare(engine: Engine, handed: Handed, identity: Identity) -> Prepared:
     """Raises a kind of Invalid that names the place and the remedy."""
     template, files, environment = read(handed)
-    supplied = _map(handed.parameters, "parameters")
+    supplied = mapping(handed.parameters, "parameters")
     source = Source(template=template.document, files=files, environment=environment.to_json(), supplied=supplied)
     return _prepared(engine, template, handed.template, environment, source, identity, files)
 
@@ -87,7 +87,7 @@ def prepare_change(engine: Engine, handed: Handed, identity: Identity, old: Sour
     environment = Environment.parse(old.environment).merged(_environment(handed, files))
     text = handed.template if handed.template is not None else old.template
     template = hot.parse(text, files)
-    supplied = {**old.supplied, **_map(handed.parameters, "parameters")}
+    supplied = {**old.supplied, **mapping(handed.parameters, "parameters")}
     dropped = set(cleared)
     kept = {name: value for name, value in supplied.items() if name in template.parameters and name not in dropped}
     parameters = {
@@ -153,14 +153,15 @@ def _environment(handed: Handed, files: Mapping[str, str], template: Template | 
 
 
 def _files(files: Any) -> dict[str, str]:
-    found = _map(files, "files")
+    found = mapping(files, "files")
     for name, content in found.items():
         if not isinstance(content, str):
             raise Invalid(f"files.{name} must be text, not {type(content).__name__}")
     return found
 
 
-def _map(value: Any, what: str) -> dict[str, Any]:
+def mapping(value: Any, what: str) -> dict[str, Any]:
+    """Nothing is an empty one. Raises Invalid."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):

@@ -12,7 +12,7 @@ from stoker.model.errors import StackValidationFailed
 from stoker.resources.nesting import TEMPLATE_ENDINGS
 from stoker.stacks.check import Checker, parse_once
 from stoker.stacks.engine import Engine
-from stoker.stacks.prepare import Handed, read
+from stoker.stacks.prepare import Handed, mapping, read
 
 _TYPES = {
     "string": "String",
@@ -26,7 +26,7 @@ _TYPES = {
 def validated(engine: Engine, handed: Handed, *, show_nested: bool) -> dict[str, Any]:
     """Heat's answer to ``validate``; parameters may be missing. Raises a kind of Invalid."""
     template, files, environment = read(handed)
-    given = {**environment.parameter_defaults, **environment.parameters, **(handed.parameters or {})}
+    given = {**environment.parameter_defaults, **environment.parameters, **mapping(handed.parameters, "parameters")}
     values = {each.name: _value(each, given) for each in template.parameters.values()}
     pseudo = dict.fromkeys(("OS::stack_id", "OS::stack_name", "OS::project_id"), UNKNOWN)
     bound = {**pseudo, **values}

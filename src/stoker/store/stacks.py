@@ -65,7 +65,9 @@ _PURGE = (
     sa.delete(snapshots).where(snapshots.c.stack_id == sa.bindparam("id_")),
     sa.delete(stacks).where(stacks.c.id == sa.bindparam("id_")),
 )
-_COUNT = sa.select(sa.func.count()).where(stacks.c.project_id == sa.bindparam("project"), stacks.c.deleted_at.is_(None))
+_COUNT = sa.select(sa.func.count()).where(
+    stacks.c.project_id == sa.bindparam("project"), stacks.c.deleted_at.is_(None), stacks.c.parent_id.is_(None)
+)
 
 
 def add(tx: Tx, new: Stack, source: Source) -> None:

@@ -96,6 +96,8 @@ def signal(call: Call) -> Reply:
         if call.signalled not in (None, found.id):
             raise Forbidden("You are not authorized to complete this action.")
         if details and "unset_hook" in details:
+            if call.signalled is not None:
+                raise Forbidden("A token for signals unsets no hook.")
             hook = str(details["unset_hook"])
             signals.unset_hook(tx, call.services.engine, stack, call.path["resource_name"], hook)
             return
