@@ -261,4 +261,245 @@ def test_a_signal_token_signals_one_resource_and_nothing_else(stoker):
     assert stoker.heat("POST", f"{path}/resources/one/signal", {}, **{"X-Auth-Token": forged}).status == 401
     assert stoker.heat("GET", f"{path}/resources/one/metadata").body["metadata"]["1"]["data"] == "x"
     stoker.heat("DELETE", path)
-    assert stoker.heat("POST", f"{path}/resources/one/signal", {}, **headers).status == 404
+    assert stoker.heat("POST", f"{path}/resources/one/signal", {}, **headers).status == 403
+
+
+def test_a_signal_token_does_not_tell_what_else_there_is(stoker, things, other):
+    template = {"heat_template_version": "2018-08-31", "resources": {"one": {"type": "OS::Heat::WaitConditionHandle"}}}
+    template["outputs"] = {"token": {"value": {"get_attr": ["one", "token"]}}}
+    member, project = other
+    theirs = {"X-Auth-Token": member}
+    said = {"stack_name": "asking", "template": template}
+    made = stoker.request("POST", f"/v1/{project}/stacks", said, theirs).body["stack"]["id"]
+    shown = stoker.request("GET", f"/v1/{project}/stacks/asking/{made}", headers=theirs).body["stack"]["outputs"]
+    headers = {"X-Auth-Token": shown[0]["output_value"]}
+    places = [
+        f"/v1/{stoker.project}/stacks/mine/{things['stack']}/resources/value/signal",
+        f"/v1/{stoker.project}/stacks/mine/{things['stack']}/resources/none/signal",
+        f"/v1/{stoker.project}/stacks/mine/{uuid.uuid4()}/resources/value/signal",
+        f"/v1/{uuid.uuid4().hex}/stacks/none/{uuid.uuid4()}/resources/value/signal",
+    ]
+    answers = [stoker.request("POST", place, {}, headers) for place in places]
+    assert {answer.status for answer in answers} == {403}
+    assert len({answer.raw for answer in answers}) == 1
+    assert stoker.request("DELETE", f"/v1/{project}/stacks/asking/{made}", headers=theirs).status == 204
+
+
+@pytest.mark.parametrize(("verb", "place", "body"), [each for each in WRITES if "{" in each[1] or "mine" in each[1]])
+def test_another_projects_member_changes_nothing_and_cannot_tell(stoker, other, things, verb, place, body):
+    made, project = other
+    headers = {"X-Auth-Token": made}
+    nothing = {name: str(uuid.uuid4()) for name in things}
+    there = stoker.request(verb, f"/v1/{project}{place.format(**things)}", body, headers)
+    not_there = stoker.request(verb, f"/v1/{project}{place.format(**nothing)}", body, headers)
+    assert there.status == not_there.status == 404
+    assert masked(there, *things.values()) == masked(not_there, *nothing.values())
+    assert stoker.heat(verb, place.format(**things), body, **headers).status == 403
+    for each in ("/stacks/mine/{stack}", "/software_configs/{config}", "/software_deployments/{deployment}"):
+        assert stoker.heat("GET", each.format(**things)).status == 200
+    assert stoker.heat("GET", f"/servers/{things['server']}").status == 200
+
+
+def test_another_projects_config_is_none_to_deploy(stoker, other, things):
+    made, project = other
+    answers = []
+    for config in (things["config"], str(uuid.uuid4())):
+        said = {"config_id": config, "server_id": "any"}
+        answer = stoker.request("POST", f"/v1/{project}/software_deployments", said, {"X-Auth-Token": made})
+        answers.append((answer.status, masked(answer, config)))
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 400
+
+
+@pytest.mark.parametrize("transport", [None, "STOKER_SIGNAL", "NO_SIGNAL"])
+def test_a_server_runs_nothing_of_another_projects(stoker, other, transport):
+    """Any id may be named as a server's, as with Heat; what comes of it is nothing."""
+    made, project = other
+    theirs = {"X-Auth-Token": made}
+    server, key = enrolled(stoker)
+    mine = {"Authorization": f"Bearer {key}"}
+    _, wanted = running(stoker, server)
+    config = stoker.request("POST", f"/v1/{project}/software_configs", {"config": "evil", "group": "script"}, theirs)
+    said = {"config_id": config.body["software_config"]["id"], "server_id": server, "status": "IN_PROGRESS"}
+    said |= {"signal_transport": transport} if transport else {}
+    answer = stoker.request("POST", f"/v1/{project}/software_deployments", said, theirs)
+    assert answer.status == 200, answer.raw
+    run = answer.body["software_deployment"]["config_id"]
+
+    document = stoker.request("GET", "/agent/v1/document?wait=0", headers=mine)
+    assert [each["id"] for each in document.body["deployments"]] == [wanted]
+    assert b"evil" not in document.raw
+    metadata = stoker.heat("GET", f"/software_deployments/metadata/{server}")
+    assert [each["id"] for each in metadata.body["metadata"]] == [wanted]
+    for verb, path, body in AGENT_CALLS:
+        assert stoker.request(verb, path.format(run=run), body, mine).status == 404
+
+
+def test_a_stack_runs_nothing_on_another_projects_server(stoker, other):
+    made, project = other
+    theirs = {"X-Auth-Token": made}
+    server, key = enrolled(stoker)
+    template = {
+        "heat_template_version": "2018-08-31",
+        "resources": {
+            "config": {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "evil", "group": "script"}},
+            "run": {
+                "type": "OS::Heat::SoftwareDeployment",
+                "properties": {"config": {"get_resource": "config"}, "server": server},
+            },
+        },
+    }
+    said = {"stack_name": "evil", "template": template}
+    answer = stoker.request("POST", f"/v1/{project}/stacks", said, theirs)
+    assert answer.status == 201, answer.raw
+    mine = {"Authorization": f"Bearer {key}"}
+    assert stoker.request("GET", "/agent/v1/document?wait=0", headers=mine).body["deployments"] == []
+    path = f"/v1/{project}/stacks/evil/{answer.body['stack']['id']}"
+    assert stoker.request("DELETE", path, headers=theirs).status == 204
+
+
+def test_adopting_takes_nothing_of_another_projects(stoker, other, things):
+    made, project = other
+    kinds = {
+        "config": {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "x"}},
+        "server": {"type": "OS::Heat::DeployedServer", "properties": {"name": "mine"}},
+        "deployment": {"type": "OS::Heat::SoftwareDeployment", "properties": {"server": things["server"]}},
+    }
+    for name, resource in kinds.items():
+        template = {"heat_template_version": "2018-08-31", "resources": {name: resource}}
+        data = {"template": template, "resources": {name: {"resource_id": things[name]}}}
+        said = {"stack_name": f"adopts-{name}", "template": template, "adopt_stack_data": data}
+        answer = stoker.request("POST", f"/v1/{project}/stacks", said, {"X-Auth-Token": made})
+        path = f"/v1/{project}/stacks/adopts-{name}/{answer.body['stack']['id']}"
+        shown = stoker.request("GET", path, headers={"X-Auth-Token": made}).body["stack"]
+        assert shown["stack_status"] == "ADOPT_FAILED", shown
+        stoker.request("DELETE", path, headers={"X-Auth-Token": made})
+    for place in PLACES[8:10]:
+        assert stoker.heat("GET", place.format(**things)).status == 200
+    assert stoker.heat("GET", f"/servers/{things['server']}").body["server"]["stack_id"] is None
+
+
+@pytest.mark.parametrize(
+    ("path", "marker"), [("/stacks?sort_dir=asc&marker=", "stack"), ("/software_configs?marker=", "config")]
+)
+def test_a_marker_of_another_projects_is_a_marker_of_nothing(stoker, other, things, path, marker):
+    made, project = other
+    headers = {"X-Auth-Token": made}
+    said = {"stack_name": f"own-{uuid.uuid4().hex}", "template": {"heat_template_version": "2018-08-31"}}
+    assert stoker.request("POST", f"/v1/{project}/stacks", said, headers).status == 201
+    early = stoker.request("POST", f"/v1/{project}/software_configs", {"name": "own"}, headers)
+    assert early.status == 200
+    # Whatever side of the marker what is one's own lies on.
+    late = stoker.heat("POST", "/software_configs", {}).body["software_config"]["id"]
+    for known in (things[marker], late):
+        there = stoker.request("GET", f"/v1/{project}{path}{known}&limit=9", headers=headers)
+        not_there = stoker.request("GET", f"/v1/{project}{path}{uuid.uuid4()}&limit=9", headers=headers)
+        assert there.status == not_there.status == 200
+        assert there.body == not_there.body
+    stoker.heat("DELETE", f"/software_configs/{late}")
+
+
+def test_an_enrolment_token_is_worth_one_agent(stoker):
+    made = stoker.heat("POST", "/servers", {"name": f"server-{uuid.uuid4().hex}"}).body
+    said = {"token": made["enrolment"]["token"], "instance": "first"}
+    key = stoker.request("POST", "/agent/v1/enroll", said).body["key"]
+    second = stoker.request("POST", "/agent/v1/enroll", {**said, "instance": "second"})
+    unknown = stoker.request("POST", "/agent/v1/enroll", {**said, "token": "made up"})
+    assert second.status == unknown.status == 401
+    assert second.raw == unknown.raw
+    assert key.encode() not in second.raw
+    mine = {"Authorization": f"Bearer {key}"}
+    assert stoker.request("GET", "/agent/v1/document?wait=0", headers=mine).status == 200
+    # The server is removed: neither its key nor its token is worth anything, and nothing tells it from a made up one.
+    assert stoker.heat("DELETE", f"/servers/{made['server']['id']}").status == 204
+    assert stoker.request("POST", "/agent/v1/enroll", said).raw == unknown.raw
+    removed = stoker.request("GET", "/agent/v1/document?wait=0", headers=mine)
+    never = stoker.request("GET", "/agent/v1/document?wait=0", headers={"Authorization": f"Bearer {uuid.uuid4()}.x"})
+    assert removed.status == never.status == 401
+    assert removed.raw == never.raw
+
+
+def test_an_unused_enrolment_token_ends_with_a_newer_one(stoker):
+    name = f"server-{uuid.uuid4().hex}"
+    old, new = (stoker.heat("POST", "/servers", {"name": name}).body["enrolment"]["token"] for _ in range(2))
+    assert stoker.request("POST", "/agent/v1/enroll", {"token": old, "instance": "i"}).status == 401
+    assert stoker.request("POST", "/agent/v1/enroll", {"token": new, "instance": "i"}).status == 201
+
+
+def test_an_enrolment_token_opens_nothing_by_itself(stoker):
+    made = stoker.heat("POST", "/servers", {"name": f"server-{uuid.uuid4().hex}"}).body["enrolment"]["token"]
+    assert stoker.heat("GET", "/stacks", **{"X-Auth-Token": made}).status == 401
+    headers = {"Authorization": f"Bearer {made}"}
+    assert stoker.request("GET", "/agent/v1/document?wait=0", headers=headers).status == 401
+
+
+IDENTITIES = [
+    ("GET", "/users/{user}", None),
+    ("PATCH", "/users/{user}", {"user": {"enabled": False}}),
+    ("DELETE", "/users/{user}", None),
+    ("GET", "/users/{user}/projects", None),
+    ("GET", "/users/{user}/application_credentials", None),
+    ("POST", "/users/{user}/password", {"user": {"password": "x", "original_password": "y"}}),
+    ("GET", "/projects/{project}", None),
+    ("PATCH", "/projects/{project}", {"project": {"name": "theirs"}}),
+    ("DELETE", "/projects/{project}", None),
+    ("GET", "/projects/{project}/users/{user}/roles", None),
+    ("PUT", "/projects/{project}/users/{user}/roles/admin", None),
+    ("DELETE", "/projects/{project}/users/{user}/roles/admin", None),
+]
+
+
+@pytest.mark.parametrize(("verb", "place", "body"), IDENTITIES)
+def test_who_there_is_is_nobodys_business(stoker, other, verb, place, body):
+    headers = {"X-Auth-Token": stoker.token, "X-Subject-Token": stoker.token}
+    admin = stoker.request("GET", "/identity/v3/auth/tokens", headers=headers).body["token"]["user"]["id"]
+    there, not_there = {"user": admin, "project": stoker.project}, {"user": uuid.uuid4().hex, "project": "none"}
+    answers = []
+    for ids in (there, not_there):
+        path = f"/identity/v3{place.format(**ids)}"
+        answer = stoker.request(verb, path, body, {"X-Auth-Token": other[0]})
+        answers.append((answer.status, masked(answer, *ids.values())))
+    assert answers[0] == answers[1]
+    assert answers[0][0] in (403, 404)
+    assert stoker.login().status == 201
+
+
+def test_a_wrong_login_does_not_tell_who_there_is(stoker):
+    project = stoker.environment["OS_PROJECT_NAME"]
+    wrong = [
+        {"OS_PASSWORD": "wrong"},
+        {"OS_USERNAME": "nobody"},
+        {"OS_PROJECT_NAME": f"{project}-none"},
+        {"OS_USERNAME": "nobody", "OS_PROJECT_NAME": f"{project}-none"},
+    ]
+    answers = [stoker.login(**each) for each in wrong]
+    assert {answer.status for answer in answers} == {401}
+    assert len({answer.raw for answer in answers}) == 1
+
+
+@pytest.mark.parametrize("lost", ["role", "user", "project"])
+def test_a_right_that_was_taken_away_is_gone_at_once(stoker, lost):
+    """Through the API, since that is what has to forget what it remembers."""
+
+    def asked(verb, path, body=None):
+        answer = stoker.request(verb, f"/identity/v3{path}", body, {"X-Auth-Token": stoker.token})
+        assert answer.status in (200, 201, 204), answer.raw
+        return answer.body
+
+    name = f"n-{uuid.uuid4().hex}"
+    user = asked("POST", "/users", {"user": {"name": name, "password": "secret"}})["user"]["id"]
+    project = asked("POST", "/projects", {"project": {"name": name}})["project"]["id"]
+    grant = f"/projects/{project}/users/{user}/roles/member"
+    asked("PUT", grant)
+    made = stoker.login(OS_USERNAME=name, OS_PASSWORD="secret", OS_PROJECT_NAME=name).headers["X-Subject-Token"]
+
+    def status():
+        return stoker.request("GET", f"/v1/{project}/stacks", headers={"X-Auth-Token": made}).status
+
+    assert status() == 200
+    if lost == "role":
+        asked("DELETE", grant)
+    else:
+        place = f"/users/{user}" if lost == "user" else f"/projects/{project}"
+        asked("PATCH", place, {lost: {"enabled": False}})
+    assert status() == (403 if lost == "role" else 401)

@@ -40,6 +40,7 @@ def settle(deployment: Deployment, outputs: Iterable[Mapping[str, Any]], signal:
     return replace(
         deployment,
         status=Status.FAILED if reasons else Status.COMPLETE,
-        status_reason=", ".join(reasons) or "Outputs received",
+        # A reason is a plain column, where PostgreSQL takes no NUL; outputs are JSON, and keep theirs.
+        status_reason=", ".join(reasons).replace("\0", "") or "Outputs received",
         output_values=kept,
     )

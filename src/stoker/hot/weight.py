@@ -14,29 +14,36 @@ from stoker.model.errors import StackValidationFailed
 
 #: The most that one resource or one output may amount to.
 MAX_WEIGHT = 4_194_304
+#: Far above what a template or a signal can have, and well below where encoders end.
+MAX_LEVELS = 500
 
 
 def weigh(root: Any, limit: int = MAX_WEIGHT) -> tuple[int, bool]:
     """
-    The weight of a value, and whether UNKNOWN is anywhere in it. Raises when it is over ``limit``.
+    The weight of a value, and whether UNKNOWN is anywhere in it. Raises when it is over ``limit``, or too deep.
 
-    Values from running resources may be of any depth, so this does not recurse.
+    Level by level: values of running resources, put into each other, may have become of any depth.
     """
-    weight, unknown = 0, False
-    pending: list[Any] = [root]
-    while pending:
-        value = pending.pop()
-        kind = type(value)
-        if kind is str:
-            weight += len(value)
-        elif kind is dict:
-            weight += len(value) + sum(map(len, value))
-            pending += value.values()
-        elif kind is list:
-            weight += len(value)
-            pending += value
-        elif value is UNKNOWN:
-            unknown = True
-        if weight > limit:
-            raise StackValidationFailed(f"the value would be too large: more than {MAX_WEIGHT} characters")
+    weight, unknown, levels = 0, False, 0
+    level: list[Any] = [root]
+    while level:
+        below: list[Any] = []
+        for value in level:
+            kind = type(value)
+            if kind is str:
+                weight += len(value)
+            elif kind is dict:
+                weight += len(value) + sum(map(len, value))
+                below += value.values()
+            elif kind is list:
+                weight += len(value)
+                below += value
+            elif value is UNKNOWN:
+                unknown = True
+            if weight > limit:
+                raise StackValidationFailed(f"the value would be too large: more than {MAX_WEIGHT} characters")
+        levels += 1
+        if levels > MAX_LEVELS:
+            raise StackValidationFailed(f"the value cannot be written as JSON: it has more than {MAX_LEVELS} levels")
+        level = below
     return weight, unknown

@@ -15,7 +15,7 @@ from stoker.http.call import Call, Reply, Route
 from stoker.http.router import Router
 from stoker.http.services import Services
 from stoker.http.threads import in_thread
-from stoker.model.errors import RequestLimitExceeded, StokerError
+from stoker.model.errors import Invalid, RequestLimitExceeded, StokerError
 
 _log = structlog.get_logger("stoker.http")
 
@@ -43,6 +43,10 @@ async def _answer(router: Router, services: Services, request: Request, request_
     path: str = request.scope["path"]
     verb: str = request.scope["method"]
     try:
+        if "\0" in path:
+            return _no_route(verb, path, frozenset())
+        if b"%00" in request.scope["query_string"]:
+            raise Invalid("the query holds a NUL character, and so does nothing that could be asked for")
         route, values, verbs = router.find(verb, path)
         if route is None:
             return _no_route(verb, path, verbs)

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from stoker.http import threads
-from stoker.model.errors import Invalid
+from stoker.http.decoding import decoded
 from stoker.model.principal import Principal
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 P = ParamSpec("P")
-_decoder = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder()
 
 #: Bytes of a request's body where the route says nothing else; Heat's own limit.
@@ -62,10 +61,7 @@ class Call:
 
     def json(self) -> Any:
         """Raises Invalid for what is not JSON, however it is not."""
-        try:
-            return _decoder.decode(self.body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise Invalid(f"the request's body is not JSON: {error}") from None
+        return decoded(self.body, "the request's body")
 
     async def in_thread(self, do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """For what may block, in a handler that runs on the event loop."""

@@ -31,8 +31,9 @@ def whole(value: Any, name: str, least: int = 0) -> int | None:
     """A whole number from ``least`` on, as text or as JSON; None stays None."""
     if value is None:
         return None
-    if isinstance(value, bool) or not (isinstance(value, int) or str(value).isdecimal()):
-        raise Invalid(f"{name} must be a whole number, not {value!r}")
+    # Python reads no number of more than 4,300 digits.
+    if isinstance(value, bool) or not (isinstance(value, int) or (str(value).isdecimal() and len(value) <= 100)):
+        raise Invalid(f"{name} must be a whole number, not {value!r:.100}")
     number = int(value)
     if not least <= number < 2**31:
         raise Invalid(f"{name} must be at least {least}, not {number}")

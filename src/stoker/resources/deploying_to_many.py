@@ -45,6 +45,7 @@ def group_of(one: ResourceType, name: str, alias: str, description: str) -> Reso
         delete=nesting.delete,
         check=group.check,
         adopt=group.adopt,
+        exists=nesting.exists,
         cancel=nesting.cancel,
         is_stale=group.is_stale,
         actions=nesting.ACTIONS,

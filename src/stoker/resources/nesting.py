@@ -103,6 +103,10 @@ ACTIONS: Mapping[Action, Callable[[Context, Resource], Outcome]] = {
 }
 
 
+def exists(context: Context, id: str) -> bool:
+    return context.nested.status(context, id) is not None
+
+
 def cancel(context: Context, resource: Resource) -> None:
     context.nested.cancel(context, resource)
 
@@ -147,6 +151,7 @@ TEMPLATE = ResourceType(
     create=_PROVIDED.create,
     update=_PROVIDED.update,
     adopt=_PROVIDED.adopt,
+    exists=exists,
     delete=delete,
     check=check,
     cancel=cancel,

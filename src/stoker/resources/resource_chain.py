@@ -67,6 +67,7 @@ TYPE = ResourceType(
     delete=nesting.delete,
     check=_GROUP.check,
     adopt=_GROUP.adopt,
+    exists=nesting.exists,
     cancel=nesting.cancel,
     is_stale=_GROUP.is_stale,
     actions=nesting.ACTIONS,

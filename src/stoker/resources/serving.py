@@ -8,6 +8,7 @@ from typing import Any
 from stoker import transports
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
+from stoker.model.server import Kind
 from stoker.model.stack import Resource
 from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure
 from stoker.resources.properties import Property
@@ -40,11 +41,13 @@ def validate(properties: Properties) -> None:
 
 def adopt(context: Context, resource: Resource, _properties: Properties) -> Outcome:
     """Raises ResourceFailure when the server is gone or another stack's."""
-    if resource.data.get("enrolled"):
-        return DONE
     found = servers.find(context.tx, resource.physical_id or "")
-    if found is None or found.project_id != context.project_id or found.stack_id is not None:
+    enrolled = bool(resource.data.get("enrolled"))
+    right = found is not None and found.project_id == context.project_id and found.stack_id is None
+    if found is None or not right or enrolled is not (found.kind is Kind.ENROLLED):
         raise ResourceFailure(f"The server ({resource.physical_id}) is not there to be adopted.")
+    if enrolled:
+        return DONE
     servers.relink(context.tx, found.id, context.stack_id, resource.id, resource.name)
     return DONE
 

@@ -1,8 +1,14 @@
-"""What one stack abandoned, taken over by another."""
+"""
+What one stack abandoned, taken over by another.
+
+Until its type has agreed, a resource has nothing of what it is to take over: who hands in the data may name anybody's
+things there, and what a resource has is shown and deleted with it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -28,6 +34,10 @@ def adopted(data: Any) -> Mapping[str, Any]:
     return found
 
 
+#: Where a stand-in keeps what it is to take over, in its data.
+_TAKES = "takes"
+
+
 def stand_ins(tx: Tx, stack_id: str, prepared: Prepared, found: Mapping[str, Any]) -> list[Resource]:
     """Rows that say what resources of a stack about to begin are to take over."""
     made = []
@@ -46,9 +56,18 @@ def stand_ins(tx: Tx, stack_id: str, prepared: Prepared, found: Mapping[str, Any
                 type=definition["type"],
                 action=Action.INIT,
                 status=Status.COMPLETE,
-                physical_id=said["resource_id"],
-                data=data,
+                data={_TAKES: {"physical_id": said["resource_id"], "data": data}},
                 created_at=tx.now,
             )
         )
     return made
+
+
+def is_stand_in(resource: Resource) -> bool:
+    return resource.action is Action.INIT and _TAKES in resource.data
+
+
+def with_what_it_takes(resource: Resource) -> Resource:
+    """For its type to look at; not to be kept before the type has agreed."""
+    takes = resource.data[_TAKES]
+    return replace(resource, physical_id=takes["physical_id"], data=takes["data"])

@@ -19,7 +19,7 @@ from stoker.model.status import Action
 from stoker.resources import properties as schemas
 from stoker.resources.base import Outcome, Replace, ResourceFailure, ResourceType
 from stoker.resources.properties import PropertyError
-from stoker.stacks import breakpoints
+from stoker.stacks import adoption, breakpoints
 from stoker.stacks.acting import begin, fail, settle
 from stoker.stacks.decide import Deed, decide
 from stoker.stacks.scope import LiveScope
@@ -121,17 +121,18 @@ def _act(
     before = resource
     if deed is Deed.UPDATE:
         action, do = Action.UPDATE, kind.update
-    elif resource is not None and resource.action is Action.INIT and resource.physical_id:
+    elif resource is not None and adoption.is_stand_in(resource):
         action, do = Action.ADOPT, kind.adopt
     else:
         action, do = Action.CREATE, kind.create
     began = replace(begin(transition, resource, definition, action), metadata=metadata)
+    acted = adoption.with_what_it_takes(began) if action is Action.ADOPT else began
     try:
-        outcome = do(transition.context, began, properties)
+        outcome = do(transition.context, acted, properties)
     except Replace:
         assert before is not None
         return _act(transition, kind, definition, Deed.REPLACE, before, properties, metadata)
     except (ResourceFailure, StokerError) as error:
         fail(transition, replace(began, properties=properties), error)
         return False
-    return settle(transition, replace(began, properties=properties), outcome)
+    return settle(transition, replace(acted, properties=properties), outcome)

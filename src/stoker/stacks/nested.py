@@ -129,7 +129,7 @@ class NestedStacks:
 
     def status(self, context: Context, id: str | None) -> _Status | None:
         found = stacks.find(context.tx, id) if id else None
-        return _Status(found) if found is not None else None
+        return _Status(found) if found is not None and found.project_id == context.project_id else None
 
     def output(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
         stack = self._stack(context, resource)

@@ -22,7 +22,9 @@ _EXISTS = sa.select(configs.c.project_id).where(configs.c.id == sa.bindparam("id
 _DELETE = sa.delete(configs).where(configs.c.id == sa.bindparam("id_"))
 _USED = sa.select(deployments.c.id).where(deployments.c.config_id == sa.bindparam("id")).limit(1)
 _COUNT = sa.select(sa.func.count()).where(configs.c.project_id == sa.bindparam("project"))
-_SEQ = sa.select(configs.c.seq).where(configs.c.id == sa.bindparam("id"))
+_SEQ = sa.select(configs.c.seq).where(
+    configs.c.id == sa.bindparam("id"), configs.c.project_id == sa.bindparam("project")
+)
 _LIST = (
     sa.select(configs.c.id, configs.c.name, configs.c.group, configs.c.created_at)
     .where(configs.c.project_id == sa.bindparam("project"), configs.c.seq < sa.bindparam("before"))
@@ -115,7 +117,7 @@ def count(tx: Tx, project_id: str) -> int:
 
 def page(tx: Tx, project_id: str, *, limit: int | None, marker: str | None) -> list[dict[str, Any]]:
     """Summaries, newest first, after ``marker`` (an unknown one is ignored, as Heat does)."""
-    before = tx.run(_SEQ, {"id": marker}).scalar() if marker else None
+    before = tx.run(_SEQ, {"id": marker, "project": project_id}).scalar() if marker else None
     found = tx.run(
         _LIST, {"project": project_id, "before": before or 2**62, "limit": limit if limit is not None else 2**31 - 1}
     )

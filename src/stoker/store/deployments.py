@@ -10,16 +10,25 @@ import sqlalchemy as sa
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound
 from stoker.store import rows
-from stoker.store.schema import configs, deployments, logs
+from stoker.store.schema import configs, deployments, logs, servers
 from stoker.store.tx import Tx
 
 _ADD = sa.insert(deployments)
 _GET = sa.select(deployments).where(deployments.c.id == sa.bindparam("id"))
 _HOLD = _GET.with_for_update()
 _SEVERAL = sa.select(deployments).where(deployments.c.id.in_(sa.bindparam("ids", expanding=True)))
+#: Anybody may name any server id, as with Heat; a server that is known works for its own project only.
+_MAY_RUN = deployments.c.project_id == sa.func.coalesce(
+    sa.select(servers.c.project_id).where(servers.c.id == sa.bindparam("server_id")).scalar_subquery(),
+    deployments.c.project_id,
+)
 _OF_RUN = (
     sa.select(deployments)
-    .where(deployments.c.config_id == sa.bindparam("config_id"), deployments.c.server_id == sa.bindparam("server_id"))
+    .where(
+        deployments.c.config_id == sa.bindparam("config_id"),
+        deployments.c.server_id == sa.bindparam("server_id"),
+        _MAY_RUN,
+    )
     .order_by(deployments.c.status.desc(), deployments.c.seq)  # IN_PROGRESS before FAILED before COMPLETE
     .limit(1)
 )
@@ -70,7 +79,7 @@ _BODIES = (
 )
 _BODIES_OF_PROJECT = _BODIES.where(deployments.c.project_id == sa.bindparam("project"))
 _TO_RUN = _BODIES.add_columns(deployments.c.id).where(
-    sa.or_(deployments.c.status == "IN_PROGRESS", deployments.c.signal_transport == "NO_SIGNAL")
+    sa.or_(deployments.c.status == "IN_PROGRESS", deployments.c.signal_transport == "NO_SIGNAL"), _MAY_RUN
 )
 
 

@@ -13,7 +13,9 @@ from stoker.store.schema import events
 from stoker.store.tx import Tx
 
 _ONE = sa.select(events).where(events.c.stack_id == sa.bindparam("stack"), events.c.id == sa.bindparam("id"))
-_SEQ = sa.select(events.c.seq).where(events.c.id == sa.bindparam("id"))
+_SEQ = sa.select(events.c.seq).where(
+    events.c.id == sa.bindparam("id"), events.c.stack_id.in_(sa.bindparam("stacks", expanding=True))
+)
 _FILTERABLE = {name: events.c[name] for name in ("resource_name", "resource_type", "action", "status")}
 
 
@@ -27,7 +29,7 @@ def add(tx: Tx, new: Event) -> None:
             "physical_id": new.physical_id,
             "action": new.action,
             "status": new.status,
-            "reason": new.reason,
+            "reason": new.reason and new.reason.replace("\0", ""),
             "properties": rows.dump(new.properties),
             "at": rows.stamp(new.at),
         }
@@ -52,7 +54,7 @@ def listed(
     query = sa.select(events).where(
         events.c.stack_id.in_(stack_ids), *(_FILTERABLE[name].in_(list(values)) for name, values in equal.items())
     )
-    seen = tx.run(_SEQ, {"id": marker}).scalar() if marker else None
+    seen = tx.run(_SEQ, {"id": marker, "stacks": list(stack_ids)}).scalar() if marker else None
     if seen is not None:
         query = query.where(events.c.seq < seen if descending else events.c.seq > seen)
     order = events.c.seq.desc() if descending else events.c.seq.asc()

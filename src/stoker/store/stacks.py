@@ -192,9 +192,10 @@ def listed(tx: Tx, project_id: str, wanted: Filter) -> list[Stack]:
     query = sa.select(*_LIGHT).where(*_conditions(project_id, wanted))
     keys = [_SORTABLE[key] for key in wanted.sort_keys if key in _SORTABLE] or [stacks.c.created_at]
     descending = wanted.descending if wanted.descending is not None else not wanted.sort_keys
-    if wanted.marker and (mark := find(tx, wanted.marker)):
+    mark = find(tx, wanted.marker) if wanted.marker else None
+    if mark is not None and mark.project_id == project_id:
         query = query.where(_beyond(keys, stacks.c.id, _columns(mark), descending=descending))
-    order = [key.desc() if descending else key.asc() for key in (*keys, stacks.c.id)]
+    order = [_sortable(key).desc() if descending else _sortable(key).asc() for key in (*keys, stacks.c.id)]
     return [_stack(row) for row in tx.run(query.order_by(*order).limit(wanted.limit))]
 
 
@@ -243,12 +244,17 @@ def _beyond(
     keys: Sequence[sa.Column[Any]], last: sa.Column[Any], mark: Mapping[str, Any], *, descending: bool
 ) -> sa.ColumnElement[bool]:
     """Rows after the marker in the order of ``keys``, then id."""
-    columns = [*keys, last]
+    columns = [(_sortable(column), 0 if mark[column.name] is None else mark[column.name]) for column in (*keys, last)]
     alternatives = []
-    for i, column in enumerate(columns):
-        ahead = column < mark[column.name] if descending else column > mark[column.name]
-        alternatives.append(sa.and_(*(equal == mark[equal.name] for equal in columns[:i]), ahead))
+    for i, (column, value) in enumerate(columns):
+        ahead = column < value if descending else column > value
+        alternatives.append(sa.and_(*(equal == same for equal, same in columns[:i]), ahead))
     return sa.or_(*alternatives)
+
+
+def _sortable(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
+    """A time that never came is before all others: databases disagree on it, and nothing compares with NULL."""
+    return sa.func.coalesce(column, 0) if column.nullable else column
 
 
 def _columns(stack: Stack) -> dict[str, Any]:

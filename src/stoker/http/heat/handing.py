@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 from uuid import uuid4
 
 from stoker.http import reading
 from stoker.http.call import Call
+from stoker.http.decoding import decoded
 from stoker.http.heat import finding
 from stoker.model.errors import Invalid, NotSupported
 from stoker.model.stack import Source, Stack
@@ -89,10 +89,7 @@ def adopting(body: dict[str, Any]) -> dict[str, Any] | None:
     said = body.get("adopt_stack_data")
     if said is None:
         return None
-    try:
-        data = json.loads(said) if isinstance(said, str) else said
-    except ValueError as error:
-        raise Invalid(f"adopt_stack_data is not JSON: {error}") from None
+    data = decoded(said.encode(), "adopt_stack_data") if isinstance(said, str) else said
     if not isinstance(data, dict):
         raise Invalid("adopt_stack_data must be a map")
     for part in ("template", "environment", "files"):

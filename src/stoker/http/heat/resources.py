@@ -8,7 +8,7 @@ from typing import Any
 from stoker.http import reading
 from stoker.http.call import Call, Reply
 from stoker.http.heat import finding, shapes
-from stoker.model.errors import Forbidden, Invalid
+from stoker.model.errors import EntityNotFound, Forbidden, Invalid
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.stacks import operations, signals
@@ -91,10 +91,7 @@ def signal(call: Call) -> Reply:
         raise Invalid("a signal's body must be a JSON object")
 
     def do(tx: Tx) -> None:
-        stack = finding.stack(tx, call)
-        found = _named(tx, stack, call.path["resource_name"])
-        if call.signalled not in (None, found.id):
-            raise Forbidden("You are not authorized to complete this action.")
+        stack, found = _to_signal(tx, call)
         if details and "unset_hook" in details:
             if call.signalled is not None:
                 raise Forbidden("A token for signals unsets no hook.")
@@ -108,6 +105,20 @@ def signal(call: Call) -> Reply:
 
     call.services.store.write(do)
     return Reply(200, b"null")
+
+
+def _to_signal(tx: Tx, call: Call) -> tuple[Stack, Resource]:
+    """Who has a token for one resource does not learn which others there are: for all that are not it, one answer."""
+    try:
+        stack = finding.stack(tx, call)
+        found = _named(tx, stack, call.path["resource_name"])
+    except EntityNotFound:
+        if call.signalled is None:
+            raise
+        found = None
+    if found is None or call.signalled not in (None, found.id):
+        raise Forbidden("You are not authorized to complete this action.")
+    return stack, found
 
 
 def mark(call: Call) -> Reply:
