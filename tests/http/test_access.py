@@ -358,30 +358,72 @@ def test_a_stack_runs_nothing_on_another_projects_server(stoker, other):
     assert stoker.request("DELETE", path, headers=theirs).status == 204
 
 
-def test_adopting_takes_nothing_of_another_projects(stoker, other, things):
+KINDS = {
+    "config": {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "x"}},
+    "server": {"type": "OS::Heat::DeployedServer", "properties": {"name": "mine"}},
+    "deployment": {"type": "OS::Heat::SoftwareDeployment", "properties": {"server": "any"}},
+    "stack": {"type": "OS::Heat::ResourceGroup", "properties": {"resource_def": {"type": "OS::Heat::SoftwareConfig"}}},
+}
+
+
+def came_to_nothing(stoker, other, name, said):
+    """A stack of another project that reaches for one of the things: it is shown nothing, and its end harms nothing."""
     made, project = other
-    kinds = {
-        "config": {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "x"}},
-        "server": {"type": "OS::Heat::DeployedServer", "properties": {"name": "mine"}},
-        "deployment": {"type": "OS::Heat::SoftwareDeployment", "properties": {"server": things["server"]}},
+    headers = {"X-Auth-Token": made}
+    answer = stoker.request("POST", f"/v1/{project}/stacks", {"stack_name": f"reaches-{name}", **said}, headers)
+    assert answer.status == 201, answer.raw
+    path = f"/v1/{project}/stacks/reaches-{name}/{answer.body['stack']['id']}"
+    for below in ("", "/resources?with_detail=true", "/export", "/events"):
+        assert b"secret" not in stoker.request("GET", path + below, headers=headers).raw
+    status = stoker.request("GET", path, headers=headers).body["stack"]["stack_status"]
+    for action in ("suspend", "check"):
+        stoker.request("POST", f"{path}/actions", {action: None}, headers)  # refused or not: it must do no harm
+    assert stoker.request("DELETE", path, headers=headers).status == 204
+    return status
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("spoiled", ["nothing", "a property", "the one before"])
+def test_adopting_takes_nothing_of_another_projects(stoker, other, things, name, spoiled):
+    """Nor does a stack that fails to: what it had only reached for is not its to show or to delete."""
+    resource = KINDS[name]
+    resources = {name: resource}
+    if spoiled == "a property":
+        late = {"get_attr": ["wrong", "value", "no such key"]}
+        key = next(iter(resource["properties"]))
+        resources = {name: {**resource, "properties": {**resource["properties"], key: late}}}
+        resources["wrong"] = {"type": "OS::Heat::Value", "properties": {"type": "json", "value": {}}}
+    elif spoiled == "the one before":
+        failing = {"type": "OS::Heat::SoftwareDeployment", "properties": {"server": "any", "config": "none"}}
+        resources = {"failing": failing, name: {**resource, "depends_on": "failing"}}
+    template = {
+        "heat_template_version": "2018-08-31",
+        "resources": resources,
+        "outputs": {"config": {"value": {"get_attr": [name, "config"]}}} if name == "config" else {},
     }
-    for name, resource in kinds.items():
-        template = {"heat_template_version": "2018-08-31", "resources": {name: resource}}
-        data = {"template": template, "resources": {name: {"resource_id": things[name]}}}
-        said = {"stack_name": f"adopts-{name}", "template": template, "adopt_stack_data": data}
-        answer = stoker.request("POST", f"/v1/{project}/stacks", said, {"X-Auth-Token": made})
-        path = f"/v1/{project}/stacks/adopts-{name}/{answer.body['stack']['id']}"
-        shown = stoker.request("GET", path, headers={"X-Auth-Token": made}).body["stack"]
-        assert shown["stack_status"] == "ADOPT_FAILED", shown
-        stoker.request("DELETE", path, headers={"X-Auth-Token": made})
-    for place in PLACES[8:10]:
+    data = {"template": template, "resources": {name: {"resource_id": things[name], "resource_data": {}}}}
+    said = {"template": template, "adopt_stack_data": data}
+    came_to_nothing(stoker, other, f"{name}-{spoiled.replace(' ', '-')}", said)
+    still_there(stoker, things)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_an_external_id_reaches_nothing_of_another_projects(stoker, other, things, name):
+    resource = {**KINDS[name], "external_id": things[name]}
+    template = {"heat_template_version": "2018-08-31", "resources": {name: resource}}
+    assert came_to_nothing(stoker, other, f"external-{name}", {"template": template}).endswith("FAILED")
+    still_there(stoker, things)
+
+
+def still_there(stoker, things):
+    for place in ("/stacks/mine/{stack}", "/software_configs/{config}", "/software_deployments/{deployment}"):
         assert stoker.heat("GET", place.format(**things)).status == 200
+    stack = stoker.heat("GET", f"/stacks/mine/{things['stack']}").body["stack"]
+    assert stack["stack_status"] == "CREATE_COMPLETE"
     assert stoker.heat("GET", f"/servers/{things['server']}").body["server"]["stack_id"] is None
 
 
-@pytest.mark.parametrize(
-    ("path", "marker"), [("/stacks?sort_dir=asc&marker=", "stack"), ("/software_configs?marker=", "config")]
-)
+@pytest.mark.parametrize(("path", "marker"), [("/stacks?marker=", "stack"), ("/software_configs?marker=", "config")])
 def test_a_marker_of_another_projects_is_a_marker_of_nothing(stoker, other, things, path, marker):
     made, project = other
     headers = {"X-Auth-Token": made}
@@ -392,8 +434,8 @@ def test_a_marker_of_another_projects_is_a_marker_of_nothing(stoker, other, thin
     # Whatever side of the marker what is one's own lies on.
     late = stoker.heat("POST", "/software_configs", {}).body["software_config"]["id"]
     for known in (things[marker], late):
-        there = stoker.request("GET", f"/v1/{project}{path}{known}&limit=9", headers=headers)
-        not_there = stoker.request("GET", f"/v1/{project}{path}{uuid.uuid4()}&limit=9", headers=headers)
+        there = stoker.request("GET", f"/v1/{project}{path}{known}", headers=headers)
+        not_there = stoker.request("GET", f"/v1/{project}{path}{uuid.uuid4()}", headers=headers)
         assert there.status == not_there.status == 200
         assert there.body == not_there.body
     stoker.heat("DELETE", f"/software_configs/{late}")

@@ -49,34 +49,34 @@ CYCLE = template(
         (V + "resources: {a: {type: OS::Heat::Value, properties: {value: {get_file: who}}}}", "who"),
         (V + "resources: {a: {type: OS::Heat::Value, depends_on: who, properties: {value: 1}}}", "who"),
         (V + "resources: {a: {type: OS::Heat::SoftwareConfig, properties: {config: [1, 2]}}}", "config"),
-        (V + "resources: {a: text}", "a"),
+        (V + "resources: {a: text}", "resources.a"),
         (V + "resources: text", "resources"),
         (V + "parameters: {p: {type: colour}}", "colour"),
-        (V + "parameters: {p: {type: string}}", "p"),
+        (V + "parameters: {p: {type: string}}", "(p)"),
         (V + "surprise: 1", "surprise"),
-        (V + "resources: {? [1, 2] : {type: OS::Heat::Value}}", ""),
+        (V + "resources: {? [1, 2] : {type: OS::Heat::Value}}", "line 2"),
         ("heat_template_version: 1999-01-01", "1999-01-01"),
         ("resources: {}", "version"),
-        ("", ""),
-        ("- a\n- b", ""),
-        ("just words", ""),
-        ("\x00", ""),
-        (V + "a: !!python/object/apply:os.system ['true']", ""),
-        (V + "resources: &r {a: *r}", ""),
-        (LAUGHS, ""),
-        (V + "resources: " + "[" * 1_000 + "]" * 1_000, ""),
-        (V + "resources: " + "[" * 100_000 + "]" * 100_000, ""),
-        (V + "resources: " + "{a: " * 5_000 + "1" + "}" * 5_000, ""),
-        (V + "#" + "x" * 10_000_000, ""),
-        (V + "description: " + "x" * 10_000_000, ""),
-        (CYCLE, "a"),
-        (template(a=resource(properties={"value": {"get_resource": "a"}})), "a"),
+        ("", "version"),
+        ("- a\n- b", "YAML mapping"),
+        ("just words", "YAML mapping"),
+        ("\x00", "control characters"),
+        (V + "a: !!python/object/apply:os.system ['true']", "os.system"),
+        (V + "resources: &r {a: *r}", "contains itself"),
+        (LAUGHS, "aliases"),
+        (V + "resources: " + "[" * 1_000 + "]" * 1_000, "too deeply"),
+        (V + "resources: " + "[" * 100_000 + "]" * 100_000, "too deeply"),
+        (V + "resources: " + "{a: " * 5_000 + "1" + "}" * 5_000, "too deeply"),
+        (V + "#" + "x" * 10_000_000, "limit"),
+        (V + "description: " + "x" * 10_000_000, "limit"),
+        (CYCLE, "Circular Dependency Found: [a, b, a]"),
+        (template(a=resource(properties={"value": {"get_resource": "a"}})), "Circular Dependency Found: [a, a]"),
         (template(**{"a/b": resource(properties={"value": 1})}), "/"),
-        (template(**{"": resource(properties={"value": 1})}), ""),
+        (template(**{"": resource(properties={"value": 1})}), "255"),
         (template(**{"x" * 300: resource(properties={"value": 1})}), "255"),
         ({"heat_template_version": 20180831}, "20180831"),
-        (17, ""),
-        ([1], ""),
+        (17, "JSON object"),
+        ([1], "JSON object"),
         (None, "No template specified"),
     ],
 )
@@ -223,6 +223,8 @@ def test_changes_of_a_deployment(stoker, change):
         "/software_configs?limit=99999999999999999999",
         "/resource_types?name=(",
         "/stacks?name=%00",
+        "/stacks?limit=" + "9" * 5_000,
+        "/software_deployments?server_id=%00",
     ],
 )
 def test_queries(refused, path):
@@ -257,7 +259,8 @@ def test_places_that_are_not(refused, verb, path, status):
 
 @pytest.fixture
 def stack(stoker):
-    said = {"stack_name": "there", "template": template(a=resource(properties={"value": 1}))}
+    handle = resource("OS::Heat::WaitConditionHandle")
+    said = {"stack_name": "there", "template": template(a=resource(properties={"value": 1}), handle=handle)}
     found = stoker.heat("POST", "/stacks", said).body["stack"]
     yield f"/stacks/there/{found['id']}"
     stoker.heat("DELETE", f"/stacks/there/{found['id']}")
@@ -311,3 +314,219 @@ def test_what_could_not_be_told_again_is_not_taken(refused):
     for path in ("/software_configs", "/software_deployments", "/stacks"):
         body = b'{"stack_name": "deep", "config": ' + deep + b', "template": {"heat_template_version": "2018-08-31"}}'
         assert "nested too deeply" in refused("POST", path, body)
+
+
+def nested(levels):
+    return "[" * levels + "]" * levels
+
+
+#: Every place where any JSON, or text of it, may be said: what stands in for DEEP is as deep as it likes.
+DEEP_PLACES = [
+    ("POST", "/software_configs", '{"config": DEEP}'),
+    ("POST", "/software_configs", '{"options": {"a": DEEP}}'),
+    ("POST", "/software_configs", '{"inputs": [{"name": "a", "type": "Json", "default": DEEP}]}'),
+    ("POST", "/software_configs", '{"name": DEEP}'),
+    ("POST", "/software_deployments", '{"config_id": "none", "server_id": "s", "input_values": {"a": DEEP}}'),
+    ("POST", "/stacks", '{"stack_name": DEEP}'),
+    ("POST", "/stacks", '{"stack_name": "s", "template": DEEP}'),
+    ("POST", "/stacks", '{"stack_name": "s", "template": {"heat_template_version": "2018-08-31", "resources": DEEP}}'),
+    (
+        "POST",
+        "/stacks",
+        '{"stack_name": "s", "template": TEMPLATE, "environment": {"parameter_defaults": {"a": DEEP}}}',
+    ),
+    ("POST", "/stacks", '{"stack_name": "s", "template": TEMPLATE, "environment": "parameter_defaults: {a: DEEP}"}'),
+    ("POST", "/stacks", '{"stack_name": "s", "template": TEMPLATE, "parameters": {"p": DEEP}}'),
+    ("POST", "/stacks", '{"stack_name": "s", "template": TEMPLATE, "parameters": {"p": "DEEP"}}'),
+    ("POST", "/stacks", '{"stack_name": "s", "template": TEMPLATE, "files": {"f": DEEP}}'),
+    ("POST", "/stacks", '{"stack_name": "s", "template": TEMPLATE, "disable_rollback": DEEP}'),
+    ("POST", "/stacks", '{"stack_name": "s", "template": TEMPLATE, "adopt_stack_data": "DEEP"}'),
+    ("POST", "/servers", '{"name": DEEP}'),
+    ("POST", "/validate", '{"template": TEMPLATE, "parameters": {"p": DEEP}}'),
+    ("PATCH", "{stack}", '{"clear_parameters": [DEEP]}'),
+    ("PUT", "{stack}/preview", '{"template": TEMPLATE, "parameters": {"p": DEEP}}'),
+    ("POST", "{stack}/actions", '{"suspend": DEEP}'),
+    ("POST", "{stack}/snapshots", '{"name": DEEP}'),
+    ("POST", "{stack}/resources/handle/signal", '{"data": DEEP}'),
+    ("POST", "{stack}/resources/handle/signal", '{"unset_hook": DEEP}'),
+    ("PATCH", "{stack}/resources/a", '{"mark_unhealthy": true, "resource_status_reason": DEEP}'),
+]
+
+
+@pytest.mark.parametrize("levels", [980, 1_000, 100_000])  # Python's own recursion ends a little below 1,000
+@pytest.mark.parametrize(("verb", "place", "body"), DEEP_PLACES)
+def test_what_is_nested_too_deeply(stoker, stack, refused, verb, place, body, levels):
+    before = stoker.heat("GET", stack).body
+    small = '{"heat_template_version": "2018-08-31", "parameters": {"p": {"type": "json", "default": {}}}}'
+    said = body.replace("TEMPLATE", small).replace("DEEP", nested(levels))
+    refused(verb, place.format(stack=stack), said.encode())
+    assert stoker.heat("GET", stack).body == before
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/yaml"]
+)
+@pytest.mark.parametrize("body", [b"stack_name=s&template=t", b"stack_name: s", b"<stack/>", b"\x1f\x8b\x08", b" "])
+def test_bodies_of_other_kinds(stoker, refused, kind, body):
+    answer = stoker.heat("POST", "/stacks", body, **{"Content-Type": kind, "Content-Encoding": "gzip"})
+    assert "JSON" in refused.check(answer, 400)
+
+
+@pytest.mark.parametrize("odd", ["a\x00b", "\x00", "x" * 10_000])
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/software_configs", {"name": "ODD"}),
+        ("/software_configs", {"group": "ODD"}),
+        ("/software_configs", {"inputs": [{"name": "a", "type": "ODD"}]}),
+        ("/software_deployments", {"config_id": "ODD", "server_id": "s"}),
+        ("/software_deployments", {"config_id": "none", "server_id": "ODD"}),
+        ("/servers", {"name": "ODD"}),
+        ("/stacks", {"stack_name": "ODD", "template": template()}),
+        ("/stacks", {"stack_name": "s", "template": template(ODD=resource(properties={"value": 1}))}),
+        ("/stacks", {"stack_name": "s", "template": template(a=resource("ODD"))}),
+        ("/stacks", {"stack_name": "s", "template": {**template(), "heat_template_version": "ODD"}}),
+        ("/stacks", {"stack_name": "s", "template": {**template(), "parameters": {"ODD": {"type": "string"}}}}),
+        ("/stacks", {"stack_name": "s", "template": template(), "parameters": {"ODD": 1}}),
+        ("/stacks", {"stack_name": "s", "template": template(), "tags": "ODD"}),
+        ("/stacks", {"stack_name": "s", "template": template(), "environment_files": ["ODD"]}),
+        ("/stacks", {"stack_name": "s", "template": template(), "environment": {"ODD": {}}}),
+    ],
+)
+def test_odd_words(refused, path, body, odd):
+    refused("POST", path, json.loads(json.dumps(body).replace("ODD", json.dumps(odd)[1:-1])))
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a/b", "💥", "\u202eabc\u202c", "ä", " ", "%00", "../..", "'; --", "x" * 255])
+def test_odd_names_that_are_allowed_come_back_as_they_are(stoker, name):
+    """Configs are found by id, so their names may be anything that fits."""
+    made = stoker.heat("POST", "/software_configs", {"name": name, "config": name}).body["software_config"]
+    listed = stoker.heat("GET", "/software_configs").body["software_configs"]
+    assert [each["name"] for each in listed if each["id"] == made["id"]] == [name]
+    assert stoker.heat("GET", f"/software_configs/{made['id']}").body["software_config"] == made
+    assert made["config"] == name
+    stoker.heat("DELETE", f"/software_configs/{made['id']}")
+
+
+@pytest.mark.parametrize("body", [b'{"name": "\\ud800"}', b'{"name": "\xff"}', b'{"\xc3\x28": 1}', b'{"name": "\n"}'])
+@pytest.mark.parametrize("path", ["/software_configs", "/stacks", "/servers"])
+def test_text_that_is_none(refused, path, body):
+    refused("POST", path, body)
+
+
+@pytest.mark.parametrize(("verb", "below"), [("PUT", ""), ("PATCH", ""), ("PUT", "/preview"), ("PATCH", "/preview")])
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ({"template": V + "resources: ["}, "line"),
+        ({"template": V + "resources: " + nested(1_000)}, "too deeply"),
+        ({"template": LAUGHS}, "aliases"),
+        ({"template": CYCLE}, "Circular"),
+        ({"template": template(a=resource("No::Such"))}, "No::Such"),
+        ({"template": template(a=resource(properties={"colour": 1, "value": 1}))}, "colour"),
+        ({"template": template(a=resource(properties={"value": {"get_param": "who"}}))}, "who"),
+        ({"template": 17}, "JSON object"),
+        ({"template": template(), "parameters": [1]}, "parameters"),
+        ({"template": template(), "files": "x"}, "files"),
+        ({"template": template(), "environment": {"surprise": {}}}, "surprise"),
+        ({"template": template(), "environment_files": ["gone"]}, "gone"),
+        ({"template": template(), "timeout_mins": "soon"}, "timeout_mins"),
+        ({"template": template(), "disable_rollback": "perhaps"}, "disable_rollback"),
+        ({"template": template(), "tags": 5}, "tags"),
+    ],
+)
+def test_changes_of_a_stack(stoker, stack, refused, verb, below, said, named):
+    before = stoker.heat("GET", stack).body
+    assert named in refused(verb, stack + below, said)
+    assert stoker.heat("GET", stack).body == before
+
+
+@pytest.mark.parametrize(("verb", "below"), [("PUT", ""), ("PATCH", ""), ("POST", "/actions"), ("POST", "/snapshots")])
+@pytest.mark.parametrize("body", [b"{", b"[]", b'"x"', b"5", b"\xff\xfe", b"{'a': 1}"])
+def test_bodies_that_are_no_objects_to_a_stack(stoker, stack, refused, verb, below, body):
+    before = stoker.heat("GET", stack).body
+    refused(verb, stack + below, body)
+    assert stoker.heat("GET", stack).body == before
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (b"{", "JSON"),
+        (b"\xff", "JSON"),
+        (b'"SUCCESS"', "object"),
+        (b"[1]", "object"),
+        ({"surprise": 1}, "surprise"),
+        ({"status": "PERHAPS"}, "PERHAPS"),
+        ({"status": ["SUCCESS"]}, "SUCCESS"),
+        ({"status": {}}, "status"),
+        ({"unset_hook": "pre-create"}, "pre-create"),
+        ({"unset_hook": None}, "None"),
+        ({"unset_hook": {"a": 1}}, "hook"),
+    ],
+)
+def test_signals(stoker, stack, refused, body, named):
+    before = stoker.heat("GET", f"{stack}/resources/handle/metadata").body
+    assert named in refused("POST", f"{stack}/resources/handle/signal", body)
+    assert stoker.heat("GET", f"{stack}/resources/handle/metadata").body == before
+
+
+def test_lists_are_sorted_by_what_some_have_not(stoker, stack):
+    """Nothing compares with a time that never came, but a page may begin behind it."""
+    ids = [stack.rpartition("/")[2]]
+    for i in range(3):
+        made = stoker.heat("POST", "/stacks", {"stack_name": f"sorted{i}", "template": template()}).body["stack"]
+        ids.append(made["id"])
+    assert stoker.heat("PATCH", f"/stacks/sorted1/{ids[2]}", {}).status == 202
+    for direction in ("asc", "desc"):
+        query = f"/stacks?sort_keys=updated_time&sort_dir={direction}"
+        whole = [each["id"] for each in stoker.heat("GET", query).body["stacks"]]
+        paged, marker = [], ""
+        while page := stoker.heat("GET", f"{query}&limit=1{marker}").body["stacks"]:
+            paged.append(page[0]["id"])
+            marker = f"&marker={page[0]['id']}"
+        assert paged == whole
+        assert whole[-1 if direction == "asc" else 0] == ids[2]
+    for i, id in enumerate(ids[1:]):
+        stoker.heat("DELETE", f"/stacks/sorted{i}/{id}")
+
+
+@pytest.mark.parametrize("verb", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("path", ["/nowhere", "/v1/x/nowhere", "/agent/v1/nowhere", "/v2", "/v1//stacks", "/\\"])
+def test_places_that_no_face_has(stoker, refused, verb, path):
+    refused.check(stoker.request(verb, path, {} if verb != "GET" else None), 404)
+
+
+@pytest.mark.parametrize("path", ["/identity/v3/nowhere", "/identity/%00", "/identity/v3/users/%00"])
+def test_places_that_keystones_face_has_not(stoker, path):
+    answer = stoker.request("GET", path, headers={"X-Auth-Token": stoker.token})
+    assert answer.status == 404
+    assert answer.body["error"]["code"] == 404
+    assert answer.body["error"]["title"] == "Not Found"
+
+
+@pytest.mark.parametrize("verb", ["TRACE", "PATCH", "PUT"])
+def test_verbs_that_a_place_has_not(stoker, refused, verb):
+    answer = stoker.heat(verb, "/software_configs")
+    assert verb in refused.check(answer, 405)
+    assert answer.headers["Allow"] == "GET, POST"
+
+
+@pytest.mark.parametrize("junk", [5, "x", True, [1], [[1]], {"a": 1}, {"resources": 5}])
+@pytest.mark.parametrize("key", ["adopt", "removed", "batches", "reference", "names"])
+def test_what_nobody_abandoned_is_not_adopted_or_does_no_harm(stoker, key, junk):
+    """Whoever adopts hands in what types keep for themselves, and may have made it up."""
+    definition = {"type": "OS::Heat::Value", "properties": {"value": 1}}
+    group = resource("OS::Heat::ResourceGroup", properties={"count": 2, "resource_def": definition})
+    data = {"resources": {"group": {"resource_id": "any", "resource_data": {key: junk}}}}
+    said = {"stack_name": "adopted", "template": template(group=group), "adopt_stack_data": data}
+    answer = stoker.heat("POST", "/stacks", said)
+    assert answer.status == 201, answer.raw
+    path = f"/stacks/adopted/{answer.body['stack']['id']}"
+    shown = stoker.heat("GET", path).body["stack"]
+    if shown["stack_status"] != "ADOPT_COMPLETE":
+        assert key in shown["stack_status_reason"]
+    for below in ("/resources?with_detail=true&nested_depth=2", "/export"):
+        assert stoker.heat("GET", path + below).status == 200
+    assert stoker.heat("PATCH", path, {}).status == 202
+    assert stoker.heat("DELETE", path).status == 204

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from urllib.parse import quote, urlencode
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,9 +19,7 @@ leaves = st.one_of(
     st.integers(-(10**20), 10**20),
     st.floats(allow_nan=False, allow_infinity=False),
     st.text(max_size=12),
-    st.sampled_from(
-        ["script", "CREATE", "COMPLETE", "String", "OS::Heat::Value", "2018-08-31", "get_param", "\0", "💥"]
-    ),
+    st.sampled_from(WORDS),
 )
 anything = st.recursive(
     leaves,
@@ -94,7 +93,7 @@ def mutated(draw):
 
 
 bounded = settings(
-    max_examples=150,
+    max_examples=200,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -104,9 +103,11 @@ _MINE = "/users/{me}"
 
 
 def sound(answer):
+    """No 5xx, and an error in the shape of Heat's or of Keystone's."""
     assert answer.status < 500, answer.raw
     if answer.status >= 400:
         assert answer.body["error"]["message"], answer.raw
+        assert answer.status in (answer.body.get("code"), answer.body["error"].get("code")), answer.raw
     return answer
 
 
@@ -202,3 +203,120 @@ def test_what_is_done_to_a_stack(stoker, data):
     sound(stoker.heat("PATCH", f"{path}/resources/value", said))
     if data.draw(st.booleans()):
         sound(stoker.heat("DELETE", path))
+
+
+SIGNALLED = {
+    "heat_template_version": "2018-08-31",
+    "resources": {
+        "config": {
+            "type": "OS::Heat::SoftwareConfig",
+            "properties": {"outputs": [{"name": "o"}, {"name": "e", "error_output": True}]},
+        },
+        "server": {"type": "OS::Heat::DeployedServer"},
+        "run": {
+            "type": "OS::Heat::SoftwareDeployment",
+            "properties": {"config": {"get_resource": "config"}, "server": {"get_resource": "server"}},
+        },
+        "handle": {"type": "OS::Heat::WaitConditionHandle"},
+    },
+    "outputs": {"o": {"value": {"get_attr": ["run", "o"]}}},
+}
+SAID = ["o", "e", "deploy_stdout", "deploy_status_code", "deploy_status_reason", "status", "reason", "data", "id"]
+
+
+@settings(bounded, max_examples=100)  # each is a whole stack
+@given(
+    body=anything | st.dictionaries(st.sampled_from([*SAID, "unset_hook"]), anything, max_size=4),
+    name=st.sampled_from(["run", "handle", "server"]),
+)
+def test_signals(stoker, body, name):
+    made = stoker.heat("POST", "/stacks", {"stack_name": "signalled", "template": SIGNALLED}).body["stack"]
+    path = f"/stacks/signalled/{made['id']}"
+    sound(stoker.heat("POST", f"{path}/resources/{name}/signal", body))
+    for below in ("", "/resources?with_detail=true", "/resources/handle/metadata", "/events"):
+        assert stoker.heat("GET", path + below).status == 200
+    assert stoker.heat("GET", "/software_deployments").status == 200
+    assert stoker.heat("DELETE", path).status == 204
+
+
+@bounded
+@given(data=st.data())
+def test_what_agents_say(stoker, agents_run, data):
+    key, run = agents_run
+    call = data.draw(st.sampled_from(["signal", "progress", "logs?stream=stdout&offset=0"]))
+    keys = [*SAID, "state", "percent", "message"]
+    body = data.draw(anything | st.dictionaries(st.sampled_from(keys), anything, max_size=4) | st.binary(max_size=40))
+    headers = {"Authorization": f"Bearer {key}"}
+    sound(stoker.request("POST", f"/agent/v1/runs/{run()}/{call}", body, headers))
+    assert stoker.request("GET", "/agent/v1/document?wait=0", headers=headers).status == 200
+    assert stoker.heat("GET", "/software_deployments").status == 200
+
+
+@pytest.fixture(scope="module")
+def agents_run(stoker):
+    """An agent's key, and a run under way: the same one until it has ended, so that few are made."""
+    made = stoker.heat("POST", "/servers", {"name": "fuzzed"}).body
+    said = {"token": made["enrolment"]["token"], "instance": "i"}
+    key = stoker.request("POST", "/agent/v1/enroll", said).body["key"]
+    config = stoker.heat("POST", "/software_configs", {"outputs": [{"name": "o"}]}).body["software_config"]["id"]
+    wanted = {"config_id": config, "server_id": made["server"]["id"], "signal_transport": "STOKER_SIGNAL"}
+    current = []
+
+    def run():
+        place = f"/software_deployments/{current[0]['id']}" if current else None
+        if place and stoker.heat("GET", place).body["software_deployment"]["status"] == "IN_PROGRESS":
+            return current[0]["config_id"]
+        if place:
+            stoker.heat("DELETE", place)
+        current[:] = [stoker.heat("POST", "/software_deployments", wanted).body["software_deployment"]]
+        return current[0]["config_id"]
+
+    yield key, run
+    stoker.heat("DELETE", f"/software_deployments/{current[0]['id']}")
+    stoker.heat("DELETE", "/servers/fuzzed")
+
+
+@bounded
+@given(
+    path=st.sampled_from(["/stacks", "/software_configs", "/software_deployments", "/validate", "/servers"]),
+    body=st.binary(max_size=60) | st.text(alphabet='[]{}",:0\\u\t\n', max_size=40).map(str.encode),
+)
+def test_bytes(stoker, path, body):
+    sound(stoker.heat("POST", path, body))
+
+
+QUERIES = {
+    "/stacks": [
+        "limit",
+        "marker",
+        "sort_keys",
+        "sort_dir",
+        "show_nested",
+        "with_count",
+        "tags",
+        "not_tags_any",
+        "status",
+    ],
+    "/software_configs": ["limit", "marker", "global_tenant"],
+    "/software_deployments": ["server_id"],
+    "/resource_types": ["name", "support_status", "with_description"],
+}
+
+
+@bounded
+@given(data=st.data())
+def test_queries(stoker, data):
+    path = data.draw(st.sampled_from(list(QUERIES)))
+    value = st.text(max_size=6) | st.sampled_from(
+        ["1", "-1", "true", "stack_name", "updated_time", "\0", "²", "(", "a,b"]
+    )
+    said = data.draw(st.lists(st.tuples(st.sampled_from(QUERIES[path]), value), max_size=4))
+    sound(stoker.heat("GET", f"{path}?{urlencode(said)}"))
+
+
+@bounded
+@given(segments=st.lists(st.text(min_size=1, max_size=5) | st.sampled_from(["stacks", "\0", "..", "/"]), max_size=4))
+def test_paths(stoker, segments):
+    path = "/".join(quote(each, safe="") for each in segments)
+    sound(stoker.heat("GET", f"/{path}"))
+    sound(stoker.heat("DELETE", f"/stacks/{path}"))

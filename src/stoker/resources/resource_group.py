@@ -9,7 +9,7 @@ from typing import Any
 from stoker.hot import UNKNOWN, select
 from stoker.model.stack import Resource
 from stoker.resources import grouping, nesting
-from stoker.resources.base import Context, Outcome, Properties, ResourceType
+from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, ResourceType
 from stoker.resources.grouping import Group, Members
 from stoker.resources.properties import Property
 from stoker.resources.services import Look
@@ -86,6 +86,14 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
     return _GROUP.update(context, replace(resource, data=data), properties)
 
 
+def adopt(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    """Raises ResourceFailure for data that no group has left behind."""
+    removed = resource.data.get("removed") or []
+    if not isinstance(removed, list) or not all(isinstance(name, str) for name in removed):
+        raise ResourceFailure(f"what is adopted says removed: {removed!r:.100}, which is no list of names")
+    return _GROUP.adopt(context, resource, properties)
+
+
 def _removed(context: Context, resource: Resource, properties: Properties) -> list[str]:
     """Names that are not to be used: those removed before, and those that the policies name."""
     before = resource.data.get("removed") or [] if properties["removal_policies_mode"] == "append" else []
@@ -142,7 +150,7 @@ TYPE = ResourceType(
     update=update,
     delete=nesting.delete,
     check=_GROUP.check,
-    adopt=_GROUP.adopt,
+    adopt=adopt,
     exists=nesting.exists,
     cancel=nesting.cancel,
     is_stale=_GROUP.is_stale,

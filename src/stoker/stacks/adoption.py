@@ -45,7 +45,8 @@ def stand_ins(tx: Tx, stack_id: str, prepared: Prepared, found: Mapping[str, Any
         definition = prepared.definitions.get(name)
         if definition is None or not said.get("resource_id"):
             continue
-        data = dict(said.get("resource_data") or {})
+        # "adopt" is ours to say: what comes under "resources" has been looked through.
+        data = {key: value for key, value in (said.get("resource_data") or {}).items() if key != "adopt"}
         if "resources" in said:
             data["adopt"] = adopted(said)
         made.append(
