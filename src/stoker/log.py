@@ -10,7 +10,10 @@ from typing import Any
 
 import structlog
 
+from stoker.model.errors import Invalid
+
 _SECRET = ("password", "token", "secret", "key")
+_LEVELS = ("debug", "info", "warning", "error")
 
 
 def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -21,7 +24,9 @@ def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMap
 
 
 def configure(level: str, folder: Path) -> None:
-    """To standard error and to ``stoker.log`` in ``folder``."""
+    """To standard error and to ``stoker.log`` in ``folder``. Raises Invalid for a level that there is not."""
+    if level.lower() not in _LEVELS:
+        raise Invalid(f"log_level must be debug, info, warning or error, not {level!r}")
     folder.mkdir(parents=True, exist_ok=True)
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import secrets
 import signal
 import socket
@@ -56,8 +57,9 @@ def open_store(settings: Settings) -> Store:
     try:
         store = Store(settings.database_url)
         migrate.upgrade(store.engine)
-    except sa.exc.ArgumentError as error:
-        raise Invalid(f"cannot use the database URL {settings.database_url!r}: {error}") from None
+    except (sa.exc.ArgumentError, ValueError) as error:  # the latter for a port that is no number
+        shown = re.sub(r"(:[^:@/]*):.*@", r"\1:***@", settings.database_url)
+        raise Invalid(f"cannot use the database URL {shown!r}: {error}") from None
     except sa.exc.SQLAlchemyError as error:
         cause = str(getattr(error, "orig", None) or error).splitlines()[0]
         raise Unavailable(f"cannot open the database: {cause}") from None

@@ -18,6 +18,8 @@ from stoker.model.errors import Invalid
 
 _TRUE = frozenset(("1", "true", "yes", "on"))
 _FALSE = frozenset(("0", "false", "no", "off", ""))
+#: Least and most; a century of hours or seconds is still a time that can be counted with.
+_BOUNDS = {"port": (1, 65535), "token_hours": (1, 876_000), "stack_action_timeout": (1, 3_153_600_000)}
 
 
 def _setting(default: Any, help: str, **more: Any) -> Any:
@@ -105,8 +107,9 @@ def _completed(settings: Settings) -> Settings:
     public_url = (settings.public_url or f"http://{host}:{settings.port}").rstrip("/")
     if not public_url.startswith(("http://", "https://")):
         raise Invalid(f"public_url must begin with http:// or https://, not {public_url!r}")
-    if not 0 < settings.port < 65536:
-        raise Invalid(f"port must be from 1 to 65535, not {settings.port}")
+    for name, (least, most) in _BOUNDS.items():
+        if not least <= (value := getattr(settings, name)) <= most:
+            raise Invalid(f"{name} must be from {least} to {most}, not {value}")
     return replace(settings, state_dir=state_dir.expanduser().absolute(), public_url=public_url)
 
 

@@ -75,6 +75,12 @@ def test_without_a_third_argument_nothing_is_left() -> None:
         decided("2018-08-31", outputs={"o": {"value": {"if": [False, 2]}}})
 
 
+@pytest.mark.parametrize("said", [{"if": [False, {"p": 1}]}, {"if": [True, None, {"p": 1}]}])
+def test_a_part_of_a_resource_may_be_left_out_as_a_whole(said: Any) -> None:
+    made = decided(resources={"a": {"type": "x", "properties": said, "metadata": said}})
+    assert (made.resources["a"].properties, made.resources["a"].metadata) == ({}, {})
+
+
 def test_inner_ifs_are_decided_inside_of_the_chosen_branch() -> None:
     assert value({"if": [True, [{"if": [False, 1, {"x": {"if": [True, 2, 3]}}]}], 4]}) == [{"x": 2}]
 

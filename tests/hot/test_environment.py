@@ -160,6 +160,18 @@ def test_a_users_wildcard_wins_over_the_sites_exact_entry() -> None:
     assert both != user
 
 
+def test_below_a_resource_what_is_said_of_its_very_name_wins() -> None:
+    inner = {
+        "db": {"in": {"hooks": "pre-create"}, "A": "x"},
+        "d*": {"in": {"hooks": "pre-delete"}, "other": {"A": "B"}},
+    }
+    for named in (inner, dict(reversed(inner.items()))):
+        below = Registry({"A": "Z", "resources": named}).below("db")
+        assert below.hooks("in") == ("pre-create",)
+        assert (below.resolve("A", "other"), below.resolve("A", "in")) == ("B", "Z")
+    assert Registry({"resources": inner}).below("web").hooks("in") == ()
+
+
 types = st.sampled_from(["A", "A::B", "A::C", "B", "C"])
 targets = types | st.none()
 registries = st.dictionaries(types | st.sampled_from(["A::*", "*", "C*"]), targets, max_size=5)

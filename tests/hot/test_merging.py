@@ -24,6 +24,10 @@ def put(old: dict[str, Any], new: dict[str, Any], **strategies: Any) -> Any:
         ("map", {"b": {"x": 1, "l": [1]}, "s": "a"}, {"b": {"y": 2, "l": [2]}, "s": "b"}, "deep_merge",
          {"b": {"x": 1, "y": 2, "l": [1, 2]}, "s": "ab"}),
         ("map", '{"a": 1}', {"b": 2}, "merge", {"a": 1, "b": 2}),
+        ("map", {"a": 1}, {"a": None, "b": 2}, "merge", {"a": 1, "b": 2}),
+        ("map", {"a": {"x": 1}}, {"a": {"x": None}}, "deep_merge", {"a": {"x": 1}}),
+        ("text", None, "b", "merge", "b"),
+        ("text", "a", None, "overwrite", "a"),
         ("list", "a,b", ["c"], "merge", ["a", "b", "c"]),
         ("text", "a", "b", "merge", "ab"),
         ("count", "1", 2.5, "merge", 3.5),
@@ -55,6 +59,35 @@ def test_parameters_that_the_template_does_not_know_are_overwritten() -> None:
 def test_what_cannot_be_put_together(old: Any, new: Any, strategies: dict[str, str], sentence: str) -> None:
     with pytest.raises(Invalid, match=sentence):
         put(old, new, **strategies)
+
+
+def file(strategies: dict[str, Any], **parameters: Any) -> Environment:
+    return Environment.parse({"parameters": parameters, "parameter_merge_strategies": strategies})
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "third", "value"),
+    [
+        ({"text": "merge"}, {}, {}, "abc"),
+        ({}, {"text": "merge"}, {}, "abc"),
+        ({"default": "merge"}, {}, {}, "abc"),
+        ({"default": "merge"}, {"default": "overwrite"}, {}, "abc"),
+        ({"count": "merge"}, {"default": "overwrite"}, {}, "c"),
+        ({}, {}, {"text": "merge"}, "bc"),
+    ],
+)
+def test_what_one_file_says_of_a_parameter_holds_for_the_next(first: Any, second: Any, third: Any, value: str) -> None:
+    files = [file(first, text="a"), file(second, text="b"), file(third, text="c")]
+    together = Environment()
+    for each in files:
+        together = together.merged(each, TYPES)
+    assert together.parameters == {"text": value}
+
+
+def test_the_default_of_one_file_is_not_that_of_the_next() -> None:
+    first, second, third = file({"default": "merge"}, list="x"), file({}, text="b"), file({}, text="c")
+    together = first.merged(second, TYPES).merged(third, TYPES)
+    assert together.parameters == {"list": "x", "text": "c"}
 
 
 def test_two_that_disagree_are_refused() -> None:

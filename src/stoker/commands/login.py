@@ -31,4 +31,7 @@ def read(path: Path) -> dict[str, str]:
         ) from None
     except (OSError, ValueError) as error:
         raise Invalid(f"cannot read {path}: {error}") from None
+    names = ("auth_url", "username", "password", "project_name")
+    if not isinstance(said, dict) or not all(isinstance(said.get(name), str) for name in names):
+        raise Invalid(f"cannot read {path}: it is no login; `stoker serve --reset-admin-password` writes a new one")
     return said

@@ -187,6 +187,9 @@ def decided(definition: Definition, conditions: Conditions) -> Definition:
         if has_if(getattr(definition, name))
     }
     for name, part in parts.items():
-        if part is not UNKNOWN and not isinstance(part, dict):
+        if part is None:
+            # As if the key were not written: the branch was null, or there was none.
+            parts[name] = {}
+        elif part is not UNKNOWN and not isinstance(part, dict):
             raise StackValidationFailed(f"{dotted((*path, name))} must be a map, not {kind_of(part)}")
     return replace(definition, condition=None, **parts)

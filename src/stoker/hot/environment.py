@@ -8,7 +8,7 @@ from typing import Any
 
 from stoker.hot.bounds import MAX_ENVIRONMENT
 from stoker.hot.flaw import Flaw
-from stoker.hot.merging import DEFAULT, merged, strategy_of
+from stoker.hot.merging import merged, strategies_after, strategy_of
 from stoker.hot.registry import Registry
 from stoker.hot.shapes import list_at, map_at
 from stoker.hot.text import read
@@ -47,19 +47,18 @@ class Environment:
 
     def merged(self, later: Environment, types: Mapping[str, str] | None = None) -> Environment:
         """
-        Both as one, entry by entry; the later one wins, unless its ``parameter_merge_strategies`` say otherwise of a
+        Both as one, entry by entry; the later one wins, unless ``parameter_merge_strategies`` say otherwise of a
         parameter whose type is among ``types``. Raises Invalid.
         """
-        for name in self.parameter_merge_strategies.keys() & later.parameter_merge_strategies.keys() - {DEFAULT}:
-            if self.parameter_merge_strategies[name] != later.parameter_merge_strategies[name]:
-                raise Invalid(f"parameter_merge_strategies: two environments say different things of {name}")
+        seen = self.parameters.keys() | self.parameter_defaults.keys()
+        strategies = strategies_after(self.parameter_merge_strategies, seen, later.parameter_merge_strategies)
         return Environment(
-            parameters=_merged(self.parameters, later.parameters, later, types or {}),
-            parameter_defaults=_merged(self.parameter_defaults, later.parameter_defaults, later, types or {}),
+            parameters=_merged(self.parameters, later.parameters, strategies, types or {}),
+            parameter_defaults=_merged(self.parameter_defaults, later.parameter_defaults, strategies, types or {}),
             registry=self.registry.merged(later.registry),
             event_sinks=later.event_sinks or self.event_sinks,
             encrypted_param_names=later.encrypted_param_names or self.encrypted_param_names,
-            parameter_merge_strategies={**self.parameter_merge_strategies, **later.parameter_merge_strategies},
+            parameter_merge_strategies=strategies,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -77,15 +76,14 @@ class Environment:
 
 
 def _merged(
-    old: Mapping[str, Any], new: Mapping[str, Any], later: Environment, types: Mapping[str, str]
+    old: Mapping[str, Any], new: Mapping[str, Any], strategies: Mapping[str, Any], types: Mapping[str, str]
 ) -> dict[str, Any]:
     found = dict(old)
     for name, value in new.items():
-        if name in old and name in types:
-            strategy = strategy_of(name, later.parameter_merge_strategies)
-            found[name] = merged(name, types[name], old[name], value, strategy)
-        else:
+        if name not in types or found.get(name) is None:
             found[name] = value
+        elif value is not None:
+            found[name] = merged(name, types[name], found[name], value, strategy_of(name, strategies))
     return found
 
 

@@ -103,7 +103,8 @@ class Registry:
     def below(self, resource_name: str) -> Registry:
         """What the nested stack of that resource goes by: the same for all, and what is said of its own resources."""
         inner: dict[str, Any] = {}
-        for name, entries in self._named.items():
+        # What is said of the very name comes last, and wins.
+        for name, entries in sorted(self._named.items(), key=lambda entry: entry[0] == resource_name):
             if name == resource_name or fnmatchcase(resource_name, name):
                 inner |= {key: entry for key, entry in entries.items() if isinstance(entry, Mapping)}
         base = self._base.below(resource_name) if self._base is not None else None

@@ -24,7 +24,8 @@ _TRIES = 8
 
 
 def open_engine(url: str) -> sa.Engine:
-    return sa.create_engine(driver_url(url), pool_size=8, max_overflow=32, pool_pre_ping=True)
+    # Parameters are passwords' hashes and users' scripts: nothing for an error's text.
+    return sa.create_engine(driver_url(url), pool_size=8, max_overflow=32, pool_pre_ping=True, hide_parameters=True)
 
 
 def driver_url(url: str) -> sa.URL:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from stoker.model.errors import Unavailable
+from stoker.model.errors import Invalid, Unavailable
 from stoker.store.bell import Bell
 from stoker.store.tx import Tx
 
@@ -25,7 +25,13 @@ T = TypeVar("T")
 
 
 def open_engine(url: str) -> sa.Engine:
-    engine = sa.create_engine(url, connect_args={"check_same_thread": False}, pool_size=8, max_overflow=56)
+    """Raises Invalid for a database in memory: its connections would not see the same one."""
+    if sa.make_url(url).database in (None, "", ":memory:"):
+        raise Invalid("cannot use a database in memory: give sqlite:/// with the path of a file")
+    # Parameters are passwords' hashes and users' scripts: nothing for an error's text.
+    engine = sa.create_engine(
+        url, connect_args={"check_same_thread": False}, pool_size=8, max_overflow=56, hide_parameters=True
+    )
     sa.event.listen(engine, "connect", _prepare)
     return engine
 
