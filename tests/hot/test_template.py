@@ -126,12 +126,6 @@ def test_other_versions_are_refused_with_the_list(version: Any) -> None:
         hot.parse({"heat_template_version": version})
 
 
-@pytest.mark.parametrize("key", ["AWSTemplateFormatVersion", "HeatTemplateFormatVersion"])
-def test_cloudformation_is_refused_by_name(key: str) -> None:
-    with pytest.raises(InvalidTemplateVersion, match=key):
-        hot.parse({key: "2010-09-09"})
-
-
 @pytest.mark.parametrize(
     ("old", "new", "kind", "message"),
     [

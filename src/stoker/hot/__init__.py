@@ -16,14 +16,16 @@ from stoker.hot.locate import at
 from stoker.hot.parameters.bind import Parameters, bind
 from stoker.hot.parameters.schema import ParameterSchema
 from stoker.hot.paths import select
+from stoker.hot.pseudo import names_of as pseudo_parameters
 from stoker.hot.registry import Registry
 from stoker.hot.scope import ALL_ATTRIBUTES, UNKNOWN, Scope, Values
 from stoker.hot.template import OutputDefinition, Template, decide, order, parse
-from stoker.hot.versions import VERSIONS
+from stoker.hot.versions import CFN_VERSIONS, VERSIONS
 from stoker.hot.weight import weigh
 
 __all__ = [
     "ALL_ATTRIBUTES",
+    "CFN_VERSIONS",
     "UNKNOWN",
     "VERSIONS",
     "Definition",
@@ -44,6 +46,7 @@ __all__ = [
     "inline_files",
     "order",
     "parse",
+    "pseudo_parameters",
     "references",
     "select",
     "weigh",

@@ -9,9 +9,9 @@ from typing import Any
 from stoker.hot.calls import Call, calls
 from stoker.hot.conditions import check_if
 from stoker.hot.flaw import Flaw, flaw
-from stoker.hot.functions import Function, lookup
+from stoker.hot.functions import Function, known_in, lookup
 from stoker.hot.paths import Path, dotted
-from stoker.hot.pseudo import PSEUDO
+from stoker.hot.pseudo import names_of
 from stoker.model.errors import InvalidTemplateReference, StokerError, UserParameterMissing
 
 
@@ -29,16 +29,19 @@ class Names:
 def check_calls(value: Any, path: Path, names: Names) -> None:
     if not value:
         return
+    known = known_in(names.version)
     for call in calls(value, path):
         if call.name == "if":
             check_if(call.argument, names.version, call.path)
             continue
+        if call.name not in known:
+            continue  # a word of other versions, and data in this one
         function = _function(call, names.version)
         for resource in function.references(call.argument):
             if resource not in names.resources:
                 raise _no_resource(resource, call.path, (*call.path, call.name))
         for parameter in function.parameters(call.argument):
-            if parameter not in names.parameters and parameter not in PSEUDO:
+            if parameter not in names.parameters and parameter not in names_of(names.version):
                 sentence = f"The Parameter ({parameter}) was not provided."
                 raise Flaw(sentence, (*call.path, call.name), UserParameterMissing)
         if names.files is not None:

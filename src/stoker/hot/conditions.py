@@ -16,13 +16,14 @@ from stoker.hot.evaluate import evaluate
 from stoker.hot.flaw import Flaw, flaw
 from stoker.hot.paths import Path, dotted
 from stoker.hot.scope import UNKNOWN, Scope
+from stoker.hot.versions import has_conditions
 from stoker.hot.words import kind_of, quoted
 from stoker.model.errors import InvalidTemplateVersion, StackValidationFailed, StokerError
 
-SINCE = "2016-10-14"
 #: From here on ``if`` may have no third argument.
 OMITTING_SINCE = "2021-04-16"
-_MORE_SINCE = "2017-09-01"
+#: Other functions that conditions may call, and since when they are conditions themselves.
+_ASKED = {"get_param": "", "Fn::FindInMap": "", "Fn::Select": "", "contains": "2017-09-01", "yaql": "2017-09-01"}
 IF = "if"
 
 #: What an ``if`` without a third argument leaves: nothing, so its place goes too.
@@ -74,11 +75,11 @@ class Conditions:
         own = _OWN.get(name)
         if own is not None:
             return own(self, argument, place)
-        if name not in ("get_param", "contains", "yaql"):
+        if name not in _ASKED:
             raise flaw(path, f"{quoted(name)} is no condition function")
-        if name != "get_param" and self._scope.version < _MORE_SINCE:
+        if self._scope.version < _ASKED[name]:
             raise Flaw(
-                f"{dotted(path)}: {quoted(name)} is a condition function only from {_MORE_SINCE}",
+                f"{dotted(path)}: {quoted(name)} is a condition function only from {_ASKED[name]}",
                 place,
                 InvalidTemplateVersion,
             )
@@ -93,7 +94,7 @@ class Conditions:
             [(name, argument)] = said.items()
             if name in _OWN:
                 return _OWN[name](self, argument, (*path, name))
-            if name in functions.KNOWN and name not in ("get_param", "contains", "yaql"):
+            if name in functions.KNOWN and name not in _ASKED:
                 raise flaw(path, f"{quoted(name)} cannot be used in a condition: conditions see parameters only")
         try:
             return evaluate(said, self._scope)
@@ -142,8 +143,8 @@ def has_if(value: Any) -> bool:
 
 def check_if(argument: Any, version: str, path: Path) -> None:
     """Raises a flaw for what no condition can make right."""
-    if version < SINCE:
-        sentence = f"{dotted(path)}: 'if' is not supported in template version {version}, only from {SINCE}"
+    if not has_conditions(version):
+        sentence = f"{dotted(path)}: 'if' is not supported in template version {version}: it has no conditions"
         raise Flaw(sentence, path, InvalidTemplateVersion)
     allowed = (2, 3) if version >= OMITTING_SINCE else (3,)
     if not isinstance(argument, list) or len(argument) not in allowed:

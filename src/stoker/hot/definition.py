@@ -11,6 +11,7 @@ from stoker.hot.calls import inline, references
 from stoker.hot.flaw import Flaw, flaw
 from stoker.hot.paths import Path
 from stoker.hot.shapes import map_at, optional_map, scalar_text
+from stoker.hot.versions import has_conditions
 from stoker.hot.weight import weigh
 from stoker.hot.words import quoted
 
@@ -18,9 +19,8 @@ from stoker.hot.words import quoted
 _LOWER_CASE = "2016-10-14"
 _POLICIES = ("Delete", "Retain", "Snapshot")
 _KEYS = frozenset(("type", "properties", "metadata", "depends_on", "deletion_policy", "update_policy", "description"))
-#: These came later.
+#: These came with conditions.
 _LATER_KEYS = frozenset(("condition", "external_id"))
-_LATER_SINCE = "2016-10-14"
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _check_keys(data: dict[str, Any], version: str, path: Path) -> None:
     if _KEYS.issuperset(data):
         return
     for key in data:
-        if key not in _KEYS and (key not in _LATER_KEYS or version < _LATER_SINCE):
+        if key not in _KEYS and (key not in _LATER_KEYS or not has_conditions(version)):
             raise flaw((*path, key), f"Invalid keyword(s) inside a resource definition: {key}")
 
 

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from stoker.hot.versions import CFN_VERSIONS
+
 STACK_ID = "OS::stack_id"
 STACK_NAME = "OS::stack_name"
 PROJECT_ID = "OS::project_id"
 
-PSEUDO = frozenset((STACK_ID, STACK_NAME, PROJECT_ID))
+AWS_STACK_ID = "AWS::StackId"
+AWS_STACK_NAME = "AWS::StackName"
+AWS_REGION = "AWS::Region"
+
+_HOT = frozenset((STACK_ID, STACK_NAME, PROJECT_ID))
+_CFN = frozenset((AWS_STACK_ID, AWS_STACK_NAME, AWS_REGION))
+#: No parameter may be called so, in any syntax.
+RESERVED = _HOT | _CFN
+
+
+def names_of(version: str) -> frozenset[str]:
+    return _CFN if version in CFN_VERSIONS else _HOT

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from stoker.hot import graph
+from stoker.hot import cfn, graph
 from stoker.hot.bounds import MAX_TEMPLATE
 from stoker.hot.check import Names, check_calls, check_depends_on
-from stoker.hot.conditions import SINCE as CONDITIONS_SINCE
 from stoker.hot.conditions import Conditions, chosen, decided, has_if
 from stoker.hot.definition import Definition, define
 from stoker.hot.flaw import Flaw, flaw
+from stoker.hot.foreign import FOREIGN_UNTIL, rewritten
 from stoker.hot.parameters.groups import parse_groups
 from stoker.hot.parameters.schema import ParameterSchema, parse_schema
 from stoker.hot.paths import Path
 from stoker.hot.scope import Values
 from stoker.hot.shapes import map_at, optional_map, scalar_text
 from stoker.hot.text import read
-from stoker.hot.versions import VERSION_KEY, version_of
+from stoker.hot.versions import CFN_VERSIONS, VERSION_KEY, has_conditions, version_of
 from stoker.model.errors import InvalidTemplateSection, StackValidationFailed, StokerError, UserParameterMissing
 
 _SECTIONS = frozenset((VERSION_KEY, "description", "parameter_groups", "parameters", "resources", "outputs"))
@@ -67,7 +67,8 @@ def parse(source: str | Mapping[str, Any], files: Mapping[str, str] | None = Non
         template = _build(document)
         _check(template, files)
     except Flaw as found:
-        raise found.error(source) from None
+        path = cfn.written(found.path) if VERSION_KEY not in document else found.path
+        raise Flaw(found.sentence, path, found.kind).error(source) from None
     graph.sort(template.requirements)
     return template
 
@@ -98,7 +99,7 @@ def decide(template: Template, parameters: Values, files: Mapping[str, str] | No
 
 
 def _is_conditional(template: Template) -> bool:
-    if template.version < CONDITIONS_SINCE:
+    if not has_conditions(template.version):
         return False
     return (
         bool(template.conditions)
@@ -167,18 +168,16 @@ def order(template: Template) -> tuple[str, ...]:
 
 def _build(document: dict[str, Any]) -> Template:
     version = _version(document)
-    _check_sections(document, version)
-    parameters = {
-        name: parse_schema(name, raw, version) for name, raw in optional_map(document, "parameters", ()).items()
-    }
+    said = _in_words_of_today(document, version)
+    parameters = {name: parse_schema(name, raw, version) for name, raw in optional_map(said, "parameters", ()).items()}
     return Template(
         version=version,
-        description=scalar_text(document.get("description"), ("description",), "No description"),
+        description=scalar_text(said.get("description"), ("description",), "No description"),
         parameters=parameters,
-        parameter_groups=parse_groups(document.get("parameter_groups"), parameters),
-        resources={name: define(name, raw, version) for name, raw in optional_map(document, "resources", ()).items()},
-        outputs={name: _output(name, raw, version) for name, raw in optional_map(document, "outputs", ()).items()},
-        conditions=optional_map(document, "conditions", ()),
+        parameter_groups=parse_groups(said.get("parameter_groups"), parameters),
+        resources={name: define(name, raw, version) for name, raw in optional_map(said, "resources", ()).items()},
+        outputs={name: _output(name, raw, version) for name, raw in optional_map(said, "outputs", ()).items()},
+        conditions=optional_map(said, "conditions", ()),
         document=document,
     )
 
@@ -190,11 +189,23 @@ def _version(document: dict[str, Any]) -> str:
         raise Flaw(error.message, (VERSION_KEY,), type(error)) from None
 
 
+def _in_words_of_today(document: dict[str, Any], version: str) -> dict[str, Any]:
+    """The sections under HOT's names, without what only other syntaxes have."""
+    if version in CFN_VERSIONS:
+        return cfn.in_hot_words(document)
+    _check_sections(document, version)
+    if version >= FOREIGN_UNTIL:
+        return document
+    resources = optional_map(document, "resources", ())
+    parts = {name: optional_map(document, name, ()) for name in ("resources", "outputs")}
+    return {**document, **{name: rewritten(part, resources, None, version) for name, part in parts.items()}}
+
+
 def _check_sections(document: dict[str, Any], version: str) -> None:
     for name in document:
         if name in _SECTIONS:
             continue
-        if name != "conditions" or version < CONDITIONS_SINCE:
+        if name != "conditions" or not has_conditions(version):
             raise Flaw(f"The template section is invalid: {name}", (name,), InvalidTemplateSection)
 
 
@@ -202,7 +213,7 @@ def _output(name: str, raw: Any, version: str) -> OutputDefinition:
     path: Path = ("outputs", name)
     data = map_at(raw, path)
     for key in data:
-        if key not in ("value", "description") and (key != "condition" or version < CONDITIONS_SINCE):
+        if key not in ("value", "description") and (key != "condition" or not has_conditions(version)):
             raise flaw((*path, key), f"Invalid keyword(s) inside an output definition: {key}")
     if "value" not in data:
         raise flaw(path, 'Each output must contain a "value" key.')

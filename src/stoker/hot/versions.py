@@ -1,4 +1,9 @@
-"""The versions of the language. They are dates, so that text order is age."""
+"""
+The versions of the language. They are dates, so that text order is age.
+
+Templates in CloudFormation's syntax have versions before all of HOT's: they mean what the oldest HOT means, and have
+conditions besides.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +29,22 @@ VERSIONS: dict[str, str | None] = {
 }
 
 _ALIASES = {alias: version for version, alias in VERSIONS.items() if alias}
-_FOREIGN = ("AWSTemplateFormatVersion", "HeatTemplateFormatVersion")
+#: Of CloudFormation's syntax, with the key that declares each.
+CFN_VERSIONS: dict[str, str] = {"2010-09-09": "AWSTemplateFormatVersion", "2012-12-12": "HeatTemplateFormatVersion"}
+
+_CONDITIONS_SINCE = "2016-10-14"
+
+
+def has_conditions(version: str) -> bool:
+    return version >= _CONDITIONS_SINCE or version in CFN_VERSIONS
 
 
 def version_of(document: dict[str, Any]) -> str:
     """The date a template declares, its release name resolved."""
     if VERSION_KEY not in document:
-        for key in _FOREIGN:
+        for cfn, key in CFN_VERSIONS.items():
             if key in document:
-                raise InvalidTemplateVersion(f'Templates with "{key}" are not supported, only "{VERSION_KEY}"')
+                return _cfn_version(key, cfn, document)
         raise InvalidTemplateVersion("Template format version not found.")
     declared = document[VERSION_KEY]
     version = _ALIASES.get(declared, declared) if isinstance(declared, str) else None
@@ -40,5 +52,15 @@ def version_of(document: dict[str, Any]) -> str:
         raise InvalidTemplateVersion(
             f'The template version is invalid: "{VERSION_KEY}: {declared}". '
             f'"{VERSION_KEY}" should be one of: {", ".join([*VERSIONS, *_ALIASES])}'
+        )
+    return version
+
+
+def _cfn_version(key: str, version: str, document: dict[str, Any]) -> str:
+    if any(other in document for other in CFN_VERSIONS.values() if other != key):
+        raise InvalidTemplateVersion(f"Ambiguous versions ({', '.join(CFN_VERSIONS.values())})")
+    if document[key] != version:
+        raise InvalidTemplateVersion(
+            f'The template version is invalid: "{key}: {document[key]}". "{key}" should be: {version}'
         )
     return version

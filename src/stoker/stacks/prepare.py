@@ -8,11 +8,15 @@ from typing import Any
 
 from stoker import hot
 from stoker.hot import Environment, Parameters, Template
+from stoker.model.arn import Arn
 from stoker.model.errors import Invalid, RequestLimitExceeded
 from stoker.model.stack import Source
 from stoker.resources.services import Inner
 from stoker.stacks.check import Checker, parse_once
 from stoker.stacks.engine import Engine
+
+#: What Heat says where a template asks for its region; mappings by region are written for such names.
+_AWS_REGION = "ap-southeast-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,9 @@ class Identity:
             "OS::stack_id": self.stack_id,
             "OS::stack_name": self.stack_name,
             "OS::project_id": self.project_id,
+            "AWS::StackId": str(Arn(self.project_id, self.stack_name, self.stack_id)),
+            "AWS::StackName": self.stack_name,
+            "AWS::Region": _AWS_REGION,
         }
 
 

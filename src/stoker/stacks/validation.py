@@ -28,8 +28,7 @@ def validated(engine: Engine, handed: Handed, *, show_nested: bool) -> dict[str,
     template, files, environment = read(handed)
     given = {**environment.parameter_defaults, **environment.parameters, **mapping(handed.parameters, "parameters")}
     values = {each.name: _value(each, given) for each in template.parameters.values()}
-    pseudo = dict.fromkeys(("OS::stack_id", "OS::stack_name", "OS::project_id"), UNKNOWN)
-    bound = {**pseudo, **values}
+    bound = {**dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN), **values}
     Checker(engine, files).check(hot.decide(template, bound, files), bound, environment, handed.template)
     shown = _shown(template, given) | {"Environment": environment.to_json()}
     if show_nested and (nested := _nested(template, environment, files)):

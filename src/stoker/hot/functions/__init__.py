@@ -17,8 +17,9 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from stoker.hot.functions._unbuilt import UNBUILT
+from stoker.hot.foreign import FOREIGN
 from stoker.hot.scope import Scope
+from stoker.hot.versions import CFN_VERSIONS
 from stoker.model.errors import InvalidTemplateVersion
 
 Evaluate = Callable[[Any, Scope], Any]
@@ -67,36 +68,63 @@ def _load() -> dict[str, Function]:
 
 
 FUNCTIONS = _load()
-#: Every single-key map with one of these keys is a call, in any version.
-KNOWN = frozenset(FUNCTIONS) | frozenset(UNBUILT)
+#: Every single-key map with one of these keys is a call, in any version of HOT.
+KNOWN = frozenset(FUNCTIONS) | frozenset(FOREIGN)
+#: What calls in CloudFormation's syntax are once they are rewritten; other names are data there.
+_CFN = frozenset(
+    (
+        "get_param",
+        "get_resource",
+        "get_attr",
+        "list_join",
+        "str_replace",
+        "resource_facade",
+        "Fn::FindInMap",
+        "Fn::MemberListToMap",
+        "Fn::Select",
+        "Fn::Split",
+    )
+)
+
+
+def known_in(version: str) -> frozenset[str]:
+    """The names whose single-key maps are calls in templates of this version."""
+    return _CFN if version in CFN_VERSIONS else KNOWN
 
 
 def lookup(name: str, version: str) -> Function:
     """The function of a known name. Raises InvalidTemplateVersion when this version, or Stoker, lacks it."""
     function = FUNCTIONS.get(name)
-    since, until = (function.since, function.until) if function else UNBUILT[name]
+    if function and version in CFN_VERSIONS:
+        return function
+    since, until = (function.since, function.until) if function else ("", FOREIGN[name].until or "")
     if version < since:
         raise InvalidTemplateVersion(f"'{name}' is not supported in template version {version}, only from {since}")
-    if until and version >= until:
-        raise InvalidTemplateVersion(f"'{name}' is not supported in template version {version}, only before {until}")
-    if not function:
-        raise InvalidTemplateVersion(f"'{name}' is not supported by this version of Stoker")
+    if until is not None and version >= until:
+        before = f"before {until}" if until else "in CloudFormation's syntax"
+        raise InvalidTemplateVersion(f"'{name}' is not supported in template version {version}, only {before}")
+    if function is None:
+        # The reader rewrites those of a template; this one came from somewhere else.
+        raise InvalidTemplateVersion(f"'{name}' is not supported outside of a template's own text")
     return function
 
 
 def functions_of(version: str) -> dict[str, str]:
     """The functions of a version, with what each is for."""
+    if version in CFN_VERSIONS:
+        own = {name: function.description for name, function in FUNCTIONS.items() if name.startswith("Fn::")}
+        return own | {name: each.description for name, each in FOREIGN.items()}
     return {
         name: function.description
         for name, function in FUNCTIONS.items()
-        if function.since <= version and not (function.until and version >= function.until)
-    }
+        if function.since <= version and not (function.until is not None and version >= function.until)
+    } | {name: each.description for name, each in FOREIGN.items() if version < (each.until or "")}
 
 
 @cache
 def evaluators(version: str) -> dict[str, Evaluate]:
     """Every known name with what to call for it; a name that this version lacks raises when called."""
-    return {name: _evaluator(name, version) for name in KNOWN}
+    return {name: _evaluator(name, version) for name in known_in(version)}
 
 
 def _evaluator(name: str, version: str) -> Evaluate:

@@ -9,6 +9,7 @@ from typing import Any
 from stoker.hot.environment import Environment
 from stoker.hot.parameters import values
 from stoker.hot.parameters.schema import ParameterSchema
+from stoker.hot.pseudo import names_of
 from stoker.hot.template import Template
 from stoker.hot.words import clip
 from stoker.model.errors import (
@@ -76,12 +77,14 @@ def bind(
 ) -> Parameters:
     """
     Choose a value for every parameter: ``supplied`` (the request's own) before the environment's ``parameters`` before
-    its ``parameter_defaults`` before the template's default; a null is as good as nothing.
+    its ``parameter_defaults`` before the template's default; a null is as good as nothing. Of ``pseudo``, the template
+    gets what its version has.
     """
     given = {**environment.parameters, **(supplied or {})}
     for name in given:
         if name not in template.parameters:
             raise UnknownUserParameter(f"The Parameter ({clip(name)}) was not defined in template.")
+    pseudo = {name: value for name, value in pseudo.items() if name in names_of(template.version)}
     schemas = template.parameters.values()
     bound = {
         schema.name: _value(schema, given.get(schema.name), environment.parameter_defaults.get(schema.name))

@@ -9,7 +9,7 @@ from stoker.hot.flaw import Flaw, flaw
 from stoker.hot.parameters import values
 from stoker.hot.parameters.constraints import Custom, Rule, parse_rule
 from stoker.hot.paths import Path
-from stoker.hot.pseudo import PSEUDO
+from stoker.hot.pseudo import RESERVED
 from stoker.hot.shapes import list_at, map_at, scalar_text
 from stoker.model.errors import InvalidSchemaError
 
@@ -79,7 +79,7 @@ def parse_schema(name: str, raw: Any, version: str) -> ParameterSchema:
 
 
 def _checked_map(name: str, raw: Any, version: str, path: Path) -> dict[str, Any]:
-    if name in PSEUDO or not 1 <= len(name) <= 255:
+    if name in RESERVED or not 1 <= len(name) <= 255:
         raise flaw(path, "a parameter cannot have this name", InvalidSchemaError)
     data = map_at(raw, path)
     for key in data:

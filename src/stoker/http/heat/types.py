@@ -28,6 +28,9 @@ _PARAMETERS = {
 }
 _CFN = {"string": "String", "number": "Number", "boolean": "Boolean", "comma_delimited_list": "CommaDelimitedList"}
 
+#: By the names that they go by among template versions.
+_CFN_VERSIONS = {f"{key}.{version}": version for version, key in hot.CFN_VERSIONS.items()}
+
 
 def index(call: Call) -> Reply:
     described = reading.flag(call.query.get("with_description"), "with_description")
@@ -82,18 +85,25 @@ def versions(_call: Call) -> Reply:
         }
         for version, alias in hot.VERSIONS.items()
     ]
+    shown += [{"version": name, "type": "cfn", "aliases": []} for name in _CFN_VERSIONS]
     return Reply(200, {"template_versions": shown})
 
 
 def functions(call: Call) -> Reply:
-    said = call.path["version"]
+    version = _version(call.path["version"])
+    reading.flag(call.query.get("with_condition_func"), "with_condition_func")
+    shown = [{"functions": name, "description": words} for name, words in sorted(hot.functions_of(version).items())]
+    return Reply(200, {"template_functions": shown})
+
+
+def _version(said: str) -> str:
+    if said in _CFN_VERSIONS:
+        return _CFN_VERSIONS[said]
     version = said.removeprefix("heat_template_version.")
     version = next((date for date, alias in hot.VERSIONS.items() if alias and alias == version), version)
     if version not in hot.VERSIONS or not said.startswith("heat_template_version."):
         raise EntityNotFound(f"Template with version {said} not found")
-    reading.flag(call.query.get("with_condition_func"), "with_condition_func")
-    shown = [{"functions": name, "description": words} for name, words in sorted(hot.functions_of(version).items())]
-    return Reply(200, {"template_functions": shown})
+    return version
 
 
 def validate(call: Call) -> Reply:

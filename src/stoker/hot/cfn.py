@@ -1,0 +1,121 @@
+"""
+Templates in CloudFormation's syntax, said in HOT's words.
+
+Sections, keys and functions are renamed and a few calls are worked out, so that everything after the reader knows one
+language only. What such a template means differs from HOT in nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stoker.hot.flaw import Flaw, flaw
+from stoker.hot.foreign import rewritten
+from stoker.hot.paths import Path
+from stoker.hot.shapes import map_at, optional_map
+from stoker.hot.versions import CFN_VERSIONS
+from stoker.model.errors import InvalidSchemaError, InvalidTemplateSection, StackValidationFailed
+
+_SECTIONS = {
+    "Description": "description",
+    "Parameters": "parameters",
+    "Conditions": "conditions",
+    "Resources": "resources",
+    "Outputs": "outputs",
+}
+_MAPPINGS = "Mappings"
+_RESOURCE = {
+    "Type": "type",
+    "Properties": "properties",
+    "Metadata": "metadata",
+    "DependsOn": "depends_on",
+    "DeletionPolicy": "deletion_policy",
+    "UpdatePolicy": "update_policy",
+    "Description": "description",
+    "Condition": "condition",
+}
+_OUTPUT = {"Value": "value", "Description": "description", "Condition": "condition"}
+_PARAMETER = {"Type": "type", "Default": "default", "Description": "description", "NoEcho": "hidden", "Label": "label"}
+_TYPES = {
+    "String": "string",
+    "Number": "number",
+    "CommaDelimitedList": "comma_delimited_list",
+    "Json": "json",
+    "Boolean": "boolean",
+}
+#: A parameter's key, and the constraint and the part of it that HOT says so.
+_RULES = {
+    "MinLength": ("length", "min"),
+    "MaxLength": ("length", "max"),
+    "MinValue": ("range", "min"),
+    "MaxValue": ("range", "max"),
+    "AllowedValues": ("allowed_values", None),
+    "AllowedPattern": ("allowed_pattern", None),
+}
+_WORDS = "ConstraintDescription"
+_BACK = {hot: cfn for names in (_SECTIONS, _RESOURCE, _OUTPUT, _PARAMETER) for cfn, hot in names.items()}
+
+
+def in_hot_words(document: Mapping[str, Any]) -> dict[str, Any]:
+    """``document``, whose version is one of CloudFormation's, as HOT says it. Raises flaws."""
+    for name in document:
+        if name not in _SECTIONS and name != _MAPPINGS and name not in CFN_VERSIONS.values():
+            raise Flaw(f"The template section is invalid: {name}", (name,), InvalidTemplateSection)
+    sections = {
+        name: optional_map(dict(document), name, ()) for name in (*_SECTIONS, _MAPPINGS) if name != "Description"
+    }
+    resources = sections["Resources"]
+
+    def calls(value: Any, *path: str) -> Any:
+        try:
+            return rewritten(value, resources, sections[_MAPPINGS])
+        except StackValidationFailed as error:
+            raise flaw(path, error.message) from None
+
+    return {
+        "description": document.get("Description"),
+        "parameters": {name: _parameter(name, raw) for name, raw in sections["Parameters"].items()},
+        "conditions": {name: calls(raw, "Conditions", name) for name, raw in sections["Conditions"].items()},
+        "resources": {
+            name: calls(_renamed(raw, _RESOURCE, ("Resources", name), "a resource definition"), "Resources", name)
+            for name, raw in resources.items()
+        },
+        "outputs": {
+            name: calls(_renamed(raw, _OUTPUT, ("Outputs", name), "an output definition"), "Outputs", name)
+            for name, raw in sections["Outputs"].items()
+        },
+    }
+
+
+def written(path: Path) -> Path:
+    """Where a place of HOT's lies in a template of CloudFormation's syntax."""
+    # The first part names a section, the third a key of what is defined there; the rest are the author's words.
+    return tuple(_BACK.get(str(part), part) if at in (0, 2) else part for at, part in enumerate(path))
+
+
+def _renamed(raw: Any, names: Mapping[str, str], path: Path, what: str) -> dict[str, Any]:
+    data = map_at(raw, path)
+    for key in data:
+        if key not in names:
+            raise flaw((*path, key), f"Invalid keyword(s) inside {what}: {key}")
+    return {names[key]: value for key, value in data.items()}
+
+
+def _parameter(name: str, raw: Any) -> dict[str, Any]:
+    path: Path = ("Parameters", name)
+    data = map_at(raw, path)
+    said: dict[str, Any] = {}
+    rules: dict[str, Any] = {}
+    for key, value in data.items():
+        if key in _PARAMETER:
+            said[_PARAMETER[key]] = value
+        elif key in _RULES:
+            rule, part = _RULES[key]
+            rules[rule] = value if part is None else {**rules.get(rule, {}), part: value}
+        elif key != _WORDS:
+            raise flaw((*path, key), f"Invalid key '{key}' for parameter ({name})", InvalidSchemaError)
+    if isinstance(said.get("type"), str):
+        said["type"] = _TYPES.get(said["type"], said["type"])
+    words = {"description": data[_WORDS]} if _WORDS in data else {}
+    return {**said, "constraints": [{rule: value, **words} for rule, value in rules.items()]}

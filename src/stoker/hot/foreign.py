@@ -1,0 +1,138 @@
+"""
+The functions of CloudFormation's syntax that HOT says in other words.
+
+Templates in that syntax call them, and so may the oldest versions of HOT: each call becomes the function of HOT that
+does the same, or the value it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stoker.model.errors import StackValidationFailed
+
+#: Without a cloud behind it there is one zone, under OpenStack's usual name.
+ZONES = ["nova"]
+_CONDITIONS = {"Fn::If": "if", "Fn::Equals": "equals", "Fn::And": "and", "Fn::Or": "or"}
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    description: str
+    #: The first version of HOT that lacks it; None: none has it.
+    until: str | None = None
+
+
+#: No version of HOT from here on has any of them.
+FOREIGN_UNTIL = "2014-10-16"
+
+FOREIGN: Mapping[str, Foreign] = {
+    "Ref": Foreign("The value of a parameter, or the reference of a resource.", FOREIGN_UNTIL),
+    "Fn::GetAZs": Foreign("The availability zones of a region.", FOREIGN_UNTIL),
+    "Fn::Join": Foreign("A list's items with a delimiter between them.", FOREIGN_UNTIL),
+    "Fn::Replace": Foreign("A text with words replaced.", FOREIGN_UNTIL),
+    "Fn::Base64": Foreign("The text itself: whoever hands it to a server encodes it.", FOREIGN_UNTIL),
+    "Fn::ResourceFacade": Foreign("What the resource that a nested stack is has been given.", FOREIGN_UNTIL),
+    "Fn::GetAtt": Foreign("An attribute of a resource."),
+    "Fn::FindInMap": Foreign("A value of the section Mappings."),
+    "Fn::If": Foreign("One of two values, as a condition says."),
+    "Fn::Equals": Foreign("Whether two values are the same."),
+    "Fn::And": Foreign("Whether all conditions hold."),
+    "Fn::Or": Foreign("Whether any condition holds."),
+    "Fn::Not": Foreign("Whether a condition does not hold."),
+}
+
+
+def rewritten(value: Any, resources: Collection[str], mappings: Mapping[str, Any] | None, version: str = "") -> Any:
+    """
+    ``value`` with every foreign call in HOT's words, inside out.
+
+    ``mappings`` None: the template is HOT itself, of ``version``, and only what that version has is a call. Raises
+    StackValidationFailed.
+    """
+    if isinstance(value, list):
+        return [rewritten(item, resources, mappings, version) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        [(name, argument)] = value.items()
+        if name in FOREIGN and (mappings is not None or version < (FOREIGN[name].until or "")):
+            return _call(name, rewritten(argument, resources, mappings, version), resources, mappings or {})
+    return {key: rewritten(part, resources, mappings, version) for key, part in value.items()}
+
+
+def _call(name: str, argument: Any, resources: Collection[str], mappings: Mapping[str, Any]) -> Any:
+    if name == "Ref":
+        if not isinstance(argument, str):
+            raise StackValidationFailed('"Ref" needs the name of a parameter or of a resource')
+        return {"get_resource": argument} if argument in resources else {"get_param": argument}
+    if name == "Fn::FindInMap":
+        return _found(argument, mappings)
+    if name in _CONDITIONS:
+        return {_CONDITIONS[name]: _named(argument)}
+    return _WORDS[name](argument)
+
+
+def _found(argument: Any, mappings: Mapping[str, Any]) -> Any:
+    if not isinstance(argument, list) or len(argument) != 3:
+        raise StackValidationFailed('"Fn::FindInMap" needs a list: the name of a mapping and two keys')
+    name, *keys = argument
+    if not isinstance(name, str) or not isinstance(mappings.get(name), dict):
+        raise StackValidationFailed(f'"Fn::FindInMap": there is no mapping {name!r}')
+    return {"Fn::FindInMap": [mappings[name], *keys]}
+
+
+def _named(conditions: Any) -> Any:
+    """``{Condition: name}`` is how a condition is named among others."""
+    if not isinstance(conditions, list):
+        return conditions
+    return [
+        each["Condition"] if isinstance(each, dict) and each.keys() == {"Condition"} else each for each in conditions
+    ]
+
+
+def _pair(name: str, argument: Any, what: str) -> tuple[Any, Any]:
+    if not isinstance(argument, list) or len(argument) != 2:
+        raise StackValidationFailed(f'"{name}" needs a list: {what}')
+    first, second = argument
+    return first, second
+
+
+def _get_att(argument: Any) -> Any:
+    parts = argument.split(".", 1) if isinstance(argument, str) else argument
+    return {"get_attr": list(_pair("Fn::GetAtt", parts, "the name of a resource and of an attribute"))}
+
+
+def _join(argument: Any) -> Any:
+    return {"list_join": list(_pair("Fn::Join", argument, "a delimiter and a list"))}
+
+
+def _replace(argument: Any) -> Any:
+    params, template = _pair("Fn::Replace", argument, "a map of words and a text")
+    return {"str_replace": {"template": template, "params": params}}
+
+
+def _facade(argument: Any) -> Any:
+    parts = {"Metadata": "metadata", "DeletionPolicy": "deletion_policy", "UpdatePolicy": "update_policy"}
+    if not isinstance(argument, str) or argument not in parts:
+        raise StackValidationFailed(f'"Fn::ResourceFacade" needs one of {", ".join(parts)}')
+    return {"resource_facade": parts[argument]}
+
+
+def _not(argument: Any) -> Any:
+    if not isinstance(argument, list) or len(argument) != 1:
+        raise StackValidationFailed('"Fn::Not" needs a list of one condition')
+    return {"not": _named(argument)[0]}
+
+
+_WORDS: Mapping[str, Callable[[Any], Any]] = {
+    "Fn::GetAtt": _get_att,
+    "Fn::Join": _join,
+    "Fn::Replace": _replace,
+    "Fn::Base64": lambda argument: argument,
+    "Fn::GetAZs": lambda _region: list(ZONES),
+    "Fn::ResourceFacade": _facade,
+    "Fn::Not": _not,
+}

@@ -1,0 +1,23 @@
+"""``{"Fn::FindInMap": [mapping, key, key]}``: a value of the section Mappings, which the reader has put in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.hot.scope import Scope
+from stoker.hot.words import quoted
+from stoker.model.errors import StackValidationFailed
+
+NAME = "Fn::FindInMap"
+SINCE = ""
+#: No version of HOT has it.
+UNTIL = ""
+
+
+def evaluate(argument: Any, _scope: Scope) -> Any:
+    found, *keys = argument
+    for key in keys:
+        if not isinstance(key, str) or not isinstance(found, dict) or key not in found:
+            raise StackValidationFailed(f'"Fn::FindInMap": the mapping has no {quoted(key)}')
+        found = found[key]
+    return found

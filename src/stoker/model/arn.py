@@ -1,0 +1,45 @@
+"""
+The names that CloudFormation's API gives to stacks and their resources.
+
+``arn:openstack:heat::<project>:stacks/<name>/<id>[/resources/<resource>]``, every part percent-encoded.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from stoker.model.errors import Invalid
+
+_SHAPE = re.compile(
+    r"arn:openstack:heat::(?P<project>[^:/]+):stacks/(?P<name>[^/]+)/(?P<id>[^/]+)(/resources/(?P<resource>[^/]+))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arn:
+    project_id: str
+    stack_name: str
+    stack_id: str
+    resource: str | None = None
+
+    def __str__(self) -> str:
+        parts = (self.project_id, self.stack_name, self.stack_id)
+        project, name, id = (quote(part, safe="") for part in parts)
+        stack = f"arn:openstack:heat::{project}:stacks/{name}/{id}"
+        return stack if self.resource is None else f"{stack}/resources/{quote(self.resource, safe='')}"
+
+    @classmethod
+    def parse(cls, text: str) -> Arn:
+        """Raises Invalid."""
+        found = _SHAPE.fullmatch(text)
+        if found is None:
+            raise Invalid(f"{text[:200]!r} is no ARN: arn:openstack:heat::<project>:stacks/<name>/<id> is wanted")
+        resource = found["resource"]
+        return cls(
+            unquote(found["project"]),
+            unquote(found["name"]),
+            unquote(found["id"]),
+            None if resource is None else unquote(resource),
+        )
