@@ -23,6 +23,7 @@ from stoker.deployments.documents import Documents
 from stoker.http import health
 from stoker.http.agent.routes import ROUTES as AGENT
 from stoker.http.app import app
+from stoker.http.cfn.routes import ROUTES as CFN
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.services import Services
@@ -149,7 +150,7 @@ def join(settings: Settings, store: Store) -> Joined:
     services = Services(
         settings=settings,
         store=store,
-        identity=Directory(store, settings.token_hours),
+        identity=Directory(store, settings.token_hours, secret),
         signal_tokens=signal_tokens,
         waiters=Waiters(store.bell),
         documents=Documents(store),
@@ -157,7 +158,7 @@ def join(settings: Settings, store: Store) -> Joined:
         servers=Servers(keys, Presence(store), Program(settings.state_dir / "agent", settings.public_url), local),
         engine=engine,
     )
-    return Joined(services, app(services, [*health.ROUTES, *AGENT, *HEAT, *IDENTITY]))
+    return Joined(services, app(services, [*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN]))
 
 
 def listen(settings: Settings) -> socket.socket:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from starlette.requests import Request
@@ -26,11 +26,17 @@ _INCLUDED_IN = {
 }
 
 
+def includes(role: str) -> frozenset[str]:
+    """The role and those that include it."""
+    return _INCLUDED_IN[role]
+
+
 @dataclass(frozen=True, slots=True)
 class Admitted:
     principal: Principal | None = None
     agent: str | None = None
-    signalled: str | None = None
+    #: The one resource that the caller may see or signal.
+    only: str | None = None
 
 
 class Access(Protocol):
@@ -51,7 +57,11 @@ class AnyToken:
 
 
 class Token:
-    """A token of the path's project with one of these roles, or with one that includes it."""
+    """
+    A token of the path's project with one of these roles, or with one that includes it.
+
+    Users that stand for one resource have no other role than AGENT.
+    """
 
     def __init__(self, *roles: str) -> None:
         self._roles = frozenset().union(*(_INCLUDED_IN[role] for role in roles))
@@ -63,13 +73,22 @@ class Token:
         return Admitted(principal=principal)
 
 
-class MaySignal(Token):
-    """Also with a token that is for signals to one resource: which one, the handler sees to."""
+class OneResource(Token):
+    """Also the user that stands for one resource of a stack: which one, the handler sees to."""
+
+    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
+        admitted = await super().admit(request, path, services)
+        assert admitted.principal is not None
+        return replace(admitted, only=admitted.principal.resource_id)
+
+
+class MaySignal(OneResource):
+    """Also with a token that is for signals to one resource."""
 
     async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
         resource_id = services.signal_tokens.resource_of(request.headers.get("x-auth-token", ""))
         if resource_id is not None:
-            return Admitted(signalled=resource_id)
+            return Admitted(only=resource_id)
         return await super().admit(request, path, services)
 
 

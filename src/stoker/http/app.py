@@ -58,7 +58,7 @@ async def _answer(router: Router, services: Services, request: Request, request_
             services=services,
             principal=admitted.principal,
             agent=admitted.agent,
-            signalled=admitted.signalled,
+            only=admitted.only,
         )
         if inspect.iscoroutinefunction(route.handler):
             reply: Reply = await route.handler(call)

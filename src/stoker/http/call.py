@@ -37,8 +37,8 @@ class Call:
     principal: Principal | None = None
     #: The server whose agent calls, on the agents' face.
     agent: str | None = None
-    #: The one resource that may be signalled with the token that came.
-    signalled: str | None = None
+    #: The one resource that the caller may see or signal; None: all of the project's.
+    only: str | None = None
 
     @property
     def query(self) -> QueryParams:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from xml.sax.saxutils import escape
 
 from stoker.http.call import Reply
 from stoker.model.errors import StokerError, Unavailable
@@ -35,6 +36,8 @@ _TITLES = {
 
 def reply(path: str, status: int, kind: str, message: str | None, headers: dict[str, str] | None = None) -> Reply:
     """An error in the shape of the face that ``path`` belongs to. ``message`` None: nothing to tell."""
+    if path.startswith("/cfn"):
+        return _cfn(status, message, headers)
     render = _keystone if path.startswith("/identity") else _heat
     return Reply(status, render(status, kind, message), headers or {})
 
@@ -45,6 +48,17 @@ def of(path: str, error: StokerError, auth_url: str) -> Reply:
     if isinstance(error, Unavailable):
         headers["Retry-After"] = "1"
     return reply(path, status, type(error).__name__, error.message, headers)
+
+
+def _cfn(status: int, message: str | None, headers: dict[str, str] | None) -> Reply:
+    """What goes wrong before its own handlers are asked."""
+    code = "InternalFailure" if status >= 500 else "InvalidParameterValue" if status == 400 else "InvalidAction"
+    kind = "Server" if status >= 500 else "Sender"
+    said = escape(message or _TITLES[status][1])
+    body = (
+        f"<ErrorResponse><Error><Type>{kind}</Type><Code>{code}</Code><Message>{said}</Message></Error></ErrorResponse>"
+    )
+    return Reply(status, body.encode(), headers or {}, "application/xml")
 
 
 def _heat(status: int, kind: str, message: str | None) -> dict[str, Any]:

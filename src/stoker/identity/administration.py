@@ -16,7 +16,7 @@ from stoker.identity import passwords
 from stoker.identity.directory import DOMAIN_ID, ROLES
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
 from stoker.model.principal import ApplicationCredential, Project, User
-from stoker.store import application_credentials, identity, tokens
+from stoker.store import application_credentials, ec2_credentials, identity, tokens
 from stoker.store.bell import TOKENS_TOPIC
 from stoker.store.tx import Tx
 
@@ -44,6 +44,7 @@ def delete_project(tx: Tx, id: str) -> None:
     if left := identity.in_project(tx, id):
         raise Conflict(f"The project has {', '.join(left)}: delete them first.")
     application_credentials.delete_in_project(tx, id)
+    ec2_credentials.delete_in_project(tx, id)
     identity.delete_project(tx, id)
     tx.ring(TOKENS_TOPIC)
 
@@ -79,6 +80,7 @@ def delete_user(tx: Tx, id: str) -> None:
     user(tx, id)
     tokens.drop_of_user(tx, id)
     application_credentials.delete_of_user(tx, id)
+    ec2_credentials.delete_of_user(tx, id)
     identity.delete_user(tx, id)
     tx.ring(TOKENS_TOPIC)
 

@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from stoker.identity import stack_users
 from stoker.model.errors import Unauthorized
 from stoker.model.principal import Principal, Token
 from stoker.store import application_credentials, identity, tokens
@@ -107,8 +108,10 @@ class Tokens:
 
 def _principal(tx: Tx, token: Token) -> Principal:
     user = identity.user(tx, token.user_id)
+    if user is None:
+        return _stack_user(tx, token)
     project = identity.project(tx, token.project_id) if token.project_id else None
-    if user is None or not user.enabled or (token.project_id and (project is None or not project.enabled)):
+    if not user.enabled or (token.project_id and (project is None or not project.enabled)):
         raise Unauthorized("The token is not valid, or no longer.")
     roles = identity.roles(tx, user.id, token.project_id) if token.project_id else frozenset[str]()
     restricted = False
@@ -124,6 +127,21 @@ def _principal(tx: Tx, token: Token) -> Principal:
         roles=roles,
         expires_at=token.expires_at,
         restricted=restricted,
+    )
+
+
+def _stack_user(tx: Tx, token: Token) -> Principal:
+    """Its token ends with its resource."""
+    user = stack_users.find(tx, token.user_id)
+    if user is None or not user.project.enabled or token.project_id != user.project.id:
+        raise Unauthorized("The token is not valid, or no longer.")
+    return Principal(
+        user_id=user.id,
+        user_name=user.name,
+        project_id=user.project.id,
+        roles=frozenset((stack_users.ROLE,)),
+        expires_at=token.expires_at,
+        resource_id=user.resource_id,
     )
 
 

@@ -64,3 +64,15 @@ class Principal:
     expires_at: datetime
     #: Acting by one of these, and not an unrestricted one: it cannot make more credentials.
     restricted: bool = False
+    #: The one resource that it stands for, and that it may see and signal.
+    resource_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ec2Credential:
+    """A key to sign requests with, of a user in a project. The secret is kept sealed."""
+
+    access: str
+    sealed_secret: str
+    user_id: str
+    project_id: str

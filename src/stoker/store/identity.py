@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
 from stoker.model.principal import Project, User
-from stoker.store.schema import assignments, configs, deployments, projects, servers, stacks, users
+from stoker.model.status import Action
+from stoker.store.schema import assignments, configs, deployments, projects, resources, servers, stacks, users
 from stoker.store.tx import Tx
 
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A resource, and whose it is."""
+
+    resource_name: str
+    action: Action
+    stack_name: str
+    project: Project
+
+
+_OWNER = (
+    sa.select(
+        resources.c.name.label("resource_name"),
+        resources.c.action,
+        stacks.c.name.label("stack_name"),
+        projects,
+    )
+    .join(stacks, stacks.c.id == resources.c.stack_id)
+    .join(projects, projects.c.id == stacks.c.project_id)
+    .where(resources.c.id == sa.bindparam("resource"))
+)
 _ADD_PROJECT = sa.insert(projects)
 _PROJECT = sa.select(projects).where(projects.c.id == sa.bindparam("id"))
 _PROJECT_NAMED = sa.select(projects).where(
@@ -84,6 +108,11 @@ def project(tx: Tx, id: str) -> Project | None:
 def project_named(tx: Tx, name: str, domain_id: str) -> Project | None:
     row = tx.run(_PROJECT_NAMED, {"name": name, "domain": domain_id}).first()
     return None if row is None else _project(row)
+
+
+def owner_of(tx: Tx, resource_id: str) -> Owner | None:
+    row = tx.run(_OWNER, {"resource": resource_id}).first()
+    return None if row is None else Owner(row.resource_name, Action(row.action), row.stack_name, _project(row))
 
 
 def projects_listed(tx: Tx) -> list[Project]:

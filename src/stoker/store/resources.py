@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.store import rows
-from stoker.store.schema import resources
+from stoker.store.schema import resources, stacks
 from stoker.store.tx import Tx
 
 _ADD = sa.insert(resources)
@@ -26,6 +26,16 @@ _PHYSICAL = sa.select(resources).where(
     resources.c.stack_id == sa.bindparam("stack"),
     resources.c.physical_id == sa.bindparam("physical"),
     resources.c.current,
+)
+_ANYWHERE = (
+    sa.select(resources)
+    .join(stacks, stacks.c.id == resources.c.stack_id)
+    .where(
+        stacks.c.project_id == sa.bindparam("project"),
+        resources.c.physical_id == sa.bindparam("physical"),
+        resources.c.current,
+    )
+    .limit(1)
 )
 _LEFTOVER = sa.select(resources).where(resources.c.stack_id == sa.bindparam("stack"), sa.not_(resources.c.current))
 _CHANGING = (
@@ -84,6 +94,12 @@ def named(tx: Tx, stack_id: str, name: str) -> Resource | None:
 def with_physical_id(tx: Tx, stack_id: str, physical_id: str) -> Resource | None:
     """The current resource of the stack that stands for that thing."""
     row = tx.run(_PHYSICAL, {"stack": stack_id, "physical": physical_id}).first()
+    return None if row is None else _resource(row)
+
+
+def anywhere(tx: Tx, project_id: str, physical_id: str) -> Resource | None:
+    """The current resource of any stack of the project that stands for that thing."""
+    row = tx.run(_ANYWHERE, {"project": project_id, "physical": physical_id}).first()
     return None if row is None else _resource(row)
 
 

@@ -89,6 +89,16 @@ application_credentials = sa.Table(
     sa.UniqueConstraint("user_id", "name"),
 )
 
+#: Keys to sign requests with; the secrets are sealed with the site's own.
+ec2_credentials = sa.Table(
+    "ec2_credentials",
+    metadata,
+    sa.Column("access", Id, primary_key=True),
+    sa.Column("sealed_secret", sa.Text, nullable=False),
+    sa.Column("user_id", Id, nullable=False, index=True),
+    sa.Column("project_id", Id, nullable=False),
+)
+
 servers = sa.Table(
     "servers",
     metadata,

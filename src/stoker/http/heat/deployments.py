@@ -16,7 +16,7 @@ from stoker.http.call import Call, Reply
 from stoker.http.heat import shapes
 from stoker.model.config import UNGROUPED
 from stoker.model.deployment import Deployment
-from stoker.model.errors import Invalid, RequestLimitExceeded
+from stoker.model.errors import Forbidden, Invalid, RequestLimitExceeded
 from stoker.model.status import Action, Status
 from stoker.resources.deploying import DEADLINE, GRACE
 from stoker.stacks import signals
@@ -33,6 +33,8 @@ def index(call: Call) -> Reply:
 async def metadata(call: Call) -> Reply:
     """On the event loop: mostly answered from memory."""
     server_id = call.path["server_id"]
+    if call.only not in (None, server_id):
+        raise Forbidden("You are not authorized to complete this action.")
     found = call.services.documents.heat(server_id, call.project)
     if found is None:
         found = await call.in_thread(call.services.documents.load_heat, server_id, call.project)

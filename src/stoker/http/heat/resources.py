@@ -78,8 +78,7 @@ def _of_stack(
 def metadata(call: Call) -> Reply:
     """What agents poll with POLL_SERVER_HEAT."""
     with call.services.store.read() as tx:
-        stack = finding.stack(tx, call)
-        found = _named(tx, stack, call.path["resource_name"])
+        stack, found = _permitted(tx, call)
         transition = Transition(tx, call.services.engine, stack)
         live = transition.type_of(found).live_metadata(transition.context, found)
     return Reply(200, {"metadata": {**found.metadata, **live}})
@@ -91,9 +90,9 @@ def signal(call: Call) -> Reply:
         raise Invalid("a signal's body must be a JSON object")
 
     def do(tx: Tx) -> None:
-        stack, found = _to_signal(tx, call)
+        stack, found = _permitted(tx, call)
         if details and "unset_hook" in details:
-            if call.signalled is not None:
+            if call.only is not None:
                 raise Forbidden("A token for signals unsets no hook.")
             hook = str(details["unset_hook"])
             signals.unset_hook(tx, call.services.engine, stack, call.path["resource_name"], hook)
@@ -107,16 +106,16 @@ def signal(call: Call) -> Reply:
     return Reply(200, b"null")
 
 
-def _to_signal(tx: Tx, call: Call) -> tuple[Stack, Resource]:
-    """Who has a token for one resource does not learn which others there are: for all that are not it, one answer."""
+def _permitted(tx: Tx, call: Call) -> tuple[Stack, Resource]:
+    """Who stands for one resource does not learn which others there are: for all that are not it, one answer."""
     try:
         stack = finding.stack(tx, call)
         found = _named(tx, stack, call.path["resource_name"])
     except EntityNotFound:
-        if call.signalled is None:
+        if call.only is None:
             raise
         found = None
-    if found is None or call.signalled not in (None, found.id):
+    if found is None or call.only not in (None, found.id):
         raise Forbidden("You are not authorized to complete this action.")
     return stack, found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.http.access import ADMIN, AGENT, MEMBER, READER, MaySignal, Token
+from stoker.http.access import ADMIN, AGENT, MEMBER, READER, MaySignal, OneResource, Token
 from stoker.http.call import Route
 from stoker.http.heat import (
     actions,
@@ -45,7 +45,7 @@ _REDIRECTED = (("GET", _READ_OR_AGENT), ("POST", _WRITE), ("PUT", _WRITE), ("PAT
 _TEMPLATE_LIMIT = 16 * 1024 * 1024
 
 ROUTES = [
-    Route("GET", _DEPLOYMENTS + "/metadata/{server_id}", _READ_OR_AGENT, deployments.metadata),
+    Route("GET", _DEPLOYMENTS + "/metadata/{server_id}", OneResource(READER, AGENT), deployments.metadata),
     Route("POST", _CONFIGS, _WRITE, configs.create),
     Route("POST", _DEPLOYMENTS, _WRITE, deployments.create),
     Route("GET", _DEPLOYMENT, _READ, deployments.show),
@@ -99,7 +99,7 @@ ROUTES = [
     Route("GET", _STACK + "/resources", _READ, resources.index),
     Route("GET", _RESOURCE, _READ, resources.show),
     Route("PATCH", _RESOURCE, _WRITE, resources.mark),
-    Route("GET", _RESOURCE + "/metadata", _READ_OR_AGENT, resources.metadata),
+    Route("GET", _RESOURCE + "/metadata", OneResource(READER, AGENT), resources.metadata),
     Route("POST", _RESOURCE + "/signal", MaySignal(READER, AGENT), resources.signal),
     Route("GET", _STACK + "/events", _READ, events.index),
     Route("GET", _RESOURCE + "/events", _READ, events.index),

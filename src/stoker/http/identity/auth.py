@@ -34,7 +34,7 @@ def log_in(call: Call) -> Reply:
             raise Unauthorized(
                 f"the methods {methods!r} are not supported: use one of password, token, application_credential"
             )
-    return Reply(201, _shown(call, issued), {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"})
+    return Reply(201, shown(call, issued), {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"})
 
 
 def show(call: Call) -> Reply:
@@ -44,7 +44,7 @@ def show(call: Call) -> Reply:
     except Unauthorized:
         raise EntityNotFound("This is not a recognized token.") from None
     _own(call, issued.principal.user_id)
-    return Reply(200, _shown(call, issued), {"X-Subject-Token": subject})
+    return Reply(200, shown(call, issued), {"X-Subject-Token": subject})
 
 
 def revoke(call: Call) -> Reply:
@@ -83,7 +83,7 @@ def _log_in_program(call: Call, said: dict[str, Any], scope: Named | None) -> Is
     return call.services.identity.log_in_program(_named(given, "application_credential"), user, secret)
 
 
-def _shown(call: Call, issued: Issued) -> dict[str, Any]:
+def shown(call: Call, issued: Issued) -> dict[str, Any]:
     principal = issued.principal
     project = None
     if principal.project_id is not None:

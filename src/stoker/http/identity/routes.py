@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from stoker.http.access import AnyToken, Public
 from stoker.http.call import Route
-from stoker.http.identity import application_credentials, assignments, auth, projects, reads, users
+from stoker.http.identity import application_credentials, assignments, auth, ec2_credentials, projects, reads, users
 
 _V3 = "/identity/v3"
 _PROJECTS, _USERS = _V3 + "/projects", _V3 + "/users"
 _PROJECT, _USER = _PROJECTS + "/{project_id}", _USERS + "/{user_id}"
 _GRANT = _PROJECT + "/users/{user_id}/roles/{role_id}"
 _CREDENTIALS = _USER + "/application_credentials"
+_EC2 = _USER + "/credentials/OS-EC2"
 _LOGGED_IN = AnyToken()
 
 ROUTES = [
@@ -44,6 +45,11 @@ ROUTES = [
     Route("POST", _CREDENTIALS, _LOGGED_IN, application_credentials.create),
     Route("GET", _CREDENTIALS + "/{credential_id}", _LOGGED_IN, application_credentials.show),
     Route("DELETE", _CREDENTIALS + "/{credential_id}", _LOGGED_IN, application_credentials.delete),
+    Route("GET", _EC2, _LOGGED_IN, ec2_credentials.index),
+    Route("POST", _EC2, _LOGGED_IN, ec2_credentials.create),
+    Route("GET", _EC2 + "/{access}", _LOGGED_IN, ec2_credentials.show),
+    Route("DELETE", _EC2 + "/{access}", _LOGGED_IN, ec2_credentials.delete),
+    Route("POST", _V3 + "/ec2tokens", _LOGGED_IN, ec2_credentials.log_in),
     Route("GET", _V3 + "/domains", _LOGGED_IN, auth.domains),
     Route("GET", _V3 + "/domains/{domain_id}", _LOGGED_IN, reads.show_domain),
     Route("GET", _V3 + "/roles", _LOGGED_IN, assignments.roles),

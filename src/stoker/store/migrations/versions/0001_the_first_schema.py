@@ -26,6 +26,15 @@ def upgrade() -> None:
         sa.UniqueConstraint("user_id", "name", name=op.f("uq_application_credentials_user_id_name")),
     )
     op.create_table(
+        "ec2_credentials",
+        sa.Column("access", sa.String(length=64), nullable=False),
+        sa.Column("sealed_secret", sa.Text(), nullable=False),
+        sa.Column("user_id", sa.String(length=64), nullable=False),
+        sa.Column("project_id", sa.String(length=64), nullable=False),
+        sa.PrimaryKeyConstraint("access", name=op.f("pk_ec2_credentials")),
+    )
+    op.create_index(op.f("ix_ec2_credentials_user_id"), "ec2_credentials", ["user_id"], unique=False)
+    op.create_table(
         "assignments",
         sa.Column("user_id", sa.String(length=64), nullable=False),
         sa.Column("project_id", sa.String(length=64), nullable=False),
@@ -373,5 +382,7 @@ def downgrade() -> None:
 
     op.drop_table("configs")
     op.drop_table("assignments")
+    op.drop_index(op.f("ix_ec2_credentials_user_id"), table_name="ec2_credentials")
+    op.drop_table("ec2_credentials")
     op.drop_table("application_credentials")
     # ### end Alembic commands ###

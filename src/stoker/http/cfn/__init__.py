@@ -1,0 +1,1 @@
+"""Heat's CloudFormation API: what os-collect-config, heat-cfntools and pre-signed URLs speak."""

@@ -1,0 +1,106 @@
+"""A request of CloudFormation's query API: its parameters, and who has signed it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, urlsplit
+
+from stoker.http.call import Call
+from stoker.http.cfn.serialize import Refused
+from stoker.identity import ec2
+from stoker.model.arn import Arn
+from stoker.model.errors import EntityNotFound, Invalid, Unauthorized
+from stoker.model.principal import Principal
+from stoker.model.stack import Stack
+from stoker.store import stacks
+from stoker.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    call: Call
+    params: Mapping[str, str]
+    principal: Principal
+
+    def one(self, name: str) -> str:
+        """Raises Refused without that parameter."""
+        if name not in self.params:
+            raise Refused(400, "MissingParameter", f"{name} parameter is missing")
+        return self.params[name]
+
+    @property
+    def project(self) -> str:
+        assert self.principal.project_id is not None, "keys and tokens without a project are refused"
+        return self.principal.project_id
+
+    def stack(self, tx: Tx, name: str | None = None) -> Stack:
+        """By name or ARN. Raises EntityNotFound."""
+        said = name if name is not None else self.one("StackName")
+        if said.lower().startswith("arn:"):
+            found = stacks.find(tx, Arn.parse(said).stack_id)
+        else:
+            found = stacks.named(tx, said, self.project) or stacks.find(tx, said)
+        if found is None or found.project_id != self.project or found.deleted_at is not None:
+            raise EntityNotFound.of("Stack", said)
+        return found
+
+
+def params_of(call: Call) -> dict[str, str]:
+    """Query and form. Raises Invalid for what is no text."""
+    pairs = parse_qsl(call.request.url.query, keep_blank_values=True, errors="surrogateescape")
+    kind = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if call.body and kind == "application/x-www-form-urlencoded":
+        try:
+            pairs += parse_qsl(call.body.decode(), keep_blank_values=True, max_num_fields=10_000)
+        except ValueError:
+            raise Invalid("the body is no form") from None
+    found = dict(pairs)
+    if any("\0" in value or "\0" in name for name, value in found.items()):
+        raise Invalid("a parameter holds a NUL character")
+    return found
+
+
+def signer(call: Call, params: Mapping[str, str], *, aging: bool = True) -> Principal:
+    """Who asks: by token, or by the signature. Raises Refused, Unauthorized."""
+    headers = {name.lower(): value for name, value in call.request.headers.items()}
+    token = headers.get("x-auth-token")
+    identity = call.services.identity
+    if token:
+        principal = identity.tokens.known(token) or identity.tokens.validate(token)
+    else:
+        principal = _by_signature(call, params, headers, aging=aging)
+    if principal.project_id is None:
+        raise Unauthorized("a token of a project is needed")
+    return principal
+
+
+def _by_signature(call: Call, params: Mapping[str, str], headers: Mapping[str, str], *, aging: bool) -> Principal:
+    signature = params.get("Signature") or params.get("X-Amz-Signature")
+    if signature is None:
+        _, _, signature = headers.get("authorization", "").rpartition("Signature=")
+    if not signature:
+        raise Refused(400, "IncompleteSignature", "the request is not signed")
+    request = ec2.Request(
+        verb=call.request.method,
+        host=headers.get("host", ""),
+        path=call.request.scope["path"],
+        params={name: value for name, value in params.items() if name not in ("Signature", "X-Amz-Signature")},
+        signature=signature,
+        headers=headers,
+        body_hash=hashlib.sha256(call.body).hexdigest(),
+    )
+    try:
+        ec2.access_of(request)
+    except Unauthorized as error:
+        raise Refused(403, "MissingAuthenticationToken", error.message) from None
+    known = call.services.identity.ec2
+    try:
+        return known.authenticate(request, aging=aging)
+    except Unauthorized:
+        # Behind a proxy that says another host than the one the agent was given.
+        public = urlsplit(call.services.settings.public_url).netloc
+        if public.lower() == request.host.lower():
+            raise
+        return known.authenticate(replace(request, host=public), aging=aging)

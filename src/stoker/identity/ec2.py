@@ -1,0 +1,143 @@
+"""
+Requests signed with an EC2 key, as os-collect-config, heat-cfntools and boto sign them. Pure.
+
+The signature covers verb, host, path and parameters (version 2), also chosen headers and the body (version 4).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
+
+from stoker.model.errors import Unauthorized
+
+#: How long a signature with a time in it is good, and how much a clock may be ahead.
+LIFE = timedelta(minutes=15)
+_DIGESTS = {"HmacSHA256": hashlib.sha256, "HmacSHA1": hashlib.sha1}
+_PORT = re.compile(r":\d+$")
+_AUTHORIZATION = re.compile(
+    r"AWS4-HMAC-SHA256\s+Credential=(?P<credential>[^,\s]+),\s*SignedHeaders=(?P<headers>[^,\s]+),\s*"
+    r"Signature=(?P<signature>[0-9a-f]+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """``params`` are those of query and form, as sent, without the signature; ``headers`` by lower-case names."""
+
+    verb: str
+    host: str
+    path: str
+    params: Mapping[str, str]
+    signature: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body_hash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What version 4 says of itself, in a header or in parameters."""
+
+    access: str
+    date: str
+    region: str
+    service: str
+    headers: tuple[str, ...]
+    time: str
+
+    def words(self) -> str:
+        return f"{self.date}/{self.region}/{self.service}/aws4_request"
+
+
+def access_of(request: Request) -> str:
+    """The access key that it says it is signed with. Raises Unauthorized."""
+    if plain := request.params.get("AWSAccessKeyId"):
+        return plain
+    return _scope(request).access
+
+
+def check(secret: str, request: Request, now: datetime, *, aging: bool = True) -> None:
+    """Raises Unauthorized; with ``aging`` also for one that was signed too long ago."""
+    if "AWSAccessKeyId" in request.params:
+        version = request.params.get("SignatureVersion")
+        if version != "2":
+            raise Unauthorized(f"signatures of version {version!r} are not supported: use 2 or 4")
+        said, time = _v2, request.params.get("Timestamp")
+    else:
+        said, time = _v4, _scope(request).time
+    # Some clients sign the host as it is written, some in lower case, some without its port.
+    written = (request.host, request.host.lower())
+    hosts = dict.fromkeys((*written, *(_PORT.sub("", host) for host in written)))
+    # compared as bytes: a signature may be any text
+    right = any(hmac.compare_digest(said(secret, request, host).encode(), request.signature.encode()) for host in hosts)
+    if not right:
+        raise Unauthorized("the signature does not match")
+    if aging and time is not None and abs(now - _moment(time)) > LIFE:
+        raise Unauthorized("the signature is too old, or the clock is wrong")
+
+
+def signed_v2(secret: str, verb: str, host: str, path: str, params: Mapping[str, str]) -> str:
+    """The signature; ``params`` have AWSAccessKeyId, SignatureMethod and SignatureVersion among them."""
+    return _v2(secret, Request(verb, host, path, params, ""), host)
+
+
+def _v2(secret: str, request: Request, host: str) -> str:
+    digest = _DIGESTS.get(request.params.get("SignatureMethod", "HmacSHA256"))
+    if digest is None:
+        raise Unauthorized("SignatureMethod must be HmacSHA256 or HmacSHA1")
+    text = f"{request.verb.upper()}\n{host}\n{request.path}\n{_query(request.params)}"
+    return base64.b64encode(hmac.digest(secret.encode(), text.encode("utf-8", "surrogateescape"), digest)).decode()
+
+
+def _v4(secret: str, request: Request, host: str) -> str:
+    scope = _scope(request)
+    headers = {**request.headers, "host": host}
+    lines = "".join(f"{name}:{' '.join(headers.get(name, '').split())}\n" for name in scope.headers)
+    # boto signs a form as the body it is, and says nothing of it in the query.
+    is_form = request.verb == "POST" and "x-amz-algorithm" not in map(str.lower, request.params)
+    query = "" if is_form else _query(request.params)
+    canonical = "\n".join(
+        (request.verb.upper(), quote(request.path, safe="/~"), query, lines, ";".join(scope.headers), request.body_hash)
+    )
+    digest = hashlib.sha256(canonical.encode("utf-8", "surrogateescape")).hexdigest()
+    text = f"AWS4-HMAC-SHA256\n{scope.time}\n{scope.words()}\n{digest}"
+    key = f"AWS4{secret}".encode()
+    for part in (scope.date, scope.region, scope.service, "aws4_request"):
+        key = hmac.digest(key, part.encode(), hashlib.sha256)
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def _scope(request: Request) -> _Scope:
+    """Raises Unauthorized where there is no access key to be found."""
+    found = _AUTHORIZATION.fullmatch(request.headers.get("authorization", "").strip())
+    credential = found["credential"] if found else request.params.get("X-Amz-Credential", "")
+    signed = found["headers"] if found else request.params.get("X-Amz-SignedHeaders", "")
+    time = request.headers.get("x-amz-date") if found else request.params.get("X-Amz-Date")
+    parts = credential.split("/")
+    if len(parts) != 5 or not time or not time.startswith(parts[1]):
+        raise Unauthorized("no access key, or not the date that it is for, is said")
+    access, date, region, service, _ = parts
+    return _Scope(access, date, region, service, tuple(signed.lower().split(";")), time)
+
+
+def _query(params: Mapping[str, str]) -> str:
+    return "&".join(f"{_quoted(name)}={_quoted(value)}" for name, value in sorted(params.items()))
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe="-_~", errors="surrogateescape")
+
+
+def _moment(text: str) -> datetime:
+    for form in ("%Y-%m-%dT%H:%M:%SZ", "%Y%m%dT%H%M%SZ", "%Y-%m-%dT%H:%M:%S.%fZ"):
+        try:
+            return datetime.strptime(text, form).replace(tzinfo=UTC)
+        except ValueError:
+            continue
+    raise Unauthorized(f"the time {text[:40]!r} of the signature cannot be read")
