@@ -30,6 +30,7 @@ from stoker.http.services import Services
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import SignalTokens
+from stoker.identity.stack_users import StackUsers
 from stoker.model.errors import Conflict, Invalid, Unavailable
 from stoker.resources.services import Compute, Owner
 from stoker.resources.services import Services as ResourceServices
@@ -39,6 +40,7 @@ from stoker.servers.local import LocalServers
 from stoker.servers.presence import Presence
 from stoker.servers.program import Program
 from stoker.settings import Settings
+from stoker.site import ThisSite
 from stoker.stacks import jobs, nested
 from stoker.stacks.closing import wake_resource
 from stoker.stacks.engine import Limits
@@ -140,7 +142,9 @@ def join(settings: Settings, store: Store) -> Joined:
         stacks_per_project=settings.max_stacks_per_project,
         action_timeout=settings.stack_action_timeout,
     )
-    for_types = ResourceServices(transports.load(), work, compute, signal_tokens, settings.public_url)
+    for_types = ResourceServices(
+        transports.load(), work, compute, signal_tokens, ThisSite(settings.public_url, StackUsers(secret))
+    )
     engine = nested.engine(resources.load(), for_types, limits)
     jobs.register(store, engine)
     if local:

@@ -9,10 +9,12 @@ from uuid import uuid4
 
 from stoker import resources, transports
 from stoker.identity.signal_tokens import SignalTokens
+from stoker.identity.stack_users import StackUsers
 from stoker.model.deployment import Deployment
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
 from stoker.resources.services import Owner, Services
+from stoker.site import ThisSite
 from stoker.stacks import closing, jobs, nested, operations, outputs, signals
 from stoker.stacks.engine import ADVANCE, Engine, Limits
 from stoker.stacks.operations import Options
@@ -22,6 +24,8 @@ from stoker.store import resources as stored
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from support.work import HeldWork
+
+SITE = ThisSite("http://stoker.test", StackUsers(b"secret"))
 
 
 class Machines:
@@ -155,7 +159,7 @@ class World:
 
 def world(store: Store, *, steps: int = 500, limits: Mapping[str, int] | None = None) -> World:
     work, machines = HeldWork(), Machines()
-    services = Services(transports.load(), work, machines, SignalTokens(b"secret"), "http://stoker.test")
+    services = Services(transports.load(), work, machines, SignalTokens(b"secret"), SITE)
     engine = nested.engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)
     return World(store, engine, work, machines)

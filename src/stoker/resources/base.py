@@ -17,6 +17,7 @@ from stoker.model.status import Action
 from stoker.resources.properties import Property
 from stoker.resources.services import Nested, Services
 from stoker.store.tx import Tx
+from stoker.transports.base import Party
 
 #: Kind of the job that has a resource's ``check`` asked at a certain time; its arguments: ``resource_id``.
 WAKE = "resource.wake"
@@ -180,6 +181,17 @@ def physical_name(context: Context, resource: Resource, limit: int = 255) -> str
     """Heat's name for the real thing: stack, resource and a short id of this incarnation."""
     name = f"{context.stack_name}-{resource.name}-{resource.id.replace('-', '')[:12]}"
     return name if len(name) <= limit else f"{name[:2]}-{name[-(limit - 3) :]}"
+
+
+def party_of(context: Context, resource: Resource) -> Party:
+    return Party(
+        resource_id=resource.id,
+        resource_name=resource.name,
+        name=physical_name(context, resource),
+        stack_id=context.stack_id,
+        stack_name=context.stack_name,
+        project_id=context.project_id,
+    )
 
 
 def wake_at(context: Context, resource: Resource, at: datetime) -> None:

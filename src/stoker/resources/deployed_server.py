@@ -42,7 +42,7 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
     name = properties["name"] or physical_name(context, resource)
     if resource.physical_id and not resource.data.get("enrolled"):
         servers.rename(context.tx, resource.physical_id, name)
-    return Outcome(data={**resource.data, "name": name})
+    return Outcome(data={**resource.data, "name": name, "transports": serving.transports_after(resource, properties)})
 
 
 def delete(context: Context, resource: Resource) -> Outcome:

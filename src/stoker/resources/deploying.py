@@ -26,6 +26,7 @@ from stoker.resources.base import (
     Replace,
     ResourceFailure,
     Signalled,
+    party_of,
     physical_name,
 )
 from stoker.resources.properties import Property
@@ -246,7 +247,7 @@ def _plan(
         "deploy_stack_id": f"{context.stack_name}/{context.stack_id}",
         "deploy_resource_name": resource.name,
         "deploy_signal_transport": transport.signal_name,
-        **transport.signal_inputs(),
+        **transport.signal_inputs(context.tx, context.services.site, party_of(context, resource)),
     }
     if properties["timeout"] is not None:
         facts["deploy_timeout"] = str(properties["timeout"])

@@ -60,7 +60,7 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
     name = properties["name"] or resource.data.get("name")
     if resource.physical_id and name:
         servers.rename(context.tx, resource.physical_id, name)
-    return Outcome(data={**resource.data, "name": name})
+    return Outcome(data={**resource.data, "name": name, "transports": serving.transports_after(resource, properties)})
 
 
 def delete(context: Context, resource: Resource) -> Outcome:

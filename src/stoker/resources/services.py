@@ -11,6 +11,7 @@ from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.store.tx import Tx
 from stoker.transports import Transports
+from stoker.transports.base import Site
 from stoker.work import Work
 
 if TYPE_CHECKING:
@@ -111,5 +112,4 @@ class Services:
     #: None where no provider is enabled.
     compute: Compute | None
     signal_tokens: SignalTokens
-    #: Where the world reaches this Stoker.
-    public_url: str
+    site: Site

@@ -10,7 +10,7 @@ from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 from stoker.model.server import Kind
 from stoker.model.stack import Resource
-from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure
+from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, party_of
 from stoker.resources.properties import Property
 from stoker.store import deployments, rows, servers
 
@@ -64,6 +64,24 @@ def live_metadata(context: Context, resource: Resource) -> Mapping[str, Any]:
 
 
 def collect_config(context: Context, resource: Resource) -> Mapping[str, Any]:
-    carrying = context.services.transports.carrying.get(resource.properties.get("software_config_transport") or "")
-    sections = carrying.sections() if carrying else {}
-    return {"collectors": [*sections, "local"], **sections}
+    """The agent's own configuration. Sections of transports that it had before are there, with nothing in them."""
+    known = context.services.transports.carrying
+    now = known.get(resource.properties.get("software_config_transport") or "")
+    site, party = context.services.site, party_of(context, resource)
+    sections = now.sections(site, party) if now else {}
+    emptied: dict[str, Any] = {}
+    for before in (known[name] for name in resource.data.get("transports", ()) if name in known):
+        emptied |= {name: dict.fromkeys(section) for name, section in before.sections(site, party).items()}
+    return {"collectors": [*_first_collectors(resource), *sections, "local"], **emptied, **sections}
+
+
+def transports_after(resource: Resource, properties: Properties) -> list[str]:
+    """The transports that a server had before; its agent has to forget them."""
+    now = properties["software_config_transport"]
+    had = [*resource.data.get("transports", ()), resource.properties.get("software_config_transport")]
+    return [name for name in dict.fromkeys(had) if name and name != now]
+
+
+def _first_collectors(resource: Resource) -> list[str]:
+    """A machine of the cloud's finds its metadata service first."""
+    return ["ec2"] if resource.type == "OS::Nova::Server" else []

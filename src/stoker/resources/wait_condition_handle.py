@@ -39,7 +39,7 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
     if name == "signal":
         return None  # the other three say it
     endpoint = (
-        f"{context.services.public_url}/v1/{context.project_id}/stacks/{context.stack_name}/{context.stack_id}"
+        f"{context.services.site.public_url}/v1/{context.project_id}/stacks/{context.stack_name}/{context.stack_id}"
         f"/resources/{resource.name}/signal"
     )
     token = context.services.signal_tokens.token(resource.id)

@@ -1,4 +1,4 @@
-"""The result comes by Heat's ``resources/{name}/signal`` call, from whoever may make it in the stack's project."""
+"""The result comes by Heat's ``resources/{name}/signal`` call, with the login that the config brings."""
 
 from __future__ import annotations
 
@@ -6,14 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.store.tx import Tx
+from stoker.transports.base import Party, Site
+
 
 @dataclass(frozen=True, slots=True)
 class HeatSignal:
     signal_name: str = "HEAT_SIGNAL"
     awaits_signal: bool = True
 
-    def signal_inputs(self) -> Mapping[str, Any]:
-        return {}
+    def signal_inputs(self, _tx: Tx, site: Site, party: Party) -> Mapping[str, Any]:
+        login = site.login(party)
+        return {
+            "deploy_auth_url": site.auth_url,
+            "deploy_username": login.username,
+            "deploy_user_id": login.user_id,
+            "deploy_password": login.password,
+            "deploy_project_id": party.project_id,
+            "deploy_region_name": site.region,
+        }
 
 
 transport = HeatSignal()

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.transports.base import Party, Site
+
 
 @dataclass(frozen=True, slots=True)
 class StokerPush:
     metadata_name: str = "STOKER_PUSH"
 
-    def sections(self) -> Mapping[str, Any]:
+    def sections(self, _site: Site, _party: Party) -> Mapping[str, Mapping[str, Any]]:
         return {}
 
 

@@ -92,6 +92,8 @@ def delete(call: Call) -> Reply:
     return Reply(204)
 
 
+#: Those that need no resource of a stack to stand behind them.
+_ALONE = {name: transports.load().signalling[name] for name in ("HEAT_SIGNAL", "NO_SIGNAL", "STOKER_SIGNAL")}
 _CHANGEABLE: Mapping[str, Any] = {
     "config_id": reading.text,
     "input_values": reading.mapping,
@@ -135,9 +137,9 @@ def _given(tx: Tx, call: Call, body: dict[str, Any], config_id: str) -> Deployme
 
 def _derived(tx: Tx, call: Call, body: dict[str, Any], config_id: str) -> Deployment:
     """Ours: the config is a source, and the server derives from it what Heat's clients derive themselves."""
-    transport = transports.load().signalling.get(str(body["signal_transport"]))
+    transport = _ALONE.get(str(body["signal_transport"]))
     if transport is None:
-        known = ", ".join(sorted(transports.load().signalling))
+        known = ", ".join(sorted(_ALONE))
         raise Invalid(f"signal_transport {body['signal_transport']!r} is none of {known}")
     source = configs.get(tx, config_id, call.project)
     server_id = _server_id(body.get("server_id"))
@@ -147,7 +149,6 @@ def _derived(tx: Tx, call: Call, body: dict[str, Any], config_id: str) -> Deploy
         "deploy_server_id": server_id,
         "deploy_action": action,
         "deploy_signal_transport": transport.signal_name,
-        **transport.signal_inputs(),
         **({} if seconds is None else {"deploy_timeout": str(seconds)}),
     }
     values = reading.mapping(body.get("input_values"), "input_values") or {}

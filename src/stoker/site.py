@@ -1,0 +1,43 @@
+"""What transports and resource types are told of this installation: URLs, and the logins that stand for resources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode, urlsplit
+
+from stoker.identity import ec2, stack_users
+from stoker.identity.stack_users import StackUsers
+from stoker.model.arn import Arn
+from stoker.transports.base import Login, Party
+
+REGION = "RegionOne"
+
+
+@dataclass(frozen=True, slots=True)
+class ThisSite:
+    public_url: str
+    users: StackUsers
+    region: str = REGION
+
+    @property
+    def auth_url(self) -> str:
+        return f"{self.public_url}/identity/v3"
+
+    def login(self, party: Party) -> Login:
+        id = stack_users.user_id(party.resource_id)
+        return Login(
+            user_id=id,
+            username=f"{party.stack_name}-{party.resource_name}",
+            password=self.users.password(party.resource_id),
+            access_key=id,
+            secret_key=self.users.secret_key(party.resource_id),
+        )
+
+    def signed_url(self, party: Party, kind: str, verb: str) -> str:
+        arn = str(Arn(party.project_id, party.stack_name, party.stack_id, party.resource_name))
+        base = urlsplit(self.public_url)
+        path = f"{base.path}/cfn/v1/{kind}/{arn}"
+        login = self.login(party)
+        params = {"SignatureMethod": "HmacSHA256", "AWSAccessKeyId": login.access_key, "SignatureVersion": "2"}
+        signature = ec2.signed_v2(login.secret_key, verb, base.netloc.lower(), path, params)
+        return f"{base.scheme}://{base.netloc.lower()}{quote(path)}?{urlencode({**params, 'Signature': signature})}"

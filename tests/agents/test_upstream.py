@@ -1,0 +1,104 @@
+"""Real os-collect-config with real hooks, over every transport that it speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.server import Served, served
+from support.templates import config, deployment, server, template
+from support.upstream import heat_agents, upstream_agent
+
+METADATA = ("POLL_SERVER_CFN", "POLL_SERVER_HEAT")
+SIGNALS = ("CFN_SIGNAL", "HEAT_SIGNAL")
+SCRIPT = '#!/bin/sh\necho "hello $who"\nprintf "$who" > "$heat_outputs_path.said"\n'
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory) -> Path:
+    return heat_agents(tmp_path_factory.mktemp("heat-agents"))
+
+
+@pytest.fixture(scope="module")
+def stoker(tmp_path_factory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("transports")) as running:
+        yield running
+
+
+def machine(transport: str) -> dict:
+    said = server()
+    said["properties"]["software_config_transport"] = transport
+    return said
+
+
+def greeting(metadata: str, signals: dict[str, str]) -> dict:
+    """A server and one deployment for every signal transport, each after the one before."""
+    resources = {
+        "server": machine(metadata),
+        "config": config(SCRIPT, inputs=("who",), outputs=("said",)),
+    }
+    before: tuple[str, ...] = ()
+    for name, transport in signals.items():
+        resources[name] = deployment(after=before, signal_transport=transport, input_values={"who": name})
+        before = (name,)
+    outputs = {name: {"value": {"get_attr": [name, "said"]}} for name in signals}
+    outputs["agent"] = {"value": {"get_attr": ["server", "os_collect_config"]}}
+    return template(resources, outputs=outputs)
+
+
+def created(stoker: Served, name: str, said: dict) -> str:
+    made = stoker.heat("POST", "/stacks", {"stack_name": name, "template": said})
+    assert made.status == 201, made.raw
+    return f"/stacks/{name}/{made.body['stack']['id']}"
+
+
+def outputs(stoker: Served, stack: str) -> dict:
+    shown = stoker.heat("GET", stack).body["stack"]["outputs"]
+    return {each["output_key"]: each["output_value"] for each in shown}
+
+
+def status(stoker: Served, stack: str) -> str:
+    return stoker.heat("GET", stack).body["stack"]["stack_status"]
+
+
+@pytest.mark.parametrize("metadata", METADATA)
+def test_a_deployment_goes_out_and_its_result_comes_back(stoker, release, tmp_path, metadata):
+    signals = {name.lower(): name for name in SIGNALS}
+    stack = created(stoker, f"upstream-{metadata.lower()}", greeting(metadata, signals))
+    known = outputs(stoker, stack)["agent"]
+    sections = {name: known[name] for name in known["collectors"] if name != "local"}
+    with upstream_agent(tmp_path, release, sections) as agent:
+        stoker.until(lambda: status(stoker, stack) != "CREATE_IN_PROGRESS", 60)
+        assert status(stoker, stack) == "CREATE_COMPLETE", agent.log[-3000:]
+    said = outputs(stoker, stack)
+    assert {name: said[name] for name in signals} == {name: name for name in signals}
+
+
+def test_a_failure_comes_back_too(stoker, release, tmp_path):
+    said = greeting("POLL_SERVER_CFN", {"bad": "CFN_SIGNAL"})
+    said["resources"]["config"]["properties"]["config"] = "#!/bin/sh\necho sorry >&2\nexit 3\n"
+    stack = created(stoker, "upstream-failure", said)
+    known = outputs(stoker, stack)["agent"]
+    with upstream_agent(tmp_path, release, {"cfn": known["cfn"]}):
+        stoker.until(lambda: status(stoker, stack) == "CREATE_FAILED", 60)
+    reason = stoker.heat("GET", stack).body["stack"]["stack_status_reason"]
+    assert "deploy_status_code : Deployment exited with non-zero status code: 3" in reason
+
+
+def test_a_change_of_transport_reaches_the_agent_by_the_old_one(stoker, release, tmp_path):
+    before = greeting("POLL_SERVER_CFN", {"one": "CFN_SIGNAL"})
+    stack = created(stoker, "upstream-change", before)
+    known = outputs(stoker, stack)["agent"]
+    with upstream_agent(tmp_path, release, {"cfn": known["cfn"]}) as agent:
+        stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
+        after = greeting("POLL_SERVER_HEAT", {"one": "CFN_SIGNAL"})
+        assert stoker.heat("PUT", stack, {"template": after}).status == 202
+        stoker.until(lambda: "collectors = heat" in agent.configuration.read_text(), 60)
+        told = outputs(stoker, stack)["agent"]
+        assert told["collectors"] == ["heat", "local"]
+        assert set(told["cfn"].values()) == {None}
+        later = greeting("POLL_SERVER_HEAT", {"one": "CFN_SIGNAL", "two": "HEAT_SIGNAL"})
+        assert stoker.heat("PUT", stack, {"template": later}).status == 202
+        stoker.until(lambda: outputs(stoker, stack).get("two") == "two", 60)

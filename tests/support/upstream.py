@@ -1,0 +1,142 @@
+"""
+The agent that OpenStack's images bring: os-collect-config, os-refresh-config, os-apply-config and heat-agents' hooks.
+
+All of it is the real thing from PyPI, told to live below a folder instead of below /.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HEAT_AGENTS = "heat-agents==13.0.0"
+_BIN = Path(sys.executable).parent
+
+
+def heat_agents(folder: Path) -> Path:
+    """The unpacked release: scripts and hooks, which its package does not install."""
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", str(folder)]
+    done = subprocess.run([*command, HEAT_AGENTS], capture_output=True, text=True, check=False)
+    archives = list(folder.glob("heat*agents-*.tar.gz"))
+    if done.returncode or not archives:
+        reason = f"{HEAT_AGENTS} cannot be had from PyPI: {done.stderr[-300:]}"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with tarfile.open(archives[0]) as archive:
+        archive.extractall(folder, filter="data")
+    return next(each for each in folder.glob("heat*agents-*") if each.is_dir())
+
+
+@dataclass
+class UpstreamAgent:
+    """One server. ``sections`` are what it knows of Stoker when it boots, as os-collect-config has them."""
+
+    folder: Path
+    release: Path
+    sections: Mapping[str, Mapping[str, Any]]
+    process: subprocess.Popen[bytes] | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def configuration(self) -> Path:
+        return self.folder / "root" / "etc" / "os-collect-config.conf"
+
+    @property
+    def log(self) -> str:
+        return self.folder.joinpath("agent.log").read_text()
+
+    def start(self) -> None:
+        root = self.folder / "root"
+        if not root.exists():
+            self._install(root)
+        command = [
+            str(_BIN / "os-collect-config"),
+            "--config-file",
+            str(self.configuration),
+            "--polling-interval=1",
+            "--min-polling-interval=1",
+            f"--cachedir={root}/cache",
+            f"--backup-cachedir={root}/backup",
+            f"--local-path={root}/local-data",
+            f"--command=os-refresh-config --lockfile {root}/lock",
+        ]
+        with self.folder.joinpath("agent.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command, env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(10)
+
+    def _install(self, root: Path) -> None:
+        templates = root / "templates"
+        steps = root / "steps" / "configure.d"
+        hooks = root / "hooks"
+        for each in (root / "etc", root / "local-data", steps, hooks):
+            each.mkdir(parents=True)
+        shutil.copytree(self.release / "heat-config" / "os-apply-config", templates)
+        shutil.copy(self.release / "heat-config/os-refresh-config/configure.d/55-heat-config", steps)
+        _program(steps / "20-os-apply-config", f'#!/bin/sh\nexec os-apply-config -o "{root}"\n')
+        for hook in self.release.glob("heat-config-*/install.d/hook-*.py"):
+            _program(hooks / hook.stem.removeprefix("hook-"), hook.read_text())
+        (steps / "55-heat-config").chmod(0o755)
+        self._write(self.sections)
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("OS_", "STOKER_"))},
+            "HOME": str(root),
+            "LC_ALL": "C",  # its local collector ends at a locale that the machine has not
+            "PATH": f"{_BIN}:{self.release / 'heat-config' / 'bin'}:{os.environ['PATH']}",
+            "OS_REFRESH_CONFIG_BASE_DIR": str(steps.parent),
+            "OS_CONFIG_APPLIER_TEMPLATES": str(templates),
+            "HEAT_CONFIG_HOOKS": str(hooks),
+            "HEAT_SHELL_CONFIG": str(root / "var/run/heat-config/heat-config"),
+            "HEAT_CONFIG_DEPLOYED": str(root / "deployed"),
+            "HEAT_CONFIG_DEPLOYED_OLD": str(root / "deployed"),
+            "HEAT_SCRIPT_WORKING": str(root / "script"),
+            "HEAT_SCRIPT_OUTPUTS": str(root / "outputs"),
+            "HEAT_CONFIG_WORKING": str(root / "working"),
+        }
+
+    def _write(self, sections: Mapping[str, Mapping[str, Any]]) -> None:
+        said = configparser.ConfigParser(interpolation=None)
+        said["DEFAULT"] = {"collectors": ",".join(sections)}
+        for name, section in sections.items():
+            said[name] = {key: str(value) for key, value in section.items() if value is not None}
+        with self.configuration.open("w") as file:
+            said.write(file)
+        self.configuration.chmod(0o600)
+
+
+@contextmanager
+def upstream_agent(folder: Path, release: Path, sections: Mapping[str, Mapping[str, Any]]) -> Iterator[UpstreamAgent]:
+    folder.mkdir(parents=True, exist_ok=True)
+    agent = UpstreamAgent(folder, release, sections)
+    agent.start()
+    try:
+        yield agent
+    finally:
+        agent.stop()
+
+
+def _program(path: Path, text: str) -> None:
+    path.write_text(text)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
