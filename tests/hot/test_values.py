@@ -22,6 +22,7 @@ NEWEST = "2021-04-16"
         ({"str_split": [",", "a,b,c"]}, ["a", "b", "c"]),
         ({"str_split": [",", "a,b,c", 1]}, "b"),
         ({"str_split": [",", "a,b,c", "2"]}, "c"),
+        ({"str_split": [",", "a,b,c", -1]}, "c"),
         ({"str_split": [",", None]}, None),
         ({"str_split": [", ", ""]}, [""]),
         ({"map_merge": [{"a": 1, "b": 1}, None, {"b": 2}]}, {"a": 1, "b": 2}),
@@ -30,7 +31,13 @@ NEWEST = "2021-04-16"
         ({"map_replace": [{"a": "x", "b": "y"}, {"keys": {"a": "A"}, "values": {"y": 7}}]}, {"A": "x", "b": 7}),
         ({"map_replace": [{"a": ["x"]}, {"values": {"x": 1}}]}, {"a": ["x"]}),
         ({"map_replace": [None, {"keys": {}}]}, {}),
+        ({"map_replace": [{"a": 1}, None]}, {"a": 1}),
+        ({"map_replace": [{"a": 1}, {"keys": {"a": None}, "values": None}]}, {"a": 1}),
         ({"filter": [["", None, 0], ["a", "", None, 0, "b"]]}, ["a", "b"]),
+        ({"filter": [[{"a": [1]}, ["x"]], [{"a": [1]}, {"a": [2]}, ["x"]]]}, [{"a": [2]}]),
+        ({"filter": [None, ["a"]]}, ["a"]),
+        ({"filter": [["a"], None]}, None),
+        ({"list_join": [",", ["a"], "", None, ["b"]]}, "a,b"),
         ({"list_concat": [[1, 2], None, [2, 3]]}, [1, 2, 2, 3]),
         ({"list_concat_unique": [[1, 2], None, [2, {"a": 1}], [{"a": 1}, True]]}, [1, 2, {"a": 1}, True]),
         ({"contains": ["a", ["a", "b"]]}, True),
@@ -52,6 +59,7 @@ NEWEST = "2021-04-16"
             [{"of": {"a": 1}}, {"of": [2]}],
         ),
         ({"repeat": {"template": "%x%", "for_each": {"%x%": None}}}, []),
+        ({"repeat": {"template": "xy", "for_each": {"x": None, "y": ["a"]}, "permutations": False}}, []),
         (
             {"make_url": {"scheme": "http", "host": "::1", "port": 80, "path": "/a b", "query": {"q": "x/y z"}}},
             "http://[::1]:80/a%20b?q=x/y+z",
@@ -70,9 +78,13 @@ NEWEST = "2021-04-16"
             "https://u%40:p%3A@h/p#f",
         ),
         ({"make_url": {"path": "/only"}}, "/only"),
+        ({"make_url": {"scheme": "file", "path": "/a?b#c"}}, "file:///a%3Fb%23c"),
+        ({"make_url": {"scheme": "redis", "password": "p", "host": "[::1]", "port": "80"}}, "redis://:p@[::1]:80"),
+        ({"make_url": {"host": "a b/c"}}, "//a%20b%2Fc"),
         ({"resource_facade": "metadata"}, {"m": 1}),
         ({"yaql": {"expression": "$.data.a.where($ > 1).sum()", "data": {"a": [1, 2, 3]}}}, 5),
         ({"yaql": {"expression": "$.data.items().select($[0])", "data": {"a": 1}}}, ["a"]),
+        ({"yaql": {"expression": "$.data"}}, {}),
         ({"yaql": {"expression": "dict($.data.select([$, 1]))", "data": ["x"]}}, {"x": 1}),
     ],
 )
@@ -88,10 +100,16 @@ def test_gives(world: Any, call: dict[str, Any], value: Any) -> None:
         ({"digest": ["md5", "☃"]}, "Latin-1"),
         ({"str_split": [",", "a", 1]}, "no part 1, only 0 to 0"),
         ({"str_split": [",", "a", "x"]}, "whole number"),
+        ({"str_split": [",", "a,b", -3]}, "no part -3"),
+        ({"str_split": [",", "a,b", 1.7]}, "whole number"),
+        ({"str_split": [",", "a,b", True]}, "whole number"),
+        ({"str_split": [",", "a,b", "1" * 5000]}, "whole number"),
         ({"str_split": [",", ["a"]]}, "a delimiter and a text"),
         ({"map_merge": [[1]]}, "merges maps, not a list"),
         ({"map_replace": [{"a": 1, "b": 2}, {"keys": {"a": "b"}}]}, 'two keys would be "b"'),
         ({"map_replace": [{"a": 1}, {"kees": {}, "x": 1}]}, "keys"),
+        ({"map_replace": [{"a": 1}, {"keys": []}]}, "keys"),
+        ({"map_replace": ["", {"keys": {}}]}, "needs a list"),
         ({"filter": ["a", ["a"]]}, "two lists"),
         ({"list_concat": [["a"], "b"]}, "joins lists, not text"),
         ({"contains": [1, "a"]}, "only text"),
@@ -99,9 +117,14 @@ def test_gives(world: Any, call: dict[str, Any], value: Any) -> None:
         ({"str_replace_vstrict": {"template": "a", "params": {"a": None}}}, 'the value for "a" is empty'),
         ({"repeat": {"template": "x", "for_each": {"a": "text"}}}, "goes through lists"),
         ({"repeat": {"template": "x-a", "for_each": {"a": [[1]]}}}, "must be text"),
+        ({"repeat": {"template": "x-a", "for_each": {"a": [True]}}}, "must be text, not a boolean"),
         ({"repeat": {"template": "x", "for_each": {"a": [1], "b": [1, 2]}, "permutations": False}}, "one length"),
         ({"make_url": {"scheme": "http", "host": "h", "port": 70000}}, "is no port"),
         ({"make_url": {"port": 80}}, 'needs a "host"'),
+        ({"make_url": {"host": "h", "port": "1" * 5000}}, "is no port"),
+        ({"make_url": {"host": "h", "port": True}}, "is no port"),
+        ({"make_url": {"scheme": "http:", "host": "h"}}, "is no scheme"),
+        ({"make_url": {"host": "h", "query": {"a": {"b": 1}}}}, '"a" must be text, not a map'),
         ({"make_url": {"colour": 1, "host": "h"}}, "needs a map of"),
         ({"resource_facade": "colour"}, "needs one of metadata"),
         ({"yaql": {"expression": "$.data.", "data": 1}}, "yaql"),
@@ -119,6 +142,26 @@ def test_a_repetition_past_all_bounds_is_refused_before_it_is_made(world: Any) -
     call = {"repeat": {"template": "%a%%b%%c%", "for_each": {"%a%": many, "%b%": many, "%c%": many}}}
     with pytest.raises(StackValidationFailed, match="1000000000 copies"):
         hot.evaluate(call, world(NEWEST))
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [
+        {"template": "%a%%b%", "for_each": {"%a%": ["x"] * 40_000, "%b%": ["y" * 1_000_000]}},
+        {"template": ["%b%z"] * 1_000, "for_each": {"%b%": ["y" * 1_000_000]}},
+        {"template": "x", "for_each": {"%a%": ["x"] * 2_000, "%b%": ["y"] * 2_000}},
+    ],
+)
+def test_a_repetition_of_long_items_is_refused_as_soon_as_it_is_too_much(world: Any, argument: Any) -> None:
+    with pytest.raises(StackValidationFailed, match='"repeat"'):
+        hot.evaluate({"repeat": argument}, world(NEWEST))
+
+
+def test_long_lists_are_filtered_in_time(world: Any) -> None:
+    """Each with each they would be 10,000,000,000 comparisons."""
+    texts, maps = [str(i) for i in range(50_000)], [{"a": i} for i in range(50_000)]
+    call = {"filter": [[*texts, *maps], [*maps, "b", *texts]]}
+    assert hot.evaluate(call, world(NEWEST)) == ["b"]
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))

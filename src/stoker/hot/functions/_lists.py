@@ -22,3 +22,10 @@ def joined(name: str, argument: Any) -> list[Any]:
         if each is not None and not isinstance(each, list):
             raise StackValidationFailed(f'"{name}" joins lists, not {kind_of(each)}')
     return [item for each in argument for item in each or ()]
+
+
+def comparable(value: Any) -> Any:
+    """Equal for equal values, and fit for a set: long lists are compared by what they hold, not each with each."""
+    if isinstance(value, dict):
+        return "map", frozenset((key, comparable(part)) for key, part in value.items())
+    return ("list", tuple(map(comparable, value))) if isinstance(value, list) else value

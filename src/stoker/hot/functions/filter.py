@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from stoker.hot.functions._lists import comparable
 from stoker.hot.scope import Scope
 from stoker.model.errors import StackValidationFailed
 
@@ -16,9 +17,13 @@ def check(argument: Any, _version: str) -> None:
         raise StackValidationFailed('"filter" needs a list: the values to leave out, and the list to filter')
 
 
-def evaluate(argument: Any, scope: Scope) -> list[Any]:
+def evaluate(argument: Any, scope: Scope) -> list[Any] | None:
+    """Nulls for either are nothing to leave out, and nothing to leave it out of."""
     check(argument, scope.version)
     values, items = argument
-    if not isinstance(values, list) or not isinstance(items, list):
+    if any(each is not None and not isinstance(each, list) for each in argument):
         raise StackValidationFailed('"filter" needs two lists: the values to leave out, and the list to filter')
-    return [item for item in items if item not in values]
+    if not items:
+        return items  # type: ignore[no-any-return]
+    unwanted = {comparable(value) for value in values or ()}
+    return [item for item in items if comparable(item) not in unwanted]

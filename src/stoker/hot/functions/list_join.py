@@ -22,7 +22,7 @@ def check(argument: Any, version: str) -> None:
     if len(argument) > 2 and version < _MANY:
         raise StackValidationFailed(f'"list_join" takes several lists only from version {_MANY}')
     for part in argument[1:]:
-        if part is not None and not isinstance(part, list) and not is_call(part):
+        if not _is_nothing(part, version) and not isinstance(part, list) and not is_call(part):
             raise StackValidationFailed(f'"list_join" joins lists, not {kind_of(part)}')
 
 
@@ -31,15 +31,22 @@ def evaluate(argument: Any, scope: Scope) -> str:
     delimiter, *lists = argument
     if not isinstance(delimiter, str):
         raise StackValidationFailed(f'"list_join" delimiter must be text, not {kind_of(delimiter)}')
-    texts = [_text(item, scope.version) for items in lists if items is not None for item in _list(items)]
+    texts = [_text(item, scope.version) for items in lists for item in _list(items, scope.version)]
     check_length(NAME, sum(map(len, texts)) + len(delimiter) * len(texts))
     return delimiter.join(texts)
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: Any, version: str) -> list[Any]:
+    if _is_nothing(value, version):
+        return []
     if not isinstance(value, list):
         raise StackValidationFailed(f'"list_join" joins lists, not {kind_of(value)}')
     return value
+
+
+def _is_nothing(value: Any, version: str) -> bool:
+    # Empty text is how templates say of a json parameter that there is nothing.
+    return value is None or (value == "" and version >= _MANY)
 
 
 def _text(item: Any, version: str) -> str:

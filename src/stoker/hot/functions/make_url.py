@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlunsplit
 
 from stoker.hot.functions._texts import is_call
+from stoker.hot.paths import index_of
 from stoker.hot.scope import Scope
 from stoker.hot.words import kind_of, quoted
 from stoker.model.errors import StackValidationFailed
@@ -27,18 +28,9 @@ def evaluate(argument: Any, _scope: Scope) -> str:
     parts = {name: value for name, value in argument.items() if value is not None and value != ""}
     scheme, place, query = _text(parts, "scheme"), _netloc(parts), _query(parts.get("query"))
     path, fragment = _text(parts, "path"), _text(parts, "fragment")
-    if "?" in path or "#" in path:
-        raise StackValidationFailed(f'"make_url": {quoted(path)} is no path')
-    slash = "/" if place and path and not path.startswith("/") else ""
-    return "".join(
-        (
-            f"{scheme}:" if scheme else "",
-            f"//{place}" if place else "",
-            f"{slash}{quote(path)}",
-            f"?{query}" if query else "",
-            f"#{quote(fragment)}" if fragment else "",
-        )
-    )
+    if ":" in scheme:
+        raise StackValidationFailed(f'"make_url": {quoted(scheme)} is no scheme')
+    return urlunsplit((scheme, place, quote(path), query, quote(fragment)))
 
 
 def _netloc(parts: dict[str, Any]) -> str:
@@ -46,18 +38,21 @@ def _netloc(parts: dict[str, Any]) -> str:
     port = _port(parts.get("port"))
     if not host and (user or password or port):
         raise StackValidationFailed('"make_url" needs a "host" for a user, a password or a port')
-    if password and not user:
-        raise StackValidationFailed('"make_url" needs a "username" for a password')
-    login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "") + ("@" if user else "")
-    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    return f"{login}{shown}{port}"
+    login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
+    # A password without a user is what some services ask for.
+    plain = quote(host[1:-1] if host.startswith("[") and host.endswith("]") else host, safe=":")
+    shown = f"[{plain}]" if ":" in plain else plain
+    return f"{login}{'@' if login else ''}{shown}{port}"
 
 
 def _port(said: Any) -> str:
     if said is None or said == "":
         return ""
-    number = int(said) if str(said).isascii() and str(said).isdecimal() else 0
-    if isinstance(said, bool) or not 1 <= number <= 65535:
+    try:
+        number = index_of(said)
+    except ValueError:
+        number = 0
+    if not 1 <= number <= 65535:
         raise StackValidationFailed(f'"make_url": {quoted(said)} is no port')
     return f":{number}"
 
@@ -67,6 +62,9 @@ def _query(said: Any) -> str:
         return ""
     if not isinstance(said, dict):
         raise StackValidationFailed(f'"make_url" query must be a map, not {kind_of(said)}')
+    for name, value in said.items():
+        if isinstance(value, dict | list):
+            raise StackValidationFailed(f'"make_url" query: {quoted(name)} must be text, not {kind_of(value)}')
     return urlencode({name: "" if value is None else value for name, value in said.items()}, safe="/")
 
 

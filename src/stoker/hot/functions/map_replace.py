@@ -26,18 +26,24 @@ def check(argument: Any, _version: str) -> None:
 def evaluate(argument: Any, scope: Scope) -> dict[str, Any]:
     check(argument, scope.version)
     source, wanted = argument
-    source = {} if source is None else source
-    if not isinstance(source, dict) or not isinstance(wanted, dict) or not set(wanted) <= {"keys", "values"}:
+    source, wanted = _map(source), _map(wanted)
+    if not set(wanted) <= {"keys", "values"}:
         raise StackValidationFailed(_SHAPE)
-    keys, values = wanted.get("keys") or {}, wanted.get("values") or {}
-    if not isinstance(keys, dict) or not isinstance(values, dict):
-        raise StackValidationFailed(_SHAPE)
+    keys, values = _map(wanted.get("keys")), _map(wanted.get("values"))
     changed: dict[str, Any] = {}
     for old, value in source.items():
-        key = keys.get(old, old)
+        key = keys.get(old)
+        key = old if key is None else key
         if not isinstance(key, str):
             raise StackValidationFailed(f'"map_replace": the new key for {quoted(old)} must be text')
         if key in changed:
             raise StackValidationFailed(f'"map_replace": two keys would be {quoted(key)}')
-        changed[key] = values.get(value, value) if isinstance(value, str | int | float | bool) else value
+        changed[key] = values.get(value, value) if isinstance(value, str) else value
     return changed
+
+
+def _map(said: Any) -> dict[str, Any]:
+    """Null is an empty one."""
+    if said is not None and not isinstance(said, dict):
+        raise StackValidationFailed(_SHAPE)
+    return said or {}

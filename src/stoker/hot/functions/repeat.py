@@ -35,6 +35,8 @@ def evaluate(argument: Any, scope: Scope) -> list[Any]:
     if not isinstance(permutations, bool):
         raise StackValidationFailed('"repeat" permutations must be true or false')
     lists = [_items(word, said, scope.version, maps=permutations) for word, said in words.items()]
+    if any(said is None for said in words.values()):
+        return []
     template = argument["template"]
     if permutations:
         count = prod(map(len, lists))
@@ -44,10 +46,11 @@ def evaluate(argument: Any, scope: Scope) -> list[Any]:
             raise StackValidationFailed('"repeat" without permutations needs lists of one length')
         count = len(lists[0]) if lists else 0
         combinations = zip(*lists, strict=True)
-    # Before anything is made: two long lists can ask for terabytes.
-    if count * max(1, weigh(template)[0]) > MAX_WEIGHT:
+    # Before anything is made: two long lists can ask for terabytes, and so can long items.
+    if count * (1 + weigh(template)[0]) > MAX_WEIGHT:
         raise StackValidationFailed(f'"repeat" would make {count} copies, which is too much')
-    return [_filled(template, dict(zip(words, chosen, strict=True))) for chosen in combinations]
+    filling = _Filling()
+    return [filling.filled(template, dict(zip(words, chosen, strict=True))) for chosen in combinations]
 
 
 def _items(word: str, said: Any, version: str, *, maps: bool) -> list[Any]:
@@ -60,23 +63,31 @@ def _items(word: str, said: Any, version: str, *, maps: bool) -> list[Any]:
     return said
 
 
-def _filled(value: Any, chosen: dict[str, Any]) -> Any:
-    if isinstance(value, dict):
-        return {_text(key, chosen): _filled(part, chosen) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_filled(part, chosen) for part in value]
-    return _whole_or_text(value, chosen) if isinstance(value, str) else value
+class _Filling:
+    """Copies of the template, as long as they do not become too much altogether."""
 
+    def __init__(self) -> None:
+        self._left = MAX_WEIGHT
 
-def _whole_or_text(text: str, chosen: dict[str, Any]) -> Any:
-    """A text that is just the word becomes the item itself, whatever it is; within a text items must be text."""
-    return chosen[text] if text in chosen else _text(text, chosen)
+    def filled(self, value: Any, chosen: dict[str, Any]) -> Any:
+        if isinstance(value, dict):
+            return {self._text(key, chosen): self.filled(part, chosen) for key, part in value.items()}
+        if isinstance(value, list):
+            return [self.filled(part, chosen) for part in value]
+        return self._whole_or_text(value, chosen) if isinstance(value, str) else value
 
+    def _whole_or_text(self, text: str, chosen: dict[str, Any]) -> Any:
+        """A text that is just the word becomes the item itself, whatever it is; within a text items must be text."""
+        return chosen[text] if text in chosen else self._text(text, chosen)
 
-def _text(text: str, chosen: dict[str, Any]) -> str:
-    used = {word: item for word, item in chosen.items() if word and word in text}
-    for word, item in used.items():
-        if not isinstance(item, str | int | float):
-            raise StackValidationFailed(f'"repeat": within a text {quoted(word)} must be text, not {kind_of(item)}')
-    ordered = sorted(used, key=lambda word: (-len(word), word))
-    return replace(NAME, text, {word: str(used[word]) for word in ordered}) if used else text
+    def _text(self, text: str, chosen: dict[str, Any]) -> str:
+        used = {word: item for word, item in chosen.items() if word and word in text}
+        for word, item in used.items():
+            if isinstance(item, bool) or not isinstance(item, str | int | float):
+                raise StackValidationFailed(f'"repeat": within a text {quoted(word)} must be text, not {kind_of(item)}')
+        ordered = sorted(used, key=lambda word: (-len(word), word))
+        made = replace(NAME, text, {word: str(used[word]) for word in ordered}) if used else text
+        self._left -= len(made)
+        if self._left < 0:
+            raise StackValidationFailed(f'"repeat": the result would be longer than {MAX_WEIGHT} characters')
+        return made

@@ -1,9 +1,10 @@
-"""``{str_split: [delimiter, text, index]}``: the parts of a text, or the one at ``index``."""
+"""``{str_split: [delimiter, text, index]}``: the parts of a text, or the one at ``index``; -1 is the last."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from stoker.hot.paths import index_of
 from stoker.hot.scope import Scope
 from stoker.model.errors import StackValidationFailed
 
@@ -29,11 +30,9 @@ def evaluate(argument: Any, scope: Scope) -> Any:
 
 def _index(said: Any, count: int) -> int:
     try:
-        index = int(said) if not isinstance(said, bool) else None
-    except (TypeError, ValueError):
-        index = None
-    if index is None:
-        raise StackValidationFailed('"str_split": the index must be a whole number')
-    if not 0 <= index < count:
+        index = index_of(said)
+    except ValueError:
+        raise StackValidationFailed('"str_split": the index must be a whole number') from None
+    if not -count <= index < count:
         raise StackValidationFailed(f'"str_split": there is no part {index}, only 0 to {count - 1}')
     return index

@@ -22,8 +22,8 @@ _MEMORY = 10_000
 
 
 def check(argument: Any, _version: str) -> None:
-    if not isinstance(argument, dict) or set(argument) != {"expression", "data"}:
-        raise StackValidationFailed('"yaql" needs a map with exactly "expression" and "data"')
+    if not isinstance(argument, dict) or not {"expression"} <= set(argument) <= {"expression", "data"}:
+        raise StackValidationFailed('"yaql" needs a map with an "expression" and perhaps "data"')
     if isinstance(argument["expression"], str):
         _parsed(argument["expression"])
     elif not is_call(argument["expression"]):
@@ -35,8 +35,9 @@ def evaluate(argument: Any, scope: Scope) -> Any:
     if not isinstance(argument["expression"], str):
         raise StackValidationFailed('"yaql" expression must be text')
     expression = _parsed(argument["expression"])
+    data = argument.get("data", {})
     try:
-        found = _plain(expression.evaluate(context=_context().create_child_context(), data={"data": argument["data"]}))
+        found = _plain(expression.evaluate(context=_context().create_child_context(), data={"data": data}))
         check_plain(found)
     except Flaw as flaw:
         raise StackValidationFailed(f'"yaql": {flaw.sentence}') from None
