@@ -7,12 +7,12 @@ import urllib.request
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
 from support.server import Answer, Served, served
+from support.signing import signed
 from support.templates import config, server, template
 
 CFN = {
@@ -40,13 +40,6 @@ def key(stoker) -> dict[str, str]:
 
 def tokens(stoker: Served) -> dict[str, str]:
     return {"X-Auth-Token": stoker.token, "X-Subject-Token": stoker.token}
-
-
-def signed(stoker: Served, access: str, secret: str, verb: str = "GET", path: str = "/cfn/v1/", **params: str) -> str:
-    said = {"AWSAccessKeyId": access, "SignatureVersion": "2", "SignatureMethod": "HmacSHA256", **params}
-    host = f"127.0.0.1:{stoker.port}"
-    signature = Ec2Signer(secret).generate({"verb": verb, "host": host, "path": path, "params": dict(said)})
-    return f"{path}?{urlencode({**said, 'Signature': signature})}"
 
 
 def ask(stoker: Served, key: dict[str, str], action: str, **params: str) -> Any:

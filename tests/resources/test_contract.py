@@ -26,15 +26,18 @@ ENOUGH = {
     "OS::Heat::StructuredDeploymentGroup": {"servers": {"a": "s"}, "signal_transport": "NO_SIGNAL"},
     "OS::Heat::StructuredDeployments": {"servers": {"a": "s"}, "signal_transport": "NO_SIGNAL"},
     "OS::Heat::WaitCondition": {"handle": "h", "timeout": 10},
+    "AWS::CloudFormation::WaitCondition": {"Handle": "h", "Timeout": 10},
 }
 
 
 #: What ends them is another resource's.
-WAITS = ("OS::Heat::WaitCondition",)
+WAITS = ("OS::Heat::WaitCondition", "AWS::CloudFormation::WaitCondition")
 
 
 def test_the_public_names_are_exactly_these():
     assert sorted(TYPES) == [
+        "AWS::CloudFormation::WaitCondition",
+        "AWS::CloudFormation::WaitConditionHandle",
         "OS::Heat::CloudConfig",
         "OS::Heat::Delay",
         "OS::Heat::DeployedServer",
@@ -53,6 +56,7 @@ def test_the_public_names_are_exactly_these():
         "OS::Heat::StructuredDeploymentGroup",
         "OS::Heat::StructuredDeployments",
         "OS::Heat::TestResource",
+        "OS::Heat::UpdateWaitConditionHandle",
         "OS::Heat::Value",
         "OS::Heat::WaitCondition",
         "OS::Heat::WaitConditionHandle",

@@ -113,8 +113,8 @@ def test_what_is_no_signal_is_refused(heat, details):
 
 
 def test_transports_that_are_not_there_are_named(heat):
-    said = template({"h": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "CFN_SIGNAL"}}})
-    with pytest.raises(StackValidationFailed, match=r"CFN_SIGNAL.*TOKEN_SIGNAL, NO_SIGNAL"):
+    said = template({"h": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "PIGEON"}}})
+    with pytest.raises(StackValidationFailed, match=r"PIGEON.*TOKEN_SIGNAL, CFN_SIGNAL"):
         heat.create(said)
 
 
@@ -161,3 +161,84 @@ def test_a_test_resource_is_replaced_as_it_is_told(heat):
     assert heat.resources(stack)["it"].id == before
     stack = heat.update(stack, thing(value="c", update_replace=True))
     assert heat.resources(stack)["it"].id != before
+
+
+def aws(count: int = 1, handle: str = "AWS::CloudFormation::WaitConditionHandle", **more):
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Resources": {
+            "handle": {"Type": handle},
+            "condition": {
+                "Type": "AWS::CloudFormation::WaitCondition",
+                "Properties": {"Handle": {"Ref": "handle"}, "Timeout": "60", "Count": count, **more},
+            },
+        },
+        "Outputs": {
+            "data": {"Value": {"Fn::GetAtt": ["condition", "Data"]}},
+            "url": {"Value": {"Ref": "handle"}},
+        },
+    }
+
+
+def ended(status: str = "SUCCESS", id: str = "1", **more):
+    return {"Status": status, "Reason": "why", "Data": "said", "UniqueId": id, **more}
+
+
+def test_amazons_conditions_wait_for_their_count(heat):
+    stack = heat.create(aws(2))
+    stack = say(heat, stack, **ended())
+    stack = say(heat, stack, **ended())
+    assert str(stack.status) == "IN_PROGRESS", "a repeated id counts once"
+    stack = say(heat, stack, **ended(id="2"))
+    assert str(stack.status) == "COMPLETE"
+    said = heat.outputs(stack)
+    assert json.loads(said["data"]) == {"1": "said", "2": "said"}
+    assert said["url"].startswith("http://stoker.test/cfn/v1/waitcondition/arn%3Aopenstack")
+
+
+def test_amazons_conditions_fail_with_the_reason(heat):
+    stack = say(heat, heat.create(aws()), **ended("FAILURE"))
+    assert (str(stack.status), "resources.condition: why" in stack.reason) == ("FAILED", True)
+
+
+@pytest.mark.parametrize("details", [{}, {"status": "SUCCESS"}, ended("PERHAPS"), ended(More=1), {"Status": "SUCCESS"}])
+def test_amazons_signals_have_all_their_parts(heat, details):
+    stack = heat.create(aws())
+    with pytest.raises(Invalid, match="signal"):
+        say(heat, stack, **details)
+
+
+def test_a_handle_of_another_stack_is_waited_for_in_vain(heat):
+    other = heat.create(aws(), name="other")
+    stack = heat.create(aws(Handle=heat.outputs(other)["url"]), name="s")
+    say(heat, other, **ended())
+    assert heat.states(stack)["condition"] == "CREATE_IN_PROGRESS"
+
+
+def test_every_update_makes_the_handle_anew(heat):
+    said = aws(handle="OS::Heat::UpdateWaitConditionHandle")
+    stack = say(heat, heat.create(said), **ended())
+    before = heat.outputs(stack)["url"]
+    stack = heat.update(stack, said)
+    assert heat.states(stack)["condition"].endswith("IN_PROGRESS")
+    assert heat.outputs(stack)["url"] != before
+    assert str(say(heat, stack, **ended()).status) == "COMPLETE"
+
+
+@pytest.mark.parametrize(
+    ("transport", "keys"),
+    [
+        ("CFN_SIGNAL", {"alarm_url"}),
+        (
+            "HEAT_SIGNAL",
+            {"auth_url", "username", "user_id", "password", "project_id", "domain_id", "region_name", "alarm_url"},
+        ),
+        ("NO_SIGNAL", set()),
+    ],
+)
+def test_a_handle_says_how_it_is_signalled(heat, transport, keys):
+    resources = {"handle": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": transport}}}
+    outputs = {name: {"value": {"get_attr": ["handle", name]}} for name in ("signal", "token", "endpoint")}
+    said = heat.outputs(heat.create(template(resources, outputs=outputs)))
+    assert json.loads(said["signal"]).keys() == keys
+    assert said["token"] is said["endpoint"] is None

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
+from stoker.identity.directory import DOMAIN_ID
 from stoker.model.errors import Invalid
 from stoker.model.stack import Resource
-from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, Signalled
+from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, Signalled, party_of
 from stoker.resources.properties import Property
-from stoker.store import resources
+from stoker.resources.waiting import FAILURE, SUCCESS, kept, waiters
 
 WAIT_CONDITION = "OS::Heat::WaitCondition"
-SUCCESS, FAILURE = "SUCCESS", "FAILURE"
 _ATTRIBUTES = {
     "token": "What to send as X-Auth-Token with a signal.",
     "endpoint": "Where to send it.",
     "curl_cli": "A command that does.",
     "signal": "What other transports need, in JSON.",
 }
+TOKEN_SIGNAL = "TOKEN_SIGNAL"  # noqa: S105 - the name of a transport
 _KEYS = ("status", "reason", "data", "id")
 
 
@@ -34,14 +37,12 @@ def update(_context: Context, _resource: Resource, _properties: Properties) -> O
 def attribute(context: Context, resource: Resource, name: str) -> Any:
     if name not in _ATTRIBUTES:
         raise NoSuchAttribute(name)
-    if resource.properties.get("signal_transport") == "NO_SIGNAL":
-        return "{}" if name == "signal" else None
+    transport = resource.properties.get("signal_transport")
     if name == "signal":
-        return None  # the other three say it
-    endpoint = (
-        f"{context.services.site.public_url}/v1/{context.project_id}/stacks/{context.stack_name}/{context.stack_id}"
-        f"/resources/{resource.name}/signal"
-    )
+        return _details(context, resource, transport)
+    if transport != TOKEN_SIGNAL:
+        return None
+    endpoint = _endpoint(context, resource)
     token = context.services.signal_tokens.token(resource.id)
     if name == "endpoint":
         return endpoint
@@ -51,6 +52,36 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
         f"curl -i -X POST -H 'X-Auth-Token: {token}' -H 'Content-Type: application/json' "
         f"-H 'Accept: application/json' {endpoint}"
     )
+
+
+def _details(context: Context, resource: Resource, transport: Any) -> str | None:
+    """How to signal it, in JSON; with TOKEN_SIGNAL the other attributes say it."""
+    site, party = context.services.site, party_of(context, resource)
+    match transport:
+        case "CFN_SIGNAL":
+            said = {"alarm_url": site.signed_url(party, "waitcondition", "PUT")}
+        case "HEAT_SIGNAL":
+            login = site.login(party)
+            said = {
+                "auth_url": site.auth_url,
+                "username": login.username,
+                "user_id": login.user_id,
+                "password": login.password,
+                "project_id": context.project_id,
+                "domain_id": DOMAIN_ID,
+                "region_name": site.region,
+                "alarm_url": _endpoint(context, resource),
+            }
+        case "NO_SIGNAL":
+            said = {}
+        case _:
+            return None
+    return json.dumps(said)
+
+
+def _endpoint(context: Context, resource: Resource) -> str:
+    stack = f"{context.services.site.public_url}/v1/{context.project_id}/stacks/{context.stack_name}"
+    return f"{stack}/{context.stack_id}/resources/{quote(resource.name, safe='')}/signal"
 
 
 def signal(_context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
@@ -64,16 +95,12 @@ def signal(_context: Context, resource: Resource, details: Mapping[str, Any]) ->
     number = len(resource.metadata) + 1
     id = str(details.get("id", number))
     reason = str(details.get("reason", f"Signal {number} received"))
-    said = {"status": status, "reason": reason, "data": details.get("data")}
-    changed = replace(resource, metadata={**resource.metadata, id: said})
+    changed = replace(resource, metadata=kept(resource, id, status, reason, details.get("data")))
     return Signalled(f"status:{status} reason:{reason}", changed)
 
 
-def waiters(context: Context, resource: Resource) -> Iterable[str]:
-    """The wait conditions of the stack that wait for it."""
-    for each in resources.in_progress(context.tx, context.stack_id):
-        if each.type == WAIT_CONDITION and each.properties.get("handle") == resource.physical_id:
-            yield each.id
+def waiting_for(context: Context, resource: Resource) -> Iterable[str]:
+    return waiters(context, WAIT_CONDITION, "handle", resource.physical_id)
 
 
 TYPE = ResourceType(
@@ -81,8 +108,8 @@ TYPE = ResourceType(
     properties={
         "signal_transport": Property(
             kind="string",
-            default="TOKEN_SIGNAL",
-            allowed=("TOKEN_SIGNAL", "NO_SIGNAL"),
+            default=TOKEN_SIGNAL,
+            allowed=(TOKEN_SIGNAL, "CFN_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL"),
             description="How it is signalled.",
         )
     },
@@ -91,6 +118,6 @@ TYPE = ResourceType(
     update=update,
     attribute=attribute,
     signal=signal,
-    waiters=waiters,
+    waiters=waiting_for,
     description="Takes signals for wait conditions.",
 )

@@ -1,0 +1,67 @@
+"""AWS::CloudFormation::WaitConditionHandle: a pre-signed URL that says when something has happened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from stoker.model.arn import Arn
+from stoker.model.errors import Invalid
+from stoker.model.stack import Resource
+from stoker.resources.base import Context, Outcome, Properties, ResourceType, Signalled, party_of
+from stoker.resources.waiting import FAILURE, SUCCESS, kept, waiters
+from stoker.store import resources
+
+WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
+_KEYS = ("Status", "Reason", "Data", "UniqueId")
+
+
+def create(context: Context, resource: Resource, _properties: Properties) -> Outcome:
+    url = context.services.site.signed_url(party_of(context, resource), "waitcondition", "PUT")
+    return Outcome(physical_id=resource.id, data={"url": url})
+
+
+def reference(resource: Resource) -> Any:
+    return resource.data.get("url") or resource.name
+
+
+def of_url(context: Context, url: str) -> Resource | None:
+    """The handle of this very stack that the URL is for."""
+    _, found, path = unquote(urlsplit(url).path).partition("/waitcondition/")
+    try:
+        arn = Arn.parse(path) if found else None
+    except Invalid:
+        arn = None
+    if arn is None or arn.resource is None or (arn.project_id, arn.stack_id) != (context.project_id, context.stack_id):
+        return None
+    found = resources.named(context.tx, context.stack_id, arn.resource)
+    # Of that name there may have been another one before.
+    return found if found is not None and found.data.get("url") == url else None
+
+
+def signal(_context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
+    """Raises Invalid for what is no signal."""
+    if sorted(details) != sorted(_KEYS):
+        raise Invalid(f"a signal to {resource.name} has {', '.join(_KEYS)}, all of them")
+    if details["Status"] not in (SUCCESS, FAILURE):
+        raise Invalid(f"a signal's Status is {SUCCESS} or {FAILURE}, not {details['Status']!r}")
+    status, reason = details["Status"], str(details["Reason"])
+    changed = replace(resource, metadata=kept(resource, str(details["UniqueId"]), status, reason, details["Data"]))
+    return Signalled(f"status:{status} reason:{reason}", changed)
+
+
+def waiting_for(context: Context, resource: Resource) -> Iterable[str]:
+    return waiters(context, WAIT_CONDITION, "Handle", resource.data.get("url"))
+
+
+TYPE = ResourceType(
+    name="AWS::CloudFormation::WaitConditionHandle",
+    properties={},
+    create=create,
+    reference=reference,
+    signal=signal,
+    waiters=waiting_for,
+    description="Takes signals for wait conditions, at a pre-signed URL.",
+)

@@ -1,0 +1,120 @@
+"""What the types share that wait for signals to a handle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from stoker.model.stack import Resource
+from stoker.resources.base import (
+    WAKE,
+    Context,
+    NoSuchAttribute,
+    Outcome,
+    Properties,
+    ResourceFailure,
+    ResourceType,
+    wake_at,
+)
+from stoker.resources.properties import Property
+from stoker.store import resources
+
+SUCCESS, FAILURE = "SUCCESS", "FAILURE"
+
+#: From what a template names a handle by to the handle.
+Find = Callable[[Context, str], Resource | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Names of the properties and of the attribute, as the type's syntax writes them."""
+
+    handle: str
+    timeout: str
+    count: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    words: Words
+    find: Find
+
+    def wait(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Also an update's: it waits anew, as long as the first time."""
+        until = context.tx.now + timedelta(seconds=properties[self.words.timeout])
+        if self._is_over(context, properties):
+            return Outcome(physical_id=resource.id, data={})
+        wake_at(context, resource, until)
+        return Outcome(False, physical_id=resource.id, data={"until": until.isoformat()})
+
+    def check(self, context: Context, resource: Resource) -> Outcome:
+        if self._is_over(context, resource.properties):
+            context.services.work.cancel(context.tx, WAKE, resource.id)
+            return Outcome()
+        until = resource.data.get("until")
+        if until is not None and context.tx.now < datetime.fromisoformat(until):
+            return Outcome(False)
+        said = self._signals(context, resource.properties)
+        reasons = ";".join(each["reason"] for each in said.values())
+        heard = f"{len(said)} of {resource.properties[self.words.count]} received"
+        raise ResourceFailure(f"{heard} - {reasons}" if reasons else heard)
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name != self.words.data:
+            raise NoSuchAttribute(name)
+        return json.dumps({id: said["data"] for id, said in self._signals(context, resource.properties).items()})
+
+    def _is_over(self, context: Context, properties: Properties) -> bool:
+        """Raises ResourceFailure as soon as one says that it failed."""
+        said = self._signals(context, properties)
+        failures = [each["reason"] for each in said.values() if each["status"] != SUCCESS]
+        if failures:
+            raise ResourceFailure(";".join(failures))
+        return bool(len(said) >= properties[self.words.count])
+
+    def _signals(self, context: Context, properties: Properties) -> Mapping[str, Any]:
+        handle = self.find(context, properties[self.words.handle])
+        return handle.metadata if handle is not None else {}
+
+
+def _cancel(context: Context, resource: Resource) -> None:
+    context.services.work.cancel(context.tx, WAKE, resource.id)
+
+
+def wait_type(name: str, words: Words, find: Find) -> ResourceType:
+    waiting = _Waiting(words, find)
+    return ResourceType(
+        name=name,
+        properties={
+            words.handle: Property(kind="string", required=True, description="Reference of the handle."),
+            words.timeout: Property(
+                kind="number", required=True, minimum=1, maximum=43200, description="Seconds to wait for the signals."
+            ),
+            words.count: Property(
+                kind="integer", default=1, minimum=1, update_allowed=True, description="Signals to wait for."
+            ),
+        },
+        attributes={words.data: "What the signals brought, in JSON, by their ids."},
+        create=waiting.wait,
+        update=waiting.wait,
+        check=waiting.check,
+        cancel=_cancel,
+        attribute=waiting.attribute,
+        description="Waits for signals to a handle.",
+    )
+
+
+def waiters(context: Context, type_name: str, property_name: str, reference: str | None) -> Iterable[str]:
+    """The ids of the stack's resources of the type that wait for the handle of that reference."""
+    for each in resources.in_progress(context.tx, context.stack_id):
+        if each.type == type_name and each.properties.get(property_name) == reference:
+            yield each.id
+
+
+def kept(resource: Resource, id: str, status: str, reason: str, data: Any) -> Mapping[str, Any]:
+    """A handle's metadata with one signal more; a repeated id overwrites."""
+    return {**resource.metadata, id: {"status": status, "reason": reason, "data": data}}

@@ -1,0 +1,140 @@
+"""Pre-signed URLs: each for one resource, one verb, and no longer than that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.server import Served, served
+from support.signing import signed
+from support.templates import config, deployment, server, template
+
+DONE = {"Status": "SUCCESS", "Reason": "why", "Data": "said", "UniqueId": "1"}
+
+
+@pytest.fixture(scope="module")
+def stoker(tmp_path_factory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("cfn-signals")) as running:
+        yield running
+
+
+def create(stoker: Served, name: str, said: dict) -> str:
+    made = stoker.heat("POST", "/stacks", {"stack_name": name, "template": said})
+    assert made.status == 201, made.raw
+    return f"/stacks/{name}/{made.body['stack']['id']}"
+
+
+def stack(stoker: Served, path: str) -> dict:
+    return stoker.heat("GET", path).body["stack"]
+
+
+def below(stoker: Served, url: str) -> str:
+    return url.removeprefix(stoker.url)
+
+
+def waiting() -> dict:
+    handle = {"Type": "AWS::CloudFormation::WaitConditionHandle"}
+    condition = {
+        "Type": "AWS::CloudFormation::WaitCondition",
+        "Properties": {"Handle": {"Ref": "one way"}, "Timeout": 60},
+    }
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Resources": {"one way": handle, "condition": condition, "other": handle},
+        "Outputs": {name: {"Value": {"Ref": name}} for name in ("one way", "other")},
+    }
+
+
+def outputs(stoker: Served, path: str) -> dict:
+    return {each["output_key"]: each["output_value"] for each in stack(stoker, path)["outputs"]}
+
+
+def test_a_condition_is_told_by_its_url_alone(stoker) -> None:
+    path = create(stoker, "condition", waiting())
+    url = below(stoker, outputs(stoker, path)["one way"])
+    assert stoker.request("POST", url, DONE).status == 405, "the verb is not its"
+    assert stoker.request("PUT", url + "x", DONE).status == 403
+    assert stoker.request("PUT", url.replace("one%2520way", "other"), DONE).status == 403
+    assert stoker.request("PUT", url, {"Status": "SUCCESS"}).status == 400
+    assert stoker.request("PUT", url, b"not json").status == 400
+    assert stack(stoker, path)["stack_status"] == "CREATE_IN_PROGRESS"
+    taken = stoker.request("PUT", url, DONE)
+    assert (taken.status, taken.raw) == (200, b"<resource>one way</resource>")
+    assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
+    assert stoker.heat("DELETE", path).status == 204
+    assert stoker.request("PUT", url, DONE).status == 403, "gone with its resource"
+
+
+def test_a_deployment_is_ended_by_its_url(stoker) -> None:
+    said = template(
+        {"config": config(), "server": server(), "one": deployment(signal_transport="CFN_SIGNAL")},
+        outputs={"id": {"value": {"get_resource": "server"}}},
+    )
+    path = create(stoker, "deployment", said)
+    told = stoker.heat("GET", f"/software_deployments/metadata/{outputs(stoker, path)['id']}").body["metadata"]
+    inputs = {each["name"]: each["value"] for each in told[0]["inputs"]}
+    assert inputs["deploy_signal_verb"] == "POST"
+    url = below(stoker, inputs["deploy_signal_id"])
+    assert stoker.request("PUT", url, {}).status == 405
+    assert stoker.request("POST", url, {"deploy_status_code": 0, "deploy_stdout": "x" * 900_000}).status == 200
+    assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
+    assert stoker.request("POST", url, {"deploy_status_code": 1}).status == 200, "late: it changes nothing"
+    assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
+
+
+@pytest.mark.parametrize("transport", ["POLL_SERVER_CFN", "POLL_SERVER_HEAT"])
+def test_a_servers_login_sees_that_server_only(stoker, transport) -> None:
+    machine = server()
+    machine["properties"]["software_config_transport"] = transport
+    resources = {"server": machine, "other": {**machine, "properties": {**machine["properties"], "name": "o"}}}
+    agents = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}
+    path = create(stoker, f"login-{transport.lower()}", template(resources, outputs=agents))
+    agent = outputs(stoker, path)["agent"]
+    name, id = path.split("/")[2:]
+    if transport == "POLL_SERVER_CFN":
+        access, secret = agent["cfn"]["access_key_id"], agent["cfn"]["secret_access_key"]
+
+        def ask(**params: str) -> int:
+            return stoker.request("GET", signed(stoker, access, secret, StackName=name, **params)).status
+
+        assert ask(Action="DescribeStackResource", LogicalResourceId="server") == 200
+        for resource in ("other", "nothing"):
+            assert ask(Action="DescribeStackResource", LogicalResourceId=resource) == 403
+        for action in ("DescribeStacks", "ListStackResources", "DeleteStack", "GetTemplate", "ListStacks"):
+            assert ask(Action=action) == 403
+    else:
+        heat = agent["heat"]
+        user = {"user": {"id": heat["user_id"], "password": heat["password"]}}
+        auth = {
+            "identity": {"methods": ["password"], "password": user},
+            "scope": {"project": {"id": heat["project_id"]}},
+        }
+        login = stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth})
+        assert login.status == 201, login.raw
+        assert [role["name"] for role in login.body["token"]["roles"]] == ["heat_stack_user"]
+        token = {"X-Auth-Token": login.headers["X-Subject-Token"]}
+        base = f"/v1/{heat['project_id']}"
+
+        def read(rest: str, verb: str = "GET") -> int:
+            return stoker.request(verb, f"{base}{rest}", headers=token).status
+
+        resource = f"/stacks/{heat['stack_id']}/resources"
+        assert read(f"{resource}/server/metadata") == 200
+        for rest in (
+            f"{resource}/other/metadata",
+            f"{resource}/nothing/metadata",
+            resource,
+            f"/stacks/{heat['stack_id']}",
+            "/stacks",
+        ):
+            assert read(rest) == 403, rest
+        assert read(f"{resource}/other/signal", "POST") == 403
+        wrong = {**user["user"], "password": "wrong"}
+        auth["identity"]["password"] = {"user": wrong}
+        assert stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth}).status == 401
+        me = f"/identity/v3/users/{heat['user_id']}"
+        assert stoker.request("POST", f"{me}/credentials/OS-EC2", {}, token).status == 403
+        assert stoker.request("GET", "/identity/v3/users", headers=token).status == 403
+        assert stoker.heat("DELETE", f"/stacks/{name}/{id}").status == 204
+        assert read(f"{resource}/server/metadata") in (401, 403), "gone with its resource"
