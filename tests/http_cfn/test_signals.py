@@ -99,10 +99,16 @@ def test_a_servers_login_sees_that_server_only(stoker, transport) -> None:
             return stoker.request("GET", signed(stoker, access, secret, StackName=name, **params)).status
 
         assert ask(Action="DescribeStackResource", LogicalResourceId="server") == 200
+        assert stoker.heat("POST", f"/stacks/{name}/{id}/actions", {"suspend": None}).status == 200
+        assert ask(Action="DescribeStackResource", LogicalResourceId="server") == 403
+        assert stoker.heat("POST", f"/stacks/{name}/{id}/actions", {"resume": None}).status == 200
+        assert ask(Action="DescribeStackResource", LogicalResourceId="server") == 200
         for resource in ("other", "nothing"):
             assert ask(Action="DescribeStackResource", LogicalResourceId=resource) == 403
         for action in ("DescribeStacks", "ListStackResources", "DeleteStack", "GetTemplate", "ListStacks"):
             assert ask(Action=action) == 403
+        assert stoker.heat("DELETE", f"/stacks/{name}/{id}").status == 204
+        assert ask(Action="DescribeStackResource", LogicalResourceId="server") == 403
     else:
         heat = agent["heat"]
         user = {"user": {"id": heat["user_id"], "password": heat["password"]}}

@@ -19,6 +19,7 @@ from stoker.store.open import Store
 #: How long an agent may hold a poll open, in seconds; it is told in each document.
 POLL_WAIT = 50
 _AGENT = "agent"
+_RESOURCES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Documents:
         self._kept: OrderedDict[str, dict[str, Document]] = OrderedDict()
         #: Newest revision heard of: a slower reader must not put an older document back.
         self._heard: OrderedDict[str, int] = OrderedDict()
+        #: Resource id → id of the server that it is; that never changes.
+        self._servers: dict[str, str] = {}
         store.bell.listen(self._on_ring)
 
     def agent(self, server_id: str) -> Document | None:
@@ -61,6 +64,18 @@ class Documents:
             bodies = deployments.bodies(tx, server_id, project_id)
         body = f'{{"metadata":[{",".join(bodies)}]}}'.encode()
         return self._keep(server_id, project_id, Document(revision, body))
+
+    def known(self, resource_id: str, form: str) -> Document | None:
+        """What was last remembered of a server by the resource that it is, as long as it holds."""
+        server_id = self._servers.get(resource_id)
+        return None if server_id is None else self._find(server_id, f"{resource_id}/{form}")
+
+    def remember(self, resource_id: str, server_id: str, form: str, document: Document) -> Document:
+        """``document.revision`` was read in the transaction that its body was made of."""
+        if len(self._servers) >= _RESOURCES:
+            self._servers.clear()
+        self._servers[resource_id] = server_id
+        return self._keep(server_id, f"{resource_id}/{form}", document)
 
     def _find(self, server_id: str, form: str) -> Document | None:
         with self._lock:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from stoker.identity import ec2, stack_users
 from stoker.identity.sealing import Sealing
@@ -39,6 +39,17 @@ class Ec2Keys:
 
     def secret(self, credential: Ec2Credential) -> str:
         return self._sealing.open(credential.sealed_secret)
+
+    def stands_for(self, request: ec2.Request) -> str | None:
+        """The id of the resource whose key signed it, without a look into the store: it may be gone."""
+        resource_id = stack_users.resource_of(request.params.get("AWSAccessKeyId", ""))
+        if resource_id is None:
+            return None
+        try:
+            ec2.check(self._users.secret_key(resource_id), request, datetime.now(UTC), aging=False)
+        except Unauthorized:
+            return None
+        return resource_id
 
     def authenticate(self, request: ec2.Request, *, aging: bool = True) -> Principal:
         """Whose request it is. Raises Unauthorized."""

@@ -29,9 +29,9 @@ def reference(resource: Resource) -> Any:
 
 def of_url(context: Context, url: str) -> Resource | None:
     """The handle of this very stack that the URL is for."""
-    _, found, path = unquote(urlsplit(url).path).partition("/waitcondition/")
+    _, known, path = unquote(urlsplit(url).path).partition("/waitcondition/")
     try:
-        arn = Arn.parse(path) if found else None
+        arn = Arn.parse(path) if known else None
     except Invalid:
         arn = None
     if arn is None or arn.resource is None or (arn.project_id, arn.stack_id) != (context.project_id, context.stack_id):

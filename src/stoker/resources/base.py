@@ -168,6 +168,11 @@ class ResourceType:
     adopt: Callable[[Context, Resource, Properties], Outcome] = _adopted
     #: Current metadata beyond what the template says, such as a server's deployments.
     live_metadata: Callable[[Context, Resource], Mapping[str, Any]] = _nothing_to_show
+
+    @property
+    def has_live_metadata(self) -> bool:
+        return self.live_metadata is not _nothing_to_show
+
     #: A failed one is tried again in place on the next update, instead of replaced.
     retries: bool = False
     #: (name, type, properties) of resources that one with such properties will have inside, to be validated with it.

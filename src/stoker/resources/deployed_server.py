@@ -49,6 +49,8 @@ def delete(context: Context, resource: Resource) -> Outcome:
     if resource.physical_id and not resource.data.get("enrolled"):
         servers.delete(context.tx, resource.physical_id)
         documents.delete(context.tx, resource.physical_id)
+    elif resource.physical_id:
+        context.tx.touch(resource.physical_id)  # it is there yet, but no longer this resource
     return DONE
 
 

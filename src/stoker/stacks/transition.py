@@ -149,6 +149,9 @@ class Transition:
         """May be called on the way, where the database itself has to know."""
         if isinstance(self.plan, NewPlan):
             self._add_unreached(self.plan)
+        for each in (*self._new.values(), *self._changed.values()):
+            if each.physical_id and self.engine.type(each.type).has_live_metadata:
+                self.tx.touch(each.physical_id)  # its agent is told of the resource, too
         resources.delete_all(self.tx, self._dropped)
         resources.add_all(self.tx, list(self._new.values()))
         resources.save_all(self.tx, self._changed.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from stoker.store.bell import server_topic
 from stoker.store.schema import documents
 from stoker.store.tx import Tx
 
@@ -17,4 +18,6 @@ def revision(tx: Tx, server_id: str) -> int:
 
 
 def delete(tx: Tx, server_id: str) -> None:
+    tx.forget(server_id)
+    tx.ring(server_topic(server_id))  # whoever remembers its document forgets it
     tx.run(_DELETE, {"id": server_id})

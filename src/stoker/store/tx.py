@@ -73,6 +73,10 @@ class Tx:
         """This server's document changed: give it a new revision and wake its agent."""
         self._touched.add(server_id)
 
+    def forget(self, server_id: str) -> None:
+        """This server is gone: there is no document to be told of."""
+        self._touched.discard(server_id)
+
     def ring(self, topic: str) -> None:
         """Wake those who wait for ``topic``, once this is committed."""
         self._rings[topic] = 0

@@ -64,25 +64,24 @@ def params_of(call: Call) -> dict[str, str]:
 
 def signer(call: Call, params: Mapping[str, str], *, aging: bool = True) -> Principal:
     """Who asks: by token, or by the signature. Raises Refused, Unauthorized."""
-    headers = {name.lower(): value for name, value in call.request.headers.items()}
-    token = headers.get("x-auth-token")
+    token = call.request.headers.get("x-auth-token")
     identity = call.services.identity
     if token:
         principal = identity.tokens.known(token) or identity.tokens.validate(token)
     else:
-        principal = _by_signature(call, params, headers, aging=aging)
+        principal = _by_signature(call, params, aging=aging)
     if principal.project_id is None:
         raise Unauthorized("a token of a project is needed")
     return principal
 
 
-def _by_signature(call: Call, params: Mapping[str, str], headers: Mapping[str, str], *, aging: bool) -> Principal:
+def request_of(call: Call, params: Mapping[str, str]) -> ec2.Request:
+    """What was signed; the signature is empty where there is none."""
+    headers = {name.lower(): value for name, value in call.request.headers.items()}
     signature = params.get("Signature") or params.get("X-Amz-Signature")
     if signature is None:
         _, _, signature = headers.get("authorization", "").rpartition("Signature=")
-    if not signature:
-        raise Refused(400, "IncompleteSignature", "the request is not signed")
-    request = ec2.Request(
+    return ec2.Request(
         verb=call.request.method,
         host=headers.get("host", ""),
         path=call.request.scope["path"],
@@ -91,6 +90,12 @@ def _by_signature(call: Call, params: Mapping[str, str], headers: Mapping[str, s
         headers=headers,
         body_hash=hashlib.sha256(call.body).hexdigest(),
     )
+
+
+def _by_signature(call: Call, params: Mapping[str, str], *, aging: bool) -> Principal:
+    request = request_of(call, params)
+    if not request.signature:
+        raise Refused(400, "IncompleteSignature", "the request is not signed")
     try:
         ec2.access_of(request)
     except Unauthorized as error:

@@ -12,6 +12,7 @@ from stoker.http.cfn import reads, writes
 from stoker.http.cfn.asking import Asking, params_of, signer
 from stoker.http.cfn.serialize import Refused, answer, refusal
 from stoker.model.errors import Forbidden, StokerError
+from stoker.model.stack import Resource, Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,13 @@ ACTIONS: Mapping[str, _Action] = {
     "DescribeStackResources": _Action(reads.describe_stack_resources, _READ),
     "ListStackResources": _Action(reads.list_stack_resources, _READ),
 }
+
+
+def is_itself(resource: Resource, stack: Stack, params: Mapping[str, str]) -> bool:
+    """Whether StackName and LogicalResourceId name that resource, which is the current one of its name."""
+    named = params["StackName"]
+    right = named in (stack.name, stack.id) or named == reads.arn(stack)
+    return right and resource.current and resource.name == params["LogicalResourceId"] and stack.deleted_at is None
 
 
 def act(call: Call) -> Reply:

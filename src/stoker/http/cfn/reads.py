@@ -13,7 +13,8 @@ from stoker.model.arn import Arn
 from stoker.model.errors import EntityNotFound, Forbidden
 from stoker.model.stack import Event, Resource, Stack
 from stoker.stacks import outputs
-from stoker.stacks.looking import look_at
+from stoker.stacks.engine import Engine
+from stoker.stacks.transition import Transition
 from stoker.store import events, resources, stacks
 from stoker.store.stacks import Filter
 from stoker.store.tx import Tx
@@ -69,16 +70,19 @@ def describe_stack_resource(asking: Asking) -> Any:
             raise Forbidden("You are not authorized to complete this action.")
         if found is None:
             raise EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")
-        transition = look_at(tx, services.engine, stack)
-        live = transition.type_of(found).live_metadata(transition.context, found)
-    detail = {
-        **_resource(found),
-        "Description": found.definition.get("description") or "",
-        "LastUpdatedTimestamp": time(found.updated_at or found.created_at),
-        "Metadata": {**found.metadata, **live},
+        return {"StackResourceDetail": described(tx, services.engine, stack, found)}
+
+
+def described(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> dict[str, Any]:
+    transition = Transition(tx, engine, stack)
+    live = transition.type_of(resource).live_metadata(transition.context, resource)
+    return {
+        **_resource(resource),
+        "Description": resource.definition.get("description") or "",
+        "LastUpdatedTimestamp": time(resource.updated_at or resource.created_at),
+        "Metadata": {**resource.metadata, **live},
         **_named(stack),
     }
-    return {"StackResourceDetail": detail}
 
 
 def describe_stack_resources(asking: Asking) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stoker.http.access import Public
 from stoker.http.call import Call, Reply, Route
-from stoker.http.cfn import query, signals
+from stoker.http.cfn import polling, query, signals
 
 _V1 = "/cfn/v1"
 _ARN = "/{arn}/{stack_name}/{stack_id}/resources/{resource_name}"
@@ -17,7 +17,7 @@ def versions(call: Call) -> Reply:
 
 
 ROUTES = [
-    Route("GET", _V1, Public(), query.act),
+    Route("GET", _V1, Public(), polling.poll),
     Route("POST", _V1, Public(), query.act, _TEMPLATE_LIMIT),
     Route("PUT", _V1, Public(), query.act, _TEMPLATE_LIMIT),
     Route("GET", "/cfn", Public(), versions),
