@@ -26,11 +26,18 @@ _INCLUDED_IN = {
 }
 
 
+def including(*roles: str) -> frozenset[str]:
+    """Any of these roles, and those that include one."""
+    return frozenset().union(*(_INCLUDED_IN[role] for role in roles))
+
+
 @dataclass(frozen=True, slots=True)
 class Admitted:
     principal: Principal | None = None
     agent: str | None = None
     signalled: str | None = None
+    #: Whose things it is about, where the path does not say that.
+    project: str | None = None
 
 
 class Access(Protocol):
@@ -54,7 +61,7 @@ class Token:
     """A token of the path's project with one of these roles, or with one that includes it."""
 
     def __init__(self, *roles: str) -> None:
-        self._roles = frozenset().union(*(_INCLUDED_IN[role] for role in roles))
+        self._roles = including(*roles)
 
     async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
         principal = await principal_of(request, services)

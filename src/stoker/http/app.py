@@ -59,6 +59,7 @@ async def _answer(router: Router, services: Services, request: Request, request_
             principal=admitted.principal,
             agent=admitted.agent,
             signalled=admitted.signalled,
+            admitted_to=admitted.project,
         )
         if inspect.iscoroutinefunction(route.handler):
             reply: Reply = await route.handler(call)
