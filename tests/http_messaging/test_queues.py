@@ -155,7 +155,7 @@ def test_too_much_metadata_is_refused(zaqar):
 
 
 def test_lists_go_on_where_their_links_say(zaqar):
-    part = uuid.uuid4().hex[:8]
+    part = f"list-{uuid.uuid4().hex[:8]}"
     names = sorted(f"{part}-{n:02}" for n in range(25))
     for name in names:
         zaqar("PUT", f"/queues/{name}", {"n": name})

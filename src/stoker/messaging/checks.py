@@ -15,8 +15,8 @@ def queue_name(name: Any, what: str = "the queue") -> str:
     """Raises Invalid for what is no name of a queue."""
     if not isinstance(name, str) or len(name) > limits.QUEUE_NAME or not _NAME.fullmatch(name):
         raise Invalid(
-            f"{what}: {name!r:.100} cannot be a queue's name: that is 1 to {limits.QUEUE_NAME} ASCII letters, digits, dots, "
-            "underscores and dashes"
+            f"{what}: {name!r:.100} cannot be a queue's name: that is 1 to {limits.QUEUE_NAME} ASCII letters, "
+            "digits, dots, underscores and dashes"
         )
     return name
 
