@@ -142,5 +142,5 @@ class Messaging:
         queue = self.hold_or_create(tx, project_id, name, owner)
         messages.trim(tx)
         messages.add(tx, queue.id, new)
-        webhooks.announce(tx, self._work, queue, new)
+        webhooks.announce(tx, self._work, queue, new, confirming=self.subscribing.confirming)
         return [each.id for each in new]

@@ -31,7 +31,7 @@ class Subscribing:
         self._work = work
         self._signed_urls = signed_urls
         self._public_url = public_url
-        self._confirming = confirming
+        self.confirming = confirming
 
     def subscribe(self, tx: Tx, queue: Queue, said: Any) -> str:
         """
@@ -55,7 +55,7 @@ class Subscribing:
         subscriptions.trim(tx, queue.id, subscriber)
         if not subscriptions.add(tx, new):
             known = subscriptions.of_subscriber(tx, queue.id, subscriber)
-            if known is None or known.confirmed or not self._confirming:
+            if known is None or known.confirmed or not self.confirming:
                 raise Conflict(_TAKEN.format(queue.name))
             new = known
         self._ask(tx, queue, new)
@@ -94,7 +94,7 @@ class Subscribing:
 
     def _ask(self, tx: Tx, queue: Queue, subscription: Subscription, *, again: bool = False) -> None:
         """Send them what they need to agree, in Zaqar's words for it."""
-        if not self._confirming:
+        if not self.confirming:
             return
         path = f"/v2/queues/{queue.name}/subscriptions/{subscription.id}/confirm"
         signed = self._signed_urls.sign(queue.project_id, [path], ["PUT"], subscription.expires_at)

@@ -31,9 +31,10 @@ _PLACE = '"$zaqar_message$"'
 _log = structlog.get_logger("stoker.messaging")
 
 
-def announce(tx: Tx, work: Work, queue: Queue, new: Sequence[Message]) -> None:
-    """Have the queue's subscribers told of what is posted in this transaction."""
-    if not subscriptions.any_of(tx, queue.id):
+def announce(tx: Tx, work: Work, queue: Queue, new: Sequence[Message], *, confirming: bool) -> None:
+    """Have the subscribers that the queue has now told of what is posted in this transaction."""
+    upto = subscriptions.latest(tx, queue.id, unconfirmed=not confirming)
+    if upto is None:
         return
     said = [
         {
@@ -46,7 +47,8 @@ def announce(tx: Tx, work: Work, queue: Queue, new: Sequence[Message]) -> None:
         for each in new
     ]
     # As text: PostgreSQL's own JSON holds no NUL character, and a message may.
-    work.defer(tx, ANNOUNCE, queue.id, {"queue": queue.id, "messages": rows.dump(said), "after": 0})
+    args = {"queue": queue.id, "messages": rows.dump(said), "after": 0, "upto": upto}
+    work.defer(tx, ANNOUNCE, queue.id, args)
 
 
 def deliver(tx: Tx, work: Work, subscription: Subscription, said: Mapping[str, Any]) -> None:
@@ -84,7 +86,12 @@ class _Webhooks:
 
     def _spread(self, tx: Tx, args: Mapping[str, Any]) -> None:
         found = subscriptions.ids(
-            tx, args["queue"], after=args["after"], limit=_AT_ONCE, unconfirmed=not self._confirming
+            tx,
+            args["queue"],
+            after=args["after"],
+            upto=args["upto"],
+            limit=_AT_ONCE,
+            unconfirmed=not self._confirming,
         )
         for _, id in found:
             said = {"subscription": id, "messages": args["messages"], "failures": 0}

@@ -37,11 +37,12 @@ _PAGE = (
     .order_by(subscriptions.c.seq)
     .limit(sa.bindparam("limit"))
 )
-_ANY = sa.select(subscriptions.c.seq).where(_here, _alive).limit(1)
+_told = sa.or_(sa.bindparam("unconfirmed", type_=sa.Boolean), subscriptions.c.confirmed)
+_LATEST = sa.select(sa.func.max(subscriptions.c.seq)).where(_here, _alive, _told)
 _IDS = (
     sa.select(subscriptions.c.seq, subscriptions.c.id)
-    .where(_here, _alive, subscriptions.c.seq > sa.bindparam("after"))
-    .where(sa.or_(sa.bindparam("unconfirmed", type_=sa.Boolean), subscriptions.c.confirmed))
+    .where(_here, _alive, _told)
+    .where(subscriptions.c.seq > sa.bindparam("after"), subscriptions.c.seq <= sa.bindparam("upto"))
     .order_by(subscriptions.c.seq)
     .limit(sa.bindparam("limit"))
 )
@@ -104,15 +105,19 @@ def page(tx: Tx, queue_id: str, *, after: int, limit: int) -> list[Subscription]
     return [_subscription(row) for row in tx.run(_PAGE, values)]
 
 
-def any_of(tx: Tx, queue_id: str) -> bool:
-    return tx.run(_ANY, {"queue": queue_id, "at": rows.stamp(tx.now)}).first() is not None
+def latest(tx: Tx, queue_id: str, *, unconfirmed: bool) -> int | None:
+    """The seq of the last of those to tell; None when there is none."""
+    values = {"queue": queue_id, "unconfirmed": unconfirmed, "at": rows.stamp(tx.now)}
+    found: int | None = tx.run(_LATEST, values).scalar()
+    return found
 
 
-def ids(tx: Tx, queue_id: str, *, after: int, limit: int, unconfirmed: bool) -> list[tuple[int, str]]:
-    """(seq, id) of those to tell, from behind ``after`` on."""
+def ids(tx: Tx, queue_id: str, *, after: int, upto: int, limit: int, unconfirmed: bool) -> list[tuple[int, str]]:
+    """(seq, id) of those to tell, from behind ``after`` on to ``upto``."""
     values = {
         "queue": queue_id,
         "after": after,
+        "upto": upto,
         "limit": limit,
         "unconfirmed": unconfirmed,
         "at": rows.stamp(tx.now),
