@@ -11,7 +11,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from http_messaging.conftest import PATCH_TYPE, Zaqar
-from support import databases
 from support.server import served
 
 NOWHERE = "http://127.0.0.1:9/"
@@ -207,26 +206,18 @@ def test_whoever_unsubscribed_is_told_no_more(zaqar, queue, listener):
     assert [each["body"] for each in listener.documents("/gone")] == [1]
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_what_was_acknowledged_reaches_its_webhooks_after_kill_9(request, tmp_path, kind, listener):
-    def check(database=None):
-        with served(tmp_path, database=database) as stoker:
-            zaqar = Zaqar(stoker)
-            queue = zaqar.queue()
-            for n in range(30):
-                subscribe(zaqar, queue, f"{listener.url}/{n}")
-            zaqar.post(queue, "x", "y")
-            stoker.kill9()
-            stoker.restart()
-            for n in range(30):
-                stoker.until(lambda n=n: len(listener.documents(f"/{n}")) >= 2, seconds=60)
-                assert {each["body"] for each in listener.documents(f"/{n}")} == {"x", "y"}
-
-    if kind == "sqlite":
-        check()
-        return
-    with databases.postgresql_url(request.getfixturevalue("postgresql_server")) as url:
-        check(url)
+def test_what_was_acknowledged_reaches_its_webhooks_after_kill_9(tmp_path, database_url, listener):
+    with served(tmp_path, database=database_url) as stoker:
+        zaqar = Zaqar(stoker)
+        queue = zaqar.queue()
+        for n in range(30):
+            subscribe(zaqar, queue, f"{listener.url}/{n}")
+        zaqar.post(queue, "x", "y")
+        stoker.kill9()
+        stoker.restart()
+        for n in range(30):
+            stoker.until(lambda n=n: len(listener.documents(f"/{n}")) >= 2, seconds=60)
+            assert {each["body"] for each in listener.documents(f"/{n}")} == {"x", "y"}
 
 
 def test_where_it_is_asked_for_webhooks_confirm_first(tmp_path, listener):
