@@ -26,11 +26,14 @@ from stoker.http.app import app
 from stoker.http.cfn.routes import ROUTES as CFN
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
+from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.services import Services
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
+from stoker.messaging import Messaging, SignedUrls, webhooks
+from stoker.messaging.subscribing import Subscribing
 from stoker.model.errors import Conflict, Invalid, Unavailable
 from stoker.resources.services import Compute, Owner
 from stoker.resources.services import Services as ResourceServices
@@ -151,6 +154,10 @@ def join(settings: Settings, store: Store) -> Joined:
         # A local server's id is its resource's.
         local.on_started = lambda id: store.write(lambda tx: wake_resource(tx, engine, id))
         local.on_failed = lambda id, why: store.write(lambda tx: wake_resource(tx, engine, id, why))
+    signed_urls = SignedUrls(secret)
+    confirming = settings.require_confirmation
+    webhooks.register(store, work, confirming=confirming)
+    messaging = Messaging(work, Subscribing(work, signed_urls, settings.public_url, confirming=confirming))
     services = Services(
         settings=settings,
         store=store,
@@ -161,8 +168,11 @@ def join(settings: Settings, store: Store) -> Joined:
         work=work,
         servers=Servers(keys, Presence(store), Program(settings.state_dir / "agent", settings.public_url), local),
         engine=engine,
+        messaging=messaging,
+        signed_urls=signed_urls,
     )
-    return Joined(services, app(services, [*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN]))
+    faces = (*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN, *MESSAGING)
+    return Joined(services, app(services, faces))
 
 
 def listen(settings: Settings) -> socket.socket:

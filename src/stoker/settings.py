@@ -57,6 +57,9 @@ class Settings:
     )
     max_stacks_per_project: int = _setting(-1, "Stacks a project may have (-1: no limit).")
     max_software_configs: int = _setting(-1, "Software configs a project may have (-1: no limit).")
+    require_confirmation: bool = _setting(
+        False, "Tell webhooks nothing until whoever gets their confirmation message has agreed."
+    )
     max_software_deployments: int = _setting(-1, "Software deployments a project may have (-1: no limit).")
 
     @property

@@ -144,7 +144,7 @@ class Served:
     ) -> Answer:
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, dict(headers or {}), method=verb)
-        if data is not None:
+        if data is not None and not request.has_header("Content-type"):
             request.add_header("Content-Type", "application/json")
         try:
             with _OPENER.open(request, timeout=timeout) as answer:

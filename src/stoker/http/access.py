@@ -26,9 +26,9 @@ _INCLUDED_IN = {
 }
 
 
-def includes(role: str) -> frozenset[str]:
-    """The role and those that include it."""
-    return _INCLUDED_IN[role]
+def including(*roles: str) -> frozenset[str]:
+    """Any of these roles, and those that include one."""
+    return frozenset().union(*(_INCLUDED_IN[role] for role in roles))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class Admitted:
     agent: str | None = None
     #: The one resource that the caller may see or signal.
     only: str | None = None
+    #: Whose things it is about, where the path does not say that.
+    project: str | None = None
 
 
 class Access(Protocol):
@@ -64,7 +66,7 @@ class Token:
     """
 
     def __init__(self, *roles: str) -> None:
-        self._roles = frozenset().union(*(_INCLUDED_IN[role] for role in roles))
+        self._roles = including(*roles)
 
     async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
         principal = await principal_of(request, services)

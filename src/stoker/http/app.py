@@ -59,6 +59,7 @@ async def _answer(router: Router, services: Services, request: Request, request_
             principal=admitted.principal,
             agent=admitted.agent,
             only=admitted.only,
+            admitted_to=admitted.project,
         )
         if inspect.iscoroutinefunction(route.handler):
             reply: Reply = await route.handler(call)

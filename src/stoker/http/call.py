@@ -39,6 +39,8 @@ class Call:
     agent: str | None = None
     #: The one resource that the caller may see or signal; None: all of the project's.
     only: str | None = None
+    #: Whose things it is about, where the path does not say that.
+    admitted_to: str | None = None
 
     @property
     def query(self) -> QueryParams:
@@ -46,8 +48,8 @@ class Call:
 
     @property
     def project(self) -> str:
-        """The path's project; access rules have held it against the token."""
-        return self.path["project"]
+        """The path's project, or else the token's; access rules have held one against the other."""
+        return self.admitted_to or self.path["project"]
 
     @property
     def user(self) -> Principal:

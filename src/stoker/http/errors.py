@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -26,6 +27,7 @@ _TITLES = {
     404: ("Not Found", "The resource could not be found."),
     405: ("Method Not Allowed", "The method is not allowed for this resource."),
     409: ("Conflict", "There was a conflict when trying to complete your request."),
+    415: ("Unsupported Media Type", "The body is not of a media type that this resource takes."),
     500: (
         "Internal Server Error",
         "The server has either erred or is incapable of performing the requested operation.",
@@ -38,8 +40,7 @@ def reply(path: str, status: int, kind: str, message: str | None, headers: dict[
     """An error in the shape of the face that ``path`` belongs to. ``message`` None: nothing to tell."""
     if path.startswith("/cfn"):
         return _cfn(status, message, headers)
-    render = _keystone if path.startswith("/identity") else _heat
-    return Reply(status, render(status, kind, message), headers or {})
+    return Reply(status, _render(path)(status, kind, message), headers or {})
 
 
 def of(path: str, error: StokerError, auth_url: str) -> Reply:
@@ -61,6 +62,12 @@ def _cfn(status: int, message: str | None, headers: dict[str, str] | None) -> Re
     return Reply(status, body.encode(), headers or {}, "application/xml")
 
 
+def _render(path: str) -> Callable[[int, str, str | None], dict[str, Any]]:
+    if path.startswith("/identity"):
+        return _keystone
+    return _zaqar if path.startswith("/messaging") else _heat
+
+
 def _heat(status: int, kind: str, message: str | None) -> dict[str, Any]:
     title, explanation = _TITLES[status]
     said = {"type": kind, "traceback": None}
@@ -72,3 +79,8 @@ def _heat(status: int, kind: str, message: str | None) -> dict[str, Any]:
 def _keystone(status: int, _: str, message: str | None) -> dict[str, Any]:
     title, explanation = _TITLES[status]
     return {"error": {"code": status, "title": title, "message": message or explanation}}
+
+
+def _zaqar(status: int, _: str, message: str | None) -> dict[str, Any]:
+    title, explanation = _TITLES[status]
+    return {"title": title, "description": message or explanation}

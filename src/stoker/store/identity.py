@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from stoker.model.principal import Project, User
 from stoker.model.status import Action
-from stoker.store.schema import assignments, configs, deployments, projects, resources, servers, stacks, users
+from stoker.store.schema import assignments, configs, deployments, projects, queues, resources, servers, stacks, users
 from stoker.store.tx import Tx
 
 
@@ -72,6 +72,7 @@ _IN_PROJECT = {
     "software deployments": sa.select(deployments.c.id).where(deployments.c.project_id == sa.bindparam("id")),
     "software configs": sa.select(configs.c.id).where(configs.c.project_id == sa.bindparam("id")),
     "servers": sa.select(servers.c.id).where(servers.c.project_id == sa.bindparam("id")),
+    "message queues": sa.select(queues.c.id).where(queues.c.project_id == sa.bindparam("id")),
 }
 _DROP_ROLE = sa.delete(assignments).where(
     assignments.c.user_id == sa.bindparam("user"),

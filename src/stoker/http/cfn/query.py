@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.http.access import AGENT, MEMBER, READER, includes
+from stoker.http.access import AGENT, MEMBER, READER, including
 from stoker.http.call import Call, Reply
 from stoker.http.cfn import reads, writes
 from stoker.http.cfn.asking import Asking, params_of, signer
@@ -21,7 +21,7 @@ class _Action:
     roles: frozenset[str]
 
 
-_READ, _WRITE = includes(READER), includes(MEMBER)
+_READ, _WRITE = including(READER), including(MEMBER)
 ACTIONS: Mapping[str, _Action] = {
     "ListStacks": _Action(reads.list_stacks, _READ),
     "DescribeStacks": _Action(reads.describe_stacks, _READ),

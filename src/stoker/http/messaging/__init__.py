@@ -1,0 +1,1 @@
+"""Zaqar's messaging API v2, as its clients know it."""

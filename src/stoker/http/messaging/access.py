@@ -1,0 +1,63 @@
+"""Who may do what with queues: a project's members, its readers, and whoever holds a signed URL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from starlette.requests import Request
+
+from stoker.http.access import MEMBER, READER, Admitted, including, principal_of
+from stoker.http.services import Services
+from stoker.http.threads import in_thread
+from stoker.model.errors import EntityNotFound, Forbidden, Invalid
+from stoker.store import identity
+
+#: Signed paths do not hold it, as Zaqar's do not hold what it is mounted at.
+MOUNTED_AT = "/messaging"
+_READERS, _MEMBERS = including(READER), including(MEMBER)
+_REFUSED = "This signed URL does not open that, or is over."
+
+
+class QueueAccess:
+    """
+    A token of the project whose queues it is about: that of a member, or of a reader who only reads. Or, without a
+    token, what ``/share`` gave out for this path and method.
+    """
+
+    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
+        said = request.headers.get("x-project-id")
+        if "url-signature" in request.headers:
+            return await self._signed(request, said or "", services)
+        principal = await principal_of(request, services)
+        if principal.project_id is None:
+            raise Invalid("queues belong to projects: use a token that is scoped to one")
+        if said and said != principal.project_id:
+            raise Forbidden("X-Project-Id names another project than the one that the token is for")
+        reading = request.method in ("GET", "HEAD")
+        if not (_READERS if reading else _MEMBERS) & principal.roles:
+            raise Forbidden("You are not authorized to complete this action.")
+        return Admitted(principal=principal, project=principal.project_id)
+
+    async def _signed(self, request: Request, project: str, services: Services) -> Admitted:
+        """Like Zaqar, nothing is told of why it is refused."""
+        headers = request.headers
+        allowed = services.signed_urls.allows(
+            request.method,
+            request.scope["path"].removeprefix(MOUNTED_AT),
+            project=project,
+            paths=headers.get("url-paths", "").split(","),
+            methods=headers.get("url-methods", "").split(","),
+            expires=headers.get("url-expires", ""),
+            signature=headers["url-signature"],
+            now=datetime.now(UTC),
+        )
+        if not allowed or not await in_thread(_lives, services, project):
+            raise EntityNotFound(_REFUSED)
+        return Admitted(project=project)
+
+
+def _lives(services: Services, project_id: str) -> bool:
+    with services.store.read() as tx:
+        found = identity.project(tx, project_id)
+    return found is not None and found.enabled

@@ -1,0 +1,62 @@
+"""What this service is, and whether it is well."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.http.call import Call, Reply
+
+_JSON: dict[str, Any] = {"application/json": {}}
+
+
+def versions(call: Call) -> Reply:
+    """Links are whole, since clients that look for versions know of no path before theirs."""
+    links = [{"rel": "self", "href": f"{call.services.settings.public_url}/messaging/v2/"}]
+    kinds = [{"base": "application/json", "type": "application/vnd.openstack.messaging-v2+json"}]
+    version = {"id": "2", "status": "CURRENT", "updated": "2014-9-24T04:06:47Z", "media-types": kinds, "links": links}
+    return Reply(300, {"versions": [version]})
+
+
+def home(_: Call) -> Reply:
+    headers = {"Cache-Control": "max-age=86400"}
+    return Reply(200, {"resources": _HOME}, headers, media_type="application/json-home")
+
+
+def ping(call: Call) -> Reply:
+    """204 while the database answers; otherwise reading is refused with 503."""
+    with call.services.store.read():
+        return Reply(204)
+
+
+def health(call: Call) -> Reply:
+    with call.services.store.read():
+        return Reply(200, {"catalog_reachable": True, "storage_reachable": True})
+
+
+def _resource(methods: str, path: str) -> dict[str, Any]:
+    return {"href-template": f"/v2{path}", "hints": {"allow": methods.split(), "formats": _JSON}}
+
+
+_QUEUE = "/queues/{queue_name}"
+_MESSAGE, _CLAIM = _QUEUE + "/messages/{message_id}", _QUEUE + "/claims/{claim_id}"
+_SUBSCRIPTION = _QUEUE + "/subscriptions/{subscription_id}"
+_HOME = {
+    "rel/queues": _resource("GET", "/queues{?marker,limit,detailed,name,with_count}"),
+    "rel/queue": _resource("GET PUT PATCH DELETE", _QUEUE),
+    "rel/queue_stats": _resource("GET", _QUEUE + "/stats"),
+    "rel/queue_share": _resource("POST", _QUEUE + "/share"),
+    "rel/queue_purge": _resource("POST", _QUEUE + "/purge"),
+    "rel/messages": _resource("GET", _QUEUE + "/messages{?marker,limit,echo,include_claimed,include_delayed,ids}"),
+    "rel/post_messages": _resource("POST", _QUEUE + "/messages"),
+    "rel/messages_delete": _resource("DELETE", _QUEUE + "/messages{?ids,pop,claim_ids}"),
+    "rel/message": _resource("GET", _MESSAGE),
+    "rel/message_delete": _resource("DELETE", _MESSAGE + "{?claim_id}"),
+    "rel/post_claim": _resource("POST", _QUEUE + "/claims{?limit}"),
+    "rel/claim": _resource("GET PATCH DELETE", _CLAIM),
+    "rel/subscriptions": _resource("GET", _QUEUE + "/subscriptions{?marker,limit}"),
+    "rel/subscriptions_post": _resource("POST", _QUEUE + "/subscriptions"),
+    "rel/subscription": _resource("GET PATCH DELETE", _SUBSCRIPTION),
+    "rel/subscription_confirm": _resource("PUT", _SUBSCRIPTION + "/confirm"),
+    "rel/ping": _resource("GET HEAD", "/ping"),
+    "rel/health": _resource("GET", "/health"),
+}

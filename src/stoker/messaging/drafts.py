@@ -1,0 +1,61 @@
+"""Messages as they are posted, before anything is stored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from stoker.messaging import checks, limits, metadata
+from stoker.model.errors import Invalid
+from stoker.model.messaging import Message
+from stoker.store import rows
+
+
+def drafted(now: datetime, bodies: Sequence[Any], *, ttl: int, delay: int = 0) -> list[Message]:
+    """Of Stoker's own: no limits but those of JSON."""
+    return [_message(now, body, ttl, delay, None) for body in bodies]
+
+
+def read(now: datetime, said: Any, of_queue: Mapping[str, Any], *, size: int, client_id: str | None) -> list[Message]:
+    """
+    Of a request's body of ``size`` bytes, for a queue with this metadata. What is not known is left out, as Zaqar
+    does. Raises Invalid, naming what is wrong.
+    """
+    most = of_queue.get(metadata.POST_SIZE) or limits.POST_SIZE
+    if size > most:
+        raise Invalid(f"the messages are too large for this queue: {size} bytes, and it takes {most} at a time")
+    if not isinstance(said, Mapping) or not isinstance(said.get("messages"), list):
+        raise Invalid('the request\'s body must be a JSON object with a list of "messages"')
+    found = said["messages"]
+    if not 1 <= len(found) <= limits.LONGEST_PAGE:
+        raise Invalid(f"messages must be at least 1 and at most {limits.LONGEST_PAGE}, not {len(found)}")
+    return [_read(now, each, of_queue, client_id) for each in found]
+
+
+def _read(now: datetime, said: Any, of_queue: Mapping[str, Any], client_id: str | None) -> Message:
+    message = checks.mapping(said, "a message")
+    if "body" not in message:
+        raise Invalid('a message must have a "body"')
+    ttl = message.get("ttl", of_queue.get(metadata.TTL) or limits.MESSAGE_TTL)
+    delay = message.get("delay", of_queue.get(metadata.DELAY) or limits.MESSAGE_DELAY)
+    checks.whole(ttl, "a message's ttl", limits.SHORTEST_TTL, limits.LONGEST_TTL)
+    checks.whole(delay, "a message's delay", 0, limits.LONGEST_DELAY)
+    return _message(now, message["body"], ttl, delay, client_id)
+
+
+def _message(now: datetime, body: Any, ttl: int, delay: int, client_id: str | None) -> Message:
+    digest = hashlib.md5(json.dumps(body).encode(), usedforsecurity=False).hexdigest()
+    return Message(
+        id=str(uuid.uuid4()),
+        body=rows.dump(body),
+        ttl=ttl,
+        created_at=now,
+        expires_at=now + timedelta(seconds=ttl),
+        delayed_until=now + timedelta(seconds=delay),
+        checksum=f"MD5:{digest}",
+        client_id=client_id,
+    )

@@ -1,0 +1,295 @@
+"""Whose queues are whose, and what a signed URL opens."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from http_messaging.conftest import Zaqar
+
+READS = [
+    ("GET", "/queues", None),
+    ("GET", "{queue}", None),
+    ("GET", "{queue}/stats", None),
+    ("GET", "{queue}/messages?echo=true", None),
+    ("GET", "{queue}/messages/{message}", None),
+    ("GET", "{queue}/claims/{claim}", None),
+    ("GET", "{queue}/subscriptions", None),
+    ("GET", "{queue}/subscriptions/{subscription}", None),
+]
+WRITES = [
+    ("PUT", "{queue}", {}),
+    ("PATCH", "{queue}", []),
+    ("DELETE", "{queue}", None),
+    ("POST", "{queue}/purge", None),
+    ("POST", "{queue}/share", {}),
+    ("POST", "{queue}/messages", {"messages": [{"body": 1}]}),
+    ("DELETE", "{queue}/messages?pop=1", None),
+    ("DELETE", "{queue}/messages/{message}", None),
+    ("POST", "{queue}/claims", {}),
+    ("PATCH", "{queue}/claims/{claim}", {}),
+    ("DELETE", "{queue}/claims/{claim}", None),
+    ("POST", "{queue}/subscriptions", {"subscriber": "http://127.0.0.1:9/b"}),
+    ("PATCH", "{queue}/subscriptions/{subscription}", {"ttl": 99}),
+    ("PUT", "{queue}/subscriptions/{subscription}/confirm", {"confirmed": True}),
+    ("DELETE", "{queue}/subscriptions/{subscription}", None),
+]
+
+
+def identity(stoker, verb, path, body=None):
+    answer = stoker.request(verb, f"/identity/v3{path}", body, {"X-Auth-Token": stoker.token})
+    assert answer.status < 300, answer.raw
+    return answer.body
+
+
+def somebody(stoker, *roles: str, project: str | None = None, scoped: bool = True) -> tuple[Zaqar, str]:
+    """(as somebody with these roles in a project, that project)"""
+    name = uuid.uuid4().hex
+    if project is None:
+        project = identity(stoker, "POST", "/projects", {"project": {"name": name}})["project"]["id"]
+    user = identity(stoker, "POST", "/users", {"user": {"name": name, "password": "p"}})["user"]["id"]
+    for role in roles:
+        identity(stoker, "PUT", f"/projects/{project}/users/{user}/roles/{role}")
+    method = {"methods": ["password"], "password": {"user": {"id": user, "password": "p"}}}
+    auth = {"identity": method, "scope": {"project": {"id": project}} if scoped else "unscoped"}
+    answer = stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth})
+    assert answer.status == 201, answer.raw
+    return Zaqar(stoker, {"X-Auth-Token": answer.headers["X-Subject-Token"]}), project
+
+
+@pytest.fixture(scope="module")
+def things(stoker):
+    zaqar = Zaqar(stoker)
+    queue = zaqar.queue()
+    zaqar.post(queue, "held")
+    claim = zaqar("POST", f"{queue}/claims", {}).headers["Location"].rpartition("/")[2]
+    [message] = zaqar.post(queue, "secret")
+    said = zaqar("POST", f"{queue}/subscriptions", {"subscriber": "http://127.0.0.1:9/a", "ttl": 9999})
+    return {"queue": queue, "message": message, "claim": claim, "subscription": said.body["subscription_id"]}
+
+
+def everything(zaqar, things):
+    answers = [zaqar(verb, path.format(**things)) for verb, path, _ in READS[1:]]
+    return [(each.status, {**each.body, "age": 0}) for each in answers]
+
+
+@pytest.mark.parametrize(("verb", "path", "body"), READS + WRITES)
+def test_who_has_no_token_may_nothing(stoker, things, verb, path, body):
+    answer = stoker.request(verb, "/messaging/v2" + path.format(**things), body, {"Client-ID": str(uuid.uuid4())})
+    assert answer.status == 401
+    assert set(answer.body) == {"title", "description"}
+    assert "Keystone" in answer.headers["WWW-Authenticate"]
+
+
+def test_readers_only_read(stoker, zaqar, things):
+    reader, _ = somebody(stoker, "reader", project=stoker.project)
+    before = everything(zaqar, things)
+    for verb, path, _ in READS:
+        assert reader(verb, path.format(**things)).status == 200
+    for verb, path, body in WRITES:
+        reader.refused(verb, path.format(**things), body, status=403)
+    assert everything(zaqar, things) == before
+
+
+def test_agents_and_strangers_may_nothing(stoker, zaqar, things):
+    agent, _ = somebody(stoker, "heat_stack_user", project=stoker.project)
+    for verb, path, body in READS + WRITES:
+        agent.refused(verb, path.format(**things), body, status=403)
+
+
+def test_projects_have_queues_of_their_own(stoker, zaqar, things):
+    other, _ = somebody(stoker, "member")
+    before = everything(zaqar, things)
+    assert other("GET", "/queues").body["queues"] == []
+    assert other.bodies(things["queue"]) == []
+    other.refused("GET", "{queue}/messages/{message}".format(**things), status=404)
+    other.refused("GET", "{queue}/claims/{claim}".format(**things), status=404)
+    other.refused("GET", "{queue}/subscriptions/{subscription}".format(**things), status=404)
+    other.post(things["queue"], "theirs")
+    assert other("DELETE", "{queue}/messages/{message}".format(**things)).status == 204
+    assert other("DELETE", "{queue}/messages?ids={message}".format(**things)).status == 204
+    assert other("DELETE", "{queue}/claims/{claim}".format(**things)).status == 204
+    assert other("DELETE", "{queue}/subscriptions/{subscription}".format(**things)).status == 204
+    assert other.pop(things["queue"], 20) == ["theirs"]
+    assert other("DELETE", things["queue"]).status == 204
+    assert everything(zaqar, things) == before
+
+
+def test_the_project_that_is_said_is_the_tokens(stoker, zaqar, queue):
+    assert zaqar("GET", queue, headers={"X-Project-Id": stoker.project}).status == 200
+    assert zaqar("GET", queue, headers={"X-Project-Id": ""}).status == 200
+    assert "X-Project-Id" in zaqar.refused("GET", queue, status=403, headers={"X-Project-Id": uuid.uuid4().hex})
+
+
+def test_a_token_without_a_project_has_no_queues(stoker):
+    nobody, _ = somebody(stoker, scoped=False)
+    assert "project" in nobody.refused("GET", "/queues")
+
+
+def test_a_project_with_queues_is_not_deleted(stoker):
+    member, project = somebody(stoker, "member")
+    member("PUT", "/queues/one")
+    headers = {"X-Auth-Token": stoker.token}
+    answer = stoker.request("DELETE", f"/identity/v3/projects/{project}", headers=headers)
+    assert answer.status == 409
+    assert "message queues" in answer.body["error"]["message"]
+    member("DELETE", "/queues/one")
+    assert stoker.request("DELETE", f"/identity/v3/projects/{project}", headers=headers).status == 204
+
+
+def shared(zaqar, queue, **said):
+    answer = zaqar("POST", f"{queue}/share", said)
+    assert answer.status == 200, answer.raw
+    return answer.body
+
+
+def holder(stoker, url, **changes) -> Zaqar:
+    """As who holds a signed URL and nothing else."""
+    said = {**url, **changes}
+    headers = {
+        "URL-Signature": said["signature"],
+        "URL-Expires": said["expires"],
+        "URL-Methods": ",".join(said["methods"]),
+        "URL-Paths": ",".join(said["paths"]),
+        "X-Project-Id": said["project"],
+    }
+    return Zaqar(stoker, headers)
+
+
+def test_a_signed_url_opens_what_it_says(stoker, zaqar, queue):
+    url = shared(zaqar, queue, paths=["messages", "claims"], methods=["POST", "GET"])
+    assert url["paths"] == [f"/v2{queue}/claims", f"/v2{queue}/messages"]
+    assert (url["methods"], url["project"]) == (["GET", "POST"], stoker.project)
+    assert len(url["signature"]) == 64
+    held = holder(stoker, url)
+    [id] = held.post(queue, "by url")
+    assert held.bodies(queue) == ["by url"]
+    assert held("GET", f"{queue}/messages/{id}").body["body"] == "by url"
+    assert held("POST", f"{queue}/claims", {}).status == 201
+    other = zaqar.queue()
+    for verb, path in (
+        ("DELETE", f"{queue}/messages?pop=1"),
+        ("GET", f"{queue}/messagesx"),
+        ("GET", queue),
+        ("GET", f"{queue}/stats"),
+        ("GET", f"{queue}/subscriptions"),
+        ("POST", f"{queue}/share"),
+        ("GET", f"{other}/messages"),
+        ("GET", "/queues"),
+    ):
+        held.refused(verb, path, status=404)
+
+
+def test_what_is_said_of_nothing(stoker, zaqar, queue):
+    url = shared(zaqar, queue)
+    assert (url["paths"], url["methods"]) == ([f"/v2{queue}/messages"], ["GET"])
+    ends = datetime.fromisoformat(url["expires"]).replace(tzinfo=UTC)
+    assert timedelta(hours=23, minutes=59) < ends - datetime.now(UTC) <= timedelta(days=1)
+    assert url["expires"] == ends.strftime("%Y-%m-%dT%H:%M:%S")
+    zoned = shared(zaqar, queue, expires="2099-01-01T01:00:00.5+01:00")
+    assert zoned["expires"] == "2099-01-01T00:00:00"
+    assert holder(stoker, zoned)("GET", f"{queue}/messages").status == 200
+
+
+def test_a_signed_url_that_was_changed_opens_nothing(stoker, zaqar, queue):
+    url = shared(zaqar, queue, methods=["GET", "DELETE"])
+    other = zaqar.queue()
+    _, elsewhere = somebody(stoker, "member")
+    for change in (
+        {"methods": ["GET", "DELETE", "POST"]},
+        {"methods": ["GET"]},
+        {"paths": [f"/v2{other}/messages"]},
+        {"paths": [*url["paths"], f"/v2{other}/messages"]},
+        {"paths": ["/v2"]},
+        {"paths": [""]},
+        {"expires": "2099-01-01T00:00:00"},
+        {"expires": "1"},
+        {"expires": ""},
+        {"expires": "9999-12-31T23:59:59-23:59"},
+        {"project": elsewhere},
+        {"project": ""},
+        {"signature": ""},
+        {"signature": "0" * 64},
+        {"signature": "ä"},
+    ):
+        held = holder(stoker, url, **change)
+        for path in (queue, other):
+            held.refused("GET", f"{path}/messages", status=404)
+            held.refused("DELETE", f"{path}/messages?pop=1", status=404)
+    assert holder(stoker, url).bodies(queue) == []
+
+
+def test_a_signed_url_ends(stoker, zaqar, queue):
+    soon = (datetime.now(UTC) + timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%S")
+    held = holder(stoker, shared(zaqar, queue, expires=soon))
+    stoker.until(lambda: held("GET", f"{queue}/messages").status == 404)
+    assert datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S") >= soon
+
+
+def test_a_signed_url_ends_with_its_project(stoker):
+    member, project = somebody(stoker, "member")
+    url = shared(member, "/queues/theirs", methods=["POST", "GET"])
+    held = holder(stoker, url)
+    assert held("GET", "/queues/theirs/messages").status == 200
+    identity(stoker, "DELETE", f"/projects/{project}")
+    held.refused("POST", "/queues/theirs/messages", {"messages": [{"body": 1}]}, status=404)
+
+
+def test_no_project_signs_for_another(stoker, zaqar, queue):
+    """What one member could get signed says nothing in another's name, and nobody knows the key."""
+    member, project = somebody(stoker, "member")
+    url = shared(member, queue)
+    assert url["project"] == project
+    holder(stoker, url, project=stoker.project).refused("GET", f"{queue}/messages", status=404)
+    text = "\\n".join([url["paths"][0], "GET", stoker.project, url["expires"]])
+    for key in (b"", b"None", stoker.project.encode()):
+        forged = hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+        held = holder(stoker, url, project=stoker.project, signature=forged)
+        held.refused("GET", f"{queue}/messages", status=404)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ([], "object"),
+        (b"", "JSON"),
+        ({"other": 1}, "other"),
+        ({"paths": "messages"}, "paths"),
+        ({"paths": ["share"]}, "paths"),
+        ({"paths": [["messages"]]}, "paths"),
+        ({"paths": ["../other/messages"]}, "paths"),
+        ({"methods": ["get"]}, "methods"),
+        ({"methods": "GET"}, "methods"),
+        ({"methods": [{}]}, "methods"),
+        ({"expires": 1}, "expires"),
+        ({"expires": "4102444800"}, "expires"),
+        ({"expires": "soon"}, "expires"),
+        ({"expires": "2001-01-01T00:00:00"}, "expires"),
+        ({"expires": "0001-01-01T00:00:00+23:59"}, "expires"),
+    ],
+)
+def test_what_cannot_be_shared(zaqar, queue, body, words):
+    assert words in zaqar.refused("POST", f"{queue}/share", body)
+
+
+def test_the_site(stoker, zaqar):
+    answer = stoker.request("GET", "/messaging/")
+    assert answer.status == 300
+    [version] = answer.body["versions"]
+    assert (version["id"], version["status"]) == ("2", "CURRENT")
+    assert version["links"] == [{"rel": "self", "href": f"{stoker.url}/messaging/v2/"}]
+    home = stoker.request("GET", "/messaging/v2/")
+    assert (home.status, home.headers["Content-Type"]) == (200, "application/json-home")
+    assert home.body["resources"]["rel/queue"]["hints"]["allow"] == ["GET", "PUT", "PATCH", "DELETE"]
+    assert stoker.request("GET", "/messaging/v2/ping").status == 204
+    assert stoker.request("HEAD", "/messaging/v2/ping").status == 204
+    assert stoker.request("GET", "/messaging/v2/health").body["catalog_reachable"] is True
+    zaqar.refused("GET", "/nothing", status=404)
+    zaqar.refused("PUT", "/queues", status=405)
+    catalog = identity(stoker, "GET", "/auth/catalog")["catalog"]
+    [endpoints] = [each["endpoints"] for each in catalog if each["type"] == "messaging"]
+    assert {each["url"] for each in endpoints} == {f"{stoker.url}/messaging"}

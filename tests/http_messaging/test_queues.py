@@ -1,0 +1,209 @@
+"""Queues: made by being used, described by metadata, emptied and deleted."""
+
+from __future__ import annotations
+
+import uuid
+from urllib.parse import urlsplit
+
+import pytest
+
+from http_messaging.conftest import PATCH_TYPE
+
+DEFAULTS = {
+    "_max_messages_post_size": 262144,
+    "_default_message_ttl": 3600,
+    "_default_message_delay": 0,
+    "_dead_letter_queue": None,
+    "_dead_letter_queue_messages_ttl": None,
+    "_max_claim_count": None,
+    "_enable_encrypt_messages": False,
+}
+
+
+def patch(zaqar, queue, *operations, status=200):
+    answer = zaqar("PATCH", queue, list(operations), {"Content-Type": PATCH_TYPE})
+    assert answer.status == status, answer.raw
+    return answer.body
+
+
+def test_from_put_to_delete(zaqar):
+    path = f"/queues/{uuid.uuid4().hex}"
+    made = zaqar("PUT", path, {"description": "mine", "_default_message_ttl": 120})
+    assert (made.status, made.raw, made.headers["Location"]) == (201, b"", f"/v2{path}")
+    assert zaqar("PUT", path, {"description": "another"}).status == 204
+    assert zaqar("GET", path).body == {**DEFAULTS, "description": "mine", "_default_message_ttl": 120}
+    assert zaqar("DELETE", path).status == 204
+    assert zaqar("DELETE", path).status == 204
+    assert zaqar("GET", path).body == DEFAULTS
+
+
+def test_a_queue_is_made_by_being_used(zaqar):
+    name = uuid.uuid4().hex
+    assert zaqar("GET", f"/queues/{name}/messages").body == {"messages": [], "links": []}
+    assert zaqar("DELETE", f"/queues/{name}/messages?pop=3").body == {"messages": []}
+    assert zaqar("POST", f"/queues/{name}/claims").status == 204
+    nothing = {"messages": {"claimed": 0, "free": 0, "total": 0}}
+    assert zaqar("GET", f"/queues/{name}/stats").body == nothing
+    assert zaqar("GET", f"/queues?name={name}").body["queues"] == []
+    zaqar.post(f"/queues/{name}", "x")
+    assert zaqar("GET", f"/queues?name={name}").body["queues"] == [{"name": name, "href": f"/v2/queues/{name}"}]
+
+
+def test_a_deleted_queue_takes_everything_with_it(zaqar, queue):
+    [id] = zaqar.post(queue, "old")
+    assert zaqar("POST", f"{queue}/subscriptions", {"subscriber": "http://127.0.0.1:9/"}).status == 201
+    assert zaqar("DELETE", queue).status == 204
+    assert zaqar("PUT", queue).status == 201
+    assert zaqar.bodies(queue) == []
+    assert zaqar("GET", f"{queue}/subscriptions").body == {"subscriptions": [], "links": []}
+    zaqar.refused("GET", f"{queue}/messages/{id}", status=404)
+
+
+def test_metadata_by_patch(zaqar, queue):
+    add = {"op": "add", "path": "/metadata/a~1b~0", "value": {"deep": [1]}}
+    replace = {"op": "replace", "path": "/metadata/_max_claim_count", "value": 3}
+    assert patch(zaqar, queue, add, replace) == {**DEFAULTS, "a/b~": {"deep": [1]}, "_max_claim_count": 3}
+    assert zaqar("GET", queue).body["_max_claim_count"] == 3
+    changed = patch(
+        zaqar,
+        queue,
+        {"op": "remove", "path": "/metadata/a~1b~0"},
+        {"op": "remove", "path": "/metadata/_max_claim_count"},
+    )
+    assert changed == zaqar("GET", queue).body == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        ({"op": "add"}, 400, "array"),
+        ([1], 400, "JSON object"),
+        ([{"op": "move", "path": "/metadata/a"}], 400, "'move'"),
+        ([{"op": "add", "path": "/other/a", "value": 1}], 400, "/other/a"),
+        ([{"op": "add", "path": "/metadata", "value": 1}], 400, "/metadata"),
+        ([{"op": "add", "path": "/metadata/a~2", "value": 1}], 400, "~"),
+        ([{"op": "add", "path": 3, "value": 1}], 400, "path"),
+        ([{"op": "add", "path": "/metadata/a"}], 400, "value"),
+        ([{"op": "remove", "path": "/metadata/a"}], 409, "'a'"),
+        ([{"op": "replace", "path": "/metadata/a", "value": 1}], 409, "'a'"),
+        ([{"op": "add", "path": "/metadata/_default_message_ttl", "value": 1}], 400, "_default_message_ttl"),
+    ],
+)
+def test_a_wrong_patch_changes_nothing(zaqar, queue, changes, status, words):
+    good = {"op": "add", "path": "/metadata/good", "value": 1}
+    changes = [good, *changes] if isinstance(changes, list) else changes
+    said = zaqar.refused("PATCH", queue, changes, status=status, headers={"Content-Type": PATCH_TYPE})
+    assert words in said
+    assert zaqar("GET", queue).body == DEFAULTS
+
+
+def test_a_patch_is_for_a_queue_that_there_is_and_of_its_media_type(zaqar, queue):
+    zaqar.refused("PATCH", f"/queues/{uuid.uuid4()}", [], status=404, headers={"Content-Type": PATCH_TYPE})
+    assert PATCH_TYPE in zaqar.refused("PATCH", queue, [], status=415)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        [],
+        {"_default_message_ttl": 59},
+        {"_default_message_ttl": 1209601},
+        {"_default_message_ttl": True},
+        {"_default_message_ttl": "60"},
+        {"_default_message_delay": 901},
+        {"_default_message_delay": -1},
+        {"_max_messages_post_size": 0},
+        {"_max_messages_post_size": 262145},
+        {"_max_claim_count": "a"},
+        {"_dead_letter_queue": "a b"},
+        {"_dead_letter_queue": 3},
+        {"_dead_letter_queue_messages_ttl": 1},
+        {"_enable_encrypt_messages": True},
+        {"_retry_policy": []},
+        {"_retry_policy": {"minimum_delay": 21}},
+        {"_retry_policy": {"retry_backoff_function": "none"}},
+        {"_retry_policy": {"ignore_subscription_override": 1}},
+    ],
+)
+def test_metadata_that_no_queue_can_have(zaqar, metadata):
+    name = uuid.uuid4().hex
+    said = zaqar.refused("PUT", f"/queues/{name}", metadata)
+    assert isinstance(metadata, list) or next(iter(metadata)) in said
+    assert zaqar("GET", f"/queues?name={name}").body["queues"] == []
+
+
+@pytest.mark.parametrize("name", ["a%20b", "q" * 65, "%C3%A4", "a%2Cb", "%0A"])
+def test_names_that_no_queue_can_have(zaqar, name):
+    for verb, below, body in (
+        ("PUT", "", None),
+        ("GET", "", None),
+        ("DELETE", "", None),
+        ("GET", "/stats", None),
+        ("POST", "/share", {}),
+        ("GET", "/messages", None),
+        ("POST", "/messages", {"messages": [{"body": 1}]}),
+        ("DELETE", "/messages?pop=1", None),
+        ("POST", "/claims", None),
+        ("GET", "/subscriptions", None),
+        ("POST", "/subscriptions", {"subscriber": "http://a/"}),
+    ):
+        assert "name" in zaqar.refused(verb, f"/queues/{name}{below}", body)
+
+
+def test_too_much_metadata_is_refused(zaqar):
+    zaqar.refused("PUT", f"/queues/{uuid.uuid4()}", {"a": "x" * 65536})
+
+
+def test_lists_go_on_where_their_links_say(zaqar):
+    part = f"list-{uuid.uuid4().hex[:8]}"
+    names = sorted(f"{part}-{n:02}" for n in range(25))
+    for name in names:
+        zaqar("PUT", f"/queues/{name}", {"n": name})
+    seen, path = [], f"/queues?name={part}&limit=10&detailed=true"
+    for size in (10, 10, 5):
+        page = zaqar("GET", path).body
+        assert len(page["queues"]) == size
+        seen += [(each["name"], each["metadata"]["n"]) for each in page["queues"]]
+        [link] = page["links"]
+        assert link["rel"] == "next"
+        assert urlsplit(link["href"]).path == "/v2/queues"
+        path = link["href"].removeprefix("/v2")
+    assert seen == [(name, name) for name in names]
+    assert zaqar("GET", path).body == {"queues": [], "links": []}
+    assert len(zaqar("GET", f"/queues?name={part}").body["queues"]) == 10
+    assert zaqar("GET", f"/queues?name={part.upper()}-0").body["queues"] == []
+    assert zaqar("GET", "/queues?with_count=true").body["count"] >= 25
+    for name in names:
+        zaqar("DELETE", f"/queues/{name}")
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=21", "limit=a", "limit=-1", "detailed=perhaps", "with_count=2"])
+def test_lists_that_cannot_be(zaqar, query):
+    assert query.partition("=")[0] in zaqar.refused("GET", f"/queues?{query}")
+
+
+def test_stats(zaqar, queue):
+    first, *_, last = zaqar.post(queue, 1, 2, 3)
+    zaqar("POST", f"{queue}/claims?limit=1", {})
+    said = zaqar("GET", f"{queue}/stats").body["messages"]
+    assert (said["claimed"], said["free"], said["total"]) == (1, 2, 3)
+    assert said["oldest"]["href"] == f"/v2{queue}/messages/{first}"
+    assert said["newest"]["href"] == f"/v2{queue}/messages/{last}"
+    assert said["oldest"]["created"].endswith("Z")
+    assert 0 <= said["oldest"]["age"] < 60
+
+
+def test_purge(zaqar, queue):
+    zaqar.post(queue, 1, 2)
+    zaqar("POST", f"{queue}/subscriptions", {"subscriber": "http://127.0.0.1:9/"})
+    assert zaqar("POST", f"{queue}/purge", {"resource_types": ["messages"]}).status == 204
+    assert zaqar.bodies(queue) == []
+    assert len(zaqar("GET", f"{queue}/subscriptions").body["subscriptions"]) == 1
+    zaqar.post(queue, 3)
+    for wrong in ({}, [], {"resource_types": "messages"}, {"resource_types": ["queues"]}, {"resource_types": [{}]}):
+        assert "resource_types" in zaqar.refused("POST", f"{queue}/purge", wrong)
+    assert zaqar.bodies(queue) == [3]
+    assert zaqar("POST", f"{queue}/purge").status == 204
+    assert zaqar.bodies(queue) == []
+    assert zaqar("GET", f"{queue}/subscriptions").body["subscriptions"] == []
+    assert zaqar("POST", f"/queues/{uuid.uuid4()}/purge").status == 204

@@ -1,0 +1,252 @@
+"""Subscriptions, and the webhooks that they are."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from http_messaging.conftest import PATCH_TYPE, Zaqar
+from support.server import served
+
+NOWHERE = "http://127.0.0.1:9/"
+
+
+class Listener:
+    """A webhook that writes down what it is told; ``answers`` are its next statuses, then 200."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, dict[str, str], bytes]] = []
+        self.answers: list[int] = []
+        listener = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                raw = self.rfile.read(int(self.headers["Content-Length"]))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                listener.told.append((self.path, headers, raw))
+                self.send_response(listener.answers.pop(0) if listener.answers else 200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def documents(self, path: str) -> list[dict]:
+        return [json.loads(raw) for where, _, raw in list(self.told) if where == path]
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    running = Listener()
+    yield running
+    running.close()
+
+
+def subscribe(zaqar, queue, subscriber, **more) -> str:
+    answer = zaqar("POST", f"{queue}/subscriptions", {"subscriber": subscriber, **more})
+    assert answer.status == 201, answer.raw
+    assert answer.headers["Location"] == f"/v2{queue}/subscriptions"
+    return answer.body["subscription_id"]
+
+
+def test_from_create_to_delete(zaqar, queue):
+    id = subscribe(zaqar, queue, NOWHERE, ttl=600, options={"a": 1})
+    path = f"{queue}/subscriptions/{id}"
+    shown = zaqar("GET", path).body
+    assert shown == {
+        "id": id,
+        "source": queue.rpartition("/")[2],
+        "subscriber": NOWHERE,
+        "ttl": 600,
+        "age": shown["age"],
+        "options": {"a": 1},
+        "confirmed": False,
+    }
+    assert zaqar("GET", f"{queue}/subscriptions").body["subscriptions"] == [shown]
+    assert zaqar("PATCH", path, {"ttl": 700, "options": {"b": 2}}).status == 204
+    assert zaqar("PATCH", path, {"subscriber": NOWHERE + "b"}).status == 204
+    changed = zaqar("GET", path).body
+    assert (changed["ttl"], changed["options"], changed["subscriber"]) == (700, {"b": 2}, NOWHERE + "b")
+    assert zaqar("PUT", f"{path}/confirm", {"confirmed": True}).status == 204
+    assert zaqar("GET", path).body["confirmed"] is True
+    assert zaqar("DELETE", path).status == 204
+    assert zaqar("DELETE", path).status == 204
+    zaqar.refused("GET", path, status=404)
+    zaqar.refused("PATCH", path, {"ttl": 60}, status=404)
+    zaqar.refused("PUT", f"{path}/confirm", {"confirmed": True}, status=404)
+
+
+def test_a_subscriber_is_told_once(zaqar, queue):
+    subscribe(zaqar, queue, NOWHERE)
+    second = subscribe(zaqar, queue, NOWHERE + "b")
+    for said in ({"subscriber": NOWHERE}, {"subscriber": NOWHERE, "ttl": 99}):
+        assert "already" in zaqar.refused("POST", f"{queue}/subscriptions", said, status=409)
+    zaqar.refused("PATCH", f"{queue}/subscriptions/{second}", {"subscriber": NOWHERE}, status=409)
+    assert zaqar("PATCH", f"{queue}/subscriptions/{second}", {"subscriber": NOWHERE + "b", "ttl": 99}).status == 204
+    subscribe(zaqar, zaqar.queue(), NOWHERE)
+
+
+def test_lists_go_on_where_their_links_say(zaqar, queue):
+    ids = [subscribe(zaqar, queue, f"{NOWHERE}{n}") for n in range(7)]
+    seen, path = [], f"{queue}/subscriptions?limit=3"
+    while (page := zaqar("GET", path).body)["subscriptions"]:
+        seen += [each["id"] for each in page["subscriptions"]]
+        path = page["links"][0]["href"].removeprefix("/v2")
+    assert seen == ids
+    assert page == {"subscriptions": [], "links": []}
+    zaqar.refused("GET", f"{queue}/subscriptions?limit=21")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({}, "subscriber"),
+        ([], "object"),
+        (b"{", "JSON"),
+        ({"ttl": 60}, "subscriber"),
+        ({"subscriber": ""}, "subscriber"),
+        ({"subscriber": 1}, "URL"),
+        ({"subscriber": "mailto:a@example.org"}, "mail"),
+        ({"subscriber": "trust+http://a/"}, "trust"),
+        ({"subscriber": "ftp://a/"}, "ftp"),
+        ({"subscriber": "http://"}, "URL"),
+        ({"subscriber": "http:///path"}, "URL"),
+        ({"subscriber": "http://a b/"}, "URL"),
+        ({"subscriber": "http://ä/"}, "URL"),
+        ({"subscriber": "http://[::1/"}, "URL"),
+        ({"subscriber": "http://a:99999/"}, "URL"),
+        ({"subscriber": "http://a\n/"}, "URL"),
+        ({"subscriber": "http://a/" + "x" * 1024}, "1024"),
+        ({"subscriber": NOWHERE, "ttl": 59}, "ttl"),
+        ({"subscriber": NOWHERE, "ttl": 10**12}, "ttl"),
+        ({"subscriber": NOWHERE, "ttl": "60"}, "ttl"),
+        ({"subscriber": NOWHERE, "options": []}, "options"),
+        ({"subscriber": NOWHERE, "options": {"post_data": {}}}, "post_data"),
+        ({"subscriber": NOWHERE, "options": {"post_headers": []}}, "post_headers"),
+        ({"subscriber": NOWHERE, "options": {"post_headers": {"a": 1}}}, "post_headers"),
+        ({"subscriber": NOWHERE, "options": {"post_headers": {"a": "b\r\nc: d"}}}, "post_headers"),
+        ({"subscriber": NOWHERE, "options": {"post_headers": {"a b": "c"}}}, "post_headers"),
+        ({"subscriber": NOWHERE, "options": {"_retry_policy": {"minimum_delay": 31}}}, "maximum_delay"),
+        ({"subscriber": NOWHERE, "options": {"_retry_policy": {"retries_with_no_delay": 10**9}}}, "retries"),
+    ],
+)
+def test_what_cannot_be_subscribed(zaqar, said, words):
+    queue = f"/queues/{uuid.uuid4()}"
+    assert words in zaqar.refused("POST", f"{queue}/subscriptions", said)
+    assert zaqar("GET", f"/queues?name={queue.rpartition('/')[2]}").body["queues"] == []
+    id = subscribe(zaqar, queue, NOWHERE)
+    if said != {"ttl": 60}:
+        zaqar.refused("PATCH", f"{queue}/subscriptions/{id}", said)
+    for wrong in ({}, [], {"confirmed": "yes"}, {"confirmed": None}):
+        zaqar.refused("PUT", f"{queue}/subscriptions/{id}/confirm", wrong)
+    shown = zaqar("GET", f"{queue}/subscriptions/{id}").body
+    assert (shown["subscriber"], shown["ttl"], shown["options"], shown["confirmed"]) == (NOWHERE, 3600, {}, False)
+
+
+def test_webhooks_are_told(zaqar, queue, listener):
+    subscribe(zaqar, queue, f"{listener.url}/plain")
+    options = {"post_data": '{"wrapped": "$zaqar_message$"}', "post_headers": {"X-Mine": "yes", "Content-Type": "a/b"}}
+    subscribe(zaqar, queue, f"{listener.url}/formed", options=options)
+    ids = zaqar.post(queue, {"nul": "\0"}, "second", ttl=99)
+    zaqar.stoker.until(lambda: len(listener.told) >= 4)
+    name = queue.rpartition("/")[2]
+    expected = [
+        {"id": id, "body": body, "ttl": 99, "queue_name": name, "Message_Type": "Notification"}
+        for id, body in zip(ids, ({"nul": "\0"}, "second"), strict=True)
+    ]
+    assert listener.documents("/plain") == expected
+    assert listener.documents("/formed") == [{"wrapped": each} for each in expected]
+    headers = {where: said for where, said, _ in listener.told}
+    assert headers["/plain"]["content-type"] == "application/json"
+    assert (headers["/formed"]["content-type"], headers["/formed"]["x-mine"]) == ("a/b", "yes")
+    assert zaqar.bodies(queue) == [{"nul": "\0"}, "second"]
+
+
+def test_a_webhook_that_fails_is_tried_again_and_a_refusal_is_not(zaqar, queue, listener):
+    listener.answers = [503, 500, 200, 404, 200]
+    subscribe(zaqar, queue, f"{listener.url}/w")
+    zaqar.post(queue, 1, 2, 3)
+    zaqar.stoker.until(lambda: len(listener.told) >= 5)
+    assert [each["body"] for each in listener.documents("/w")] == [1, 1, 1, 2, 3]
+
+
+def test_a_webhook_is_given_up_when_its_policy_says_so(zaqar, listener):
+    never = {"retries_with_no_delay": 1, "minimum_delay_retries": 0, "minimum_delay": 0, "maximum_delay_retries": 0}
+    policy = {**never, "maximum_delay": 10, "ignore_subscription_override": True}
+    queue = zaqar.queue(_retry_policy=policy)
+    zaqar("PATCH", queue, [{"op": "add", "path": "/metadata/x", "value": 1}], {"Content-Type": PATCH_TYPE})
+    listener.answers = [500, 500, 500]
+    subscribe(zaqar, queue, f"{listener.url}/w", options={"_retry_policy": {"retries_with_no_delay": 9}})
+    zaqar.post(queue, 1, 2)
+    # 1 twice at once, then at 0 and at 5 seconds; it has it before it is given up
+    zaqar.stoker.until(lambda: len(listener.told) >= 5)
+    assert [each["body"] for each in listener.documents("/w")] == [1, 1, 1, 1, 2]
+
+
+def test_whoever_unsubscribed_is_told_no_more(zaqar, queue, listener):
+    id = subscribe(zaqar, queue, f"{listener.url}/gone")
+    subscribe(zaqar, queue, f"{listener.url}/stays")
+    zaqar.post(queue, 1)
+    zaqar.stoker.until(lambda: len(listener.told) >= 2)
+    zaqar("DELETE", f"{queue}/subscriptions/{id}")
+    zaqar.post(queue, 2)
+    zaqar.stoker.until(lambda: len(listener.documents("/stays")) >= 2)
+    assert [each["body"] for each in listener.documents("/gone")] == [1]
+
+
+def test_what_was_acknowledged_reaches_its_webhooks_after_kill_9(tmp_path, database_url, listener):
+    with served(tmp_path, database=database_url) as stoker:
+        zaqar = Zaqar(stoker)
+        queue = zaqar.queue()
+        for n in range(30):
+            subscribe(zaqar, queue, f"{listener.url}/{n}")
+        zaqar.post(queue, "x", "y")
+        stoker.kill9()
+        stoker.restart()
+        for n in range(30):
+            stoker.until(lambda n=n: len(listener.documents(f"/{n}")) >= 2, seconds=60)
+            assert {each["body"] for each in listener.documents(f"/{n}")} == {"x", "y"}
+
+
+def test_where_it_is_asked_for_webhooks_confirm_first(tmp_path, listener):
+    with served(tmp_path, "--require-confirmation") as stoker:
+        zaqar = Zaqar(stoker)
+        queue = zaqar.queue()
+        id = subscribe(zaqar, queue, f"{listener.url}/c")
+        stoker.until(lambda: len(listener.told) >= 1)
+        [asked] = listener.documents("/c")
+        assert asked["Message_Type"] == "SubscriptionConfirmation"
+        assert asked["WSGISubscribeURL"] == f"{stoker.url}/messaging/v2{queue}/subscriptions/{id}/confirm"
+        assert subscribe(zaqar, queue, f"{listener.url}/c") == id  # asked again
+        stoker.until(lambda: len(listener.told) >= 2)
+        subscribe(zaqar, queue, f"{listener.url}/other")
+        stoker.until(lambda: len(listener.told) >= 3)
+        zaqar.post(queue, "unheard")
+
+        def answer(body):
+            names = ("URL-Signature", "URL-Methods", "URL-Paths", "URL-Expires")
+            headers = {**{name: asked[name] for name in names}, "X-Project-Id": asked["X-Project-ID"]}
+            path = asked["WSGISubscribeURL"].removeprefix(stoker.url)
+            return stoker.request("PUT", path, body, headers).status
+
+        assert answer(asked["SubscribeBody"]) == 204
+        zaqar.refused("POST", f"{queue}/subscriptions", {"subscriber": f"{listener.url}/c"}, status=409)
+        zaqar.post(queue, "heard")
+        stoker.until(lambda: len(listener.documents("/c")) >= 3)
+        assert listener.documents("/c")[2]["body"] == "heard"
+        assert answer(asked["UnsubscribeBody"]) == 204
+        stoker.until(lambda: len(listener.documents("/c")) >= 4)
+        assert listener.documents("/c")[3]["Message_Type"] == "UnsubscribeConfirmation"
+        assert len(listener.documents("/other")) == 1

@@ -1,0 +1,207 @@
+"""What is over is as if it had never been; and what is asked of the database does not grow with what is stored."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+import sqlalchemy as sa
+from starlette.testclient import TestClient
+
+from stoker import serve
+from stoker.settings import Settings
+from stoker.store import schema
+from support import clock
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+class Inside:
+    """The whole program in this process: its store can be aged, and its statements counted."""
+
+    def __init__(self, folder, store) -> None:
+        self.store = store
+        joined = serve.join(Settings(state_dir=folder, public_url="http://testserver"), store)
+        self.services = joined.services
+        password = joined.services.identity.first_start()
+        self.client = TestClient(joined.app)
+        user = {"name": "admin", "domain": {"name": "Default"}, "password": password}
+        said = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
+        answer = self.client.post("/identity/v3/auth/tokens", json=said)
+        self.headers = {"X-Auth-Token": answer.headers["X-Subject-Token"], "Client-ID": str(uuid.uuid4())}
+        self.statements = 0
+        sa.event.listen(store.engine, "before_cursor_execute", self._count)
+
+    def _count(self, *_: object) -> None:
+        self.statements += 1
+
+    def __call__(self, verb, path, body=None, status=None):
+        answer = self.client.request(verb, f"/messaging/v2{path}", json=body, headers=self.headers)
+        assert answer.status_code == status or (status is None and answer.status_code < 300), answer.text
+        return answer
+
+    def cost(self, verb, path, body=None) -> int:
+        before = self.statements
+        self(verb, path, body)
+        return self.statements - before
+
+    def post(self, queue, *bodies, **more) -> list[str]:
+        answer = self("POST", f"{queue}/messages", {"messages": [{"body": body, **more} for body in bodies]})
+        return [each.rpartition("/")[2] for each in answer.json()["resources"]]
+
+    def rows(self, table) -> int:
+        with self.store.read() as tx:
+            return tx.run(sa.select(sa.func.count()).select_from(table)).scalar_one()
+
+
+@pytest.fixture
+def inside(tmp_path, store):
+    folder = tmp_path / "state"
+    folder.mkdir()
+    program = Inside(folder, store)
+    yield program
+    program.client.close()
+
+
+def test_expired_messages_are_never_seen(inside):
+    queue = "/queues/q"
+    ids = inside.post(queue, 1, 2, ttl=60)
+    [alive] = inside.post(queue, 3, ttl=120)
+    clock.age(inside.store, schema.messages, 61)
+    found = inside("GET", f"{queue}/messages?echo=true").json()["messages"]
+    assert [(each["id"], each["age"]) for each in found] == [(alive, 61)]
+    inside("GET", f"{queue}/messages/{ids[0]}", status=404)
+    inside("GET", f"{queue}/messages?ids={','.join(ids)}", status=404)
+    said = inside("GET", f"{queue}/stats").json()["messages"]
+    assert (said["total"], said["free"]) == (1, 1)
+    assert said["oldest"]["href"] == said["newest"]["href"]
+    claim = inside("POST", f"{queue}/claims", {}).json()["messages"]
+    assert [each["id"] for each in claim] == [alive]
+    clock.age(inside.store, schema.messages, 600)
+    assert inside("DELETE", f"{queue}/messages?pop=20").json()["messages"] == []
+
+
+def test_expired_messages_are_cleared_away_by_later_posts_a_few_at_a_time(inside):
+    for _ in range(3):
+        inside.post("/queues/old", *range(20), ttl=60)
+    clock.age(inside.store, schema.messages, 61)
+    inside.post("/queues/new", "x")
+    assert inside.rows(schema.messages) == 60 - 50 + 1
+    inside.post("/queues/new", "y")
+    assert inside.rows(schema.messages) == 2
+
+
+def test_what_a_claim_held_is_free_when_it_is_over(inside):
+    queue = "/queues/q"
+    [id] = inside.post(queue, "x", ttl=1000)
+    answer = inside("POST", f"{queue}/claims", {"ttl": 60})
+    claim = answer.headers["Location"].rpartition("/")[2]
+    for table in (schema.messages, schema.claims):
+        clock.age(inside.store, table, 59)
+    shown = inside("GET", f"{queue}/claims/{claim}").json()
+    assert (shown["age"], len(shown["messages"])) == (59, 1)
+    inside("PATCH", f"{queue}/claims/{claim}", {"ttl": 60})
+    for table in (schema.messages, schema.claims):
+        clock.age(inside.store, table, 59)
+    assert inside("POST", f"{queue}/claims", {}, status=204)
+    for table in (schema.messages, schema.claims):
+        clock.age(inside.store, table, 2)
+    inside("GET", f"{queue}/claims/{claim}", status=404)
+    inside("PATCH", f"{queue}/claims/{claim}", {}, status=404)
+    inside("DELETE", f"{queue}/messages/{id}?claim_id={claim}", status=400)
+    assert "claim_id" not in inside("GET", f"{queue}/messages?echo=true").json()["messages"][0]["href"]
+    [again] = inside("POST", f"{queue}/claims", {}).json()["messages"]
+    assert again["id"] == id
+    assert inside.rows(schema.claims) == 1
+
+
+def test_delayed_messages_come_when_it_is_time(inside):
+    inside.post("/queues/q", "later", delay=100)
+    assert inside("DELETE", "/queues/q/messages?pop=1").json()["messages"] == []
+    clock.age(inside.store, schema.messages, 100)
+    assert len(inside("GET", "/queues/q/messages?echo=true").json()["messages"]) == 1
+    assert len(inside("DELETE", "/queues/q/messages?pop=1").json()["messages"]) == 1
+
+
+def test_subscriptions_end(inside):
+    said = {"subscriber": "http://127.0.0.1:9/", "ttl": 60}
+    old = inside("POST", "/queues/q/subscriptions", said).json()["subscription_id"]
+    inside("POST", "/queues/q/subscriptions", said, status=409)
+    clock.age(inside.store, schema.subscriptions, 60)
+    assert inside("GET", "/queues/q/subscriptions").json()["subscriptions"] == []
+    inside("GET", f"/queues/q/subscriptions/{old}", status=404)
+    inside("PATCH", f"/queues/q/subscriptions/{old}", {"ttl": 100}, status=404)
+    new = inside("POST", "/queues/q/subscriptions", said).json()["subscription_id"]
+    assert new != old
+    assert inside.rows(schema.subscriptions) == 1
+
+
+def test_statements_do_not_grow(inside):
+    def fill(queue: str, times: int) -> None:
+        for n in range(times):
+            inside.post(queue, *range(20))
+            inside("POST", f"{queue}/claims?limit=1", {})
+            inside("POST", f"{queue}/subscriptions", {"subscriber": f"http://127.0.0.1:9/{n}"})
+
+    listed = {"warm": [], "small": [], "large": []}
+    for name, times in (("warm", 1), ("small", 1), ("large", 12)):
+        fill(f"/queues/{name}", times)
+    for name in listed:
+        found = inside("GET", f"/queues/{name}/messages?echo=true&limit=20").json()["messages"]
+        listed[name] = [each["id"] for each in found]
+
+    def costs(name: str) -> list[int]:
+        queue, ids = f"/queues/{name}", listed[name]
+        asked = [
+            ("GET", f"{queue}/messages?echo=true&limit=20", None),
+            ("GET", f"{queue}/messages?ids={','.join(ids)}", None),
+            ("GET", f"{queue}/stats", None),
+            ("GET", f"{queue}/subscriptions?limit=20", None),
+            ("POST", f"{queue}/messages", {"messages": [{"body": 1}]}),
+            ("POST", f"{queue}/claims?limit={1 if name == 'small' else 20}", {}),
+            ("DELETE", f"{queue}/messages?pop={1 if name == 'small' else 20}", None),
+            ("DELETE", f"{queue}/messages?ids={','.join(ids)}", None),
+            ("POST", f"{queue}/purge", {"resource_types": ["messages"]}),
+            ("DELETE", queue, None),
+        ]
+        return [inside.cost(*each) for each in asked]
+
+    costs("warm")
+    assert costs("large") == costs("small")
+
+
+def test_a_listener_hears_what_clients_post_and_may_refuse_it(inside):
+    from stoker.model.errors import Conflict
+
+    heard = []
+
+    def listen(tx, project_id, queue, new):
+        heard.append((project_id, queue, [each.body for each in new]))
+        if new[0].body == '"no"':
+            raise Conflict("not that")
+
+    messaging = inside.services.messaging
+    messaging.on_posted = listen
+    [id] = inside.post("/queues/signals", {"a": 1})
+    answer = inside("POST", "/queues/signals/messages", {"messages": [{"body": "no"}]}, status=409)
+    assert answer.json()["description"] == "not that"
+    [(project, queue, bodies), _] = heard
+    assert (queue, bodies) == ("signals", ['{"a":1}'])
+    messaging.on_posted = None
+
+    def do(tx):
+        [own] = messaging.post(tx, project, "signals", [{"b": 2}], ttl=2**31 - 1, owner="resource")
+        found = [(each.id, each.body) for each in messaging.list(tx, project, "signals")]
+        assert found == [(id, '{"a":1}'), (own, '{"b":2}')]
+        assert [each.id for each in messaging.pop(tx, project, "signals")] == [id]
+        assert messaging.create_queue(tx, project, "other", owner="resource") is True
+        assert messaging.create_queue(tx, project, "other") is False
+        messaging.post(tx, project, "other", [1, 2])
+        messaging.purge(tx, project, "other")
+        assert messaging.list(tx, project, "other") == []
+        messaging.delete_queues_of(tx, "resource")
+        messaging.delete_queue(tx, project, "none")
+
+    inside.store.write(do)
+    assert [each["name"] for each in inside("GET", "/queues").json()["queues"]] == ["signals"]
+    assert len(heard) == 2
