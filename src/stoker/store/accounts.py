@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -21,7 +22,7 @@ _CHANGE = (
     sa.update(accounts).where(accounts.c.id == sa.bindparam("account")).values(headers=sa.bindparam("new_headers"))
 )
 # Summed over containers: a row of totals would have all writers of a project wait for each other.
-_TOTALS = sa.select(
+_TOTALS: sa.Select[Any] = sa.select(
     sa.func.count(),
     sa.cast(sa.func.coalesce(sa.func.sum(containers.c.objects), 0), sa.BigInteger),
     sa.cast(sa.func.coalesce(sa.func.sum(containers.c.bytes), 0), sa.BigInteger),
@@ -50,6 +51,6 @@ def totals(tx: Tx, account: str) -> Totals:
     return Totals(containers=count, objects=objects, bytes=size)
 
 
-def _account(tx: Tx, account: str, statement: sa.Select[tuple[object, ...]]) -> Account | None:
+def _account(tx: Tx, account: str, statement: sa.Select[Any]) -> Account | None:
     row = tx.run(statement, {"account": account}).first()
     return None if row is None else Account(id=row.id, headers=rows.load(row.headers), created_at=row.created_at)

@@ -348,7 +348,9 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("objects", schema=None) as batch_op:
         batch_op.create_index(
-            "ix_objects_account_container_name_modified_at", ["account", "container", "name", "modified_at"], unique=False
+            "ix_objects_account_container_name_modified_at",
+            ["account", "container", "name", "modified_at"],
+            unique=False,
         )
         batch_op.create_index(
             "uq_objects_current",
