@@ -25,11 +25,13 @@ from stoker.http.agent.routes import ROUTES as AGENT
 from stoker.http.app import app
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
+from stoker.http.objects.routes import ROUTES as OBJECTS
 from stoker.http.services import Services
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.errors import Conflict, Invalid, Unavailable
+from stoker.objects import Objects
 from stoker.resources.services import Compute, Owner
 from stoker.resources.services import Services as ResourceServices
 from stoker.servers import Servers
@@ -156,8 +158,9 @@ def join(settings: Settings, store: Store) -> Joined:
         work=work,
         servers=Servers(keys, Presence(store), Program(settings.state_dir / "agent", settings.public_url), local),
         engine=engine,
+        objects=Objects(store, work),
     )
-    return Joined(services, app(services, [*health.ROUTES, *AGENT, *HEAT, *IDENTITY]))
+    return Joined(services, app(services, [*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *OBJECTS]))
 
 
 def listen(settings: Settings) -> socket.socket:

@@ -8,6 +8,7 @@ from stoker.deployments.documents import Documents
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import SignalTokens
+from stoker.objects import Objects
 from stoker.servers import Servers
 from stoker.settings import Settings
 from stoker.stacks.engine import Engine
@@ -26,3 +27,4 @@ class Services:
     work: Work
     servers: Servers
     engine: Engine
+    objects: Objects

@@ -22,10 +22,10 @@ _CHANGE = (
     sa.update(accounts).where(accounts.c.id == sa.bindparam("account")).values(headers=sa.bindparam("new_headers"))
 )
 # Summed over containers: a row of totals would have all writers of a project wait for each other.
-_TOTALS: sa.Select[Any] = sa.select(
-    sa.func.count(),
-    sa.cast(sa.func.coalesce(sa.func.sum(containers.c.objects), 0), sa.BigInteger),
-    sa.cast(sa.func.coalesce(sa.func.sum(containers.c.bytes), 0), sa.BigInteger),
+_TOTALS = sa.select(
+    sa.func.count().label("number"),
+    sa.cast(sa.func.coalesce(sa.func.sum(containers.c.objects), 0), sa.BigInteger).label("objects"),
+    sa.cast(sa.func.coalesce(sa.func.sum(containers.c.bytes), 0), sa.BigInteger).label("size"),
 ).where(containers.c.account == sa.bindparam("account"))
 
 
@@ -47,8 +47,8 @@ def change(tx: Tx, account: str, headers: Mapping[str, str]) -> None:
 
 
 def totals(tx: Tx, account: str) -> Totals:
-    count, objects, size = tx.run(_TOTALS, {"account": account}).one()
-    return Totals(containers=count, objects=objects, bytes=size)
+    row = tx.run(_TOTALS, {"account": account}).one()
+    return Totals(containers=row.number, objects=row.objects, bytes=row.size)
 
 
 def _account(tx: Tx, account: str, statement: sa.Select[Any]) -> Account | None:

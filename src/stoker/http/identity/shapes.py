@@ -22,6 +22,7 @@ def services(public_url: str, project_id: str | None) -> list[tuple[str, str, st
     found = [("identity", "keystone", f"{public_url}/identity/v3")]
     if project_id:
         found.append(("orchestration", "heat", f"{public_url}/v1/{project_id}"))
+        found.append(("object-store", "swift", f"{public_url}/object-store/v1/AUTH_{project_id}"))
     return found
 
 
