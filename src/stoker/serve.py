@@ -27,6 +27,7 @@ from stoker.http.cfn.routes import ROUTES as CFN
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.messaging.routes import ROUTES as MESSAGING
+from stoker.http.objects.routes import ROUTES as OBJECTS
 from stoker.http.services import Services
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
@@ -35,6 +36,7 @@ from stoker.identity.stack_users import StackUsers
 from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.subscribing import Subscribing
 from stoker.model.errors import Conflict, Invalid, Unavailable
+from stoker.objects import Objects
 from stoker.resources.services import Compute, Owner
 from stoker.resources.services import Services as ResourceServices
 from stoker.servers import Servers
@@ -170,8 +172,9 @@ def join(settings: Settings, store: Store) -> Joined:
         engine=engine,
         messaging=messaging,
         signed_urls=signed_urls,
+        objects=Objects(store, work),
     )
-    faces = (*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN, *MESSAGING)
+    faces = (*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN, *MESSAGING, *OBJECTS)
     return Joined(services, app(services, faces))
 
 

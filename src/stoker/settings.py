@@ -19,7 +19,12 @@ from stoker.model.errors import Invalid
 _TRUE = frozenset(("1", "true", "yes", "on"))
 _FALSE = frozenset(("0", "false", "no", "off", ""))
 #: Least and most; a century of hours or seconds is still a time that can be counted with.
-_BOUNDS = {"port": (1, 65535), "token_hours": (1, 876_000), "stack_action_timeout": (1, 3_153_600_000)}
+_BOUNDS = {
+    "port": (1, 65535),
+    "token_hours": (1, 876_000),
+    "stack_action_timeout": (1, 3_153_600_000),
+    "max_object_size": (1, 256 * 1024 * 1024),
+}
 
 
 def _setting(default: Any, help: str, **more: Any) -> Any:
@@ -61,6 +66,9 @@ class Settings:
         False, "Tell webhooks nothing until whoever gets their confirmation message has agreed."
     )
     max_software_deployments: int = _setting(-1, "Software deployments a project may have (-1: no limit).")
+
+    max_object_size: int = _setting(16 * 1024 * 1024, "Bytes an object of the object store may have.")
+    tempurl_sha1: bool = _setting(False, "Let objects' signed URLs be signed with SHA-1 too, as old clients do.")
 
     @property
     def hidden_tags(self) -> list[str]:

@@ -34,6 +34,8 @@ def app(services: Services, routes: Iterable[Route]) -> ASGIApp:
             return
         response = reply.response()
         response.headers["x-openstack-request-id"] = request_id
+        if scope["path"].startswith(errors.OBJECTS):
+            response.headers["x-trans-id"] = f"tx{request_id.removeprefix('req-')}"
         await response(scope, receive, send)
 
     return serve
@@ -51,9 +53,10 @@ async def _answer(router: Router, services: Services, request: Request, request_
         if route is None:
             return _no_route(verb, path, verbs)
         admitted = await route.access.admit(request, values, services)
+        limit = route.body_limit if isinstance(route.body_limit, int) else route.body_limit(services.settings)
         call = Call(
             request=request,
-            body=await _body(request, route.body_limit),
+            body=await _body(request, limit),
             path=values,
             services=services,
             principal=admitted.principal,

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from stoker.http import threads
 from stoker.http.decoding import decoded
 from stoker.model.principal import Principal
+from stoker.settings import Settings
 
 if TYPE_CHECKING:
     from stoker.http.access import Access
@@ -92,10 +93,14 @@ Handler = Callable[[Call], Reply] | Callable[[Call], Awaitable[Reply]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """``path`` has ``{names}`` as whole segments; a literal segment goes before a named one."""
+    """
+    ``path`` has ``{names}`` as whole segments; a literal segment goes before a named one. ``{name*}``, the last one,
+    is all that is left, slashes and all.
+    """
 
     verb: str
     path: str
     access: Access
     handler: Handler
-    body_limit: int = BODY_LIMIT
+    #: Bytes; or what the site's settings say.
+    body_limit: int | Callable[[Settings], int] = BODY_LIMIT

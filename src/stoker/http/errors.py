@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from xml.sax.saxutils import escape
 
 from stoker.http.call import Reply
-from stoker.model.errors import StokerError, Unavailable
+from stoker.model.errors import RequestLimitExceeded, StokerError, Unavailable
+
+#: Where the object store's face begins.
+OBJECTS = "/object-store"
 
 STATUS = {
     "invalid": 400,
@@ -15,6 +18,9 @@ STATUS = {
     "forbidden": 403,
     "not-found": 404,
     "conflict": 409,
+    "not-acceptable": 406,
+    "precondition-failed": 412,
+    "unprocessable": 422,
     "unavailable": 503,
 }
 _TITLES = {
@@ -27,7 +33,13 @@ _TITLES = {
     404: ("Not Found", "The resource could not be found."),
     405: ("Method Not Allowed", "The method is not allowed for this resource."),
     409: ("Conflict", "There was a conflict when trying to complete your request."),
+    406: ("Not Acceptable", "The resource identified is not acceptable."),
+    411: ("Length Required", "Content-Length header required."),
+    412: ("Precondition Failed", "A precondition for this request was not met."),
+    413: ("Request Entity Too Large", "The body of your request was too large for this server."),
     415: ("Unsupported Media Type", "The body is not of a media type that this resource takes."),
+    416: ("Requested Range Not Satisfiable", "The Range requested is not available."),
+    422: ("Unprocessable Entity", "Unable to process the contained instructions."),
     500: (
         "Internal Server Error",
         "The server has either erred or is incapable of performing the requested operation.",
@@ -40,11 +52,15 @@ def reply(path: str, status: int, kind: str, message: str | None, headers: dict[
     """An error in the shape of the face that ``path`` belongs to. ``message`` None: nothing to tell."""
     if path.startswith("/cfn"):
         return _cfn(status, message, headers)
+    if path.startswith(OBJECTS):
+        return _swift(status, message, headers or {})
     return Reply(status, _render(path)(status, kind, message), headers or {})
 
 
 def of(path: str, error: StokerError, auth_url: str) -> Reply:
     status = STATUS[error.kind]
+    if path.startswith(OBJECTS) and isinstance(error, RequestLimitExceeded):
+        status = 413
     headers = {"WWW-Authenticate": f'Keystone uri="{auth_url}"'} if status == 401 else {}
     if isinstance(error, Unavailable):
         headers["Retry-After"] = "1"
@@ -84,3 +100,13 @@ def _keystone(status: int, _: str, message: str | None) -> dict[str, Any]:
 def _zaqar(status: int, _: str, message: str | None) -> dict[str, Any]:
     title, explanation = _TITLES[status]
     return {"title": title, "description": message or explanation}
+
+
+def _swift(status: int, message: str | None, headers: Mapping[str, str]) -> Reply:
+    """A line of text when there is something to tell, else a page that says what the number means."""
+    if message is None:
+        title, explanation = _TITLES[status]
+        page = f"<html><h1>{title}</h1><p>{explanation}</p></html>"
+        return Reply(status, page.encode(), {"Content-Type": "text/html; charset=UTF-8", **headers})
+    said = f"{message}\n".encode(errors="replace")
+    return Reply(status, said, {"Content-Type": "text/plain; charset=UTF-8", **headers})

@@ -9,6 +9,7 @@ from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.messaging import Messaging, SignedUrls
+from stoker.objects import Objects
 from stoker.servers import Servers
 from stoker.settings import Settings
 from stoker.stacks.engine import Engine
@@ -29,3 +30,4 @@ class Services:
     engine: Engine
     messaging: Messaging
     signed_urls: SignedUrls
+    objects: Objects

@@ -11,6 +11,9 @@ StokerError
 ├── EntityNotFound     no such thing, or not yours to see (404)
 ├── Conflict           the state of things forbids it now (409)
 │   ├── StackExists, ActionInProgress, ResourceInUse
+├── NotAcceptable      nothing that is had would please whoever asked (406)
+├── PreconditionFailed what the request asked to be so first is not so (412)
+├── Unprocessable      what came is not what was announced (422)
 └── Unavailable        something we depend on is down; the same call may work later (503)
 
 Anything else that escapes is a bug and is reported as one.
@@ -120,6 +123,18 @@ class ActionInProgress(Conflict):
 
 class ResourceInUse(Conflict):
     pass
+
+
+class NotAcceptable(StokerError):
+    kind = "not-acceptable"
+
+
+class PreconditionFailed(StokerError):
+    kind = "precondition-failed"
+
+
+class Unprocessable(StokerError):
+    kind = "unprocessable"
 
 
 class Unavailable(StokerError):

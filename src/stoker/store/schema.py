@@ -23,6 +23,8 @@ Id = sa.String(64)
 Name = sa.String(255)
 Time = sa.BigInteger()
 Json = sa.Text()
+#: Sorted by its bytes, whatever the database's language is.
+Bytewise = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def _serial() -> sa.Column[int]:
@@ -392,4 +394,58 @@ subscriptions = sa.Table(
     sa.Column("expires_at", Time, nullable=False, index=True),
     sa.UniqueConstraint("queue_id", "subscriber"),
     sa.Index("ix_subscriptions_queue_id_seq", "queue_id", "seq"),
+)
+
+#: The object store's: an account is a project's.
+accounts = sa.Table(
+    "accounts",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("headers", Json, nullable=False),
+    sa.Column("created_at", Time, nullable=False),
+)
+
+containers = sa.Table(
+    "containers",
+    metadata,
+    sa.Column("account", Id, primary_key=True),
+    sa.Column("name", Bytewise, primary_key=True),
+    #: The resource or server it was made for.
+    sa.Column("owner", Id, index=True),
+    sa.Column("headers", Json, nullable=False),
+    sa.Column("objects", sa.BigInteger, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("kept", sa.BigInteger, nullable=False),
+    sa.Column("created_at", Time, nullable=False),
+)
+
+objects = sa.Table(
+    "objects",
+    metadata,
+    _serial(),
+    sa.Column("account", Id, nullable=False),
+    sa.Column("container", Bytewise, nullable=False),
+    sa.Column("name", Bytewise, nullable=False),
+    sa.Column("version", Id),
+    sa.Column("etag", Id, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("content_type", sa.Text, nullable=False),
+    sa.Column("headers", Json, nullable=False),
+    sa.Column("modified_at", Time, nullable=False),
+    sa.Column("delete_at", Time),
+    #: NULL for what the name means now.
+    sa.Column("replaced_at", Time),
+    sa.Column("marker", sa.Boolean, nullable=False),
+    #: Last, so that SQLite finds everything else without reading through it.
+    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Index("ix_objects_account_container_name_modified_at", "account", "container", "name", "modified_at"),
+)
+sa.Index(
+    "uq_objects_current",
+    objects.c.account,
+    objects.c.container,
+    objects.c.name,
+    unique=True,
+    sqlite_where=objects.c.replaced_at.is_(None),
+    postgresql_where=objects.c.replaced_at.is_(None),
 )

@@ -24,6 +24,7 @@ def services(public_url: str, project_id: str | None) -> list[tuple[str, str, st
         found.append(("orchestration", "heat", f"{public_url}/v1/{project_id}"))
         found.append(("cloudformation", "heat-cfn", f"{public_url}/cfn/v1"))
         found.append(("messaging", "zaqar", f"{public_url}/messaging"))
+        found.append(("object-store", "swift", f"{public_url}/object-store/v1/AUTH_{project_id}"))
     return found
 
 

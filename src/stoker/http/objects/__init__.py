@@ -1,0 +1,1 @@
+"""Swift's API over the object store's room."""

@@ -1,0 +1,44 @@
+"""What clients ask first: which of Swift's abilities are here, and how much they may send."""
+
+from __future__ import annotations
+
+from stoker.http.call import Call, Reply
+from stoker.http.objects import bulk
+from stoker.objects import limits, tempurl
+
+
+def show(call: Call) -> Reply:
+    settings = call.services.settings
+    digests = ["sha256", "sha512"]
+    return Reply(
+        200,
+        {
+            "swift": {
+                "version": "2.38.0",
+                "max_file_size": settings.max_object_size,
+                "max_meta_name_length": limits.META_NAME,
+                "max_meta_value_length": limits.META_VALUE,
+                "max_meta_count": limits.META_COUNT,
+                "max_meta_overall_size": limits.META_OVERALL,
+                "max_object_name_length": limits.OBJECT_NAME,
+                "max_container_name_length": limits.CONTAINER_NAME,
+                "account_listing_limit": limits.LISTING,
+                "container_listing_limit": limits.LISTING,
+                "account_autocreate": True,
+                "allow_account_management": False,
+                "strict_cors_mode": True,
+                "policies": [{"name": "Policy-0", "aliases": "Policy-0", "default": True}],
+            },
+            "tempurl": {
+                "methods": list(tempurl.METHODS),
+                "allowed_digests": [*(["sha1"] if settings.tempurl_sha1 else []), *digests],
+                "incoming_allow_headers": [],
+                "incoming_remove_headers": ["x-timestamp", "x-open-expired"],
+                "outgoing_allow_headers": ["x-object-meta-public-*"],
+                "outgoing_remove_headers": ["x-object-meta-*"],
+            },
+            "bulk_delete": {"max_deletes_per_request": bulk.MOST, "max_failed_deletes": bulk.MOST},
+            "versioned_writes": {"allowed_flags": ["x-versions-location", "x-history-location"]},
+            "object_versioning": {},
+        },
+    )

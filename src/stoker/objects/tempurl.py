@@ -1,0 +1,137 @@
+"""
+Signed URLs: who has one may do one thing with one object (or with those whose names begin alike) for some time.
+
+What is signed is Swift's: the method, the time in unix seconds, and the path from ``/v1/`` on, a line each.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import calendar
+import hmac
+import ipaddress
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE")
+#: Signed for one of these, a URL also tells what is there.
+_MAY_LOOK = ("HEAD", "GET", "POST", "PUT", "DELETE")
+#: Where accounts and containers keep their keys: two, so that one can be changed while URLs of the other live.
+KEY_HEADERS = ("temp-url-key", "temp-url-key-2")
+_BY_LENGTH = {40: "sha1", 64: "sha256", 128: "sha512"}
+_TIMES = ("%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+#: Seconds: what comes after it no clock of the wire can tell.
+_LAST_SECOND = 253_402_300_799
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signed:
+    """What a URL says of itself."""
+
+    signature: str
+    digest: str
+    expires: int
+    prefix: str | None = None
+    ip_range: str | None = None
+
+
+def path_of(account: str, container: str, name: str) -> str:
+    """The path that is signed: decoded, from ``/v1/`` on."""
+    return f"/v1/AUTH_{account}/{container}/{name}"
+
+
+def sign(key: str, method: str, path: str, expires: int, *, digest: str = "sha256", ip_range: str | None = None) -> str:
+    """
+    The signature in hexadecimal. ``path`` is that of ``path_of``, or ``prefix:`` and one of those for all names that
+    begin so; ``expires`` is in unix seconds.
+    """
+    lines = [f"ip={ip_range}"] if ip_range else []
+    text = "\n".join([*lines, method, str(expires), path])
+    return hmac.new(key.encode(), text.encode(), digest).hexdigest()
+
+
+def url(root: str, key: str, method: str, account: str, container: str, name: str, expires: int) -> str:
+    """A whole URL; ``root`` is where the object store answers, before ``/v1``."""
+    path = path_of(account, container, name)
+    query = urlencode({"temp_url_sig": sign(key, method, path, expires), "temp_url_expires": expires})
+    return f"{root}{quote(path)}?{query}"
+
+
+def read(query: Mapping[str, str]) -> Signed | None:
+    """None for a URL whose signature or time cannot be what they should."""
+    found = _digest(query.get("temp_url_sig", ""))
+    expires = _expires(query.get("temp_url_expires", ""))
+    if found is None or expires is None:
+        return None
+    digest, signature = found
+    return Signed(
+        signature=signature,
+        digest=digest,
+        expires=expires,
+        prefix=query.get("temp_url_prefix"),
+        ip_range=query.get("temp_url_ip_range") or None,
+    )
+
+
+def allows(signed: Signed, method: str, name: str, paths: Iterable[str], keys: Iterable[str], *, now: float) -> bool:
+    """
+    Whether one of ``keys`` made it for this. ``paths``: those of the object's container that count, with a slash
+    at the end. Where the caller is, ``from_allowed_place`` says.
+    """
+    if signed.expires < now or method not in METHODS:
+        return False
+    if signed.prefix is not None and not name.startswith(signed.prefix):
+        return False
+    methods = _MAY_LOOK if method == "HEAD" else (method,)
+    allowed = False
+    for path in paths:
+        whole = f"{path}{name}" if signed.prefix is None else f"prefix:{path}{signed.prefix}"
+        for key in keys:
+            for each in methods:
+                right = sign(key, each, whole, signed.expires, digest=signed.digest, ip_range=signed.ip_range)
+                allowed |= hmac.compare_digest(right, signed.signature)
+    return allowed
+
+
+def from_allowed_place(signed: Signed, address: str | None) -> bool:
+    if signed.ip_range is None:
+        return True
+    try:
+        return ipaddress.ip_address(address or "") in ipaddress.ip_network(signed.ip_range)
+    except ValueError:
+        return False
+
+
+def _digest(said: str) -> tuple[str, str] | None:
+    """(the digest's name, the signature in lower-case hexadecimal)"""
+    name, colon, text = said.partition(":")
+    if colon:
+        if name not in _BY_LENGTH.values() or not _BASE64.fullmatch(text):
+            return None
+        bare = text.rstrip("=").replace("+", "-").replace("/", "_")
+        try:
+            raw = base64.urlsafe_b64decode(bare + "=" * (-len(bare) % 4))
+        except (binascii.Error, ValueError):
+            return None
+        return name, raw.hex()
+    if not re.fullmatch(r"[0-9a-fA-F]+", said) or len(said) not in _BY_LENGTH:
+        return None
+    return _BY_LENGTH[len(said)], said.lower()
+
+
+def _expires(said: str) -> int | None:
+    """Unix seconds; None for no time, and for one that is not to come at all."""
+    if said.isascii() and said.isdigit():
+        seconds = int(said) if len(said) <= 12 else 0
+        return seconds if 0 < seconds <= _LAST_SECOND else None
+    for form in _TIMES:
+        try:
+            return calendar.timegm(time.strptime(said, form)) or None
+        except ValueError:
+            continue
+    return None

@@ -1,0 +1,144 @@
+"""
+What becomes of an object when something takes its place: nothing, a version beside it, or an object in an archive.
+
+An archive is Swift's older way (``X-Versions-Location``, and ``X-History-Location``, which records deletions too):
+replaced objects are named after what they were and when, so that sorted by name they are sorted in time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from stoker.model.errors import PreconditionFailed
+from stoker.model.objects import DELETE_MARKER, Container, Stored, timestamp
+from stoker.objects.expiry import remove
+from stoker.store import containers, objects
+from stoker.store.tx import Tx
+
+EMPTY_ETAG = hashlib.md5(b"", usedforsecurity=False).hexdigest()
+
+
+def set_aside(tx: Tx, container: Container, old: Stored, at: int) -> None:
+    """Make room for something newer. Raises PreconditionFailed when the archive is not there."""
+    if container.archive is not None and not _is_archived(container, old):
+        _archive(tx, container, old)
+    elif container.versions or old.version is not None:
+        _retire(tx, old, at)
+        if not container.versions:
+            _drop_unnamed(tx, old)
+    else:
+        remove(tx, old)
+
+
+def mark_deleted(tx: Tx, container: Container, name: str, at: int) -> Stored:
+    """From now on there is no object of that name, though its versions stay."""
+    marker = _empty(container.account, container.name, name, version=timestamp(at), at=at, marker=True)
+    objects.add(tx, marker, b"")
+    containers.count(tx, container.account, container.name, kept=1)
+    return marker
+
+
+def record_deletion(tx: Tx, container: Container, name: str, at: int) -> None:
+    """In an archive that keeps history. Raises PreconditionFailed when it is not there."""
+    place = _archive_of(tx, container)
+    record = _empty(container.account, place.name, archived_name(name, at), version=None, at=at, marker=False)
+    _make_way(tx, record)
+    objects.add(tx, record, b"")
+    containers.count(tx, container.account, place.name, objects=1)
+
+
+def bring_back(tx: Tx, container: Container, name: str) -> None:
+    """Let the last archived object of that name be what it was."""
+    assert container.archive is not None, "asked only where there is one"
+    if containers.find(tx, container.account, container.archive, hold=True) is None:
+        return
+    last = objects.last_with(tx, container.account, container.archive, _prefix(name))
+    if last is not None and last.content_type == DELETE_MARKER:
+        remove(tx, last)
+    elif last is not None:
+        _move(tx, last, container.name, name)
+
+
+def restore(tx: Tx, container: Container, now: Stored | None, wanted: Stored, at: int) -> None:
+    """Let an older version be what the name means."""
+    if now is not None and now.seq != wanted.seq:
+        _retire(tx, now, at)
+    if wanted.replaced_at is not None:
+        objects.replaced(tx, wanted.seq, None)
+        containers.count(tx, container.account, container.name, objects=1, kept=-1)
+
+
+def archived_name(name: str, at: int) -> str:
+    return f"{_prefix(name)}{timestamp(at)}"
+
+
+def _prefix(name: str) -> str:
+    return f"{len(name.encode()):03x}{name}/"
+
+
+def _is_archived(container: Container, old: Stored) -> bool:
+    """In a container that is its own archive, what lies there as a version has none itself."""
+    if container.archive != container.name:
+        return False
+    bare, _, _ = old.name.rpartition("/")
+    return bool(bare) and old.name.startswith(_prefix(bare[3:]))
+
+
+def _archive(tx: Tx, container: Container, old: Stored) -> None:
+    place = _archive_of(tx, container)
+    name = archived_name(old.name, old.modified_at)
+    _make_way(tx, _empty(old.account, place.name, name, version=None, at=0, marker=False))
+    _move(tx, old, place.name, name)
+
+
+def _archive_of(tx: Tx, container: Container) -> Container:
+    assert container.archive is not None, "asked only where there is one"
+    place = containers.find(tx, container.account, container.archive, hold=True)
+    if place is None:
+        raise PreconditionFailed(
+            f"the container {container.archive}, where versions are to be kept, does not exist: make it first"
+        )
+    return place
+
+
+def _make_way(tx: Tx, coming: Stored) -> None:
+    there = objects.current(tx, coming.account, coming.container, coming.name)
+    if there is not None:
+        remove(tx, there)
+
+
+def _move(tx: Tx, row: Stored, container: str, name: str) -> None:
+    objects.move(tx, row.seq, container, name, row.modified_at)
+    containers.count(tx, row.account, row.container, objects=-1, size=-row.size)
+    containers.count(tx, row.account, container, objects=1, size=row.size)
+
+
+def _retire(tx: Tx, old: Stored, at: int) -> None:
+    objects.replaced(tx, old.seq, at)
+    if not old.marker:
+        containers.count(tx, old.account, old.container, objects=-1, kept=1)
+
+
+def _drop_unnamed(tx: Tx, old: Stored) -> None:
+    """While versions are not kept there is one unnamed at most."""
+    unnamed = objects.version(tx, old.account, old.container, old.name, "null")
+    if unnamed is not None:
+        remove(tx, unnamed)
+
+
+def _empty(account: str, container: str, name: str, *, version: str | None, at: int, marker: bool) -> Stored:
+    return Stored(
+        seq=0,
+        account=account,
+        container=container,
+        name=name,
+        version=version,
+        etag=EMPTY_ETAG,
+        size=0,
+        content_type=DELETE_MARKER,
+        headers={},
+        modified_at=at,
+        delete_at=None,
+        replaced_at=None,
+        marker=marker,
+    )

@@ -1,0 +1,93 @@
+"""The object store's containers in SQL, with the totals that each keeps of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from stoker.model.objects import Container, Entry, Page
+from stoker.store import listings, rows
+from stoker.store.schema import containers
+from stoker.store.tx import Tx
+
+_IT = (containers.c.account == sa.bindparam("of"), containers.c.name == sa.bindparam("named"))
+_MAKE = sa.text(
+    "INSERT INTO containers (account, name, owner, headers, objects, bytes, kept, created_at)"
+    " VALUES (:account, :name, :owner, :headers, 0, 0, 0, :created_at) ON CONFLICT (account, name) DO NOTHING"
+)
+_ONE = sa.select(containers).where(*_IT)
+_HELD = _ONE.with_for_update()
+_OF_OWNER = sa.select(containers).where(containers.c.owner == sa.bindparam("owner")).order_by(containers.c.name)
+_CHANGE = sa.update(containers).where(*_IT).values(headers=sa.bindparam("new_headers"))
+_COUNT = (
+    sa.update(containers)
+    .where(*_IT)
+    .values(
+        objects=containers.c.objects + sa.bindparam("more_objects"),
+        bytes=containers.c.bytes + sa.bindparam("more_bytes"),
+        kept=containers.c.kept + sa.bindparam("more_kept"),
+    )
+)
+_DELETE = sa.delete(containers).where(*_IT)
+
+_LISTED = listings.Source(
+    name=containers.c.name,
+    shown={"size": containers.c.bytes, "objects": containers.c.objects, "modified_at": containers.c.created_at},
+    where=(containers.c.account == sa.bindparam("of"),),
+)
+
+
+def add(tx: Tx, account: str, name: str, headers: Mapping[str, str], owner: str | None) -> bool:
+    """False when there is one of that name; it stays as it is."""
+    said = {
+        "account": account,
+        "name": name,
+        "owner": owner,
+        "headers": rows.dump(headers),
+        "created_at": rows.stamp(tx.now),
+    }
+    return tx.run(_MAKE, said).rowcount == 1
+
+
+def find(tx: Tx, account: str, name: str, *, hold: bool = False) -> Container | None:
+    """``hold``: nobody else writes into it until the transaction ends."""
+    row = tx.run(_HELD if hold else _ONE, {"of": account, "named": name}).first()
+    return None if row is None else _container(row)
+
+
+def of_owner(tx: Tx, owner: str) -> list[Container]:
+    return [_container(row) for row in tx.run(_OF_OWNER, {"owner": owner})]
+
+
+def change(tx: Tx, account: str, name: str, headers: Mapping[str, str]) -> None:
+    tx.run(_CHANGE, {"of": account, "named": name, "new_headers": rows.dump(headers)})
+
+
+def count(tx: Tx, account: str, name: str, *, objects: int = 0, size: int = 0, kept: int = 0) -> None:
+    """So many more objects, bytes, and rows that only a list of versions shows."""
+    if objects or size or kept:
+        more = {"more_objects": objects, "more_bytes": size, "more_kept": kept}
+        tx.run(_COUNT, {"of": account, "named": name, **more})
+
+
+def delete(tx: Tx, account: str, name: str) -> None:
+    tx.run(_DELETE, {"of": account, "named": name})
+
+
+def page(tx: Tx, account: str, asked: Page) -> list[Entry]:
+    return listings.page(tx, _LISTED, {"of": account}, asked)
+
+
+def _container(row: Any) -> Container:
+    return Container(
+        account=row.account,
+        name=row.name,
+        owner=row.owner,
+        headers=rows.load(row.headers),
+        objects=row.objects,
+        bytes=row.bytes,
+        kept=row.kept,
+        created_at=row.created_at,
+    )

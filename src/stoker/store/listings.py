@@ -1,0 +1,145 @@
+"""
+Swift's listings in one statement each, however many names a folder stands for.
+
+Names are compared by their bytes. A delimiter rolls all names that have it after the prefix up into one folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from stoker.model.objects import Entry, Page
+from stoker.store.tx import Tx
+
+#: Behind every name that can be: names have at most 1,024 bytes.
+HIGHEST = "\U0010ffff" * 300
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What is listed: the column of its names, the columns that are shown with them, and which rows."""
+
+    name: sa.Column[Any]
+    shown: Mapping[str, sa.Column[Any]]
+    where: tuple[sa.ColumnElement[bool], ...]
+
+
+def page(tx: Tx, source: Source, values: Mapping[str, Any], asked: Page) -> list[Entry]:
+    dialect = tx.connection.dialect.name
+    said: dict[str, Any] = {**values, **bounds(asked), "limit": asked.limit}
+    if asked.path is not None:
+        statement = _below(source, dialect, asked.reverse)
+        folder = f"{asked.path.rstrip('/')}/" if asked.path else ""
+        said |= {"low": folder, "high": behind(folder), "start": len(folder) + 1, "folder": folder}
+    elif asked.delimiter:
+        statement = _rolled(source, dialect, asked.reverse)
+        said |= {
+            "start": len(asked.prefix) + 1,
+            "delimiter": asked.delimiter,
+            "more": len(asked.prefix) + len(asked.delimiter) - 1,
+            "marker": asked.marker,
+        }
+    else:
+        statement = _plain(source, asked.reverse)
+    return [_entry(row) for row in tx.run(statement, said).mappings()]
+
+
+def bounds(asked: Page) -> dict[str, str]:
+    """Between which names, both left out; and the prefix as a range, its end left out."""
+    after, before = asked.marker, asked.end_marker
+    if asked.reverse:
+        after, before = before, after
+    return {"after": after, "before": before or HIGHEST, "low": asked.prefix, "high": behind(asked.prefix)}
+
+
+def behind(prefix: str) -> str:
+    """The first name behind all that begin with ``prefix``."""
+    bare = prefix.rstrip("\U0010ffff")
+    if not bare:
+        return HIGHEST
+    following = ord(bare[-1]) + 1
+    return bare[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are no characters
+
+
+def between(name: sa.ColumnElement[str]) -> tuple[sa.ColumnElement[bool], ...]:
+    return (
+        name > sa.bindparam("after"),
+        name < sa.bindparam("before"),
+        name >= sa.bindparam("low"),
+        name < sa.bindparam("high"),
+    )
+
+
+@cache
+def _plain(source: Source, reverse: bool) -> sa.Select[Any]:
+    return _page_of(_plain_rows(source), source.name, reverse)
+
+
+@cache
+def _below(source: Source, dialect: str, reverse: bool) -> sa.Select[Any]:
+    """What lies directly in a folder: names without a slash after it, or with one as their end."""
+    rest = sa.func.substr(source.name, _number("start"))
+    slash = _position(dialect, rest, sa.literal("/"))
+    return _page_of(
+        _plain_rows(source).where(
+            sa.or_(slash == 0, slash == sa.func.length(rest)), source.name != sa.bindparam("folder")
+        ),
+        source.name,
+        reverse,
+    )
+
+
+@cache
+def _rolled(source: Source, dialect: str, reverse: bool) -> sa.Select[Any]:
+    rest = sa.func.substr(source.name, _number("start"))
+    found = _position(dialect, rest, sa.bindparam("delimiter", type_=sa.Text))
+    shorter = sa.func.substr(source.name, 1, found + _number("more"))
+    # Inside first: PostgreSQL groups by a name, where an expression with parameters is a new one each time.
+    each = (
+        sa.select(
+            sa.case((found > 0, shorter), else_=source.name).label("name"),
+            sa.case((found > 0, 1), else_=0).label("folder"),
+            *(column.label(label) for label, column in source.shown.items()),
+        )
+        .where(*source.where, *between(source.name))
+        .subquery()
+    )
+    shown = (sa.func.max(each.c[label]).label(label) for label in source.shown)
+    return _page_of(
+        sa.select(each.c.name, sa.func.max(each.c.folder).label("folder"), *shown)
+        .where(each.c.name != sa.bindparam("marker"))
+        .group_by(each.c.name),
+        each.c.name,
+        reverse,
+    )
+
+
+def _plain_rows(source: Source) -> sa.Select[Any]:
+    shown = (column.label(label) for label, column in source.shown.items())
+    return sa.select(source.name.label("name"), *shown).where(*source.where, *between(source.name))
+
+
+def _page_of(statement: sa.Select[Any], name: sa.ColumnElement[str], reverse: bool) -> sa.Select[Any]:
+    return statement.order_by(name.desc() if reverse else name).limit(_number("limit"))
+
+
+def _position(dialect: str, inside: sa.ColumnElement[str], what: sa.ColumnElement[str]) -> sa.ColumnElement[int]:
+    """From 1 on; 0 for nowhere. One thing with two names."""
+    named = sa.func.strpos if dialect == "postgresql" else sa.func.instr
+    return named(inside, what, type_=sa.Integer)
+
+
+def _number(name: str) -> sa.BindParameter[int]:
+    return sa.bindparam(name, type_=sa.Integer)
+
+
+def _entry(row: sa.RowMapping) -> Entry:
+    said = dict(row)
+    if said.pop("folder", 0):
+        return Entry(name=said["name"], folder=True)
+    return Entry(**said)

@@ -1,0 +1,87 @@
+"""A Stoker whose object store is asked as Swift is."""
+
+from __future__ import annotations
+
+import http.client
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import pytest
+
+from support import databases
+from support.server import Answer, Served, served
+
+
+@dataclass
+class Swift:
+    """Raw requests: names, headers and bodies go out as the bytes they are said to be."""
+
+    stoker: Served
+
+    @property
+    def root(self) -> str:
+        return f"/object-store/v1/AUTH_{self.stoker.project}"
+
+    def path(self, *names: str) -> str:
+        return "/".join([self.root, *(quote(name) for name in names)])
+
+    def __call__(
+        self, verb: str, path: str, data: bytes | None = None, /, *, token: str | None = "", **headers: str
+    ) -> Answer:
+        """``path`` below the account, with its query; ``headers`` with underscores. ``token`` None: without one."""
+        said = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.raw(verb, self.root + path, data, said, token=token)
+
+    def raw(
+        self,
+        verb: str,
+        path: str,
+        data: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        token: str | None = "",
+    ) -> Answer:
+        said = dict(headers or {})
+        if token is not None:
+            said["X-Auth-Token"] = token or self.stoker.token
+        connection = http.client.HTTPConnection("127.0.0.1", self.stoker.port, timeout=30)
+        try:
+            connection.putrequest(verb, path, skip_accept_encoding=True)
+            for name, value in said.items():
+                connection.putheader(name, value.encode())
+            if data is not None:
+                connection.putheader("Content-Length", str(len(data)))
+            connection.endheaders()
+            if data:
+                connection.send(data)
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def container(self, **headers: str) -> str:
+        """A fresh one: its path below the account."""
+        path = f"/c{uuid.uuid4().hex[:10]}"
+        assert self("PUT", path, b"", **headers).status == 201
+        return path
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def stoker(request, tmp_path_factory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("objects")
+    if request.param == "sqlite":
+        with served(folder, "--max-object-size", "100000") as running:
+            yield running
+        return
+    with (
+        databases.postgresql_url(request.getfixturevalue("postgresql_server")) as url,
+        served(folder, "--max-object-size", "100000", database=url) as running,
+    ):
+        yield running
+
+
+@pytest.fixture
+def swift(stoker) -> Swift:
+    return Swift(stoker)

@@ -1,0 +1,176 @@
+"""Accounts and containers: metadata, totals and listings."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from urllib.parse import quote
+
+import pytest
+
+
+def names(answer):
+    return [each.get("name", each.get("subdir")) for each in answer.body]
+
+
+@pytest.fixture
+def filled(swift):
+    """A container with some folders in it."""
+    path = swift.container()
+    for name in ("a", "b/1", "b/2", "b/c/3", "b/", "d", "é", "Z", "z//x"):
+        assert swift("PUT", f"{path}/{quote(name)}", name.encode()).status == 201
+    return path
+
+
+def test_an_account_is_there_unasked_and_counts_what_it_has(swift):
+    before = swift("HEAD", "")
+    assert before.status == 204
+    path = swift.container()
+    swift("PUT", f"{path}/o", b"12345")
+    after = swift("HEAD", "").headers
+    for name, more in (("Container-Count", 1), ("Object-Count", 1), ("Bytes-Used", 5)):
+        assert int(after[f"X-Account-{name}"]) == int(before.headers[f"X-Account-{name}"]) + more
+    assert after["X-Trans-Id"].startswith("tx")
+
+
+def test_metadata_of_accounts_comes_and_goes(swift):
+    assert swift("POST", "", b"", X_Account_Meta_Color="grün", X_Account_Meta_Shape="round").status == 204
+    headers = swift("HEAD", "").headers
+    assert headers["X-Account-Meta-Color"].encode("latin-1").decode() == "grün"
+    assert swift("POST", "", b"", X_Account_Meta_Color="", X_Remove_Account_Meta_Shape="x").status == 204
+    headers = swift("HEAD", "").headers
+    assert "X-Account-Meta-Color" not in headers
+    assert "X-Account-Meta-Shape" not in headers
+
+
+def test_a_container_is_made_once_described_and_deleted_when_empty(swift):
+    path = f"/c{uuid.uuid4().hex}"
+    assert swift("HEAD", path).status == 404
+    assert swift("PUT", path, b"", X_Container_Meta_A="1").status == 201
+    assert swift("PUT", path, b"", X_Container_Meta_B="2").status == 202
+    assert swift("POST", path, b"", X_Container_Meta_A="").status == 204
+    headers = swift("HEAD", path).headers
+    assert headers["X-Container-Meta-B"] == "2"
+    assert "X-Container-Meta-A" not in headers
+    swift("PUT", f"{path}/o", b"abc")
+    headers = swift("HEAD", path).headers
+    assert (headers["X-Container-Object-Count"], headers["X-Container-Bytes-Used"]) == ("1", "3")
+    assert swift("DELETE", path).status == 409
+    assert swift("DELETE", f"{path}/o").status == 204
+    assert swift("DELETE", path).status == 204
+    assert swift("DELETE", path).status == 404
+    assert swift("POST", path, b"").status == 404
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", ["Z", "a", "b/", "b/1", "b/2", "b/c/3", "d", "z//x", "é"]),
+        ("&limit=2", ["Z", "a"]),
+        ("&marker=b/2", ["b/c/3", "d", "z//x", "é"]),
+        ("&marker=a&end_marker=b/2", ["b/", "b/1"]),
+        ("&prefix=b/", ["b/", "b/1", "b/2", "b/c/3"]),
+        ("&delimiter=/", ["Z", "a", "b/", "d", "z/", "é"]),
+        ("&delimiter=/&limit=3", ["Z", "a", "b/"]),
+        ("&delimiter=/&marker=b/", ["d", "z/", "é"]),
+        ("&delimiter=/&prefix=b/", ["b/", "b/1", "b/2", "b/c/"]),
+        ("&delimiter=//", ["Z", "a", "b/", "b/1", "b/2", "b/c/3", "d", "z//", "é"]),
+        ("&path=b", ["b/1", "b/2"]),
+        ("&path=", ["Z", "a", "b/", "d", "é"]),
+        ("&reverse=true", ["é", "z//x", "d", "b/c/3", "b/2", "b/1", "b/", "a", "Z"]),
+        ("&reverse=on&marker=d&end_marker=a", ["b/c/3", "b/2", "b/1", "b/"]),
+        ("&reverse=on&delimiter=/&limit=3", ["é", "z/", "d"]),
+        ("&reverse=on&delimiter=/&marker=z/", ["d", "b/", "a", "Z"]),
+        ("&prefix=%C3%A9", ["é"]),
+        ("&limit=x", ["Z", "a", "b/", "b/1", "b/2", "b/c/3", "d", "z//x", "é"]),
+        ("&limit=0", []),
+        ("&prefix=nothing", []),
+    ],
+)
+def test_pages(swift, filled, query, expected):
+    answer = swift("GET", f"{filled}?format=json{query}")
+    assert answer.status == 200
+    assert names(answer) == expected
+
+
+def test_the_shapes_of_a_listing(swift):
+    path = swift.container()
+    empty = swift("GET", path)
+    assert (empty.status, empty.raw) == (204, b"")
+    assert swift("GET", f"{path}?format=json").body == []
+    swift("PUT", f"{path}/{quote('<&>')}", b"x", Content_Type="text/x-y")
+    [entry] = swift("GET", path, Accept="application/json").body
+    assert entry["hash"] == "9dd4e461268c8034f5c8564e155c67a6"
+    assert (entry["name"], entry["bytes"], entry["content_type"]) == ("<&>", 1, "text/x-y")
+    assert len(entry["last_modified"]) == len("2026-01-01T00:00:00.000000")
+    xml = swift("GET", path, Accept="text/xml").raw.decode()
+    assert xml.startswith('<?xml version="1.0" encoding="UTF-8"?>')
+    assert "<name>&lt;&amp;&gt;</name><hash>" in xml
+    plain = swift("GET", path)
+    assert (plain.raw, plain.headers["Content-Type"]) == (b"<&>\n", "text/plain; charset=utf-8")
+    assert swift("GET", path, Accept="image/png").status == 406
+    assert swift("GET", f"{path}?limit=10001").status == 412
+    assert swift("GET", f"{path}?prefix=%ff").status == 412
+
+
+def test_an_account_lists_its_containers(swift):
+    path = swift.container()
+    swift("PUT", f"{path}/o", b"abc")
+    listed = swift("GET", f"?format=json&prefix={path[1:]}").body
+    assert [(each["name"], each["count"], each["bytes"]) for each in listed] == [(path[1:], 1, 3)]
+    assert swift("GET", f"?prefix={path[1:]}").raw.decode() == f"{path[1:]}\n"
+    assert "<container><name>" in swift("GET", "?format=xml").raw.decode()
+    assert {"subdir": "c"} in swift("GET", "?format=json&delimiter=c").body
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "headers", "status"),
+    [
+        ("PUT", "/" + "x" * 257, {}, 400),
+        ("PUT", "/c", {"X-Container-Meta-" + "n" * 129: "1"}, 400),
+        ("PUT", "/c", {"X-Container-Meta-N": "v" * 257}, 400),
+        ("PUT", "/c", {f"X-Container-Meta-{n}": "1" for n in range(91)}, 400),
+        ("PUT", "/c", {f"X-Container-Meta-{n}": "v" * 200 for n in range(30)}, 400),
+        ("PUT", "/c", {"X-Container-Read": ".r:*"}, 400),
+        ("PUT", "/c", {"X-Versions-Enabled": "maybe"}, 400),
+        ("PUT", "/c", {"X-Versions-Location": "a", "X-History-Location": "b"}, 400),
+        ("PUT", "/c", {"X-Versions-Location": "a", "X-Versions-Enabled": "true"}, 400),
+        ("PUT", "/c", {"X-Versions-Location": "a/b"}, 400),
+        ("PUT", "/%ff", {}, 412),
+        ("PUT", "/%00", {}, 404),
+        ("PUT", "", {}, 405),
+        ("POST", "", {"X-Account-Meta-" + "n" * 129: "1"}, 400),
+    ],
+)
+def test_bad_words_change_nothing(swift, verb, path, headers, status):
+    before = swift("GET", "?format=json").body, swift("HEAD", "").headers.get("X-Account-Meta-N")
+    answer = swift.raw(verb, swift.root + path, b"", headers)
+    assert answer.status == status, answer.raw
+    assert answer.raw
+    assert "text/" in answer.headers["Content-Type"]
+    assert (swift("GET", "?format=json").body, swift("HEAD", "").headers.get("X-Account-Meta-N")) == before
+
+
+def test_who_may(swift, stoker):
+    path = swift.container()
+    assert swift("GET", path, token=None).status == 401
+    assert swift("GET", path, token="wrong").status == 401
+    for account in ("AUTH_other", "other"):
+        assert swift.raw("GET", f"/object-store/v1/{account}").status == 403
+
+
+def test_capabilities(swift):
+    found = json.loads(swift.raw("GET", "/object-store/info", token=None).raw)
+    assert found["swift"]["max_file_size"] == 100_000
+    assert found["tempurl"]["allowed_digests"] == ["sha256", "sha512"]
+
+
+def test_many_are_deleted_at_once(swift):
+    path = swift.container()
+    for name in ("a", "b c", "d/e"):
+        swift("PUT", f"{path}/{quote(name)}", b"x")
+    lines = f"{path}/a\n{path}/b%20c\n{path}/d/e\n{path}/none\n{path}\n"
+    answer = swift("POST", "?bulk-delete", lines.encode(), Content_Type="text/plain", Accept="application/json")
+    assert answer.body["Number Deleted"] == 4
+    assert answer.body["Number Not Found"] == 1
+    assert swift("HEAD", path).status == 404
