@@ -33,6 +33,7 @@ from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
+from stoker.lodgings import EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.subscribing import Subscribing
 from stoker.model.errors import Conflict, Invalid, Unavailable
@@ -47,6 +48,7 @@ from stoker.servers.program import Program
 from stoker.settings import Settings
 from stoker.site import ThisSite
 from stoker.stacks import jobs, nested
+from stoker.stacks.arrivals import Arrivals
 from stoker.stacks.closing import wake_resource
 from stoker.stacks.engine import Limits
 from stoker.store import migrate
@@ -147,19 +149,27 @@ def join(settings: Settings, store: Store) -> Joined:
         stacks_per_project=settings.max_stacks_per_project,
         action_timeout=settings.stack_action_timeout,
     )
-    for_types = ResourceServices(
-        transports.load(), work, compute, signal_tokens, ThisSite(settings.public_url, StackUsers(secret))
+    signed_urls = SignedUrls(secret)
+    confirming = settings.require_confirmation
+    webhooks.register(store, work, confirming=confirming)
+    messaging = Messaging(work, Subscribing(work, signed_urls, settings.public_url, confirming=confirming))
+    objects, site_key = Objects(store, work), SiteKey(secret)
+    site = ThisSite(
+        settings.public_url,
+        StackUsers(secret),
+        EmbeddedObjects(objects, site_key, settings.public_url),
+        EmbeddedQueues(messaging),
     )
+    for_types = ResourceServices(transports.load(), work, compute, signal_tokens, site)
     engine = nested.engine(resources.load(), for_types, limits)
     jobs.register(store, engine)
     if local:
         # A local server's id is its resource's.
         local.on_started = lambda id: store.write(lambda tx: wake_resource(tx, engine, id))
         local.on_failed = lambda id, why: store.write(lambda tx: wake_resource(tx, engine, id, why))
-    signed_urls = SignedUrls(secret)
-    confirming = settings.require_confirmation
-    webhooks.register(store, work, confirming=confirming)
-    messaging = Messaging(work, Subscribing(work, signed_urls, settings.public_url, confirming=confirming))
+    arrivals = Arrivals(engine)
+    messaging.on_posted = arrivals.message
+    objects.port.on_writing, objects.port.on_written = arrivals.before_object, arrivals.object
     services = Services(
         settings=settings,
         store=store,
@@ -172,7 +182,8 @@ def join(settings: Settings, store: Store) -> Joined:
         engine=engine,
         messaging=messaging,
         signed_urls=signed_urls,
-        objects=Objects(store, work),
+        objects=objects,
+        site_key=site_key,
     )
     faces = (*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN, *MESSAGING, *OBJECTS)
     return Joined(services, app(services, faces))

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from stoker.identity import ec2, stack_users
 from stoker.identity.stack_users import StackUsers
 from stoker.model.arn import Arn
-from stoker.transports.base import Login, Party
+from stoker.transports.base import Login, Objects, Party, Queues
 
 REGION = "RegionOne"
 
@@ -17,6 +17,8 @@ REGION = "RegionOne"
 class ThisSite:
     public_url: str
     users: StackUsers
+    objects: Objects
+    queues: Queues
     region: str = REGION
 
     @property

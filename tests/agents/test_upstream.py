@@ -11,8 +11,8 @@ from support.server import Served, served
 from support.templates import config, deployment, server, template
 from support.upstream import heat_agents, upstream_agent
 
-METADATA = ("POLL_SERVER_CFN", "POLL_SERVER_HEAT")
-SIGNALS = ("CFN_SIGNAL", "HEAT_SIGNAL")
+METADATA = ("POLL_SERVER_CFN", "POLL_SERVER_HEAT", "POLL_TEMP_URL", "ZAQAR_MESSAGE")
+SIGNALS = ("CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL")
 SCRIPT = '#!/bin/sh\necho "hello $who"\nprintf "$who" > "$heat_outputs_path.said"\n'
 
 

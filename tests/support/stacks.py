@@ -10,9 +10,13 @@ from uuid import uuid4
 from stoker import resources, transports
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
+from stoker.lodgings import EmbeddedObjects, EmbeddedQueues, SiteKey
+from stoker.messaging import Messaging, SignedUrls
+from stoker.messaging.subscribing import Subscribing
 from stoker.model.deployment import Deployment
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
+from stoker.objects import Objects
 from stoker.resources.services import Owner, Services
 from stoker.site import ThisSite
 from stoker.stacks import closing, jobs, nested, operations, outputs, signals
@@ -23,9 +27,14 @@ from stoker.store import deployments, events, stacks
 from stoker.store import resources as stored
 from stoker.store.open import Store
 from stoker.store.tx import Tx
+from stoker.work import Work
 from support.work import HeldWork
 
-SITE = ThisSite("http://stoker.test", StackUsers(b"secret"))
+
+def site(store: Store, work: Work) -> ThisSite:
+    messaging = Messaging(work, Subscribing(work, SignedUrls(b"secret"), "http://stoker.test", confirming=False))
+    objects = EmbeddedObjects(Objects(store, work), SiteKey(b"secret"), "http://stoker.test")
+    return ThisSite("http://stoker.test", StackUsers(b"secret"), objects, EmbeddedQueues(messaging))
 
 
 class Machines:
@@ -159,7 +168,7 @@ class World:
 
 def world(store: Store, *, steps: int = 500, limits: Mapping[str, int] | None = None) -> World:
     work, machines = HeldWork(), Machines()
-    services = Services(transports.load(), work, machines, SignalTokens(b"secret"), SITE)
+    services = Services(transports.load(), work, machines, SignalTokens(b"secret"), site(store, work))
     engine = nested.engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)
     return World(store, engine, work, machines)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
+import sqlalchemy as sa
 
 from stoker import transports
-from stoker.transports.base import Party
-from support.stacks import SITE
+from stoker.transports.base import Lodging, Party, Pushing
+from support.stacks import site
+from support.work import HeldWork
 
 PARTY = Party(
     resource_id=str(uuid4()),
@@ -21,9 +23,51 @@ PARTY = Party(
 FOUND = transports.load()
 
 
+@pytest.fixture
+def here(store):
+    return store, site(store, HeldWork())
+
+
+@pytest.mark.parametrize(
+    "transport", [each for each in [*FOUND.signalling.values(), *FOUND.carrying.values()] if isinstance(each, Lodging)]
+)
+def test_what_it_opens_it_closes(transport, here):
+    store, site = here
+    before = everything(store)
+    for _ in range(2):
+        store.write(lambda tx: transport.open(tx, site, PARTY))
+        if isinstance(transport, Pushing):
+            store.write(lambda tx: transport.publish(tx, site, PARTY, {"deployments": []}))
+        assert everything(store) != before
+        store.write(lambda tx: transport.close(tx, site, PARTY))
+        assert everything(store) == before
+    store.write(lambda tx: transport.close(tx, site, PARTY))
+
+
+def everything(store):
+    with store.read() as tx:
+        tables = ("queues", "messages", "containers", "objects")
+        return {
+            name: [tuple(row) for row in tx.connection.execute(sa.text(f"SELECT * FROM {name}"))] for name in tables
+        }
+
+
 def test_the_public_names_are_exactly_these():
-    assert sorted(FOUND.signalling) == ["CFN_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "STOKER_SIGNAL"]
-    assert sorted(FOUND.carrying) == ["POLL_SERVER_CFN", "POLL_SERVER_HEAT", "STOKER_PUSH"]
+    assert sorted(FOUND.signalling) == [
+        "CFN_SIGNAL",
+        "HEAT_SIGNAL",
+        "NO_SIGNAL",
+        "STOKER_SIGNAL",
+        "TEMP_URL_SIGNAL",
+        "ZAQAR_SIGNAL",
+    ]
+    assert sorted(FOUND.carrying) == [
+        "POLL_SERVER_CFN",
+        "POLL_SERVER_HEAT",
+        "POLL_TEMP_URL",
+        "STOKER_PUSH",
+        "ZAQAR_MESSAGE",
+    ]
 
 
 def test_the_defaults_are_there():
@@ -32,15 +76,17 @@ def test_the_defaults_are_there():
 
 
 @pytest.mark.parametrize("transport", FOUND.signalling.values(), ids=lambda each: each.signal_name)
-def test_what_it_tells_the_agent_are_deploy_inputs(transport, store):
-    inputs = store.write(lambda tx: transport.signal_inputs(tx, SITE, PARTY))
+def test_what_it_tells_the_agent_are_deploy_inputs(transport, here):
+    store, site = here
+    inputs = store.write(lambda tx: transport.signal_inputs(tx, site, PARTY))
     assert all(name.startswith("deploy_") for name in inputs)
-    again = store.write(lambda tx: transport.signal_inputs(tx, SITE, PARTY))
+    again = store.write(lambda tx: transport.signal_inputs(tx, site, PARTY))
     assert inputs == again, "a run that is asked for twice would be two"
 
 
 @pytest.mark.parametrize("transport", FOUND.carrying.values(), ids=lambda each: each.metadata_name)
-def test_what_it_tells_the_agent_are_sections(transport):
-    sections = transport.sections(SITE, PARTY)
-    assert sections == transport.sections(SITE, PARTY)
+def test_what_it_tells_the_agent_are_sections(transport, here):
+    _, site = here
+    sections = transport.sections(site, PARTY)
+    assert sections == transport.sections(site, PARTY)
     assert all(isinstance(section, dict) and all(section.values()) for section in sections.values())

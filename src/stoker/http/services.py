@@ -8,6 +8,7 @@ from stoker.deployments.documents import Documents
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import SignalTokens
+from stoker.lodgings import SiteKey
 from stoker.messaging import Messaging, SignedUrls
 from stoker.objects import Objects
 from stoker.servers import Servers
@@ -31,3 +32,4 @@ class Services:
     messaging: Messaging
     signed_urls: SignedUrls
     objects: Objects
+    site_key: SiteKey

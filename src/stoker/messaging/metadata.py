@@ -16,6 +16,8 @@ from stoker.model.errors import Conflict, Invalid
 
 POST_SIZE, TTL, DELAY = "_max_messages_post_size", "_default_message_ttl", "_default_message_delay"
 DEAD_LETTER_QUEUE, DEAD_LETTER_TTL = "_dead_letter_queue", "_dead_letter_queue_messages_ttl"
+#: Ours: whoever takes from the queue gets the newest message, and leaves it there.
+KEEP_NEWEST = "_keep_newest"
 MOST_CLAIMS, ENCRYPT, RETRIES = "_max_claim_count", "_enable_encrypt_messages", "_retry_policy"
 
 _DEFAULTS: dict[str, Any] = {

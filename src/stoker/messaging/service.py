@@ -102,10 +102,16 @@ class Messaging:
         return self._store(tx, project_id, queue, new, None)
 
     def pop(self, tx: Tx, project_id: str, queue: str, limit: int = 1) -> list[Message]:
-        """The oldest that nobody holds, gone from the queue: nobody else gets them. None, if there is no such queue."""
+        """
+        The oldest that nobody holds, gone from the queue: nobody else gets them. None, if there is no such queue.
+
+        A queue that keeps its newest message gives that one, whoever has had it before.
+        """
         known = queues.find(tx, project_id, queue)
         if known is None:
             return []
+        if known.metadata.get(reserved.KEEP_NEWEST):
+            return messages.newest(tx, known.id)
         found = claiming.take(tx, known, limit)
         messages.delete(tx, found)
         return found

@@ -31,6 +31,8 @@ class Objects:
 
     def __init__(self, store: Store, work: Work) -> None:
         self.port = Port(work)
+        #: What Stoker itself writes no listener hears.
+        self._silent = Port(work)
         expiry.register(store, self.port)
 
     def put(
@@ -53,7 +55,7 @@ class Objects:
             content_type=content_type,
             headers=headers or {},
         )
-        return writing.put(tx, self.port, new)
+        return writing.put(tx, self._silent, new)
 
     def get(self, tx: Tx, account: str, container: str, name: str) -> bytes:
         """Raises EntityNotFound."""
@@ -78,6 +80,16 @@ class Objects:
     def delete_container_and_all(self, tx: Tx, account: str, name: str) -> None:
         """Nothing happens when it is not there."""
         holding.delete_container_and_all(tx, account, name)
+
+    def discard(self, tx: Tx, account: str, container: str, name: str) -> None:
+        """Have no object there, and no container that was made for somebody and is empty now."""
+        found = containers.find(tx, account, container)
+        if found is None:
+            return
+        self.delete(tx, account, container, name)
+        left = containers.find(tx, account, container)
+        if left is not None and left.objects == 0 and left.owner is not None:
+            holding.delete_container_and_all(tx, account, container)
 
     def containers_of(self, tx: Tx, owner: str) -> list[Container]:
         return containers.of_owner(tx, owner)

@@ -16,6 +16,7 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
     """An enrolled server of that name is that machine; otherwise a new id stands for it, as in Heat."""
     name = properties["name"] or physical_name(context, resource)
     if enrolled := _enrolled(context, name):
+        serving.begin(context, resource, properties, enrolled.id)
         return Outcome(physical_id=enrolled.id, data={"name": name, "enrolled": True})
     servers.add(
         context.tx,
@@ -30,6 +31,7 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
             created_at=context.tx.now,
         ),
     )
+    serving.begin(context, resource, properties, resource.id)
     return Outcome(physical_id=resource.id, data={"name": name, "enrolled": False})
 
 
@@ -42,14 +44,16 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
     name = properties["name"] or physical_name(context, resource)
     if resource.physical_id and not resource.data.get("enrolled"):
         servers.rename(context.tx, resource.physical_id, name)
-    return Outcome(data={**resource.data, "name": name, "transports": serving.transports_after(resource, properties)})
+    return Outcome(data={**resource.data, "name": name, "transports": serving.change(context, resource, properties)})
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
+    serving.end(context, resource, resource.properties)
     if resource.physical_id and not resource.data.get("enrolled"):
         servers.delete(context.tx, resource.physical_id)
         documents.delete(context.tx, resource.physical_id)
     elif resource.physical_id:
+        documents.carry(context.tx, resource.physical_id, None)
         context.tx.touch(resource.physical_id)  # it is there yet, but no longer this resource
     return DONE
 

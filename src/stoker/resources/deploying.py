@@ -31,6 +31,7 @@ from stoker.resources.base import (
 )
 from stoker.resources.properties import Property
 from stoker.store import configs, deployments, servers
+from stoker.transports.base import Lodging
 
 #: Kind of the job that ends a run whose time is over.
 DEADLINE = "deployment.deadline"
@@ -117,7 +118,7 @@ def delete(context: Context, resource: Resource, render: Render) -> Outcome:
         return DONE
     properties = resource.properties
     if not _deletes_on_server(context, old, properties):
-        return _remove(context, old)
+        return _remove(context, resource, old)
     source = _source(context, properties)
     run = _plan(context, resource, properties, Action.DELETE, source, render)
     outcome = _run(context, resource, properties, run)
@@ -134,7 +135,7 @@ def check(context: Context, resource: Resource) -> Outcome:
     context.services.work.cancel(context.tx, DEADLINE, deployment.config_id)
     if deployment.status == Status.FAILED:
         raise ResourceFailure(f"Deployment to server failed: {deployment.status_reason}")
-    return _remove(context, deployment) if resource.action is Action.DELETE else DONE
+    return _remove(context, resource, deployment) if resource.action is Action.DELETE else DONE
 
 
 def attribute(context: Context, resource: Resource, name: str) -> Any:
@@ -241,13 +242,16 @@ def _plan(
     render: Render,
 ) -> manage.Run:
     transport = context.services.transports.signalling[properties["signal_transport"]]
+    party = party_of(context, resource)
+    if isinstance(transport, Lodging) and resource.physical_id is None:
+        transport.open(context.tx, context.services.site, party)
     facts = {
         "deploy_server_id": properties["server"],
         "deploy_action": action.value,
         "deploy_stack_id": f"{context.stack_name}/{context.stack_id}",
         "deploy_resource_name": resource.name,
         "deploy_signal_transport": transport.signal_name,
-        **transport.signal_inputs(context.tx, context.services.site, party_of(context, resource)),
+        **transport.signal_inputs(context.tx, context.services.site, party),
     }
     if properties["timeout"] is not None:
         facts["deploy_timeout"] = str(properties["timeout"])
@@ -294,8 +298,11 @@ def _existing(context: Context, resource: Resource) -> Deployment | None:
     return deployments.find(context.tx, resource.physical_id) if resource.physical_id else None
 
 
-def _remove(context: Context, deployment: Deployment) -> Outcome:
+def _remove(context: Context, resource: Resource, deployment: Deployment) -> Outcome:
     context.services.work.cancel(context.tx, DEADLINE, deployment.config_id)
     manage.withdraw(context.tx, deployment)
     configs.delete(context.tx, deployment.config_id)
+    transport = context.services.transports.signalling.get(resource.properties.get("signal_transport") or "")
+    if isinstance(transport, Lodging):
+        transport.close(context.tx, context.services.site, party_of(context, resource))
     return DONE

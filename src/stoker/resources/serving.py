@@ -12,7 +12,8 @@ from stoker.model.server import Kind
 from stoker.model.stack import Resource
 from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, party_of
 from stoker.resources.properties import Property
-from stoker.store import deployments, rows, servers
+from stoker.store import deployments, documents, rows, servers
+from stoker.transports.base import Lodging, Pushing
 
 PROPERTIES: Mapping[str, Property] = {
     "software_config_transport": Property(
@@ -73,6 +74,36 @@ def collect_config(context: Context, resource: Resource) -> Mapping[str, Any]:
     for before in (known[name] for name in resource.data.get("transports", ()) if name in known):
         emptied |= {name: dict.fromkeys(section) for name, section in before.sections(site, party).items()}
     return {"collectors": [*_first_collectors(resource), *sections, "local"], **emptied, **sections}
+
+
+def begin(context: Context, resource: Resource, properties: Properties, server_id: str) -> None:
+    """Have the transport's place ready, and the document carried there if it is one that carries."""
+    now = context.services.transports.carrying[properties["software_config_transport"]]
+    if isinstance(now, Lodging):
+        now.open(context.tx, context.services.site, party_of(context, resource))
+    if isinstance(now, Pushing):
+        documents.carry(context.tx, server_id, resource.id)
+        context.tx.touch(server_id)
+
+
+def end(context: Context, resource: Resource, properties: Properties) -> None:
+    """With whatever any of its transports has left anywhere."""
+    names = (properties.get("software_config_transport"), *resource.data.get("transports", ()))
+    known = context.services.transports.carrying
+    for each in (known[name] for name in names if name in known):
+        if isinstance(each, Lodging):
+            each.close(context.tx, context.services.site, party_of(context, resource))
+
+
+def change(context: Context, resource: Resource, properties: Properties) -> list[str]:
+    """
+    The transports that it had before. What they have left stays until the server goes: an agent that has not heard of
+    the change yet hears of it there.
+    """
+    before = resource.properties.get("software_config_transport")
+    if resource.physical_id and before != properties["software_config_transport"]:
+        begin(context, resource, properties, resource.physical_id)
+    return transports_after(resource, properties)
 
 
 def transports_after(resource: Resource, properties: Properties) -> list[str]:

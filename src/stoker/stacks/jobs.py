@@ -13,6 +13,7 @@ from stoker.stacks import operations, signals
 from stoker.stacks.advance import advance
 from stoker.stacks.closing import close, wake_resource
 from stoker.stacks.engine import ADVANCE, DEADLINE, Engine
+from stoker.stacks.publishing import PUBLISH, plan, publish
 from stoker.stacks.transition import Transition
 from stoker.store import deployments, stacks
 from stoker.store.open import Store
@@ -30,6 +31,8 @@ def register(store: Store, engine: Engine) -> None:
     engine.services.work.register(ADVANCE, doing(go_on))
     engine.services.work.register(DEADLINE, doing(time_out_stack))
     engine.services.work.register(DEPLOYMENT_DEADLINE, doing(time_out_deployment))
+    engine.services.work.register(PUBLISH, doing(publish))
+    store.on_carried_change(lambda tx, server_id, resource_id: plan(tx, engine, server_id, resource_id))
     engine.services.work.register(WAKE, doing(lambda tx, engine, args: wake_resource(tx, engine, args["resource_id"])))
 
 

@@ -49,6 +49,9 @@ _PAGE = (
     .order_by(messages.c.seq)
     .limit(sa.bindparam("limit"))
 )
+_NEWEST = (
+    sa.select(messages).where(_here, _alive, messages.c.delayed_until <= _at).order_by(messages.c.seq.desc()).limit(1)
+)
 #: What another is taking this very moment is passed over rather than waited for.
 _TAKE = (
     sa.select(messages)
@@ -145,6 +148,12 @@ def of_claim(tx: Tx, queue_id: str, claim_id: str, *, hold: bool = False) -> lis
 def seq(tx: Tx, queue_id: str, id: str) -> int | None:
     found: int | None = tx.run(_SEQ, {"queue": queue_id, "id": id}).scalar()
     return found
+
+
+def newest(tx: Tx, queue_id: str) -> list[Message]:
+    """One, or none."""
+    now = rows.stamp(tx.now)
+    return [_message(row, now) for row in tx.run(_NEWEST, {"queue": queue_id, "at": now})]
 
 
 def page(tx: Tx, queue_id: str, which: Filter, *, after: int, limit: int) -> list[Message]:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from stoker.model.errors import Invalid
 from stoker.store import postgresql, sqlite
 from stoker.store.bell import Bell
-from stoker.store.tx import Tx
+from stoker.store.tx import Carry, Tx
 
 T = TypeVar("T")
 
@@ -48,6 +48,10 @@ class Store:
 
     def write(self, do: Callable[[Tx], T]) -> T:
         return self._writer.write(do)
+
+    def on_carried_change(self, carry: Carry) -> None:
+        """Who is told, inside the transaction, that a document changed which a transport carries somewhere."""
+        self._writer.carry = carry
 
     def hear(self) -> None:
         """Hear what other processes commit (PostgreSQL; on SQLite there is only this process)."""

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from stoker.model.errors import Unavailable
 from stoker.store.bell import Bell
-from stoker.store.tx import Tx
+from stoker.store.tx import Carry, Tx
 
 T = TypeVar("T")
 
@@ -46,6 +46,7 @@ class Writer:
     def __init__(self, engine: sa.Engine, bell: Bell) -> None:
         self._engine = engine
         self._bell = bell
+        self.carry: Carry | None = None
 
     def write(self, do: Callable[[Tx], T]) -> T:
         for attempt in range(_TRIES):
@@ -62,7 +63,7 @@ class Writer:
 
     def _once(self, do: Callable[[Tx], T]) -> T:
         with self._engine.begin() as connection:
-            tx = Tx(connection)
+            tx = Tx(connection, carry=self.carry)
             result = do(tx)
             tx.flush()
         tx.committed(self._bell)

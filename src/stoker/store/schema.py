@@ -135,6 +135,10 @@ documents = sa.Table(
     metadata,
     sa.Column("server_id", Id, primary_key=True),
     sa.Column("revision", sa.BigInteger, nullable=False),
+    #: The resource whose transport carries the document somewhere; None: it is only polled.
+    sa.Column("channel", Id),
+    #: Digest of what was carried there last.
+    sa.Column("published", Id),
 )
 
 configs = sa.Table(

@@ -16,12 +16,15 @@ from stoker.store.schema import events
 
 _BUMP = sa.text(
     "INSERT INTO documents (server_id, revision) VALUES (:id, 1)"
-    " ON CONFLICT (server_id) DO UPDATE SET revision = documents.revision + 1 RETURNING revision"
+    " ON CONFLICT (server_id) DO UPDATE SET revision = documents.revision + 1 RETURNING revision, channel"
 )
 _ADD_EVENTS = sa.insert(events)
 _NOTIFY = sa.text("SELECT pg_notify('stoker', :payload)")
 #: PostgreSQL refuses payloads of 8000 bytes; a ring is at most some 80.
 _RINGS_A_NOTIFY = 80
+
+#: (the transaction, a server's id, the resource whose transport carries its document): that has changed.
+Carry = Callable[["Tx", str, str], None]
 
 
 @cache
@@ -37,7 +40,7 @@ class Tx:
     revision, rings) or is only ever appended (events) is gathered and written when the work is done.
     """
 
-    def __init__(self, connection: sa.Connection, *, reading: bool = False) -> None:
+    def __init__(self, connection: sa.Connection, *, reading: bool = False, carry: Carry | None = None) -> None:
         self.connection = connection
         #: What a reading transaction has read ahead, by kind and id: nothing changes under it. None in one that writes.
         self.seen: dict[tuple[str, str], Any] | None = {} if reading else None
@@ -45,6 +48,7 @@ class Tx:
         self.now = datetime.now(UTC)
         driver = connection.connection.driver_connection
         self._driver = driver if isinstance(driver, sqlite3.Connection) else None
+        self._carry = carry
         self._touched: set[str] = set()
         self._rings: dict[str, int] = {}
         self._events: list[dict[str, Any]] = []
@@ -95,7 +99,10 @@ class Tx:
             self._events = []
         # In order, so that two transactions that touch the same servers never wait for each other in a circle.
         for server_id in sorted(self._touched):
-            self._rings[server_topic(server_id)] = self.quick(_BUMP, {"id": server_id})[0]
+            revision, channel = self.quick(_BUMP, {"id": server_id})
+            self._rings[server_topic(server_id)] = revision
+            if channel is not None and self._carry is not None:
+                self._carry(self, server_id, channel)
         self._touched.clear()
         if self._rings and self.connection.dialect.name == "postgresql":
             self._notify()

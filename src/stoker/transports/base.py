@@ -1,7 +1,8 @@
 """
 What a transport is: one small value a file, implementing the protocols it can.
 
-Signal transports say how a result comes back; metadata transports say how a document reaches a server.
+Signal transports say how a result comes back; metadata transports say how a document reaches a server. Some leave
+things in the object store or in the messaging service: they ``open`` and ``close`` a place there.
 """
 
 from __future__ import annotations
@@ -27,6 +28,14 @@ class Party:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Of an object."""
+
+    container: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Login:
     """A user that may see and signal one resource and nothing else."""
 
@@ -35,6 +44,34 @@ class Login:
     password: str
     access_key: str
     secret_key: str
+
+
+class Objects(Protocol):
+    """An object store: the embedded one, or Swift."""
+
+    def open(self, tx: Tx, party: Party, place: Place, owner: str) -> None:
+        """Have an empty object there, in a container that is made for ``owner`` if need be."""
+
+    def put(self, tx: Tx, party: Party, place: Place, data: bytes) -> None: ...
+
+    def close(self, tx: Tx, party: Party, place: Place) -> None:
+        """Have it gone, and its container with the last of its objects."""
+
+    def url(self, party: Party, place: Place, verb: str) -> str:
+        """What opens that object to ``verb``, for as long as a clock can tell."""
+        ...
+
+
+class Queues(Protocol):
+    """A messaging service: the embedded one, or Zaqar. Queues are named as the resource's id."""
+
+    def open(self, tx: Tx, party: Party, *, keep_newest: bool) -> None:
+        """``keep_newest``: whoever takes the newest message leaves it there."""
+
+    def replace(self, tx: Tx, party: Party, body: Any) -> None:
+        """Post a message, and have those gone that it makes stale."""
+
+    def close(self, tx: Tx, party: Party) -> None: ...
 
 
 class Site(Protocol):
@@ -48,6 +85,12 @@ class Site(Protocol):
 
     @property
     def region(self) -> str: ...
+
+    @property
+    def objects(self) -> Objects: ...
+
+    @property
+    def queues(self) -> Queues: ...
 
     def login(self, party: Party) -> Login: ...
 
@@ -63,7 +106,7 @@ class Signalling(Protocol):
     awaits_signal: bool
 
     def signal_inputs(self, tx: Tx, site: Site, party: Party) -> Mapping[str, Any]:
-        """``deploy_*`` inputs that tell the agent where and how to send its result."""
+        """``deploy_*`` inputs that tell the agent where and how to send its result. Asked again, it is the same."""
 
 
 @runtime_checkable
@@ -72,3 +115,22 @@ class Carrying(Protocol):
 
     def sections(self, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
         """Sections of ``os-collect-config`` that tell the agent where to fetch its document."""
+
+
+@runtime_checkable
+class Pushing(Carrying, Protocol):
+    """Carries the document to a place where the agent finds it."""
+
+    #: It is gone from there after an hour, and has to be carried there again.
+    expires: bool
+
+    def publish(self, tx: Tx, site: Site, party: Party, document: Mapping[str, Any]) -> None: ...
+
+
+@runtime_checkable
+class Lodging(Protocol):
+    """Has something for each of its parties elsewhere, which goes with the party."""
+
+    def open(self, tx: Tx, site: Site, party: Party) -> None: ...
+
+    def close(self, tx: Tx, site: Site, party: Party) -> None: ...

@@ -16,15 +16,19 @@ class HeatSignal:
     awaits_signal: bool = True
 
     def signal_inputs(self, _tx: Tx, site: Site, party: Party) -> Mapping[str, Any]:
-        login = site.login(party)
-        return {
-            "deploy_auth_url": site.auth_url,
-            "deploy_username": login.username,
-            "deploy_user_id": login.user_id,
-            "deploy_password": login.password,
-            "deploy_project_id": party.project_id,
-            "deploy_region_name": site.region,
-        }
+        return login_inputs(site, party)
+
+
+def login_inputs(site: Site, party: Party) -> dict[str, Any]:
+    login = site.login(party)
+    return {
+        "deploy_auth_url": site.auth_url,
+        "deploy_username": login.username,
+        "deploy_user_id": login.user_id,
+        "deploy_password": login.password,
+        "deploy_project_id": party.project_id,
+        "deploy_region_name": site.region,
+    }
 
 
 transport = HeatSignal()

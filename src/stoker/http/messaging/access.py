@@ -34,6 +34,10 @@ class QueueAccess:
             raise Invalid("queues belong to projects: use a token that is scoped to one")
         if said and said != principal.project_id:
             raise Forbidden("X-Project-Id names another project than the one that the token is for")
+        if principal.resource_id is not None:
+            if not _own_queue(principal.resource_id, request.scope["path"].removeprefix(MOUNTED_AT)):
+                raise Forbidden("You are not authorized to complete this action.")
+            return Admitted(principal=principal, project=principal.project_id)
         reading = request.method in ("GET", "HEAD")
         if not (_READERS if reading else _MEMBERS) & principal.roles:
             raise Forbidden("You are not authorized to complete this action.")
@@ -55,6 +59,12 @@ class QueueAccess:
         if not allowed or not await in_thread(_lives, services, project):
             raise EntityNotFound(_REFUSED)
         return Admitted(project=project)
+
+
+def _own_queue(resource_id: str, path: str) -> bool:
+    """A user that stands for a resource has the messages of the queue of that name."""
+    own = f"/v2/queues/{resource_id}/messages"
+    return path == own or path.startswith(f"{own}/")
 
 
 def _lives(services: Services, project_id: str) -> bool:

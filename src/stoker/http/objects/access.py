@@ -51,6 +51,7 @@ class TokenOrSignature(OwnToken):
         address = request.client.host if request.client else None
         account, container, name = account_of(path), path["container"], path["object"]
         keys = await in_thread(_keys, services, account, container)
+        keys.append(services.site_key.of(account))
         paths = [f"{root}{_PREFIX}{account}/{container}/" for root in _roots(services.settings.public_url)]
         allowed = tempurl.allows(signed, request.method, name, paths, keys, now=time.time())
         if not allowed or not tempurl.from_allowed_place(signed, address):

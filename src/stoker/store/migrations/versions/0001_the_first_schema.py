@@ -85,6 +85,8 @@ def upgrade() -> None:
         "documents",
         sa.Column("server_id", sa.String(length=64), nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
+        sa.Column("channel", sa.String(length=64), nullable=True),
+        sa.Column("published", sa.String(length=64), nullable=True),
         sa.PrimaryKeyConstraint("server_id", name=op.f("pk_documents")),
     )
     op.create_table(

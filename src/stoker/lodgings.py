@@ -1,0 +1,66 @@
+"""The embedded object store and messaging service, as transports use them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import Any
+
+from stoker.messaging import Messaging
+from stoker.messaging.metadata import KEEP_NEWEST
+from stoker.objects import Objects, tempurl
+from stoker.store.tx import Tx
+from stoker.transports.base import Party, Place
+
+#: As Heat's: the last time that 32 bits can tell, and a minute less.
+_FOREVER = 2**31 - 61
+#: Seconds that a document stays in a queue; long before its end it is posted anew.
+DOCUMENT_TTL = 3600
+
+
+class SiteKey:
+    """The key that Stoker's own signed URLs are made with, besides those that accounts may have: users never see it."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = hmac.digest(secret, b"stoker signed urls of objects", hashlib.sha256)
+
+    def of(self, account: str) -> str:
+        return hmac.new(self._secret, account.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedObjects:
+    store: Objects
+    key: SiteKey
+    public_url: str
+
+    def open(self, tx: Tx, party: Party, place: Place, owner: str) -> None:
+        self.store.create_container(tx, party.project_id, place.container, owner=owner)
+        self.store.put(tx, party.project_id, place.container, place.name, b"")
+
+    def put(self, tx: Tx, party: Party, place: Place, data: bytes) -> None:
+        self.store.put(tx, party.project_id, place.container, place.name, data, content_type="application/json")
+
+    def close(self, tx: Tx, party: Party, place: Place) -> None:
+        self.store.discard(tx, party.project_id, place.container, place.name)
+
+    def url(self, party: Party, place: Place, verb: str) -> str:
+        key, root = self.key.of(party.project_id), f"{self.public_url}/object-store"
+        return tempurl.url(root, key, verb, party.project_id, place.container, place.name, _FOREVER)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedQueues:
+    messaging: Messaging
+
+    def open(self, tx: Tx, party: Party, *, keep_newest: bool) -> None:
+        metadata = {KEEP_NEWEST: True} if keep_newest else {}
+        self.messaging.create_queue(tx, party.project_id, party.resource_id, metadata, owner=party.resource_id)
+
+    def replace(self, tx: Tx, party: Party, body: Any) -> None:
+        self.messaging.purge(tx, party.project_id, party.resource_id)
+        self.messaging.post(tx, party.project_id, party.resource_id, [body], ttl=DOCUMENT_TTL, owner=party.resource_id)
+
+    def close(self, tx: Tx, party: Party) -> None:
+        self.messaging.delete_queue(tx, party.project_id, party.resource_id)

@@ -1,0 +1,63 @@
+"""
+Documents that are carried to where agents look for them: durable jobs, begun by whatever changes a document.
+
+What was published last is remembered by its digest, so that a change which does not show costs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from stoker.model.stack import Resource
+from stoker.resources.base import Context, party_of
+from stoker.stacks.engine import Engine
+from stoker.stacks.transition import Transition
+from stoker.store import documents, resources, stacks
+from stoker.store.tx import Tx
+from stoker.transports.base import Pushing
+
+#: Kind of the job that publishes a server's document, by the server's id; its arguments: ``resource_id``.
+PUBLISH = "document.publish"
+#: What expires is published anew in time.
+_AGAIN = timedelta(minutes=40)
+
+
+def plan(tx: Tx, engine: Engine, server_id: str, resource_id: str) -> None:
+    """The document of a server has changed that is not only polled. However often, it is published once."""
+    work = engine.services.work
+    work.cancel(tx, PUBLISH, server_id)
+    work.defer(tx, PUBLISH, server_id, {"server_id": server_id, "resource_id": resource_id})
+
+
+def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
+    """By the server's transport, and by those it had before: an agent that has not heard of the change hears of it."""
+    server_id = args["server_id"]
+    resource = resources.find(tx, args["resource_id"])
+    stack = stacks.find(tx, resource.stack_id) if resource else None
+    if resource is None or stack is None:
+        return
+    transition = Transition(tx, engine, stack)
+    kind, context = transition.type_of(resource), transition.context
+    transports = _pushing(context, resource)
+    if not transports:
+        return
+    document = {**resource.metadata, **kind.live_metadata(context, resource)}
+    digest = hashlib.sha256(json.dumps([document, [each.metadata_name for each in transports]]).encode()).hexdigest()
+    if documents.published(tx, server_id) != digest or args.get("again"):
+        for each in transports:
+            each.publish(tx, engine.services.site, party_of(context, resource), document)
+        documents.set_published(tx, server_id, digest)
+    if any(each.expires for each in transports):
+        engine.services.work.cancel(tx, PUBLISH, server_id)
+        engine.services.work.defer(tx, PUBLISH, server_id, {**args, "again": True}, at=tx.now + _AGAIN)
+
+
+def _pushing(context: Context, resource: Resource) -> list[Pushing]:
+    known = context.services.transports.carrying
+    names = [resource.properties.get("software_config_transport"), *resource.data.get("transports", ())]
+    found = (known[name] for name in names if name in known)
+    return [each for each in found if isinstance(each, Pushing)]
