@@ -82,7 +82,9 @@ def _subtype(filename: str | None) -> str:
 TYPE = ResourceType(
     name="OS::Heat::MultipartMime",
     properties={
-        "group": Property(kind="string", default=UNGROUPED, description="Names the hook that runs the config."),
+        "group": Property(
+            kind="string", longest=255, default=UNGROUPED, description="Names the hook that runs the config."
+        ),
         "parts": Property(kind="list", each=_PART, default=[], description="The parts, in their order."),
     },
     attributes={"config": "The config's content."},

@@ -14,8 +14,13 @@ from stoker.resources.grouping import Group, Members
 from stoker.resources.properties import Property
 from stoker.resources.services import Look
 
+#: Members of a group. A request's share of memory and time, not a wish.
+MOST = 10_000
+
 PROPERTIES: Mapping[str, Property] = {
-    "count": Property(kind="integer", default=1, minimum=0, update_allowed=True, description="How many there are."),
+    "count": Property(
+        kind="integer", default=1, minimum=0, maximum=MOST, update_allowed=True, description="How many there are."
+    ),
     "index_var": Property(kind="string", default="%index%", description="Stands for a member's name."),
     "resource_def": Property(
         kind="map",
@@ -99,7 +104,8 @@ def _removed(context: Context, resource: Resource, properties: Properties) -> li
     before = resource.data.get("removed") or [] if properties["removal_policies_mode"] == "append" else []
     look = context.nested.look(context, resource)
     names = list(look.names) if look else []
-    ids = {look.reference(name): name for name in names} if look else {}
+    # Texts: an inner template may make its reference anything.
+    ids = {str(look.reference(name)): name for name in names} if look else {}
     said = [str(one) for policy in properties["removal_policies"] or () for one in policy["resource_list"]]
     found = [one if one in names else ids.get(one) for one in said]
     return list(dict.fromkeys([*before, *(name for name in found if name is not None)]))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from stoker.hot.words import clip
 from stoker.model.stack import Resource
 from stoker.resources.base import (
     WAKE,
@@ -21,6 +22,9 @@ from stoker.resources.base import (
 from stoker.resources.properties import Property
 from stoker.resources.wait_condition_handle import SUCCESS, WAIT_CONDITION
 from stoker.store import resources
+
+#: What a handle keeps of a signal.
+_PARTS = {"status", "reason", "data"}
 
 
 def wait(context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -40,23 +44,25 @@ def check(context: Context, resource: Resource) -> Outcome:
     if until is not None and context.tx.now < datetime.fromisoformat(until):
         return Outcome(False)
     said = _signals(context, resource.properties)
-    reasons = ";".join(each["reason"] for each in said.values())
+    reasons = ";".join(str(each["reason"]) for each in said.values())
     heard = f"{len(said)} of {resource.properties['count']} received"
-    raise ResourceFailure(f"{heard} - {reasons}" if reasons else heard)
+    raise ResourceFailure(clip(f"{heard} - {reasons}" if reasons else heard))
 
 
 def _is_over(context: Context, properties: Properties) -> bool:
     """Raises ResourceFailure as soon as one says that it failed."""
     said = _signals(context, properties)
-    failures = [each["reason"] for each in said.values() if each["status"] != SUCCESS]
+    failures = [str(each["reason"]) for each in said.values() if each["status"] != SUCCESS]
     if failures:
-        raise ResourceFailure(";".join(failures))
+        raise ResourceFailure(clip(";".join(failures)))
     return bool(len(said) >= properties["count"])
 
 
 def _signals(context: Context, properties: Properties) -> Mapping[str, Any]:
-    handle = resources.with_physical_id(context.tx, context.stack_id, properties["handle"])
-    return handle.metadata if handle is not None else {}
+    handle = resources.with_physical_id(context.tx, context.stack_id, properties.get("handle") or "")
+    said = handle.metadata if handle is not None else {}
+    # The template may have given the handle metadata of its own.
+    return {id: each for id, each in said.items() if isinstance(each, Mapping) and each.keys() >= _PARTS}
 
 
 def cancel(context: Context, resource: Resource) -> None:
