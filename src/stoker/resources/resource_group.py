@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from stoker.hot import UNKNOWN, select
+from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources import grouping, nesting
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, ResourceType
@@ -81,6 +82,12 @@ def _filled(value: Any, word: str, name: str) -> Any:
     if isinstance(value, Mapping):
         return {key: _filled(part, word, name) for key, part in value.items()}
     return [_filled(part, word, name) for part in value] if isinstance(value, list) else value
+
+
+def validate(properties: Properties) -> None:
+    word = properties["index_var"]
+    if word is not UNKNOWN and len(word) < 3:
+        raise StackValidationFailed(f'index_var: at least 3 characters are needed, not "{word}"')
 
 
 _GROUP = Group(_members, {**grouping.ROLLING, "min_in_service": grouping.MIN_IN_SERVICE})
@@ -164,6 +171,7 @@ TYPE = ResourceType(
     attribute_at=attribute,
     reference=nesting.reference,
     members=members,
+    validate=validate,
     retries=True,
     description="A number of resources of one definition.",
 )
