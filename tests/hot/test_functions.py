@@ -303,5 +303,5 @@ def test_a_value_too_deep_for_json_is_refused(world: Any) -> None:
     deep: Any = "x"
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(StackValidationFailed, match="more than 500 levels"):
+    with pytest.raises(StackValidationFailed, match="more than 250 levels"):
         hot.evaluate({"list_join": [",", [{"get_attr": ["r", "a"]}]]}, world(attributes={"r": {"a": deep}}))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from stoker.hot.parameters import values
+from stoker.hot.text import read_json
+from stoker.hot.words import clip
 from stoker.model.errors import Invalid
 
 TYPES = ("String", "Number", "CommaDelimitedList", "Json", "Boolean")
@@ -91,15 +93,10 @@ def _string(value: Any, where: str) -> str:
 
 
 def _number(value: Any, where: str) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise Invalid(f"{where} must be a number, not {value!r}")
     try:
-        return int(value) if not isinstance(value, float) else value
+        return values.number(value)
     except ValueError:
-        try:
-            return float(value)
-        except ValueError:
-            raise Invalid(f"{where} must be a number, not {value!r}") from None
+        raise Invalid(f"{where} must be a number, not {_shown(value)}") from None
 
 
 def _list(value: Any, where: str) -> list[str]:
@@ -107,17 +104,16 @@ def _list(value: Any, where: str) -> list[str]:
         return [str(item) for item in value]
     if isinstance(value, str):
         return value.split(",") if value else []
-    raise Invalid(f"{where} must be a list or a text with commas, not {value!r}")
+    raise Invalid(f"{where} must be a list or a text with commas, not {_shown(value)}")
 
 
 def _json(value: Any, where: str) -> Any:
     if isinstance(value, Mapping | list):
         return value
     try:
-        found = json.loads(value)
+        return read_json(value)
     except (TypeError, ValueError):
-        raise Invalid(f"{where} must be a map, a list or JSON text, not {value!r}") from None
-    return found
+        raise Invalid(f"{where} must be a map, a list or JSON text, not {_shown(value)}") from None
 
 
 def _boolean(value: Any, where: str) -> bool:
@@ -126,7 +122,11 @@ def _boolean(value: Any, where: str) -> bool:
     word = str(value).lower()
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
-    raise Invalid(f"{where} must be true or false, not {value!r}")
+    raise Invalid(f"{where} must be true or false, not {_shown(value)}")
+
+
+def _shown(value: Any) -> str:
+    return clip(repr(value))
 
 
 _COERCE: Mapping[str, Callable[[Any, str], Any]] = {

@@ -14,8 +14,8 @@ from stoker.model.errors import StackValidationFailed
 
 #: The most that one resource or one output may amount to.
 MAX_WEIGHT = 4_194_304
-#: Far above what a template or a signal can have, and well below where encoders end.
-MAX_LEVELS = 500
+#: Above what a template or a signal can have, and well below where whatever goes through it by recursion ends.
+MAX_LEVELS = 250
 
 
 def weigh(root: Any, limit: int = MAX_WEIGHT) -> tuple[int, bool]:

@@ -23,6 +23,10 @@ from stoker.transports.base import Party
 WAKE = "resource.wake"
 
 
+#: Seconds that anything may be asked to wait: ten years. No date comes out that a calendar lacks.
+LONGEST_WAIT = 315_360_000
+
+
 class ResourceFailure(Exception):
     """The resource's action failed; the text becomes its reason, behind ``resources.<name>: ``."""
 

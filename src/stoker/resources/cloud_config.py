@@ -7,12 +7,15 @@ import yaml
 from stoker.deployments import manage
 from stoker.model.stack import Resource
 from stoker.resources import software_config
-from stoker.resources.base import Context, Outcome, Properties, ResourceType, physical_name
+from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, ResourceType, physical_name
 from stoker.resources.properties import Property
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    text = yaml.safe_dump(properties["cloud_config"] or {}, allow_unicode=True)
+    try:
+        text = yaml.safe_dump(properties["cloud_config"] or {}, allow_unicode=True)
+    except RecursionError:
+        raise ResourceFailure("cloud_config: the value is nested too deeply to be written as YAML") from None
     made, _ = manage.new_config(
         context.tx,
         context.project_id,

@@ -6,14 +6,16 @@ import random
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from stoker.hot import UNKNOWN
+from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.model.status import Action
-from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceType, wake_at
+from stoker.resources.base import DONE, LONGEST_WAIT, Context, Outcome, Properties, ResourceType, wake_at
 from stoker.resources.properties import Property
 
 
 def _wait(context: Context, resource: Resource, properties: Properties, action: Action) -> Outcome:
-    if action not in properties["actions"]:
+    if not properties or action not in properties["actions"]:  # without properties it never began
         return DONE
     jitter = random.uniform(0, properties["max_jitter"] * properties["jitter_multiplier"])  # noqa: S311 — no secret
     until = context.tx.now + timedelta(seconds=properties["min_wait"] + jitter)
@@ -21,6 +23,17 @@ def _wait(context: Context, resource: Resource, properties: Properties, action: 
         return DONE
     wake_at(context, resource, until)
     return Outcome(False, data={"until": until.isoformat()})
+
+
+def _number(description: str, default: float) -> Property:
+    return Property(
+        kind="number",
+        minimum=0,
+        maximum=LONGEST_WAIT,
+        default=default,
+        update_allowed=True,
+        description=description,
+    )
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -32,7 +45,7 @@ def update(_context: Context, _resource: Resource, _properties: Properties) -> O
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
-    return _wait(context, resource, resource.properties, Action.DELETE) if resource.properties else DONE
+    return _wait(context, resource, resource.properties, Action.DELETE)
 
 
 def check(context: Context, resource: Resource) -> Outcome:
@@ -44,18 +57,18 @@ def _visit(action: Action) -> Callable[[Context, Resource], Outcome]:
     return lambda context, resource: _wait(context, resource, resource.properties, action)
 
 
+def validate(properties: Properties) -> None:
+    least, jitter, multiplier = (properties[name] for name in ("min_wait", "max_jitter", "jitter_multiplier"))
+    if UNKNOWN not in (least, jitter, multiplier) and least + jitter * multiplier > LONGEST_WAIT:
+        raise StackValidationFailed(f"min_wait and max_jitter: it may wait no longer than {LONGEST_WAIT} seconds")
+
+
 TYPE = ResourceType(
     name="OS::Heat::Delay",
     properties={
-        "min_wait": Property(kind="number", minimum=0, default=0, update_allowed=True, description="Seconds at least."),
-        "max_jitter": Property(kind="number", minimum=0, default=0, update_allowed=True, description="Seconds more."),
-        "jitter_multiplier": Property(
-            kind="number",
-            minimum=0,
-            default=1.0,
-            update_allowed=True,
-            description="Multiplies the jitter.",
-        ),
+        "min_wait": _number("Seconds at least.", default=0),
+        "max_jitter": _number("Seconds more.", default=0),
+        "jitter_multiplier": _number("Multiplies the jitter.", default=1.0),
         "actions": Property(
             kind="list",
             each=Property(kind="string", allowed=("CREATE", "DELETE", "SUSPEND", "RESUME")),
@@ -68,6 +81,7 @@ TYPE = ResourceType(
     update=update,
     delete=delete,
     check=check,
+    validate=validate,
     actions={action: _visit(action) for action in (Action.SUSPEND, Action.RESUME)},
     description="Waits for a time.",
 )

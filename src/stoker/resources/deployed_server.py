@@ -69,7 +69,7 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
 TYPE = ResourceType(
     name="OS::Heat::DeployedServer",
     properties={
-        "name": Property(kind="string", update_allowed=True, description="Name of the machine."),
+        "name": Property(kind="string", longest=255, update_allowed=True, description="Name of the machine."),
         "metadata": Property(kind="map", update_allowed=True, description="Ignored, as in Heat."),
         **serving.PROPERTIES,
     },

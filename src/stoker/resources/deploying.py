@@ -12,6 +12,7 @@ from stoker import transports
 from stoker.deployments import manage
 from stoker.deployments.derive import derived_inputs, must_replace
 from stoker.hot import UNKNOWN
+from stoker.hot.words import clip
 from stoker.model.config import UNGROUPED, Config
 from stoker.model.deployment import Deployment
 from stoker.model.errors import StackValidationFailed
@@ -19,6 +20,7 @@ from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.resources.base import (
     DONE,
+    LONGEST_WAIT,
     Context,
     NoSuchAttribute,
     Outcome,
@@ -38,10 +40,12 @@ DEADLINE = "deployment.deadline"
 #: The agent itself ends the hook in time; the server gives up only when no word of that comes.
 GRACE = timedelta(seconds=15)
 COMPONENT = "component"
+#: Characters of a server's id.
+LONGEST_ID = 36
 
 PROPERTIES: Mapping[str, Property] = {
     "config": Property(kind="string", update_allowed=True, description="Id of the config to run."),
-    "server": Property(kind="string", required=True, description="Id of the server to run it on."),
+    "server": Property(kind="string", required=True, longest=LONGEST_ID, description="Id of the server to run it on."),
     "input_values": Property(kind="map", update_allowed=True, description="Values for the config's inputs."),
     "actions": Property(
         kind="list",
@@ -51,7 +55,10 @@ PROPERTIES: Mapping[str, Property] = {
         description="Which of the stack's actions run the config.",
     ),
     "name": Property(
-        kind="string", update_allowed=True, description="Name of the derived config: a server runs in order of names."
+        kind="string",
+        longest=255,
+        update_allowed=True,
+        description="Name of the derived config: a server runs in order of names.",
     ),
     "signal_transport": Property(
         kind="string", default=transports.DEFAULT_SIGNAL, description="How the server reports the result."
@@ -59,6 +66,7 @@ PROPERTIES: Mapping[str, Property] = {
     "timeout": Property(
         kind="number",
         minimum=1,
+        maximum=LONGEST_WAIT,
         update_allowed=True,
         description="Seconds after which the run is ended and has failed (Stoker's own).",
     ),
@@ -167,6 +175,8 @@ def actions(render: Render) -> Mapping[Action, Callable[[Context, Resource], Out
 
     def doing(action: Action) -> Callable[[Context, Resource], Outcome]:
         def do(context: Context, resource: Resource) -> Outcome:
+            if not resource.properties:
+                return DONE  # it never began
             source = _source(context, resource.properties)
             if not _triggered(source, resource.properties, action):
                 return DONE
@@ -205,7 +215,7 @@ def validate(properties: Properties) -> None:
     known = transports.load().signalling
     if wanted is not UNKNOWN and wanted not in known:
         raise StackValidationFailed(
-            f"signal_transport: {wanted!r} is not an allowed value [{', '.join(sorted(known))}]"
+            f"signal_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(sorted(known))}]"
         )
 
 
@@ -221,8 +231,19 @@ def _source(context: Context, properties: Properties) -> _Source | Config:
 
 def _triggered(source: _Source | Config, properties: Properties, action: Action) -> bool:
     if source.group == COMPONENT:
-        return any(action in entry.get("actions", ()) for entry in (source.config or {}).get("configs", ()))
+        return any(action in entry["actions"] for entry in _components(source))
     return action in properties["actions"]
+
+
+def _components(source: _Source | Config) -> list[Mapping[str, Any]]:
+    """Its configs with their actions; anybody may store anything else under that group. Raises ResourceFailure."""
+    configs = source.config.get("configs") if isinstance(source.config, Mapping) else None
+    if not isinstance(configs, list):
+        configs = [None]
+    for entry in configs:
+        if not isinstance(entry, Mapping) or not isinstance(entry.get("actions"), list):
+            raise ResourceFailure(f'a config of the group "{COMPONENT}" needs a map of configs with their actions')
+    return configs
 
 
 def _deletes_on_server(context: Context, deployment: Deployment, properties: Properties) -> bool:

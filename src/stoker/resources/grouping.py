@@ -12,7 +12,7 @@ from stoker.model.stack import Resource
 from stoker.model.status import Action
 from stoker.resources import nesting
 from stoker.resources import properties as schemas
-from stoker.resources.base import Context, Outcome, Properties, Replace, wake_at
+from stoker.resources.base import LONGEST_WAIT, Context, Outcome, Properties, Replace, wake_at
 from stoker.resources.properties import Property, PropertyError
 from stoker.resources.services import Inner
 
@@ -22,7 +22,7 @@ _VERSION = "2021-04-16"
 
 ROLLING: Mapping[str, Property] = {
     "max_batch_size": Property(kind="integer", default=1, minimum=1),
-    "pause_time": Property(kind="number", default=0, minimum=0),
+    "pause_time": Property(kind="number", default=0, minimum=0, maximum=LONGEST_WAIT),
 }
 MIN_IN_SERVICE = Property(kind="integer", default=0, minimum=0)
 
@@ -121,8 +121,8 @@ class Group:
         try:
             return schemas.check(self.rolling if name == "rolling_update" else ROLLING, said)
         except PropertyError as error:
-            place = ".".join(map(str, error.path))
-            raise StackValidationFailed(f"update_policy.{name}.{place}: {error.problem}") from None
+            place = ".".join(("update_policy", name, *map(str, error.path)))
+            raise StackValidationFailed(f"{place}: {error.problem}") from None
 
 
 def _template(members: Members) -> dict[str, Any]:

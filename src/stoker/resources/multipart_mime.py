@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import email
+import re
 from email.message import Message
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from pathlib import PurePosixPath
-from typing import Any
 from uuid import UUID
 
 from stoker.deployments import manage
+from stoker.hot import UNKNOWN
+from stoker.hot.words import clip
 from stoker.model.config import UNGROUPED
+from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources import software_config
 from stoker.resources.base import Context, Outcome, Properties, ResourceType, physical_name
 from stoker.resources.properties import Property
-from stoker.store import configs
+from stoker.store import configs, rows
+
+#: What may stand behind ``text/``.
+_SUBTYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}", re.ASCII)
 
 _PART = Property(
     kind="map",
@@ -48,17 +54,31 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
     return Outcome(physical_id=made.id)
 
 
-def _content(context: Context, said: str) -> Any:
+def validate(properties: Properties) -> None:
+    """Both go into headers, where a line's end would begin another one."""
+    parts = properties["parts"]
+    for part in () if parts is UNKNOWN else parts or ():
+        subtype, filename = (None, None) if part is UNKNOWN else (part["subtype"], part["filename"])
+        if isinstance(subtype, str) and subtype and not _SUBTYPE.fullmatch(subtype):
+            raise StackValidationFailed(f"parts: the subtype {clip(repr(subtype))} is none")
+        if isinstance(filename, str) and not filename.isprintable():
+            raise StackValidationFailed(f"parts: the filename {clip(repr(filename))} cannot be printed")
+
+
+def _content(context: Context, said: str) -> str:
     """The text, or that of the config which it names."""
     try:
         id = str(UUID(said))
     except ValueError:
         return said
     found = configs.find(context.tx, id)
-    return found.config if found is not None and found.project_id == context.project_id else said
+    if found is None or found.project_id != context.project_id:
+        return said
+    content = "" if found.config is None else found.config
+    return content if isinstance(content, str) else rows.dump(content)
 
 
-def _append_parts(whole: MIMEMultipart, text: str, part: dict[str, Any]) -> None:
+def _append_parts(whole: MIMEMultipart, text: str, part: Properties) -> None:
     for inner in email.message_from_string(text).walk():
         if not inner.is_multipart():
             raw = inner.get_payload(decode=True)
@@ -68,21 +88,23 @@ def _append_parts(whole: MIMEMultipart, text: str, part: dict[str, Any]) -> None
 
 
 def _part(text: str, subtype: str, filename: str | None) -> Message:
-    charset = "us-ascii" if str(text).isascii() else "utf-8"
-    made = MIMEText(str(text), subtype, charset)
+    made = MIMEText(text, subtype, "us-ascii" if text.isascii() else "utf-8")
     if filename:
         made.add_header("Content-Disposition", "attachment", filename=filename)
     return made
 
 
 def _subtype(filename: str | None) -> str:
-    return PurePosixPath(filename).stem if filename else "plain"
+    stem = PurePosixPath(filename or "").stem
+    return stem if _SUBTYPE.fullmatch(stem) else "plain"
 
 
 TYPE = ResourceType(
     name="OS::Heat::MultipartMime",
     properties={
-        "group": Property(kind="string", default=UNGROUPED, description="Names the hook that runs the config."),
+        "group": Property(
+            kind="string", longest=255, default=UNGROUPED, description="Names the hook that runs the config."
+        ),
         "parts": Property(kind="list", each=_PART, default=[], description="The parts, in their order."),
     },
     attributes={"config": "The config's content."},
@@ -91,5 +113,6 @@ TYPE = ResourceType(
     adopt=software_config.adopt,
     exists=software_config.exists,
     attribute=software_config.attribute,
+    validate=validate,
     description="Several configs put together as multipart MIME.",
 )

@@ -100,7 +100,7 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
 TYPE = ResourceType(
     name="OS::Nova::Server",
     properties={
-        "name": Property(kind="string", update_allowed=True, description="Name of the server."),
+        "name": Property(kind="string", longest=255, update_allowed=True, description="Name of the server."),
         "metadata": Property(kind="map", update_allowed=True, description="Key and value pairs for the server."),
         "user_data": Property(kind="string", default="", update_allowed=True, description="Data for the boot."),
         "user_data_format": Property(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from stoker.hot import UNKNOWN
+from stoker.hot.parameters import values
+from stoker.hot.text import read_json
+from stoker.hot.words import clip
 
 Kind = Literal["string", "integer", "number", "boolean", "list", "map", "any"]
 Path = tuple[str | int, ...]
@@ -21,8 +23,9 @@ class PropertyError(Exception):
 
     def __init__(self, path: Path, problem: str) -> None:
         super().__init__(problem)
-        self.path = path
-        self.problem = problem
+        #: Names in it may be anybody's, and of any length.
+        self.path = tuple(clip(part) if isinstance(part, str) else part for part in path)
+        self.problem = clip(problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,17 +40,23 @@ class Property:
     allowed: Sequence[Any] = ()
     minimum: float | None = None
     maximum: float | None = None
+    #: Characters of a string.
+    longest: int | None = None
     schema: Mapping[str, Property] | None = None
     each: Property | None = None
     description: str = ""
 
 
-def check(schema: Mapping[str, Property], given: Mapping[str, Any], at: Path = ()) -> dict[str, Any]:
+def check(schema: Mapping[str, Property], given: Any, at: Path = ()) -> dict[str, Any]:
     """
     All properties of the schema, coerced, with defaults (None where there is none). Raises PropertyError.
 
     Values that are UNKNOWN yet are accepted wherever they stand.
     """
+    if given is UNKNOWN:
+        return dict.fromkeys(schema, UNKNOWN)
+    if not isinstance(given, Mapping):
+        raise PropertyError(at, f"Value must be a map, not {_what(given)}")
     for name in given:
         if name not in schema:
             raise PropertyError(
@@ -63,6 +72,15 @@ def check(schema: Mapping[str, Property], given: Mapping[str, Any], at: Path = (
         else:
             found[name] = fit(wanted, value, (*at, name))
     return found
+
+
+def plain(given: Any) -> dict[str, Any]:
+    """Properties of a type that takes any. Raises PropertyError."""
+    if given is UNKNOWN:
+        return {}
+    if not isinstance(given, Mapping):
+        raise PropertyError((), f"Value must be a map, not {_what(given)}")
+    return dict(given)
 
 
 def fit(wanted: Property, value: Any, at: Path) -> Any:
@@ -83,12 +101,16 @@ def _within(wanted: Property, value: float, at: Path) -> None:
         raise PropertyError(at, f"{value} is out of range (min: {low}, max: {high})")
 
 
-def _string(_: Property, value: Any, at: Path) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool | int | float):
-        return str(value)
-    raise PropertyError(at, f"Value must be a string, not {_what(value)}")
+def _string(wanted: Property, value: Any, at: Path) -> str:
+    if not isinstance(value, str | bool | int | float):
+        raise PropertyError(at, f"Value must be a string, not {_what(value)}")
+    text = str(value)
+    if "\0" in text:
+        # An agent may have said so; no name, id or script can hold one.
+        raise PropertyError(at, "Value must be a string without NUL characters")
+    if wanted.longest is not None and len(text) > wanted.longest:
+        raise PropertyError(at, f"Value must have at most {wanted.longest} characters, not {len(text)}")
+    return text
 
 
 def _integer(_: Property, value: Any, at: Path) -> int:
@@ -101,11 +123,9 @@ def _integer(_: Property, value: Any, at: Path) -> int:
 
 
 def _number(_: Property, value: Any, at: Path) -> int | float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
     try:
-        return int(value) if str(value).lstrip("-").isdigit() else float(value)
-    except (TypeError, ValueError):
+        return values.number(value)
+    except ValueError:
         raise PropertyError(at, f"Value {value!r} is not a number") from None
 
 
@@ -127,7 +147,7 @@ def _list(wanted: Property, value: Any, at: Path) -> list[Any]:
 def _map(wanted: Property, value: Any, at: Path) -> dict[str, Any]:
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = read_json(value)
         except ValueError:
             raise PropertyError(at, "Value must be a map, not a text") from None
     if not isinstance(value, Mapping):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from stoker.hot import UNKNOWN, select
+from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources import grouping, nesting
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, ResourceType
@@ -14,8 +15,13 @@ from stoker.resources.grouping import Group, Members
 from stoker.resources.properties import Property
 from stoker.resources.services import Look
 
+#: Members of a group. A request's share of memory and time, not a wish.
+MOST = 10_000
+
 PROPERTIES: Mapping[str, Property] = {
-    "count": Property(kind="integer", default=1, minimum=0, update_allowed=True, description="How many there are."),
+    "count": Property(
+        kind="integer", default=1, minimum=0, maximum=MOST, update_allowed=True, description="How many there are."
+    ),
     "index_var": Property(kind="string", default="%index%", description="Stands for a member's name."),
     "resource_def": Property(
         kind="map",
@@ -78,6 +84,12 @@ def _filled(value: Any, word: str, name: str) -> Any:
     return [_filled(part, word, name) for part in value] if isinstance(value, list) else value
 
 
+def validate(properties: Properties) -> None:
+    word = properties["index_var"]
+    if word is not UNKNOWN and len(word) < 3:
+        raise StackValidationFailed(f'index_var: at least 3 characters are needed, not "{word}"')
+
+
 _GROUP = Group(_members, {**grouping.ROLLING, "min_in_service": grouping.MIN_IN_SERVICE})
 
 
@@ -99,7 +111,8 @@ def _removed(context: Context, resource: Resource, properties: Properties) -> li
     before = resource.data.get("removed") or [] if properties["removal_policies_mode"] == "append" else []
     look = context.nested.look(context, resource)
     names = list(look.names) if look else []
-    ids = {look.reference(name): name for name in names} if look else {}
+    # Texts: an inner template may make its reference anything.
+    ids = {str(look.reference(name)): name for name in names} if look else {}
     said = [str(one) for policy in properties["removal_policies"] or () for one in policy["resource_list"]]
     found = [one if one in names else ids.get(one) for one in said]
     return list(dict.fromkeys([*before, *(name for name in found if name is not None)]))
@@ -158,6 +171,7 @@ TYPE = ResourceType(
     attribute_at=attribute,
     reference=nesting.reference,
     members=members,
+    validate=validate,
     retries=True,
     description="A number of resources of one definition.",
 )

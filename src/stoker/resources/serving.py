@@ -7,6 +7,7 @@ from typing import Any
 
 from stoker import transports
 from stoker.hot import UNKNOWN
+from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed
 from stoker.model.server import Kind
 from stoker.model.stack import Resource
@@ -36,7 +37,7 @@ def validate(properties: Properties) -> None:
     known = transports.load().carrying
     if wanted is not UNKNOWN and wanted not in known:
         raise StackValidationFailed(
-            f"software_config_transport: {wanted!r} is not an allowed value [{', '.join(sorted(known))}]"
+            f"software_config_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(sorted(known))}]"
         )
 
 

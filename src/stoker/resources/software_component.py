@@ -42,7 +42,8 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
     if name != "configs":
         raise NoSuchAttribute(name)
     found = configs.find(context.tx, resource.physical_id or "")
-    return found.config["configs"] if found else None
+    # What an external_id names may be any config.
+    return found.config.get("configs") if found and isinstance(found.config, dict) else None
 
 
 def validate(properties: Properties) -> None:

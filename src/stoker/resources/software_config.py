@@ -34,7 +34,9 @@ INPUT = Property(
 OUTPUT = Property(kind="map", schema={**_FIELD, "error_output": Property(kind="boolean", default=False)})
 
 COMMON: Mapping[str, Property] = {
-    "group": Property(kind="string", default=UNGROUPED, description="Names the hook that runs the config."),
+    "group": Property(
+        kind="string", longest=255, default=UNGROUPED, description="Names the hook that runs the config."
+    ),
     "options": Property(kind="map", description="Options for the hook."),
     "inputs": Property(kind="list", each=INPUT, description="Values the config takes."),
     "outputs": Property(kind="list", each=OUTPUT, description="Values the config gives back."),

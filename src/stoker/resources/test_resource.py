@@ -9,6 +9,7 @@ from stoker.model.stack import Resource
 from stoker.model.status import Action
 from stoker.resources.base import (
     DONE,
+    LONGEST_WAIT,
     Context,
     NoSuchAttribute,
     Outcome,
@@ -20,7 +21,8 @@ from stoker.resources.base import (
 )
 from stoker.resources.properties import Property
 
-_ACTION_SECONDS = {name: Property(kind="number", minimum=0) for name in ("create", "update", "delete")}
+_SECONDS = Property(kind="number", minimum=0, maximum=LONGEST_WAIT)
+_ACTION_SECONDS = dict.fromkeys(("create", "update", "delete"), _SECONDS)
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -76,7 +78,12 @@ TYPE = ResourceType(
         ),
         "update_replace_value": Property(kind="string", description="Be replaced when this changes."),
         "wait_secs": Property(
-            kind="number", default=0, minimum=0, update_allowed=True, description="Seconds that every action takes."
+            kind="number",
+            default=0,
+            minimum=0,
+            maximum=LONGEST_WAIT,
+            update_allowed=True,
+            description="Seconds that every action takes.",
         ),
         "action_wait_secs": Property(
             kind="map", schema=_ACTION_SECONDS, update_allowed=True, description="Seconds that single actions take."

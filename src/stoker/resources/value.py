@@ -2,63 +2,37 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-from stoker.hot import UNKNOWN
+from stoker.hot import weigh
+from stoker.hot.parameters.values import convert
+from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties, ResourceFailure, ResourceType
-from stoker.resources.properties import Property, PropertyError, fit
-
-_KINDS = {
-    "string": Property(kind="string"),
-    "number": Property(kind="number"),
-    "boolean": Property(kind="boolean"),
-}
+from stoker.resources.properties import Property
 
 
 def keep(_: Context, resource: Resource, properties: Properties) -> Outcome:
     try:
         value = typed(properties["type"], properties["value"])
-    except PropertyError as error:
-        raise ResourceFailure(f"value: {error.problem}") from None
+    except ValueError as error:
+        raise ResourceFailure(f"value: {clip(str(error))}") from None
     return Outcome(physical_id=resource.physical_id or resource.id, data={"value": value})
 
 
-def typed(kind: str | None, value: Any) -> Any:
-    """Raises PropertyError when the value is not of that type."""
-    if kind is None or value is UNKNOWN:
+def typed(kind: Any, value: Any) -> Any:
+    """As a parameter of that type would have it. Raises ValueError when the value is not of that type."""
+    if not isinstance(kind, str) or weigh(value)[1]:
         return value
-    if kind in _KINDS:
-        return fit(_KINDS[kind], value, ("value",))
-    if kind == "comma_delimited_list":
-        return _comma_delimited(value)
-    return _json(value)
-
-
-def _comma_delimited(value: Any) -> list[str]:
-    if isinstance(value, list):
-        return [str(item) for item in value]
-    if isinstance(value, str):
-        return value.split(",") if value else []
-    raise PropertyError(("value",), "Value must be a list or a text with commas")
-
-
-def _json(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        raise PropertyError(("value",), "Value must be JSON text, a map or a list") from None
+    return convert(kind, value)
 
 
 def validate(properties: Properties) -> None:
     try:
         typed(properties["type"], properties["value"])
-    except PropertyError as error:
-        raise StackValidationFailed(f"value: {error.problem}") from None
+    except ValueError as error:
+        raise StackValidationFailed(f"value: {clip(str(error))}") from None
 
 
 def attribute(_: Context, resource: Resource, name: str) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from stoker.hot.words import clip
 from stoker.model.stack import Resource
 from stoker.resources.base import (
     WAKE,
@@ -22,6 +23,8 @@ from stoker.resources.base import (
 from stoker.resources.properties import Property
 from stoker.store import resources
 
+#: What a handle keeps of a signal.
+_PARTS = {"status", "reason", "data"}
 SUCCESS, FAILURE = "SUCCESS", "FAILURE"
 
 #: From what a template names a handle by to the handle.
@@ -59,9 +62,9 @@ class _Waiting:
         if until is not None and context.tx.now < datetime.fromisoformat(until):
             return Outcome(False)
         said = self._signals(context, resource.properties)
-        reasons = ";".join(each["reason"] for each in said.values())
+        reasons = ";".join(str(each["reason"]) for each in said.values())
         heard = f"{len(said)} of {resource.properties[self.words.count]} received"
-        raise ResourceFailure(f"{heard} - {reasons}" if reasons else heard)
+        raise ResourceFailure(clip(f"{heard} - {reasons}" if reasons else heard))
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
         if name != self.words.data:
@@ -71,14 +74,16 @@ class _Waiting:
     def _is_over(self, context: Context, properties: Properties) -> bool:
         """Raises ResourceFailure as soon as one says that it failed."""
         said = self._signals(context, properties)
-        failures = [each["reason"] for each in said.values() if each["status"] != SUCCESS]
+        failures = [str(each["reason"]) for each in said.values() if each["status"] != SUCCESS]
         if failures:
-            raise ResourceFailure(";".join(failures))
+            raise ResourceFailure(clip(";".join(failures)))
         return bool(len(said) >= properties[self.words.count])
 
     def _signals(self, context: Context, properties: Properties) -> Mapping[str, Any]:
-        handle = self.find(context, properties[self.words.handle])
-        return handle.metadata if handle is not None else {}
+        handle = self.find(context, properties.get(self.words.handle) or "")
+        said = handle.metadata if handle is not None else {}
+        # The template may have given the handle metadata of its own.
+        return {id: each for id, each in said.items() if isinstance(each, Mapping) and each.keys() >= _PARTS}
 
 
 def _cancel(context: Context, resource: Resource) -> None:

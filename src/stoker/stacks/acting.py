@@ -105,7 +105,9 @@ def phase_of(resource: Resource) -> Phase:
 
 def _reason(resource: Resource, error: Exception) -> str:
     """Heat's path to what failed: ``resources.group.resources.0: …``."""
+    # Whatever it repeats, no column of text takes a NUL on PostgreSQL.
+    said = str(error).replace("\0", "")
     if isinstance(error, InnerFailure):
-        return f"{error.kind}: resources.{resource.name}{error}"
+        return f"{error.kind}: resources.{resource.name}{said}"
     kind = type(error).__name__ if isinstance(error, StokerError) else "Error"
-    return f"{kind}: resources.{resource.name}: {error}"
+    return f"{kind}: resources.{resource.name}: {said}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from stoker import hot
 from stoker.hot import Definition
+from stoker.hot.words import kind_of
 from stoker.model.errors import (
     EntityNotFound,
     NotSupported,
@@ -36,10 +37,11 @@ def apply_step(transition: Transition, name: str, *, past_hook: bool = False) ->
     try:
         scope = LiveScope(transition)
         properties = resolve(kind, definition, scope)
-        metadata = hot.evaluate(definition.metadata, scope)
-        definition = replace(definition, update_policy=hot.evaluate(definition.update_policy, scope))
+        metadata = _map(definition, "metadata", scope)
+        definition = replace(definition, update_policy=_map(definition, "update_policy", scope))
     except StokerError as error:
-        fail(transition, begin(transition, resource, definition, Action.UPDATE if resource else Action.CREATE), error)
+        exists = resource is not None and resource.action is not Action.INIT
+        fail(transition, begin(transition, resource, definition, Action.UPDATE if exists else Action.CREATE), error)
         return False
     if definition.external_id is not None:
         return _take_external(transition, kind, definition, resource, properties)
@@ -55,6 +57,13 @@ def apply_step(transition: Transition, name: str, *, past_hook: bool = False) ->
     if not past_hook and _is_held_up(transition, definition, deed, resource):
         return False
     return _act(transition, kind, definition, deed, resource, properties, metadata)
+
+
+def _map(definition: Definition, part: str, scope: hot.Scope) -> dict[str, Any]:
+    found = hot.evaluate(getattr(definition, part), scope)
+    if found is not None and not isinstance(found, dict):
+        raise StackValidationFailed(f"{part}: Value must be a map, not {kind_of(found)}")
+    return found or {}
 
 
 def _is_held_up(transition: Transition, definition: Definition, deed: Deed, resource: Resource | None) -> bool:
@@ -96,13 +105,13 @@ def _take_external(
 def resolve(kind: ResourceType, definition: Definition, scope: hot.Scope) -> dict[str, Any]:
     """Properties with every function resolved, checked against the type's schema."""
     values = hot.evaluate(definition.properties, scope)
-    if kind.properties is None:
-        return dict(values)
     try:
-        checked = schemas.check(kind.properties, values)
+        checked = schemas.check(kind.properties, values) if kind.properties is not None else schemas.plain(values)
     except PropertyError as error:
-        place = ".".join(map(str, error.path))
-        raise StackValidationFailed(f"Property error: properties.{place}: {error.problem}") from None
+        place = ".".join(("properties", *map(str, error.path)))
+        raise StackValidationFailed(f"Property error: {place}: {error.problem}") from None
+    # What others say was not known when the template was checked.
+    kind.validate(checked)
     return checked
 
 

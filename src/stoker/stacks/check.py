@@ -12,6 +12,7 @@ from typing import Any
 
 from stoker import hot
 from stoker.hot import UNKNOWN, Definition, Environment, Template, Values
+from stoker.hot.words import clip, kind_of
 from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
@@ -84,7 +85,7 @@ class Checker:
         found = self._engine.find_type(name) if name is not None else None
         if found is None:
             raise StackValidationFailed(
-                f"resources.{definition.name}.type: The Resource Type ({shown}) could not be found."
+                f"resources.{definition.name}.type: The Resource Type ({clip(shown)}) could not be found."
                 f"{hot.at(text, place)}"
             )
         return found
@@ -92,7 +93,9 @@ class Checker:
     def _provided(self, name: str, shown: str, environment: Environment) -> ResourceType:
         """What a template makes of itself as a type."""
         if name not in self._files:
-            raise StackValidationFailed(f"The Resource Type ({shown}) could not be found: no such file came with it.")
+            raise StackValidationFailed(
+                f"The Resource Type ({clip(shown)}) could not be found: no such file came with it."
+            )
         template = self._parsed(name)
         properties = {
             each.name: Property(
@@ -115,11 +118,10 @@ class Checker:
     def _properties(self, kind: ResourceType, definition: Definition, scope: StaticScope, text: Any) -> Properties:
         place = ("resources", definition.name)
         values: Properties = _located(text, (*place, "properties"), lambda: hot.evaluate(definition.properties, scope))
-        _located(text, (*place, "metadata"), lambda: hot.evaluate(definition.metadata, scope))
-        if kind.properties is None:
-            return values
+        for part in ("metadata", "update_policy"):
+            _located(text, (*place, part), lambda part=part: _check_map(hot.evaluate(getattr(definition, part), scope)))
         try:
-            checked = schemas.check(kind.properties, values)
+            checked = schemas.plain(values) if kind.properties is None else schemas.check(kind.properties, values)
         except PropertyError as error:
             path = (*place, "properties", *error.path)
             dotted = ".".join(map(str, path))
@@ -145,6 +147,11 @@ class Checker:
             self.check(counting, parameters, environment, depth=depth + 1)
         except StokerError as error:
             raise type(error)(f"{place}.{error.message}") from None
+
+
+def _check_map(value: Any) -> None:
+    if value is not UNKNOWN and value is not None and not isinstance(value, dict):
+        raise StackValidationFailed(f"Value must be a map, not {kind_of(value)}")
 
 
 def _bound(template: Template, properties: Properties, environment: Environment) -> dict[str, Any]:

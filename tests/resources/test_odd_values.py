@@ -1,0 +1,234 @@
+"""Values that came past a type's schema once and ended as crashes: each is an answer or a failure with a reason now."""
+
+from __future__ import annotations
+
+import email
+import json
+from typing import Any
+
+import pytest
+
+from stoker.deployments import manage
+from stoker.model.errors import Invalid, StackValidationFailed
+from stoker.model.status import Action
+from stoker.resources.base import WAKE
+from support.stacks import world
+from support.templates import template
+
+
+@pytest.fixture
+def heat(store):
+    return world(store)
+
+
+def told(properties: Any, kind: str, **more: Any) -> dict[str, Any]:
+    """A resource whose properties another one tells, so that nothing is known of them beforehand."""
+    config = {"type": "OS::Heat::SoftwareConfig", "properties": {"outputs": [{"name": "x"}]}}
+    teller = {"config": {"get_resource": "c"}, "server": "told", "actions": ["CREATE"]}
+    return template(
+        {
+            "c": config,
+            "d": {"type": "OS::Heat::SoftwareDeployment", "properties": teller},
+            "r": {"type": f"OS::Heat::{kind}", "properties": properties, **more},
+        }
+    )
+
+
+ALL = {"get_attr": ["d", "x"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "x", "reason"),
+    [
+        ("Delay", {"min_wait": 1e300}, "out of range"),
+        ("Delay", {"min_wait": "nan"}, "not a number"),
+        ("Delay", {"max_jitter": 10**6, "jitter_multiplier": 10**6}, "no longer than"),
+        ("Delay", [], "properties: Value must be a map, not a list"),
+        ("None", [], "properties: Value must be a map, not a list"),
+        ("TestResource", {"wait_secs": 10**20}, "out of range"),
+        ("TestResource", {"action_wait_secs": {"create": 10**20}}, "action_wait_secs.create"),
+        ("SoftwareDeployment", {"server": "s", "timeout": 10**20}, "properties.timeout"),
+        ("SoftwareDeployment", {"server": "s", "signal_transport": "PIGEON"}, "'PIGEON' is not an allowed value"),
+        ("SoftwareDeployment", {"server": "s" * 100}, "at most 36 characters"),
+        ("SoftwareDeployment", {"server": "s", "name": "n" * 300}, "at most 255 characters"),
+        ("DeployedServer", {"name": "a\0b"}, "without NUL"),
+        ("DeployedServer", {"software_config_transport": "PIGEON"}, "'PIGEON' is not an allowed value"),
+        ("RandomString", {"character_sequences": [{"sequence": ""}]}, "at least one character"),
+        ("RandomString", {"length": 1, "character_classes": [{"min": 5}]}, "cannot be smaller"),
+        ("CloudConfig", {"a\0b": 1}, "Unknown Property ab"),
+        ("CloudConfig", {"cloud_config": "[" * 5000}, "must be a map"),
+        ("CloudConfig", {"cloud_config": '{"a": NaN}'}, "must be a map"),
+        ("CloudConfig", {"cloud_config": '{"a": "\\ud800"}'}, "must be a map"),
+        ("MultipartMime", {"parts": [{"config": "a", "subtype": "x\nX: y"}]}, "subtype"),
+        ("MultipartMime", {"parts": [{"config": "a", "filename": "x\nX: y"}]}, "filename"),
+        ("Value", {"type": "json", "value": "[" * 5000}, "value: Value must be valid JSON"),
+        ("Value", {"type": "json", "value": '"\\ud800"'}, "value: Value must be valid JSON"),
+        ("Value", {"type": "number", "value": "inf"}, "is not a number"),
+        ("ResourceGroup", {"count": 10**12, "resource_def": {"type": "OS::Heat::None"}}, "properties.count"),
+        ("ResourceGroup", {"index_var": "", "resource_def": {"type": "OS::Heat::None"}}, "index_var"),
+    ],
+)
+def test_what_another_resource_tells_is_checked_when_it_is_told(heat, kind, x, reason):
+    stack = heat.create(told(ALL, kind))
+    stack = heat.signal(stack, "d", x=x)
+    assert heat.states(stack)["r"] == "CREATE_FAILED"
+    assert "resources.r: " in stack.reason
+    assert reason in stack.reason
+    for action in (Action.SUSPEND, Action.RESUME, Action.CHECK):
+        heat.visit(stack, action)
+        heat.signal_all(stack)
+    assert heat.delete(stack).deleted_at is not None
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        ({"properties": {"get_param": "p"}}, r"resources\.r\.properties: Value must be a map, not a list"),
+        ({"metadata": {"get_param": "p"}}, r"resources\.r\.metadata: Value must be a map, not a list"),
+        ({"update_policy": {"get_param": "p"}}, r"resources\.r\.update_policy: Value must be a map, not a list"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["OS::Heat::TestResource", "OS::Heat::None"])
+def test_sections_that_a_parameter_makes_no_map(heat, more, sentence, kind):
+    parameters = {"p": {"type": "json", "default": [1]}}
+    with pytest.raises(StackValidationFailed, match=sentence):
+        heat.create(template({"r": {"type": kind, **more}}, parameters=parameters))
+
+
+@pytest.mark.parametrize("policy", [5, "x", [1], {"pause_time": 1e300}, {"pause_time": "inf"}, {"max_batch_size": 0}])
+@pytest.mark.parametrize("name", ["batch_create", "rolling_update"])
+def test_a_policy_that_is_none_fails_its_group(heat, policy, name):
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"resource_def": {"type": "OS::Heat::None"}, "count": 2}}
+    stack = heat.create(template({"r": group}))
+    changed = {**group["properties"], "count": 3}
+    if name == "batch_create":
+        stack = heat.create(template({"r": {**group, "update_policy": {name: policy}}}), name="t")
+    else:
+        stack = heat.update(stack, template({"r": {**group, "properties": changed, "update_policy": {name: policy}}}))
+    assert f"update_policy.{name}" in stack.reason
+    assert stack.status == "FAILED"
+
+
+def test_metadata_of_a_handle_is_no_signal(heat):
+    stack = heat.create(
+        template(
+            {
+                "h": {"type": "OS::Heat::WaitConditionHandle", "metadata": {"a": 1, "b": {"status": "FAILURE"}}},
+                "r": {
+                    "type": "OS::Heat::WaitCondition",
+                    "properties": {"handle": {"get_resource": "h"}, "timeout": 60},
+                },
+            },
+            outputs={"data": {"value": {"get_attr": ["r", "data"]}}},
+        )
+    )
+    assert heat.states(stack)["r"] == "CREATE_IN_PROGRESS"
+    assert heat.outputs(stack) == {"data": "{}"}
+
+
+def test_a_wait_that_never_began_can_be_looked_at(heat):
+    stack = heat.create({**told(ALL, "WaitCondition"), "outputs": {"data": {"value": {"get_attr": ["r", "data"]}}}})
+    stack = heat.signal(stack, "d", x=[])
+    assert heat.outputs(stack) == {"data": "{}"}
+
+
+def test_a_component_that_is_none_fails_its_deployment(heat):
+    for config in ("text", ["x"], {"configs": [5]}, {"configs": [{"actions": 5}]}, {"configs": 5}, None):
+        made, _ = heat.store.write(
+            lambda tx, config=config: manage.new_config(tx, heat.project, group="component", config=config)
+        )
+        deployment = {"type": "OS::Heat::SoftwareDeployment", "properties": {"config": made.id, "server": "s"}}
+        stack = heat.create(template({"r": deployment}), name=f"s{made.id}")
+        assert 'resources.r: a config of the group "component" needs' in stack.reason
+        assert heat.delete(stack).deleted_at is not None
+
+
+def test_an_external_component_may_be_any_config(heat):
+    made, _ = heat.store.write(lambda tx: manage.new_config(tx, heat.project, config="text"))
+    component = {
+        "type": "OS::Heat::SoftwareComponent",
+        "external_id": made.id,
+        "properties": {"configs": [{"tool": "script"}]},
+    }
+    stack = heat.create(
+        template({"r": component}, outputs={"configs": {"value": {"get_attr": ["r", "configs"]}}}),
+    )
+    assert heat.outputs(stack) == {"configs": None}
+
+
+def deep(levels):
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("levels", [90, 190, 240, 260])
+@pytest.mark.parametrize("kind", ["CloudConfig", "StructuredConfig", "StructuredDeployment", "Value", "ResourceGroup"])
+def test_deep_values_are_stored_or_refused(heat, kind, levels):
+    properties = {
+        "CloudConfig": {"cloud_config": {"a": ALL}},
+        "StructuredConfig": {"config": {"a": ALL}},
+        "StructuredDeployment": {"server": "s", "input_values": {"a": ALL}, "signal_transport": "NO_SIGNAL"},
+        "Value": {"value": ALL},
+        "ResourceGroup": {"resource_def": {"type": "OS::Heat::Value", "properties": {"value": ALL}}},
+    }[kind]
+    stack = heat.create(told(properties, kind))
+    stack = heat.signal(stack, "d", x=deep(levels))
+    assert stack.status in ("COMPLETE", "FAILED")
+    assert "resources.r" in stack.reason or stack.status == "COMPLETE"
+    assert heat.delete(stack).deleted_at is not None
+
+
+def test_a_structured_config_is_a_part_of_a_message_as_json(heat):
+    part = {"config": {"get_resource": "c"}}
+    stack = heat.create(
+        template(
+            {
+                "c": {"type": "OS::Heat::StructuredConfig", "properties": {"config": {"a": [1]}}},
+                "r": {
+                    "type": "OS::Heat::MultipartMime",
+                    "properties": {"parts": [part, {**part, "type": "multipart"}, {"config": "x", "filename": "/"}]},
+                },
+            },
+            outputs={"config": {"value": {"get_attr": ["r", "config"]}}},
+        )
+    )
+    assert stack.status == "COMPLETE", stack.reason
+    parts = [each for each in email.message_from_string(heat.outputs(stack)["config"]).walk()][1:]
+    assert [part.get_payload() for part in parts] == ['{"a":[1]}', "", "x"]  # the second is no message: it has no body
+    assert [part.get_content_type() for part in parts] == ["text/plain"] * 3
+
+
+def test_what_stands_for_an_inner_stack_may_be_anything(heat):
+    """A map cannot be looked up; members are found by what it is as text."""
+    inner = template({}, outputs={"OS::stack_id": {"value": {"a": 1}}})
+    group = {"resource_def": {"type": "inner.yaml"}, "count": 2}
+    files = {"inner.yaml": json.dumps(inner)}
+    said = {"type": "OS::Heat::ResourceGroup", "properties": group}
+    stack = heat.create(template({"r": said}), files=files)
+    changed = {**said, "properties": {**group, "removal_policies": [{"resource_list": [["x"], {"a": 1}, None, 0]}]}}
+    stack = heat.update(stack, template({"r": changed}), files=files)
+    assert stack.status == "COMPLETE", stack.reason
+
+
+@pytest.mark.parametrize("default", ["[" * 5000, "NaN", '"\\ud800"'])
+def test_a_default_that_is_no_json(heat, default):
+    inputs = [{"name": "a", "type": "Json", "default": default}]
+    with pytest.raises(Invalid, match=r"inputs\[0\]\.default must be a map, a list or JSON text"):
+        heat.create(template({"r": {"type": "OS::Heat::SoftwareConfig", "properties": {"inputs": inputs}}}))
+
+
+@pytest.mark.parametrize("default", ["nan", "inf", "1" * 5000, True, "x"])
+def test_a_default_that_is_no_number(heat, default):
+    inputs = [{"name": "a", "type": "Number", "default": default}]
+    with pytest.raises(Invalid, match=r"inputs\[0\]\.default must be a number"):
+        heat.create(template({"r": {"type": "OS::Heat::SoftwareConfig", "properties": {"inputs": inputs}}}))
+
+
+def test_a_resource_whose_properties_come_late_and_are_wrong_failed_at_its_creation(heat):
+    stack = heat.signal(heat.create(told(ALL, "TestResource")), "d", x={"fail": "perhaps"})
+    assert stack.reason.startswith("Resource CREATE failed: ")
+    stack = heat.update(stack, told({}, "TestResource"))
+    assert heat.states(stack)["r"] == "CREATE_COMPLETE"
+    assert heat.work.run(WAKE) == 0
