@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from http_messaging.conftest import Zaqar
+from stoker.messaging import SignedUrls
 
 READS = [
     ("GET", "/queues", None),
@@ -182,6 +183,14 @@ def test_a_signed_url_opens_what_it_says(stoker, zaqar, queue):
         ("GET", "/queues"),
     ):
         held.refused(verb, path, status=404)
+
+
+def test_what_is_signed():
+    """Zaqar joins with the two characters backslash and n; keys are the site's, one for each project."""
+    url = SignedUrls(b"site").sign("p", ["/v2/b", "/v2/a"], ["POST", "GET"], datetime(2099, 1, 1, tzinfo=UTC))
+    site = hmac.digest(b"site", b"stoker signed urls of queues", hashlib.sha256)
+    text = rb"/v2/a,/v2/b\nGET,POST\np\n2099-01-01T00:00:00"
+    assert url.signature == hmac.new(hmac.digest(site, b"p", hashlib.sha256), text, hashlib.sha256).hexdigest()
 
 
 def test_what_is_said_of_nothing(stoker, zaqar, queue):

@@ -65,6 +65,9 @@ def test_a_list_goes_on_where_its_links_say(zaqar, queue):
         zaqar("DELETE", f"{queue}/messages/{ids[-1]}")  # a mark lives longer than its message
     assert seen == list(range(25))
     assert zaqar("GET", path).body == {"messages": [], "links": []}
+    [new] = zaqar.post(queue, "new")
+    assert [each["id"] for each in zaqar("GET", path).body["messages"]] == [new]
+    zaqar("DELETE", f"{queue}/messages/{new}")
     assert zaqar.bodies(queue, f"echo=true&marker={ids[19]}") == [21, 22, 23]
     assert zaqar.bodies(queue, f"echo=true&limit=1&marker={uuid.uuid4()}") == [0]
     assert zaqar.bodies(queue, f"echo=true&marker={'9' * 40}") == []

@@ -89,10 +89,13 @@ def test_from_create_to_delete(zaqar, queue):
 
 
 def test_a_subscriber_is_told_once(zaqar, queue):
-    subscribe(zaqar, queue, NOWHERE)
+    first = subscribe(zaqar, queue, NOWHERE)
     second = subscribe(zaqar, queue, NOWHERE + "b")
-    for said in ({"subscriber": NOWHERE}, {"subscriber": NOWHERE, "ttl": 99}):
+    for said in ({"subscriber": NOWHERE, "options": {"a": 1}}, {"subscriber": NOWHERE, "ttl": 99}):
         assert "already" in zaqar.refused("POST", f"{queue}/subscriptions", said, status=409)
+    assert subscribe(zaqar, queue, NOWHERE) == first
+    zaqar("PUT", f"{queue}/subscriptions/{first}/confirm", {"confirmed": True})
+    zaqar.refused("POST", f"{queue}/subscriptions", {"subscriber": NOWHERE}, status=409)
     zaqar.refused("PATCH", f"{queue}/subscriptions/{second}", {"subscriber": NOWHERE}, status=409)
     assert zaqar("PATCH", f"{queue}/subscriptions/{second}", {"subscriber": NOWHERE + "b", "ttl": 99}).status == 204
     subscribe(zaqar, zaqar.queue(), NOWHERE)

@@ -31,8 +31,8 @@ def read(now: datetime, said: Any, of_queue: Mapping[str, Any], *, size: int, cl
     if not isinstance(said, Mapping) or not isinstance(said.get("messages"), list):
         raise Invalid('the request\'s body must be a JSON object with a list of "messages"')
     found = said["messages"]
-    if not 1 <= len(found) <= limits.LONGEST_PAGE:
-        raise Invalid(f"messages must be at least 1 and at most {limits.LONGEST_PAGE}, not {len(found)}")
+    if not 1 <= len(found) <= limits.MESSAGES_A_POST:
+        raise Invalid(f"messages must be at least 1 and at most {limits.MESSAGES_A_POST}, not {len(found)}")
     return [_read(now, each, of_queue, client_id) for each in found]
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 QUEUE_NAME = 64
 METADATA_SIZE = 64 * 1024
-#: Queues, messages or subscriptions in a list; messages in a claim, a pop or a post.
+#: Queues, messages or subscriptions in a list; messages in a claim or a pop.
 PAGE, LONGEST_PAGE = 10, 20
 
 POST_SIZE = 256 * 1024
+#: Zaqar itself minds only the size. This is what can be asked for again by the ids in the answer's Location.
+MESSAGES_A_POST = 20
 MESSAGE_TTL, SHORTEST_TTL, LONGEST_TTL = 3600, 60, 1_209_600
 MESSAGE_DELAY, LONGEST_DELAY = 0, 900
 

@@ -35,8 +35,8 @@ class Subscribing:
 
     def subscribe(self, tx: Tx, queue: Queue, said: Any) -> str:
         """
-        The subscription's id. Raises Invalid, and Conflict when the queue has that subscriber, who has confirmed if
-        that is asked for; one who has not is asked again.
+        The subscription's id. Raises Invalid, and Conflict when the queue has that subscriber with another ttl or
+        options, or has it confirmed. Asking again for one that waits to be confirmed has it asked again.
         """
         subscriber, ttl, options = checked(said)
         if subscriber is None:
@@ -55,7 +55,7 @@ class Subscribing:
         subscriptions.trim(tx, queue.id, subscriber)
         if not subscriptions.add(tx, new):
             known = subscriptions.of_subscriber(tx, queue.id, subscriber)
-            if known is None or known.confirmed or not self.confirming:
+            if known is None or known.confirmed or (known.ttl, known.options) != (new.ttl, new.options):
                 raise Conflict(_TAKEN.format(queue.name))
             new = known
         self._ask(tx, queue, new)

@@ -2,12 +2,14 @@
 Subscribers are told by durable jobs: whatever was posted reaches them at least once, as long as they last.
 
 A post defers one job, however many subscribers there are; that one defers a job for each of them. A webhook that fails
-is tried again as its retry policy says, by a job of its own; no job holds a thread for long.
+is tried again as its retry policy says, by a job of its own. No job holds a thread for long, and only so many threads
+are ever held: webhooks that hang must not keep stacks waiting.
 """
 
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -25,6 +27,8 @@ from stoker.work import Work
 ANNOUNCE, DELIVER = "messaging-announce", "messaging-deliver"
 #: Subscribers for whom one transaction defers jobs.
 _AT_ONCE = 100
+#: Webhooks under way at once: fewer than a process has threads for jobs.
+_LANES = 2
 #: Seconds that a webhook may take, and after which a job leaves the rest to another.
 _PATIENCE = 5.0
 _PLACE = '"$zaqar_message$"'
@@ -54,7 +58,7 @@ def announce(tx: Tx, work: Work, queue: Queue, new: Sequence[Message], *, confir
 def deliver(tx: Tx, work: Work, subscription: Subscription, said: Mapping[str, Any]) -> None:
     """Have one subscriber told of one thing, confirmed or not."""
     args = {"subscription": subscription.id, "messages": rows.dump([said]), "failures": 0, "anyway": True}
-    work.defer(tx, DELIVER, subscription.id, args)
+    work.defer(tx, DELIVER, _lane(subscription.id), args)
 
 
 def register(store: Store, work: Work, *, confirming: bool) -> None:
@@ -95,7 +99,7 @@ class _Webhooks:
         )
         for _, id in found:
             said = {"subscription": id, "messages": args["messages"], "failures": 0}
-            self._work.defer(tx, DELIVER, id, said)
+            self._work.defer(tx, DELIVER, _lane(id), said)
         if len(found) == _AT_ONCE:
             self._work.defer(tx, ANNOUNCE, args["queue"], {**args, "after": found[-1][0]})
 
@@ -123,7 +127,8 @@ class _Webhooks:
         said = {**args, "messages": rows.dump(left), "failures": failures}
 
         def do(tx: Tx) -> None:
-            self._work.defer(tx, DELIVER, args["subscription"], said, at=tx.now + timedelta(seconds=seconds))
+            at = tx.now + timedelta(seconds=seconds)
+            self._work.defer(tx, DELIVER, _lane(args["subscription"]), said, at=at)
 
         self._store.write(do)
 
@@ -141,6 +146,11 @@ class _Webhooks:
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             return f"{type(error).__name__}: {error}"
         return None if status < 500 else f"it answered {status}"
+
+
+def _lane(subscription_id: str) -> str:
+    """Jobs of one key never overlap."""
+    return f"lane-{zlib.crc32(subscription_id.encode()) % _LANES}"
 
 
 def _text(to: Subscription, message: Mapping[str, Any]) -> bytes:

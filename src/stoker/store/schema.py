@@ -372,6 +372,8 @@ messages = sa.Table(
     sa.Column("claimed_until", Time, nullable=False),
     sa.Column("claim_count", sa.Integer, nullable=False),
     sa.Index("ix_messages_queue_id_seq", "queue_id", "seq"),
+    # A reader's place must not be given again when the last message is gone.
+    sqlite_autoincrement=True,
 )
 
 claims = sa.Table(
@@ -398,6 +400,7 @@ subscriptions = sa.Table(
     sa.Column("expires_at", Time, nullable=False, index=True),
     sa.UniqueConstraint("queue_id", "subscriber"),
     sa.Index("ix_subscriptions_queue_id_seq", "queue_id", "seq"),
+    sqlite_autoincrement=True,
 )
 
 #: The object store's: an account is a project's.

@@ -349,6 +349,7 @@ def upgrade() -> None:
         sa.Column("claim_count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("seq", name=op.f("pk_messages")),
         sa.UniqueConstraint("id", name=op.f("uq_messages_id")),
+        sqlite_autoincrement=True,
     )
     with op.batch_alter_table("messages", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_messages_claim_id"), ["claim_id"], unique=False)
@@ -382,6 +383,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("seq", name=op.f("pk_subscriptions")),
         sa.UniqueConstraint("id", name=op.f("uq_subscriptions_id")),
         sa.UniqueConstraint("queue_id", "subscriber", name=op.f("uq_subscriptions_queue_id_subscriber")),
+        sqlite_autoincrement=True,
     )
     with op.batch_alter_table("subscriptions", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_subscriptions_expires_at"), ["expires_at"], unique=False)

@@ -1,0 +1,74 @@
+"""Webhooks that hang, and what else there is to do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from stoker.messaging import Messaging, SignedUrls, webhooks
+from stoker.messaging.subscribing import Subscribing
+from stoker.work import open_work
+
+
+class Hanging:
+    """A webhook that answers when it is let go."""
+
+    def __init__(self) -> None:
+        self.called, self.released = threading.Semaphore(0), threading.Event()
+        hanging = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                hanging.called.release()
+                hanging.released.wait(60)
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None: ...
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def hanging() -> Iterator[Hanging]:
+    made = Hanging()
+    yield made
+    made.released.set()
+    made.server.shutdown()
+    made.server.server_close()
+
+
+def test_webhooks_that_hang_leave_room_for_other_jobs(store, hanging, monkeypatch):
+    monkeypatch.setattr(webhooks, "_PATIENCE", 60.0)
+    work = open_work(store)
+    other = threading.Event()
+    webhooks.register(store, work, confirming=False)
+    work.register("other", lambda _: other.set())
+    messaging = Messaging(work, Subscribing(work, SignedUrls(b"secret"), "http://127.0.0.1", confirming=False))
+    work.start()
+    try:
+
+        def subscribed(tx) -> None:
+            queue = messaging.hold_or_create(tx, "project", "q")
+            for n in range(20):
+                messaging.subscribing.subscribe(tx, queue, {"subscriber": f"{hanging.url}/{n}"})
+            messaging.post(tx, "project", "q", [1])
+
+        store.write(subscribed)
+        for _ in range(2):
+            assert hanging.called.acquire(timeout=30)
+        store.write(lambda tx: work.defer(tx, "other", "key", {}))
+        assert other.wait(30)
+        assert not hanging.released.is_set()
+        hanging.released.set()
+        for _ in range(18):
+            assert hanging.called.acquire(timeout=30)
+    finally:
+        hanging.released.set()
+        work.stop()
