@@ -91,3 +91,9 @@ def swift(stoker) -> Swift:
 def make_swift() -> type[Swift]:
     """For a test with a Stoker of its own."""
     return Swift
+
+
+@pytest.fixture(scope="session")
+def fuzzed(stoker) -> str:
+    """A container for all that may come."""
+    return Swift(stoker).container()
