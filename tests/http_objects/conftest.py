@@ -85,3 +85,15 @@ def stoker(request, tmp_path_factory) -> Iterator[Served]:
 @pytest.fixture
 def swift(stoker) -> Swift:
     return Swift(stoker)
+
+
+@pytest.fixture
+def make_swift() -> type[Swift]:
+    """For a test with a Stoker of its own."""
+    return Swift
+
+
+@pytest.fixture(scope="session")
+def fuzzed(stoker) -> str:
+    """A container for all that may come."""
+    return Swift(stoker).container()

@@ -20,7 +20,7 @@ Openstack = Callable[..., Any]
 
 @pytest.fixture(scope="session")
 def stoker(tmp_path_factory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("interop"), "--local-servers") as running:
+    with served(tmp_path_factory.mktemp("interop"), "--local-servers", "--tempurl-sha1") as running:
         yield running
 
 

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode
 
 METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE")
 #: Signed for one of these, a URL also tells what is there.
-_MAY_LOOK = ("HEAD", "GET", "POST", "PUT", "DELETE")
+_MAY_LOOK = ("HEAD", "GET", "POST", "PUT")
 #: Where accounts and containers keep their keys: two, so that one can be changed while URLs of the other live.
 KEY_HEADERS = ("temp-url-key", "temp-url-key-2")
 _BY_LENGTH = {40: "sha1", 64: "sha256", 128: "sha512"}

@@ -37,6 +37,8 @@ def show(call: Call) -> Reply:
                 "outgoing_allow_headers": ["x-object-meta-public-*"],
                 "outgoing_remove_headers": ["x-object-meta-*"],
             },
+            # openstacksdk reads this before it sends anything: objects made of segments are not had.
+            "slo": {"min_segment_size": 1, "max_manifest_segments": 0, "max_manifest_size": 0},
             "bulk_delete": {"max_deletes_per_request": bulk.MOST, "max_failed_deletes": bulk.MOST},
             "versioned_writes": {"allowed_flags": ["x-versions-location", "x-history-location"]},
             "object_versioning": {},

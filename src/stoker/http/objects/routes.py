@@ -36,5 +36,5 @@ ROUTES = [
     Route("DELETE", _OBJECT, _WRITE_ONE, objects.delete),
     Route("HEAD", _OBJECT, _READ_ONE, objects.head),
     Route("GET", _OBJECT, _READ_ONE, objects.get),
-    Route("COPY", _OBJECT, _WRITE, copying.out_of),
+    Route("COPY", _OBJECT, _WRITE_ONE, copying.out_of),
 ]

@@ -1,0 +1,56 @@
+"""From paths to routes."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker.http.access import Public
+from stoker.http.call import Reply, Route
+from stoker.http.router import Router
+
+
+def handler(call):
+    return Reply(200)
+
+
+PATHS = [
+    "/v1/{project}/stacks",
+    "/o/{account}",
+    "/o/{account}/{container}",
+    "/o/{account}/{container}/{object*}",
+    "/o/info",
+]
+ROUTER = Router([Route("GET", path, Public(), handler) for path in PATHS])
+
+
+@pytest.mark.parametrize(
+    ("path", "route", "values"),
+    [
+        ("/v1/p/stacks", 0, {"project": "p"}),
+        ("/v1/p/stacks/", 0, {"project": "p"}),
+        ("/o/info", 4, {}),
+        ("/o/a", 1, {"account": "a"}),
+        ("/o/a/c", 2, {"account": "a", "container": "c"}),
+        ("/o/a/c/", 2, {"account": "a", "container": "c"}),
+        ("/o/a/c/o", 3, {"account": "a", "container": "c", "object": "o"}),
+        ("/o/a/c/o/", 3, {"account": "a", "container": "c", "object": "o/"}),
+        ("/o/a/c//o", 3, {"account": "a", "container": "c", "object": "/o"}),
+        ("/o/a/c/x/y//z", 3, {"account": "a", "container": "c", "object": "x/y//z"}),
+        ("/o/a/c//", 3, {"account": "a", "container": "c", "object": "/"}),
+        ("/o/a/c///", 3, {"account": "a", "container": "c", "object": "//"}),
+        ("//o/a/c/o", 3, {"account": "a", "container": "c", "object": "o"}),
+    ],
+)
+def test_found(path, route, values):
+    found, said, _ = ROUTER.find("GET", path)
+    assert found is not None
+    assert (found.path, said) == (PATHS[route], values)
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/p", "/v1/p/stacks/x", "/o//c", "/o/a//o"])
+def test_not_found(path):
+    assert ROUTER.find("GET", path) == (None, {}, frozenset())
+
+
+def test_another_verb():
+    assert ROUTER.find("PUT", "/o/a/c/x/y") == (None, {}, frozenset(["GET"]))

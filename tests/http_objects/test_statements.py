@@ -1,0 +1,94 @@
+"""What a call asks of the database does not grow with what the account holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from starlette.testclient import TestClient
+
+from stoker import serve
+from stoker.settings import Settings
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+HEADERS = [{}, {"X-Versions-Enabled": "true"}, {"X-Versions-Location": "old"}]
+
+
+class Counted:
+    """The whole program in this process, with its statements counted."""
+
+    def __init__(self, folder: Path) -> None:
+        settings = Settings(state_dir=folder, public_url="http://testserver")
+        self.store = serve.open_store(settings)
+        joined = serve.join(settings, self.store)
+        password = joined.services.identity.first_start()
+        self.statements = 0
+        sa.event.listen(self.store.engine, "before_cursor_execute", self._count)
+        self.client = TestClient(joined.app)
+        user = {"name": "admin", "domain": {"name": "Default"}, "password": password}
+        said = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
+        answer = self.client.post("/identity/v3/auth/tokens", json=said)
+        self.headers = {"X-Auth-Token": answer.headers["X-Subject-Token"]}
+        self.root = f"/object-store/v1/AUTH_{answer.json()['token']['project']['id']}"
+        self.put("/old")
+
+    def _count(self, *_: object) -> None:
+        self.statements += 1
+
+    def put(self, path: str, **headers: str) -> None:
+        answer = self.client.put(self.root + path, headers={**self.headers, **headers}, content=b"data")
+        assert answer.status_code == 201, answer.text
+
+    def cost(self, verb: str, path: str) -> int:
+        before = self.statements
+        answer = self.client.request(verb, self.root + path, headers=self.headers)
+        assert answer.status_code < 300, answer.text
+        return self.statements - before
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory) -> Iterator[Counted]:
+    program = Counted(tmp_path_factory.mktemp("counted"))
+    for number, headers in enumerate(HEADERS):
+        for size in (3, 60):
+            program.put(f"/c{number}-{size}", **headers)
+            for each in range(size):
+                program.put(f"/c{number}-{size}/folder{each}/o{each}")
+                program.put(f"/c{number}-{size}/o")
+    yield program
+    program.client.close()
+    program.store.close()
+
+
+@pytest.mark.parametrize("number", range(len(HEADERS)))
+@pytest.mark.parametrize(
+    ("verb", "below"),
+    [
+        ("HEAD", ""),
+        ("GET", ""),
+        ("GET", "?delimiter=/"),
+        ("GET", "?prefix=folder&delimiter=/&reverse=true&format=json"),
+        ("GET", "?path=folder1"),
+        ("GET", "?versions&format=json"),
+        ("GET", "/o"),
+        ("HEAD", "/o"),
+        ("POST", "/o"),
+        ("PUT", "/o"),
+        ("DELETE", "/o"),
+    ],
+)
+def test_of_a_container(counted, number, verb, below):
+    costs = [counted.cost(verb, f"/c{number}-{size}{below}") for size in (3, 60)]
+    assert costs[0] == costs[1]
+    assert costs[0] <= 14
+
+
+@pytest.mark.parametrize("query", ["", "?format=json", "?delimiter=-"])
+def test_of_an_account(counted, query):
+    before = counted.cost("GET", query)
+    for each in range(5):
+        counted.put(f"/more{query[1:2]}{each}")
+    assert counted.cost("GET", query) == before <= 4

@@ -1,0 +1,250 @@
+"""python-swiftclient, as a library and as the `swift` command, and openstacksdk's object store."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+from pathlib import Path
+
+import openstack as sdk
+import pytest
+from openstack import exceptions
+from swiftclient import client, utils
+from swiftclient.service import SwiftService, SwiftUploadObject
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture
+def swift(session):
+    connection = client.Connection(session=session, retries=0)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def container():
+    return f"c-{uuid.uuid4().hex[:10]}"
+
+
+@pytest.fixture
+def command(stoker, tmp_path):
+    def run(*words: str, fails: bool = False) -> str:
+        program = str(Path(sys.executable).with_name("swift"))
+        plain = {**stoker.environment, "ST_AUTH_VERSION": "3", "PYTHONWARNINGS": "ignore"}
+        done = subprocess.run(
+            [program, *words], env=plain, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path
+        )
+        assert bool(done.returncode) == fails, f"{words}\n{done.stdout}\n{done.stderr}"
+        return done.stderr if fails else done.stdout
+
+    return run
+
+
+@pytest.fixture
+def cloud(session):
+    connection = sdk.connection.Connection(session=session, region_name="RegionOne")
+    yield connection
+    connection.close()
+
+
+def fetch(url: str, method: str = "GET", data: bytes | None = None) -> bytes:
+    request = urllib.request.Request(url, data, method=method)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return answer.read()
+
+
+def test_the_library_writes_and_reads(swift, container):
+    swift.put_container(container, headers={"X-Container-Meta-Size": "größer"})
+    etag = swift.put_object(container, "a/ö?x", b"data", content_type="text/x", headers={"X-Object-Meta-U": "é"})
+    headers, data = swift.get_object(container, "a/ö?x")
+    assert (data, headers["etag"], headers["content-type"]) == (b"data", etag, "text/x")
+    assert swift.head_object(container, "a/ö?x")["content-length"] == "4"
+    swift.post_object(container, "a/ö?x", {"X-Object-Meta-New": "1"})
+    assert swift.head_object(container, "a/ö?x")["x-object-meta-new"] == "1"
+    swift.copy_object(container, "a/ö?x", destination=f"/{container}/copy")
+    swift.put_object(container, "stream", io.BytesIO(b"x" * 200_000), chunk_size=65536)
+    headers, listed = swift.get_container(container, full_listing=True)
+    assert [each["name"] for each in listed] == ["a/ö?x", "copy", "stream"]
+    assert headers["x-container-bytes-used"] == str(4 + 4 + 200_000)
+    _, listed = swift.get_container(container, delimiter="/", limit=1)
+    assert listed == [{"subdir": "a/"}]
+    assert container in [each["name"] for each in swift.get_account(full_listing=True)[1]]
+    with pytest.raises(client.ClientException) as refused:
+        swift.delete_container(container)
+    assert refused.value.http_status == 409
+    for name in ("a/ö?x", "copy", "stream"):
+        swift.delete_object(container, name)
+    swift.delete_container(container)
+    with pytest.raises(client.ClientException) as refused:
+        swift.head_container(container)
+    assert refused.value.http_status == 404
+    assert swift.get_capabilities()["tempurl"]["allowed_digests"] == ["sha1", "sha256", "sha512"]
+
+
+def test_metadata_that_is_not_ascii(swift, container):
+    swift.put_container(container, headers={"X-Container-Meta-Word": "größer 💥"})
+    assert swift.head_container(container)["x-container-meta-word"] == "größer 💥"
+
+
+def test_versions(swift, container):
+    swift.put_container(container, headers={"X-Versions-Enabled": "true"})
+    for number in range(3):
+        swift.put_object(container, "o", b"%d" % number)
+    _, listed = swift.get_container(container, query_string="versions")
+    assert [each["is_latest"] for each in listed] == [True, False, False]
+    old = listed[2]["version_id"]
+    assert swift.get_object(container, "o", query_string=f"version-id={old}")[1] == b"0"
+    for each in listed:
+        swift.delete_object(container, "o", query_string=f"version-id={each['version_id']}")
+    swift.delete_container(container)
+
+
+@pytest.mark.parametrize("digest", ["sha1", "sha256", "sha512"])
+@pytest.mark.parametrize("iso", [False, True])
+def test_signed_urls_of_the_library(swift, stoker, container, digest, iso):
+    """As Heat makes them."""
+    swift.put_container(container, headers={"X-Container-Meta-Temp-URL-Key": "key"})
+    swift.put_object(container, "o ö", b"data")
+    path = f"/v1/AUTH_{stoker.project}/{container}/o ö"
+    for method, data in (("GET", None), ("PUT", b"new"), ("DELETE", None)):
+        signed = utils.generate_temp_url(path, 60, "key", method, digest=digest, iso8601=iso)
+        url = f"{stoker.url}/object-store{urllib.parse.quote(signed, safe='/?&=:%')}"
+        got = fetch(url, method, data)
+        assert got == (b"data" if method == "GET" else b"")
+    prefix = utils.generate_temp_url(
+        f"/v1/AUTH_{stoker.project}/{container}/pre", 60, "key", "PUT", digest=digest, prefix=True, ip_range="127.0.0.1"
+    )
+    fetch(f"{stoker.url}/object-store{prefix.replace('/pre?', '/prefixed?')}", "PUT", b"x")
+    assert swift.get_object(container, "prefixed")[1] == b"x"
+
+
+def test_the_service(stoker, container, tmp_path):
+    said = stoker.environment
+    options = {
+        "auth_version": "3",
+        "os_auth_url": said["OS_AUTH_URL"],
+        "os_username": said["OS_USERNAME"],
+        "os_password": said["OS_PASSWORD"],
+        "os_project_name": said["OS_PROJECT_NAME"],
+        "os_user_domain_name": "Default",
+        "os_project_domain_name": "Default",
+    }
+    file = tmp_path / "file.txt"
+    file.write_text("text")
+    with SwiftService(options) as service:
+        made = list(service.upload(container, [SwiftUploadObject(str(file), object_name="dir/file.txt")]))
+        assert all(each["success"] for each in made), made
+        [got] = service.download(container, ["dir/file.txt"], {"out_directory": str(tmp_path / "out")})
+        assert got["success"], got
+        assert (tmp_path / "out" / "dir" / "file.txt").read_text() == "text"
+        assert all(each["success"] for each in service.delete(container))
+
+
+def test_the_command(command, container, tmp_path, stoker):
+    command("post", container, "-m", "Color:blue")
+    assert "Color: blue" in command("stat", container)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a.txt").write_text("a")
+    (tmp_path / "folder" / "b.txt").write_text("b")
+    command("upload", container, "folder")
+    assert command("list", container).split() == ["folder/a.txt", "folder/b.txt"]
+    assert command("list", container, "--prefix", "folder/", "--delimiter", "/").split() == [
+        "folder/a.txt",
+        "folder/b.txt",
+    ]
+    assert container in command("list")
+    assert command("download", container, "folder/a.txt", "-o", "-") == "a"
+    assert "Content Type: text/plain" in command("stat", container, "folder/a.txt")
+    # Again, and nothing needs to be sent.
+    command("upload", "--changed", container, "folder")
+    command("copy", container, "folder/a.txt", "-d", f"/{container}/copied")
+    assert command("download", container, "copied", "-o", "-") == "a"
+    assert "Containers:" in command("stat")
+    assert "tempurl" in command("capabilities")
+    assert json.loads(command("capabilities", "--json"))["bulk_delete"]
+    command("delete", container, "copied")
+    command("delete", container)
+    command("stat", container, fails=True)
+
+
+def test_signed_urls_of_the_command(command, container, stoker, tmp_path):
+    command("post", "-m", "Temp-URL-Key:command-key")
+    command("post", container)
+    for path, root in (
+        (f"/v1/AUTH_{stoker.project}/{container}/o", f"{stoker.url}/object-store"),
+        (f"/object-store/v1/AUTH_{stoker.project}/{container}/o", stoker.url),
+    ):
+        for extra in ((), ("--iso8601",), ("--digest", "sha512"), ("--ip-range", "127.0.0.0/8")):
+            put = command("tempurl", "PUT", "60", path, "command-key", *extra).strip()
+            fetch(root + put, "PUT", b"signed")
+            got = command("tempurl", "GET", "60", path, "command-key", *extra).strip()
+            assert fetch(root + got) == b"signed"
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                fetch(root + got, "PUT", b"x")
+    late = command("tempurl", "GET", str(int(time.time()) - 5), path, "command-key", "--absolute").strip()
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        fetch(stoker.url + late)
+
+
+def test_openstacksdk(cloud, container, tmp_path):
+    store = cloud.object_store
+    store.create_container(container)
+    store.set_container_metadata(container, color="blue")
+    assert store.get_container_metadata(container).metadata["color"] == "blue"
+    store.upload_object(container, "a/b", data=b"data", content_type="text/x")
+    assert store.download_object("a/b", container=container) == b"data"
+    assert b"".join(store.stream_object("a/b", container=container)) == b"data"
+    assert [each.name for each in store.objects(container)] == ["a/b"]
+    assert container in [each.name for each in store.containers()]
+    store.set_object_metadata("a/b", container=container, shape="round")
+    assert store.get_object_metadata("a/b", container=container).metadata["shape"] == "round"
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 1000)
+    store.create_object(container, "file", filename=str(file))
+    assert store.is_object_stale(container, "file", str(file)) is False
+    assert store.get_account_metadata().account_container_count >= 1
+    assert store.get_info().swift["max_file_size"] == 16 * 1024 * 1024
+    for name in ("a/b", "file"):
+        store.delete_object(name, container=container)
+    store.delete_container(container)
+    with pytest.raises(exceptions.NotFoundException):
+        store.get_container_metadata(container)
+
+
+def test_signed_urls_of_openstacksdk(cloud, container, stoker):
+    """It signs with SHA-1, which a site has to allow."""
+    store = cloud.object_store
+    store.create_container(container)
+    store.set_account_temp_url_key("sdk-key")
+    store.upload_object(container, "o", data=b"data")
+    path = f"/v1/AUTH_{stoker.project}/{container}/o"
+    signed = store.generate_temp_url(path, 60, "GET", temp_url_key="sdk-key")
+    assert fetch(f"{stoker.url}/object-store{signed}") == b"data"
+
+
+def test_the_cloud_layer(cloud, container, tmp_path):
+    cloud.create_container(container)
+    cloud.create_object(container, "o", data=b"data")
+    assert cloud.get_object(container, "o")[1] in (b"data", "data")
+    assert [each.name for each in cloud.list_objects(container)] == ["o"]
+    assert cloud.delete_object(container, "o") is True
+    assert cloud.delete_container(container) is True
+
+
+def test_the_openstack_command(openstack, container, tmp_path):
+    openstack("container", "create", container)
+    file = tmp_path / "file"
+    file.write_text("text")
+    openstack("object", "create", container, str(file), "--name", "o")
+    assert [each["Name"] for each in openstack("object", "list", container, "-f", "json")] == ["o"]
+    assert openstack("object", "show", container, "o", "-f", "json")["content-length"] == "4"
+    openstack("container", "delete", "--recursive", container)
+    assert container not in openstack("container", "list")

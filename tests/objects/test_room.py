@@ -1,0 +1,223 @@
+"""The object store as other rooms use it: through a transaction of theirs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.model.errors import Conflict, EntityNotFound, Invalid
+from stoker.objects import Objects, expiry, holding, tempurl, writing
+from stoker.store import accounts, containers, rows, schema
+from support.work import HeldWork
+
+P = "a" * 32
+
+
+@pytest.fixture
+def work():
+    return HeldWork()
+
+
+@pytest.fixture
+def objects(store, work):
+    return Objects(store, work)
+
+
+@pytest.fixture
+def container(store, objects):
+    store.write(lambda tx: objects.create_container(tx, P, "c"))
+    return "c"
+
+
+def contents(store, objects, *names):
+    with store.read() as tx:
+        return [objects.get(tx, P, "c", name) for name in names]
+
+
+def totals(store, name="c"):
+    with store.read() as tx:
+        found = containers.find(tx, P, name)
+    return (found.objects, found.bytes, found.kept)
+
+
+def test_put_get_delete(store, objects, container):
+    stored = store.write(lambda tx: objects.put(tx, P, "c", "o", b"data", content_type="a/b"))
+    assert (stored.size, stored.content_type) == (4, "a/b")
+    assert contents(store, objects, "o") == [b"data"]
+    assert store.write(lambda tx: objects.delete(tx, P, "c", "o")) is True
+    assert store.write(lambda tx: objects.delete(tx, P, "c", "o")) is False
+    with store.read() as tx, pytest.raises(EntityNotFound):
+        objects.get(tx, P, "c", "o")
+
+
+def test_what_cannot_be(store, objects, container):
+    cases = (("o", "none", EntityNotFound), ("", "c", Invalid), ("x" * 1025, "c", Invalid), ("\0", "c", Invalid))
+    for name, container_name, error in cases:
+        with pytest.raises(error):
+            store.write(lambda tx, n=name, c=container_name: objects.put(tx, P, c, n, b""))
+    for name in ("", "a/b", "x" * 257, "\ud800"):
+        with pytest.raises(Invalid):
+            store.write(lambda tx, n=name: objects.create_container(tx, P, n))
+    assert totals(store) == (0, 0, 0)
+
+
+def test_whoever_listens_is_part_of_the_transaction(store, objects, container):
+    heard = []
+    objects.port.on_writing = lambda tx, *said: heard.append(said)
+
+    def written(tx, account, container, name, data):
+        heard.append((account, container, name, data))
+        tx.run(
+            sa.insert(schema.projects),
+            {"id": name, "name": data.decode(), "domain_id": "d", "description": "", "enabled": True},
+        )
+
+    objects.port.on_written = written
+    store.write(lambda tx: objects.put(tx, P, "c", "o", b"data"))
+    assert heard == [(P, "c", "o"), (P, "c", "o", b"data")]
+    with store.read() as tx:
+        assert tx.run(sa.select(schema.projects.c.name)).scalars().all() == ["data"]
+
+
+def test_what_a_listener_refuses_was_never_written(store, objects, container):
+    store.write(lambda tx: objects.put(tx, P, "c", "o", b"old"))
+
+    def refuse(*_):
+        raise Conflict("not now")
+
+    objects.port.on_written = refuse
+    with pytest.raises(Conflict, match="not now"):
+        store.write(lambda tx: objects.put(tx, P, "c", "o", b"new"))
+    assert contents(store, objects, "o") == [b"old"]
+    assert totals(store) == (1, 3, 0)
+
+
+def test_a_listener_may_write_objects_itself(store, objects, container):
+    def copy(tx, account, container, name, data):
+        if name == "o":
+            objects.put(tx, account, container, "copy", data)
+
+    objects.port.on_written = copy
+    store.write(lambda tx: objects.put(tx, P, "c", "o", b"x"))
+    assert contents(store, objects, "o", "copy") == [b"x", b"x"]
+
+
+def test_containers_know_whom_they_are_for(store, objects):
+    assert store.write(lambda tx: objects.create_container(tx, P, "a", owner="one")) is True
+    assert store.write(lambda tx: objects.create_container(tx, P, "a", owner="two")) is False
+    store.write(lambda tx: objects.create_container(tx, P, "b", {"x-versions-enabled": "true"}, owner="one"))
+    store.write(lambda tx: objects.create_container(tx, P, "nobodys"))
+    with store.read() as tx:
+        assert [each.name for each in objects.containers_of(tx, "one")] == ["a", "b"]
+        assert objects.containers_of(tx, "two") == []
+
+
+def test_a_container_with_all_that_is_in_it(store, objects):
+    for name in ("c", "other"):
+        store.write(lambda tx, n=name: objects.create_container(tx, P, n, {"x-versions-enabled": "true"}))
+        for data in (b"1", b"2"):
+            store.write(lambda tx, n=name, d=data: objects.put(tx, P, n, "o", d))
+    for _ in range(2):
+        store.write(lambda tx: objects.delete_container_and_all(tx, P, "c"))
+    with store.read() as tx:
+        assert tx.run(sa.select(schema.objects.c.container).distinct()).scalars().all() == ["other"]
+        assert accounts.totals(tx, P).containers == 1
+
+
+def test_an_account_has_a_key_once_asked_for(store, objects):
+    made = store.write(lambda tx: objects.account_key(tx, P))
+    assert len(made) == 64
+    assert store.write(lambda tx: objects.account_key(tx, P)) == made
+    said = {"x-account-meta-temp-url-key": "own"}
+    store.write(lambda tx: holding.change_account(tx, P, said))
+    assert store.write(lambda tx: objects.account_key(tx, P)) == "own"
+
+
+def test_many_ask_for_the_key_at_once(store, objects):
+    ready, found = threading.Barrier(6), []
+
+    def ask():
+        ready.wait()
+        found.append(store.write(lambda tx: objects.account_key(tx, P)))
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(found) == 6
+    assert len(set(found)) == 1
+
+
+def test_a_url_made_here_opens_what_it_is_for():
+    at = int(time.time()) + 60
+    made = urlsplit(tempurl.url("http://h/object-store", "key", "PUT", P, "c", "a b/ü", at))
+    assert made.path == f"/object-store/v1/AUTH_{P}/c/a%20b/%C3%BC"
+    signed = tempurl.read({name: value for name, [value] in parse_qs(made.query).items()})
+    paths = [f"/v1/AUTH_{P}/c/"]
+    assert tempurl.allows(signed, "PUT", "a b/ü", paths, ["other", "key"], now=time.time())
+    assert not tempurl.allows(signed, "GET", "a b/ü", paths, ["key"], now=time.time())
+    assert not tempurl.allows(signed, "PUT", "a b", paths, ["key"], now=time.time())
+    assert not tempurl.allows(signed, "PUT", "a b/ü", paths, ["other"], now=time.time())
+    assert not tempurl.allows(signed, "PUT", "a b/ü", paths, ["key"], now=at + 1)
+
+
+def test_signatures_are_swifts():
+    """Made once by python-swiftclient 4.11's generate_temp_url."""
+    assert (
+        tempurl.sign("key", "GET", "/v1/AUTH_a/c/o", 1_700_000_000)
+        == "3e8f7b4bf6e1167c7d9bbba60658531687b31ef742e000dab8c2d7355cf70d82"
+    )
+
+
+def put_until(store, objects, at, name="o"):
+    new = writing.New(account=P, container="c", name=name, data=b"data", delete_at=at)
+    return store.write(lambda tx: writing.put(tx, objects.port, new))
+
+
+def test_an_expired_object_is_taken_away_by_its_job_alone(store, objects, work, container):
+    """A job that comes early, late, twice, or for what was overwritten meanwhile, takes nothing else."""
+    with store.read() as tx:
+        now = rows.stamp(tx.now)
+    put_until(store, objects, now + 3_600_000_000, "later")
+    put_until(store, objects, now - 1_000_000, "gone")
+    put_until(store, objects, now - 1_000_000, "again")
+    store.write(lambda tx: objects.put(tx, P, "c", "again", b"stays"))
+    assert len(work.jobs) == 3
+    jobs = list(work.jobs)
+    work.run(expiry.JOB)
+    for _, _, args, _ in jobs:
+        work.handlers[expiry.JOB](args)
+    assert totals(store) == (2, 9, 0)
+    assert contents(store, objects, "later", "again") == [b"data", b"stays"]
+
+
+@pytest.mark.parametrize("headers", [{"x-versions-enabled": "true"}, {"x-versions-location": "old"}, {}])
+def test_totals_are_what_is_there(store, objects, work, headers):
+    """Whatever is done, the columns say what counting would."""
+    store.write(lambda tx: objects.create_container(tx, P, "old"))
+    store.write(lambda tx: objects.create_container(tx, P, "c", headers))
+    with store.read() as tx:
+        past = rows.stamp(tx.now) - 1_000_000
+    for round in range(3):
+        store.write(lambda tx: objects.put(tx, P, "c", "a", b"1" * 10))
+        store.write(lambda tx, r=round: objects.put(tx, P, "c", f"b{r}", b"12"))
+        put_until(store, objects, past, "a" if round else "e")
+        store.write(lambda tx: objects.delete(tx, P, "c", "a"))
+        store.write(lambda tx: objects.delete(tx, P, "c", "none"))
+        store.write(lambda tx: objects.delete(tx, P, "c", "b0"))
+        work.run(expiry.JOB)
+        for name in ("c", "old"):
+            assert totals(store, name) == counted(store, name)
+
+
+def counted(store, name):
+    found = schema.objects
+    with store.read() as tx:
+        all_of = tx.run(sa.select(found).where(found.c.container == name)).all()
+    seen = [row for row in all_of if row.replaced_at is None and not row.marker]
+    return (len(seen), sum(row.size for row in all_of), len(all_of) - len(seen))
