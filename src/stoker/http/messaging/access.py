@@ -63,8 +63,8 @@ class QueueAccess:
 
 def _own_queue(resource_id: str, path: str) -> bool:
     """A user that stands for a resource has the messages of the queue of that name."""
-    own = f"/v2/queues/{resource_id}/messages"
-    return path == own or path.startswith(f"{own}/")
+    own = [f"/{version}/queues/{resource_id}/messages" for version in ("v2", "v1.1")]
+    return path in own or any(path.startswith(f"{each}/") for each in own)
 
 
 def _lives(services: Services, project_id: str) -> bool:
