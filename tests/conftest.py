@@ -17,6 +17,7 @@ SLOW = (
     "servers/test_local",
     "client/test_waiting",
     "http_messaging/test_together",
+    "http_messaging/test_fuzz",
 )
 
 
