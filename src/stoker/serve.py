@@ -160,7 +160,10 @@ def join(settings: Settings, store: Store) -> Joined:
         EmbeddedObjects(objects, site_key, settings.public_url),
         EmbeddedQueues(messaging),
     )
-    for_types = ResourceServices(transports.load(), work, compute, signal_tokens, site)
+    carriers = transports.load().with_defaults(
+        settings.default_deployment_signal_transport, settings.default_software_config_transport
+    )
+    for_types = ResourceServices(carriers, work, compute, signal_tokens, site)
     engine = nested.engine(resources.load(), for_types, limits)
     jobs.register(store, engine)
     if local:

@@ -56,6 +56,12 @@ class Settings:
     log_level: str = _setting("info", "debug, info, warning or error.")
     token_hours: int = _setting(24, "Hours a token lives.")
     stack_action_timeout: int = _setting(3600, "Seconds an operation on a stack may take, if nothing is said.")
+    default_software_config_transport: str = _setting(
+        "AUTO", "How servers learn what to run, where a template does not say it."
+    )
+    default_deployment_signal_transport: str = _setting(
+        "AUTO", "How servers report results, where a template does not say it."
+    )
     max_resources_per_stack: int = _setting(-1, "Resources a stack may have (-1: no limit).")
     hidden_stack_tags: str = _setting(
         "data-processing-cluster", "Tags, separated by commas, that keep a stack out of lists (show_hidden shows it)."

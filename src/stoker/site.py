@@ -20,6 +20,8 @@ class ThisSite:
     objects: Objects
     queues: Queues
     region: str = REGION
+    has_objects: bool = True
+    has_queues: bool = True
 
     @property
     def auth_url(self) -> str:

@@ -168,7 +168,13 @@ class World:
 
 def world(store: Store, *, steps: int = 500, limits: Mapping[str, int] | None = None) -> World:
     work, machines = HeldWork(), Machines()
-    services = Services(transports.load(), work, machines, SignalTokens(b"secret"), site(store, work))
+    services = Services(
+        transports.load().with_defaults("STOKER_SIGNAL", "STOKER_PUSH"),
+        work,
+        machines,
+        SignalTokens(b"secret"),
+        site(store, work),
+    )
     engine = nested.engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)
     return World(store, engine, work, machines)

@@ -53,22 +53,23 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
     context.services.compute.create(
         context.tx, server_id=resource.id, project_id=context.project_id, name=name, owner=owner
     )
-    serving.begin(context, resource, properties, resource.id)
-    return Outcome(done=False, physical_id=resource.id, data={"name": name})
+    had = serving.begin(context, resource, properties, resource.id, own_agent=True)
+    return Outcome(done=False, physical_id=resource.id, data={"name": name, "transports": had})
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
     name = properties["name"] or resource.data.get("name")
     if resource.physical_id and name:
         servers.rename(context.tx, resource.physical_id, name)
-    return Outcome(data={**resource.data, "name": name, "transports": serving.change(context, resource, properties)})
+    had = serving.begin(context, resource, properties, resource.id, own_agent=True)
+    return Outcome(data={**resource.data, "name": name, "transports": had})
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
     if resource.physical_id:
         if context.services.compute is None:
             raise ResourceFailure(_NO_COMPUTE)
-        serving.end(context, resource, resource.properties)
+        serving.end(context, resource)
         context.services.compute.delete(context.tx, resource.physical_id)
         documents.delete(context.tx, resource.physical_id)
     return DONE
