@@ -137,8 +137,11 @@ def test_an_account_has_a_key_once_asked_for(store, objects):
     assert store.write(lambda tx: objects.account_key(tx, P)) == "own"
 
 
-def test_many_ask_for_the_key_at_once(store, objects):
+@pytest.mark.parametrize("known", [True, False])
+def test_many_ask_for_the_key_at_once(store, objects, known):
     ready, found = threading.Barrier(6), []
+    if known:
+        store.write(lambda tx: holding.change_account(tx, P, {"x-account-meta-a": "1"}))
 
     def ask():
         ready.wait()
