@@ -63,12 +63,19 @@ class TokenOrSignature(OwnToken):
 
 
 def readable(request: Request) -> None:
-    """Raises PreconditionFailed for a path or a query that is no text."""
-    for raw in (request.scope.get("raw_path") or b"", request.scope["query_string"]):
-        try:
-            unquote_to_bytes(raw).decode()
-        except UnicodeDecodeError:
-            raise PreconditionFailed("Invalid UTF8 or contains NULL") from None
+    """Raises PreconditionFailed for a path that is no text, Invalid for such a query."""
+    if not _is_text(request.scope.get("raw_path") or b""):
+        raise PreconditionFailed("Invalid UTF8 or contains NULL")
+    if not _is_text(request.scope["query_string"]):
+        raise Invalid("the query's parameters must be valid UTF-8")
+
+
+def _is_text(quoted: bytes) -> bool:
+    try:
+        unquote_to_bytes(quoted).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _roots(public_url: str) -> list[str]:
