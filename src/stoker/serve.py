@@ -33,7 +33,7 @@ from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
-from stoker.lodgings import EmbeddedObjects, EmbeddedQueues, SiteKey
+from stoker.lodgings import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.subscribing import Subscribing
 from stoker.model.errors import Conflict, Invalid, Unavailable
@@ -159,6 +159,7 @@ def join(settings: Settings, store: Store) -> Joined:
         StackUsers(secret),
         EmbeddedObjects(objects, site_key, settings.public_url),
         EmbeddedQueues(messaging),
+        EmbeddedMessaging(messaging, signed_urls, settings.public_url),
     )
     carriers = transports.load().with_defaults(
         settings.default_deployment_signal_transport, settings.default_software_config_transport

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from stoker.identity import ec2, stack_users
 from stoker.identity.stack_users import StackUsers
 from stoker.model.arn import Arn
-from stoker.transports.base import Login, Objects, Party, Queues
+from stoker.transports.base import Login, Messaging, Objects, Party, Queues
 
 REGION = "RegionOne"
 
@@ -19,6 +19,7 @@ class ThisSite:
     users: StackUsers
     objects: Objects
     queues: Queues
+    messaging: Messaging
     region: str = REGION
     has_objects: bool = True
     has_queues: bool = True

@@ -228,6 +228,11 @@ def test_every_update_makes_the_handle_anew(heat):
 @pytest.mark.parametrize(
     ("transport", "keys"),
     [
+        ("TEMP_URL_SIGNAL", {"alarm_url"}),
+        (
+            "ZAQAR_SIGNAL",
+            {"auth_url", "username", "user_id", "password", "project_id", "domain_id", "region_name", "queue_id"},
+        ),
         ("CFN_SIGNAL", {"alarm_url"}),
         (
             "HEAT_SIGNAL",

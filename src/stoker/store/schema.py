@@ -221,6 +221,8 @@ stacks = sa.Table(
     sa.Column("parameters", Json, nullable=False),
     sa.Column("outputs", Json, nullable=False),
     sa.Column("tags", Json, nullable=False),
+    #: Queues that are told of its events.
+    sa.Column("event_sinks", Json),
     sa.Column("timeout_mins", sa.Integer),
     sa.Column("disable_rollback", sa.Boolean, nullable=False),
     sa.Column("created_at", Time, nullable=False),

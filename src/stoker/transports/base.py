@@ -7,8 +7,9 @@ things in the object store or in the messaging service: they ``open`` and ``clos
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from stoker.store.tx import Tx
@@ -74,6 +75,35 @@ class Queues(Protocol):
     def close(self, tx: Tx, party: Party) -> None: ...
 
 
+class Messaging(Protocol):
+    """A project's own queues, as templates ask for them. What cannot be raises Invalid or Conflict."""
+
+    @property
+    def url(self) -> str: ...
+
+    def create(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None: ...
+
+    def describe(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None: ...
+
+    def delete(self, tx: Tx, project_id: str, queue: str) -> None: ...
+
+    def post(self, tx: Tx, project_id: str, queue: str, bodies: Sequence[Any], ttl: int) -> None: ...
+
+    def sign(
+        self, project_id: str, queue: str, paths: Sequence[str], methods: Sequence[str], expires: datetime
+    ) -> Mapping[str, Any]:
+        """``signature``, ``expires``, ``paths``, ``methods`` and ``project``."""
+        ...
+
+    def subscribe(self, tx: Tx, project_id: str, queue: str, said: Mapping[str, Any]) -> str:
+        """The subscription's id."""
+        ...
+
+    def resubscribe(self, tx: Tx, project_id: str, queue: str, id: str, said: Mapping[str, Any]) -> None: ...
+
+    def unsubscribe(self, tx: Tx, project_id: str, queue: str, id: str) -> None: ...
+
+
 class Site(Protocol):
     """What transports may use of the rest of Stoker; ``serve`` provides it."""
 
@@ -97,6 +127,9 @@ class Site(Protocol):
 
     @property
     def queues(self) -> Queues: ...
+
+    @property
+    def messaging(self) -> Messaging: ...
 
     def login(self, party: Party) -> Login: ...
 

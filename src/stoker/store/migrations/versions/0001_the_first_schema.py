@@ -252,6 +252,7 @@ def upgrade() -> None:
         sa.Column("parameters", sa.Text(), nullable=False),
         sa.Column("outputs", sa.Text(), nullable=False),
         sa.Column("tags", sa.Text(), nullable=False),
+        sa.Column("event_sinks", sa.Text(), nullable=True),
         sa.Column("timeout_mins", sa.Integer(), nullable=True),
         sa.Column("disable_rollback", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
