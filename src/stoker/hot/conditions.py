@@ -40,7 +40,10 @@ class Conditions:
 
     def decide_all(self) -> None:
         for name in self._raw:
-            self.named(name, ("conditions", name))
+            try:
+                self.named(name, ("conditions", name))
+            except RecursionError:
+                raise flaw(("conditions", name), "too many conditions build on each other") from None
 
     def named(self, name: str, path: Path) -> Any:
         """True, false or UNKNOWN."""
