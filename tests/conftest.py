@@ -9,7 +9,15 @@ from stoker.store.open import Store
 from support import databases
 
 #: Whole programs, real clients and long searches: `make test` has them, `make test-fast` does without.
-SLOW = ("journeys/", "interop/", "commands/test_serve", "stacks/test_laws", "servers/test_local", "client/test_waiting")
+SLOW = (
+    "journeys/",
+    "interop/",
+    "commands/test_serve",
+    "stacks/test_laws",
+    "resources/test_any",
+    "servers/test_local",
+    "client/test_waiting",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

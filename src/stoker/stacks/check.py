@@ -135,7 +135,7 @@ class Checker:
         """What the resource will be made of."""
         below = replace(environment, parameters={}, registry=environment.registry.below(name))
         for member, type_name, given in kind.members(properties):
-            made = Definition(name=member, type=type_name, properties=given)
+            made = Definition(name=member, type=type_name, properties=hot.literal(given))
             self._deeper(f"resources.{name}", _holding(made), {}, below, depth)
         if kind.name.endswith(TEMPLATE_ENDINGS):
             template = self._parsed(kind.name)
