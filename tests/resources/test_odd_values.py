@@ -12,6 +12,8 @@ from stoker.deployments import manage
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.status import Action
 from stoker.resources.base import WAKE
+from stoker.stacks import preview
+from stoker.stacks.prepare import Handed, Identity, prepare
 from support.stacks import world
 from support.templates import template
 
@@ -278,3 +280,15 @@ def test_data_in_a_group_stays_data(heat, data):
     resources["group"]["properties"]["count"] = 3
     stack = heat.update(stack, source, **handed)
     assert heat.outputs(stack)["group"] == [data] * 3
+
+
+def test_a_preview_of_what_will_fail_says_so(heat):
+    """What another resource tells is known by then, and does not fit."""
+    told_length = {"type": "OS::Heat::RandomString", "properties": {"length": {"get_attr": ["v", "value"]}}}
+    value = {"v": {"type": "OS::Heat::Value", "properties": {"value": "long"}}}
+    stack = heat.create(template(value))
+    identity = Identity(stack.id, stack.name, heat.project)
+    prepared = prepare(heat.engine, Handed(template=template({**value, "r": told_length})), identity)
+    sentence = r"resources\.r: .*properties\.length: .*long"
+    with heat.store.read() as tx, pytest.raises(StackValidationFailed, match=sentence):
+        preview.changes(tx, heat.engine, stack, prepared)
