@@ -161,3 +161,16 @@ def test_a_test_resource_is_replaced_as_it_is_told(heat):
     assert heat.resources(stack)["it"].id == before
     stack = heat.update(stack, thing(value="c", update_replace=True))
     assert heat.resources(stack)["it"].id != before
+
+
+def test_the_endpoint_of_a_handle_with_any_name_is_a_url(heat):
+    name = "a b?c;d☃"
+    stack = heat.create(
+        template(
+            {name: {"type": "OS::Heat::WaitConditionHandle"}},
+            outputs={key: {"value": {"get_attr": [name, key]}} for key in ("endpoint", "curl_cli")},
+        )
+    )
+    shown = heat.outputs(stack)
+    assert shown["endpoint"].endswith("/resources/a%20b%3Fc%3Bd%E2%98%83/signal")
+    assert shown["curl_cli"].endswith(shown["endpoint"])

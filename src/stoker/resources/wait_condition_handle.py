@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 from stoker.model.errors import Invalid
 from stoker.model.stack import Resource
@@ -40,7 +41,7 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
         return None  # the other three say it
     endpoint = (
         f"{context.services.public_url}/v1/{context.project_id}/stacks/{context.stack_name}/{context.stack_id}"
-        f"/resources/{resource.name}/signal"
+        f"/resources/{quote(resource.name, safe='')}/signal"
     )
     token = context.services.signal_tokens.token(resource.id)
     if name == "endpoint":
