@@ -77,5 +77,5 @@ def _text(word: str, value: Any, version: str) -> str:
     if isinstance(value, (str, bool, int, float)):
         return str(value)
     if version < _JSON_VALUES:
-        raise StackValidationFailed(f'"str_replace": "{word}" must be text or a number, not {kind_of(value)}')
+        raise StackValidationFailed(f'"str_replace": {quoted(word)} must be text or a number, not {kind_of(value)}')
     return as_json(NAME, value)
