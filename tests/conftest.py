@@ -14,6 +14,7 @@ SLOW = (
     "interop/",
     "commands/test_serve",
     "stacks/test_laws",
+    "resources/test_any",
     "servers/test_local",
     "client/test_waiting",
     "http_messaging/test_together",

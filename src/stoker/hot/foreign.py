@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.hot.literal import LITERAL
 from stoker.model.errors import StackValidationFailed
 
 #: Without a cloud behind it there is one zone, under OpenStack's usual name.
@@ -58,6 +59,8 @@ def rewritten(value: Any, resources: Collection[str], mappings: Mapping[str, Any
         return value
     if len(value) == 1:
         [(name, argument)] = value.items()
+        if name == LITERAL:
+            return value
         if name in FOREIGN and (mappings is not None or version < (FOREIGN[name].until or "")):
             return _call(name, rewritten(argument, resources, mappings, version), resources, mappings or {})
     return {key: rewritten(part, resources, mappings, version) for key, part in value.items()}
