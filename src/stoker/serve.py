@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 
 from stoker import resources, transports
 from stoker.deployments.documents import Documents
+from stoker.external.joining import begin, elsewhere
 from stoker.http import health
 from stoker.http.agent.routes import ROUTES as AGENT
 from stoker.http.app import app
@@ -29,6 +30,7 @@ from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
 from stoker.http.services import Services
+from stoker.http.signals import ROUTES as SIGNALS
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import SignalTokens
@@ -154,11 +156,20 @@ def join(settings: Settings, store: Store) -> Joined:
     webhooks.register(store, work, confirming=confirming)
     messaging = Messaging(work, Subscribing(work, signed_urls, settings.public_url, confirming=confirming))
     objects, site_key = Objects(store, work), SiteKey(secret)
+    identity = Directory(store, settings.token_hours, secret)
+    external = elsewhere(
+        settings,
+        work,
+        secret,
+        token_of=identity.tokens.of_project,
+        caller=lambda id: f"{settings.public_url}/signals/{signal_tokens.token(id)}",
+    )
+    transports.withhold(*external.missing)
     site = ThisSite(
         settings.public_url,
         StackUsers(secret),
-        EmbeddedObjects(objects, site_key, settings.public_url),
-        EmbeddedQueues(messaging),
+        external.objects or EmbeddedObjects(objects, site_key, settings.public_url),
+        external.queues or EmbeddedQueues(messaging),
     )
     for_types = ResourceServices(transports.load(), work, compute, signal_tokens, site)
     engine = nested.engine(resources.load(), for_types, limits)
@@ -173,7 +184,7 @@ def join(settings: Settings, store: Store) -> Joined:
     services = Services(
         settings=settings,
         store=store,
-        identity=Directory(store, settings.token_hours, secret),
+        identity=identity,
         signal_tokens=signal_tokens,
         waiters=Waiters(store.bell),
         documents=Documents(store),
@@ -184,8 +195,10 @@ def join(settings: Settings, store: Store) -> Joined:
         signed_urls=signed_urls,
         objects=objects,
         site_key=site_key,
+        looking=begin(external, store, work, arrivals.lodged),
     )
-    faces = (*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN, *MESSAGING, *OBJECTS)
+    faces = [*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN, *SIGNALS]
+    faces += [*(MESSAGING if settings.embeds_queues else ()), *(OBJECTS if settings.embeds_objects else ())]
     return Joined(services, app(services, faces))
 
 

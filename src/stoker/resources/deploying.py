@@ -212,10 +212,10 @@ def cancel(context: Context, resource: Resource) -> None:
 
 def validate(properties: Properties) -> None:
     wanted = properties["signal_transport"]
-    known = transports.load().signalling
+    known = transports.load().offered_signals()
     if wanted is not UNKNOWN and wanted not in known:
         raise StackValidationFailed(
-            f"signal_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(sorted(known))}]"
+            f"signal_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(known)}]"
         )
 
 

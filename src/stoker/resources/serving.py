@@ -34,10 +34,10 @@ PROPERTIES: Mapping[str, Property] = {
 
 def validate(properties: Properties) -> None:
     wanted = properties["software_config_transport"]
-    known = transports.load().carrying
+    known = transports.load().offered_metadata()
     if wanted is not UNKNOWN and wanted not in known:
         raise StackValidationFailed(
-            f"software_config_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(sorted(known))}]"
+            f"software_config_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(known)}]"
         )
 
 

@@ -21,6 +21,30 @@ class Transports:
     signalling: Mapping[str, Signalling]
     carrying: Mapping[str, Carrying]
 
+    def offered_signals(self) -> list[str]:
+        """Names of those that new deployments may have."""
+        return sorted(name for name, each in self.signalling.items() if not _is_withheld(each))
+
+    def offered_metadata(self) -> list[str]:
+        """Names of those that servers may have from now on."""
+        return sorted(name for name, each in self.carrying.items() if not _is_withheld(each))
+
+
+_withheld: set[str] = set()
+
+
+def withhold(*needs: str) -> None:
+    """
+    This site is without what these transports need (``base.OBJECTS``, ``base.QUEUES``): nothing new may use them. What
+    had them before keeps them. Said once, when Stoker starts.
+    """
+    _withheld.clear()
+    _withheld.update(needs)
+
+
+def _is_withheld(transport: object) -> bool:
+    return getattr(transport, "needs", None) in _withheld
+
 
 @cache
 def load() -> Transports:
