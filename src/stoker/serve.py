@@ -8,7 +8,7 @@ import re
 import secrets
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -20,7 +20,9 @@ from starlette.types import ASGIApp
 
 from stoker import resources, transports
 from stoker.deployments.documents import Documents
+from stoker.external import sweeping
 from stoker.external.joining import begin, elsewhere
+from stoker.external.sweeping import Swept
 from stoker.http import health
 from stoker.http.agent.routes import ROUTES as AGENT
 from stoker.http.app import app
@@ -92,11 +94,20 @@ def lock(settings: Settings) -> int:
     return file
 
 
+def has_secret(settings: Settings) -> bool:
+    """Whether the site's secret is kept in the state directory already."""
+    return _secret_file(settings).exists()
+
+
+def _secret_file(settings: Settings) -> Path:
+    return settings.state_dir / "keys" / "site.key"
+
+
 def site_secret(settings: Settings) -> bytes:
     """What agents' keys derive from: set, or made once and kept."""
     if settings.secret_key:
         return settings.secret_key.encode()
-    path = settings.state_dir / "keys" / "site.key"
+    path = _secret_file(settings)
     if not path.exists():
         path.parent.mkdir(mode=0o700, exist_ok=True)
         fresh = path.with_suffix(".new")
@@ -136,6 +147,14 @@ class LocalCompute(Compute):
 class Joined:
     services: Services
     app: ASGIApp
+
+
+def sweep(settings: Settings, store: Store, *, dry_run: bool) -> Iterator[Swept]:
+    """Take away what was made for resources that are no more; beside a Stoker that serves."""
+    work = open_work(store)
+    identity = Directory(store, settings.token_hours, b"")
+    found = elsewhere(settings, work, site_secret(settings), token_of=identity.tokens.of_project)
+    return sweeping.sweep(store, Objects(store, work), found.hands, dry_run=dry_run)
 
 
 def join(settings: Settings, store: Store) -> Joined:

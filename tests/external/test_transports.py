@@ -80,9 +80,7 @@ def test_queues_carry_documents_and_results(tmp_path, database_url, zaqar, calls
             if who == "moon":
                 said = greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL", "moon")
                 assert stoker.heat("PUT", stack, {"template": said}).status == 202
-            got = []
-            stoker.until(lambda who=who: got.extend(agent.pop(known["queue_id"])) or is_for(got, who), 60)
-            (run,) = runs(got[-1])
+            (run,) = popped(stoker, agent, who)
             queue = run["deploy_queue_id"]
             # As heat-config-notify does: JSON in a text.
             result = {**RESULT, "said": who}
@@ -101,8 +99,16 @@ def test_queues_carry_documents_and_results(tmp_path, database_url, zaqar, calls
         stoker.until(lambda: not queues() & {queue, known["queue_id"]}, 30)
 
 
-def is_for(got, who):
-    return bool(got) and [each["who"] for each in runs(got[-1])] == [who]
+def popped(stoker, agent, who):
+    """The runs of the document in the server's queue, once they are for ``who``."""
+    got = []
+
+    def there():
+        got.extend(agent.pop(agent.said["queue_id"]))
+        return bool(got) and [each["who"] for each in runs(got[-1])] == [who]
+
+    stoker.until(there, 60)
+    return runs(got[-1])
 
 
 def run_login(run):

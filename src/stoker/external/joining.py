@@ -40,7 +40,7 @@ def elsewhere(
     secret: bytes,
     *,
     token_of: Callable[[str], str | None],
-    caller: Callable[[str], str],
+    caller: Callable[[str], str] | None = None,
 ) -> Elsewhere:
     """``token_of``: a token of Stoker's own for a project; ``caller``: the URL to call for a resource's messages."""
     places, hands = Lodgings(work), dict[str, Hand]()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import email.utils
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -90,7 +90,23 @@ class SwiftHand:
         return {}
 
     def remove(self, lodging: Lodging) -> None:
-        expect(self._peer.ask("DELETE", self._path(lodging)), 204, 404)
+        self.discard(lodging.name)
+
+    def discard(self, name: str) -> None:
+        expect(self._peer.ask("DELETE", f"/{self._container}/{quote(name)}"), 204, 404)
+
+    def names(self) -> Iterator[list[str]]:
+        marker = ""
+        while True:
+            answer = self._peer.ask("GET", f"/{self._container}?{urlencode({'format': 'json', 'marker': marker})}")
+            if answer.status_code == 404:
+                return
+            expect(answer, 200)
+            found = [each["name"] for each in answer.json()]
+            if not found:
+                return
+            yield found
+            marker = found[-1]
 
     def look(self, lodging: Lodging, since: datetime) -> list[Found]:
         """The result, when there is one that was put since the run began and was not taken yet."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -36,6 +36,13 @@ class Hand(Protocol):
 
     def remove(self, lodging: Lodging) -> None:
         """Though it may be gone, or never was there."""
+
+    def names(self) -> Iterator[list[str]]:
+        """What there is in places that are Stoker's alone, in portions."""
+        ...
+
+    def discard(self, name: str) -> None:
+        """One of those."""
 
     def look(self, lodging: Lodging, since: datetime) -> list[Found]:
         """Results that came since then and were not taken yet, in their order."""

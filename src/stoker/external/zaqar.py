@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -72,6 +72,13 @@ class ZaqarHand:
     def remove(self, lodging: Lodging) -> None:
         expect(self._ask("POST", lodging, "/purge", {"resource_types": ["messages", "subscriptions"]}), 204, 404)
         expect(self._ask("DELETE", lodging), 204, 404)
+
+    def names(self) -> Iterator[list[str]]:
+        """None: a project's queues may be anybody's."""
+        return iter(())
+
+    def discard(self, name: str) -> None:
+        """There is nothing of that kind."""
 
     def look(self, lodging: Lodging, since: datetime) -> list[Found]:
         answer = self._messages("GET", lodging, f"?echo=true&limit={_PAGE}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -78,6 +78,9 @@ _LEFT_OVER = (
     sa.select(lodgings)
     .where(sa.or_(lodgings.c.gone, sa.not_(sa.exists().where(resources.c.id == lodgings.c.resource_id))))
     .order_by(lodgings.c.kind, lodgings.c.name)
+)
+_KNOWN = sa.select(lodgings.c.name).where(
+    lodgings.c.kind == sa.bindparam("of"), lodgings.c.name.in_(sa.bindparam("names", expanding=True))
 )
 
 
@@ -184,6 +187,11 @@ def heard(tx: Tx, id: str, what: str) -> None:
 def left_over(tx: Tx) -> list[Lodging]:
     """Those that are to go, and those whose resource is no more."""
     return [_lodging(row) for row in tx.run(_LEFT_OVER)]
+
+
+def known(tx: Tx, kind: str, names: Sequence[str]) -> set[str]:
+    """Those of the names that are lodgings'."""
+    return {row.name for row in tx.run(_KNOWN, {"of": kind, "names": list(names)})} if names else set()
 
 
 def _lodging(row: Any) -> Lodging:
