@@ -154,7 +154,11 @@ def sweep(settings: Settings, store: Store, *, dry_run: bool) -> Iterator[Swept]
     work = open_work(store)
     identity = Directory(store, settings.token_hours, b"")
     found = elsewhere(settings, work, site_secret(settings), token_of=identity.tokens.of_project)
-    return sweeping.sweep(store, Objects(store, work), found.hands, dry_run=dry_run)
+    try:
+        yield from sweeping.sweep(store, Objects(store, work), found.hands, dry_run=dry_run)
+    finally:
+        for hand in found.hands.values():
+            hand.close()
 
 
 def join(settings: Settings, store: Store) -> Joined:

@@ -7,31 +7,21 @@ import json
 import pytest
 
 from support.elsewhere import (
+    RESULT,
     QueueAgent,
     ask,
     created,
     greeting,
     outputs,
-    runs,
+    popped,
+    queues_of,
+    reporter,
     status,
     swift_flags,
+    until_document,
     zaqar_flags,
 )
 from support.server import served
-
-RESULT = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0}
-
-
-def until_document(stoker, url, who):
-    """The document at a signed URL, once its runs are for ``who``."""
-
-    def there():
-        got = ask("GET", url)
-        found = runs(got.body) if got.status == 200 and got.raw else []
-        return found and all(each["who"] == who for each in found)
-
-    stoker.until(there, 60)
-    return runs(ask("GET", url).body)
 
 
 def test_objects_carry_documents_and_results(tmp_path, database_url, swift):
@@ -84,36 +74,9 @@ def test_queues_carry_documents_and_results(tmp_path, database_url, zaqar, calls
             queue = run["deploy_queue_id"]
             # As heat-config-notify does: JSON in a text.
             result = {**RESULT, "said": who}
-            reporting = QueueAgent({**run_login(run), "project_id": run["deploy_project_id"]})
-            assert reporting.post(queue, json.dumps(result)) == 201
+            assert reporter(run).post(queue, json.dumps(result)) == 201
             stoker.until(lambda: not status(stoker, stack).endswith("IN_PROGRESS"), 60)
             assert status(stoker, stack).endswith("_COMPLETE"), stoker.heat("GET", stack).body
             assert outputs(stoker, stack)["d0"] == who
         assert stoker.heat("DELETE", stack).status == 204
-        headers = {"Client-ID": "3381af92-2b9e-11e3-b191-71861300734c", "X-Project-Id": known["project_id"]}
-
-        def queues():
-            found = ask("GET", f"{zaqar.url}/v2/queues", headers=headers).body["queues"]
-            return {each["name"] for each in found}
-
-        stoker.until(lambda: not queues() & {queue, known["queue_id"]}, 30)
-
-
-def popped(stoker, agent, who):
-    """The runs of the document in the server's queue, once they are for ``who``."""
-    got = []
-
-    def there():
-        got.extend(agent.pop(agent.said["queue_id"]))
-        return bool(got) and [each["who"] for each in runs(got[-1])] == [who]
-
-    stoker.until(there, 60)
-    return runs(got[-1])
-
-
-def run_login(run):
-    return {
-        "auth_url": run["deploy_auth_url"],
-        "user_id": run["deploy_user_id"],
-        "password": run["deploy_password"],
-    }
+        stoker.until(lambda: not queues_of(zaqar, stoker.project) & {queue, known["queue_id"]}, 30)

@@ -14,6 +14,8 @@ from support.server import Answer, Served
 from support.templates import config, deployment, server, template
 
 CLIENT = {"Client-ID": "3381af92-2b9e-11e3-b191-71861300734c"}
+#: What an agent reports of a run that went well, without outputs.
+RESULT = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0}
 
 
 def swift_flags(swift: Peer) -> tuple[str, ...]:
@@ -105,3 +107,39 @@ class QueueAgent:
     def post(self, queue: str, body: Any) -> int:
         url, headers = self.login
         return ask("POST", f"{url}/v2/queues/{queue}/messages", {"messages": [{"body": body}]}, headers).status
+
+
+def until_document(stoker: Served, url: str, who: str) -> list[dict[str, Any]]:
+    """The runs of the document at a signed URL, once all of them are for ``who``."""
+
+    def there() -> bool:
+        got = ask("GET", url)
+        found = runs(got.body) if got.status == 200 and got.raw else []
+        return bool(found) and all(each["who"] == who for each in found)
+
+    stoker.until(there, 60)
+    return runs(ask("GET", url).body)
+
+
+def popped(stoker: Served, agent: QueueAgent, who: str) -> list[dict[str, Any]]:
+    """The runs of the document in the server's queue, once they are for ``who``."""
+    got: list[Any] = []
+
+    def there() -> bool:
+        got.extend(agent.pop(agent.said["queue_id"]))
+        return bool(got) and [each["who"] for each in runs(got[-1])] == [who]
+
+    stoker.until(there, 60)
+    return runs(got[-1])
+
+
+def reporter(run: Mapping[str, Any]) -> QueueAgent:
+    """Who may report the result of a run, as the run says."""
+    said = ("auth_url", "user_id", "password", "project_id")
+    return QueueAgent({name: run[f"deploy_{name}"] for name in said})
+
+
+def queues_of(zaqar: Peer, project: str) -> set[str]:
+    """Names of a project's queues, of a Zaqar that believes whatever project is said; 20 at most."""
+    found = ask("GET", f"{zaqar.url}/v2/queues?limit=20", headers={**CLIENT, "X-Project-Id": project})
+    return {each["name"] for each in found.body["queues"]}

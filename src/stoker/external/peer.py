@@ -78,6 +78,10 @@ class Peer:
             self._spared_until = spared
         return answer
 
+    def close(self) -> None:
+        if self._http is not None:
+            self._http.close()
+
     def _pass(self) -> None:
         with self._lock:
             if not self._spared_until:

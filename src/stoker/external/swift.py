@@ -95,6 +95,9 @@ class SwiftHand:
     def discard(self, name: str) -> None:
         expect(self._peer.ask("DELETE", f"/{self._container}/{quote(name)}"), 204, 404)
 
+    def close(self) -> None:
+        self._peer.close()
+
     def names(self) -> Iterator[list[str]]:
         marker = ""
         while True:

@@ -37,6 +37,9 @@ class Hand(Protocol):
     def remove(self, lodging: Lodging) -> None:
         """Though it may be gone, or never was there."""
 
+    def close(self) -> None:
+        """No more will be asked of it."""
+
     def names(self) -> Iterator[list[str]]:
         """What there is in places that are Stoker's alone, in portions."""
         ...

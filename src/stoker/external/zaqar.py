@@ -73,6 +73,9 @@ class ZaqarHand:
         expect(self._ask("POST", lodging, "/purge", {"resource_types": ["messages", "subscriptions"]}), 204, 404)
         expect(self._ask("DELETE", lodging), 204, 404)
 
+    def close(self) -> None:
+        self._peer.close()
+
     def names(self) -> Iterator[list[str]]:
         """None: a project's queues may be anybody's."""
         return iter(())

@@ -11,7 +11,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 
 from stoker.store import rows
-from stoker.store.schema import deployments, lodgings, resources
+from stoker.store.schema import deployments, lodgings, resources, servers
 from stoker.store.tx import Tx
 
 OBJECT, QUEUE = "object", "queue"
@@ -76,7 +76,15 @@ _LOOKED = (
 _HEARD = sa.update(lodgings).where(lodgings.c.id == sa.bindparam("id_")).values(heard=sa.bindparam("what"))
 _LEFT_OVER = (
     sa.select(lodgings)
-    .where(sa.or_(lodgings.c.gone, sa.not_(sa.exists().where(resources.c.id == lodgings.c.resource_id))))
+    .where(
+        sa.or_(
+            lodgings.c.gone,
+            sa.and_(
+                sa.not_(sa.exists().where(resources.c.id == lodgings.c.resource_id)),
+                sa.not_(sa.exists().where(servers.c.id == lodgings.c.resource_id)),
+            ),
+        )
+    )
     .order_by(lodgings.c.kind, lodgings.c.name)
 )
 _KNOWN = sa.select(lodgings.c.name).where(
@@ -185,7 +193,7 @@ def heard(tx: Tx, id: str, what: str) -> None:
 
 
 def left_over(tx: Tx) -> list[Lodging]:
-    """Those that are to go, and those whose resource is no more."""
+    """Those that are to go, and those whose resource is no more; a server may outlive its resource."""
     return [_lodging(row) for row in tx.run(_LEFT_OVER)]
 
 
