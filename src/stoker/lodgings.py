@@ -48,6 +48,9 @@ class EmbeddedObjects:
     def close(self, tx: Tx, party: Party, place: Place) -> None:
         self.store.discard(tx, party.project_id, place.container, place.name)
 
+    def expect(self, tx: Tx, party: Party, place: Place) -> None:
+        """Whoever puts something there is heard at once."""
+
     def url(self, party: Party, place: Place, verb: str) -> str:
         key, root = self.key.of(party.project_id), f"{self.public_url}/object-store"
         return tempurl.url(root, key, verb, party.project_id, place.container, place.name, _FOREVER)
@@ -64,6 +67,9 @@ class EmbeddedQueues:
     def replace(self, tx: Tx, party: Party, body: Any) -> None:
         self.messaging.purge(tx, party.project_id, party.resource_id)
         self.messaging.post(tx, party.project_id, party.resource_id, [body], ttl=DOCUMENT_TTL, owner=party.resource_id)
+
+    def expect(self, tx: Tx, party: Party) -> None:
+        """Whoever posts something there is heard at once."""
 
     def close(self, tx: Tx, party: Party) -> None:
         self.messaging.delete_queue(tx, party.project_id, party.resource_id)

@@ -8,7 +8,7 @@ import re
 import secrets
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -20,6 +20,9 @@ from starlette.types import ASGIApp
 
 from stoker import resources, transports
 from stoker.deployments.documents import Documents
+from stoker.external import sweeping
+from stoker.external.joining import begin, elsewhere
+from stoker.external.sweeping import Swept
 from stoker.http import health
 from stoker.http.agent.routes import ROUTES as AGENT
 from stoker.http.app import app
@@ -29,6 +32,7 @@ from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
 from stoker.http.services import Services
+from stoker.http.signals import ROUTES as SIGNALS
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import SignalTokens
@@ -54,6 +58,8 @@ from stoker.stacks.engine import Limits
 from stoker.store import migrate
 from stoker.store.open import Store
 from stoker.store.tx import Tx
+from stoker.transports.base import OBJECTS as OBJECT_STORE
+from stoker.transports.base import QUEUES
 from stoker.work import open_work
 
 _log = structlog.get_logger("stoker.serve")
@@ -90,11 +96,20 @@ def lock(settings: Settings) -> int:
     return file
 
 
+def has_secret(settings: Settings) -> bool:
+    """Whether the site's secret is kept in the state directory already."""
+    return _secret_file(settings).exists()
+
+
+def _secret_file(settings: Settings) -> Path:
+    return settings.state_dir / "keys" / "site.key"
+
+
 def site_secret(settings: Settings) -> bytes:
     """What agents' keys derive from: set, or made once and kept."""
     if settings.secret_key:
         return settings.secret_key.encode()
-    path = settings.state_dir / "keys" / "site.key"
+    path = _secret_file(settings)
     if not path.exists():
         path.parent.mkdir(mode=0o700, exist_ok=True)
         fresh = path.with_suffix(".new")
@@ -136,6 +151,18 @@ class Joined:
     app: ASGIApp
 
 
+def sweep(settings: Settings, store: Store, *, dry_run: bool) -> Iterator[Swept]:
+    """Take away what was made for resources that are no more; beside a Stoker that serves."""
+    work = open_work(store)
+    identity = Directory(store, settings.token_hours, b"")
+    found = elsewhere(settings, work, site_secret(settings), token_of=identity.tokens.of_project)
+    try:
+        yield from sweeping.sweep(store, Objects(store, work), found.hands, dry_run=dry_run)
+    finally:
+        for hand in found.hands.values():
+            hand.close()
+
+
 def join(settings: Settings, store: Store) -> Joined:
     work = open_work(store)
     secret = site_secret(settings)
@@ -154,12 +181,23 @@ def join(settings: Settings, store: Store) -> Joined:
     webhooks.register(store, work, confirming=confirming)
     messaging = Messaging(work, Subscribing(work, signed_urls, settings.public_url, confirming=confirming))
     objects, site_key = Objects(store, work), SiteKey(secret)
+    identity = Directory(store, settings.token_hours, secret)
+    external = elsewhere(
+        settings,
+        work,
+        secret,
+        token_of=identity.tokens.of_project,
+        caller=lambda id: f"{settings.public_url}/signals/{signal_tokens.token(id)}",
+    )
+    transports.withhold(*external.missing)
     site = ThisSite(
         settings.public_url,
         StackUsers(secret),
-        EmbeddedObjects(objects, site_key, settings.public_url),
-        EmbeddedQueues(messaging),
-        EmbeddedMessaging(messaging, signed_urls, settings.public_url),
+        external.objects or EmbeddedObjects(objects, site_key, settings.public_url),
+        external.queues or EmbeddedQueues(messaging),
+        EmbeddedMessaging(messaging, signed_urls, settings.public_url) if settings.embeds_queues else None,
+        has_objects=OBJECT_STORE not in external.missing,
+        has_queues=QUEUES not in external.missing,
     )
     carriers = transports.load().with_defaults(
         settings.default_deployment_signal_transport, settings.default_software_config_transport
@@ -177,7 +215,7 @@ def join(settings: Settings, store: Store) -> Joined:
     services = Services(
         settings=settings,
         store=store,
-        identity=Directory(store, settings.token_hours, secret),
+        identity=identity,
         signal_tokens=signal_tokens,
         waiters=Waiters(store.bell),
         documents=Documents(store),
@@ -188,8 +226,10 @@ def join(settings: Settings, store: Store) -> Joined:
         signed_urls=signed_urls,
         objects=objects,
         site_key=site_key,
+        looking=begin(external, store, work, arrivals.lodged),
     )
-    faces = (*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN, *MESSAGING, *OBJECTS)
+    faces = [*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN, *SIGNALS]
+    faces += [*(MESSAGING if settings.embeds_queues else ()), *(OBJECTS if settings.embeds_objects else ())]
     return Joined(services, app(services, faces))
 
 

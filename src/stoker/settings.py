@@ -16,6 +16,10 @@ from typing import Any, get_type_hints
 
 from stoker.model.errors import Invalid
 
+#: Where transports leave documents and find results: in Stoker itself, nowhere, or else at a URL.
+EMBEDDED, OFF = "embedded", "off"
+#: An account's URL, as Swift's login tells it.
+_ACCOUNT = re.compile(r"https?://[^/?#]+(/[^?#]*)?/v1/[^/?#]+")
 _TRUE = frozenset(("1", "true", "yes", "on"))
 _FALSE = frozenset(("0", "false", "no", "off", ""))
 #: Least and most; a century of hours or seconds is still a time that can be counted with.
@@ -76,9 +80,33 @@ class Settings:
     max_object_size: int = _setting(16 * 1024 * 1024, "Bytes an object of the object store may have.")
     tempurl_sha1: bool = _setting(False, "Let objects' signed URLs be signed with SHA-1 too, as old clients do.")
 
+    object_store: str = _setting(
+        "embedded",
+        "embedded, off, or the URL of an account of a Swift (http…/v1/AUTH_…), for POLL_ and TEMP_URL_ ones.",
+    )
+    object_store_cloud: str = _setting("", "Entry of clouds.yaml to log in to that Swift with.")
+    object_store_auth_url: str = _setting("", "Where that Swift logs users in itself (http…/auth/v1.0).")
+    object_store_user: str = _setting("", "User to log in with there.")
+    object_store_key: str = _setting("", "That user's key.")
+    messaging: str = _setting("embedded", "embedded, off, or the URL of a Zaqar, for ZAQAR_MESSAGE and ZAQAR_SIGNAL.")
+    messaging_cloud: str = _setting(
+        "", "Entry of clouds.yaml to log in to that Zaqar with (default: a token of Stoker's own for each project)."
+    )
+    signal_webhooks: bool = _setting(
+        True, "Have that Zaqar call public_url when a result was posted, instead of looking for it often."
+    )
+
     @property
     def hidden_tags(self) -> list[str]:
         return [tag.strip() for tag in self.hidden_stack_tags.split(",") if tag.strip()]
+
+    @property
+    def embeds_objects(self) -> bool:
+        return self.object_store == EMBEDDED
+
+    @property
+    def embeds_queues(self) -> bool:
+        return self.messaging == EMBEDDED
 
     @property
     def database_url(self) -> str:
@@ -127,7 +155,29 @@ def _completed(settings: Settings) -> Settings:
     for name, (least, most) in _BOUNDS.items():
         if not least <= (value := getattr(settings, name)) <= most:
             raise Invalid(f"{name} must be from {least} to {most}, not {value}")
+    settings = replace(
+        settings, object_store=settings.object_store.rstrip("/"), messaging=settings.messaging.rstrip("/")
+    )
+    _check_elsewhere(settings)
     return replace(settings, state_dir=state_dir.expanduser().absolute(), public_url=public_url)
+
+
+def _check_elsewhere(settings: Settings) -> None:
+    """What is said of a Swift and of a Zaqar. Raises Invalid."""
+    store, login = settings.object_store, (settings.object_store_auth_url, settings.object_store_user)
+    if store not in (EMBEDDED, OFF):
+        if not _ACCOUNT.fullmatch(store):
+            raise Invalid(f"object_store must be embedded, off, or an account's URL (http…/v1/AUTH_…), not {store!r}")
+        if not settings.object_store_cloud and not all(login):
+            raise Invalid(
+                "object_store is elsewhere: object_store_cloud, or object_store_auth_url, object_store_user and"
+                " object_store_key, must say how to log in there"
+            )
+    messaging = settings.messaging
+    if messaging not in (EMBEDDED, OFF) and not messaging.startswith(("http://", "https://")):
+        raise Invalid(
+            f"messaging must be embedded, off, or a URL that begins with http:// or https://, not {messaging!r}"
+        )
 
 
 def _file(file: Path | None) -> Mapping[str, Any]:

@@ -19,7 +19,8 @@ class ThisSite:
     users: StackUsers
     objects: Objects
     queues: Queues
-    messaging: Messaging
+    #: None where the messaging service is another's.
+    messaging: Messaging | None
     region: str = REGION
     has_objects: bool = True
     has_queues: bool = True

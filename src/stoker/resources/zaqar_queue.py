@@ -17,16 +17,27 @@ from stoker.resources.base import (
     physical_name,
 )
 from stoker.resources.properties import Property
+from stoker.transports.base import Messaging
 
 #: Zaqar's limit of a queue's name.
 _NAME = 64
+
+
+def messaging_of(context: Context) -> Messaging:
+    """Raises ResourceFailure where the messaging service is another's, or none."""
+    found = context.services.site.messaging
+    if found is None:
+        raise ResourceFailure(
+            "OS::Zaqar types need the messaging service that Stoker itself serves: messaging = embedded"
+        )
+    return found
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
     """One that is there already is taken as it is, as in Zaqar."""
     name = properties["name"] or physical_name(context, resource, _NAME)
     try:
-        context.services.site.messaging.create(context.tx, context.project_id, name, properties["metadata"] or {})
+        messaging_of(context).create(context.tx, context.project_id, name, properties["metadata"] or {})
     except Invalid as error:
         raise ResourceFailure(error.message) from None
     return Outcome(physical_id=name)
@@ -35,7 +46,7 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
     try:
         name = resource.physical_id or ""
-        context.services.site.messaging.describe(context.tx, context.project_id, name, properties["metadata"] or {})
+        messaging_of(context).describe(context.tx, context.project_id, name, properties["metadata"] or {})
     except Invalid as error:
         raise ResourceFailure(error.message) from None
     return DONE
@@ -43,14 +54,14 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
 
 def delete(context: Context, resource: Resource) -> Outcome:
     if resource.physical_id:
-        context.services.site.messaging.delete(context.tx, context.project_id, resource.physical_id)
+        messaging_of(context).delete(context.tx, context.project_id, resource.physical_id)
     return DONE
 
 
 def attribute(context: Context, resource: Resource, name: str) -> Any:
     if name != "href":
         raise NoSuchAttribute(name)
-    return f"{context.services.site.messaging.url}/v2/queues/{resource.physical_id}"
+    return f"{messaging_of(context).url}/v2/queues/{resource.physical_id}"
 
 
 TYPE = ResourceType(

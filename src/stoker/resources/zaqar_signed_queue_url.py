@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties, ResourceType
 from stoker.resources.properties import Property
+from stoker.resources.zaqar_queue import messaging_of
 
 _METHODS = ("GET", "DELETE", "PATCH", "POST", "PUT")
 _PATHS = ["messages"]
@@ -24,7 +25,7 @@ _ATTRIBUTES = {
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
     queue = properties["queue"]
-    made = context.services.site.messaging.sign(
+    made = messaging_of(context).sign(
         context.project_id,
         queue,
         properties["paths"] or _PATHS,

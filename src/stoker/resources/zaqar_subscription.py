@@ -9,6 +9,7 @@ from stoker.model.errors import Conflict, Invalid
 from stoker.model.stack import Resource
 from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, ResourceType
 from stoker.resources.properties import Property
+from stoker.resources.zaqar_queue import messaging_of
 
 #: Zaqar's longest, which stands for ever.
 _LONGEST = 3_153_600_000
@@ -16,13 +17,13 @@ _FOREVER = 220_367_260_800
 
 
 def create(context: Context, _resource: Resource, properties: Properties) -> Outcome:
-    messaging, queue = context.services.site.messaging, properties["queue_name"]
+    messaging, queue = messaging_of(context), properties["queue_name"]
     id = _said(lambda: messaging.subscribe(context.tx, context.project_id, queue, _body(properties)))
     return Outcome(physical_id=id)
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    messaging, queue, id = context.services.site.messaging, properties["queue_name"], resource.physical_id or ""
+    messaging, queue, id = messaging_of(context), properties["queue_name"], resource.physical_id or ""
     _said(lambda: messaging.resubscribe(context.tx, context.project_id, queue, id, _body(properties)))
     return DONE
 
@@ -30,7 +31,7 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
 def delete(context: Context, resource: Resource) -> Outcome:
     if resource.physical_id:
         queue = resource.properties.get("queue_name") or ""
-        context.services.site.messaging.unsubscribe(context.tx, context.project_id, queue, resource.physical_id)
+        messaging_of(context).unsubscribe(context.tx, context.project_id, queue, resource.physical_id)
     return DONE
 
 

@@ -204,8 +204,10 @@ class Transition:
 
     def _tell_sinks(self) -> None:
         told, self._untold = [_told(each) for each in self._untold], []
-        for sink in self.stack.event_sinks if told else ():
-            messaging = self.engine.services.site.messaging
+        messaging = self.engine.services.site.messaging
+        if not told or messaging is None:
+            return
+        for sink in self.stack.event_sinks:
             messaging.post(self.tx, self.stack.project_id, sink["target"], told, sink["ttl"])
 
 

@@ -27,11 +27,11 @@ class Transports:
 
     @property
     def signal_names(self) -> list[str]:
-        return [AUTO, *sorted(self.signalling)]
+        return [AUTO, *self.offered_signals()]
 
     @property
     def metadata_names(self) -> list[str]:
-        return [AUTO, *sorted(self.carrying)]
+        return [AUTO, *self.offered_metadata()]
 
     def with_defaults(self, signal: str, metadata: str) -> Transports:
         """Raises Invalid for names that no transport has."""
@@ -42,6 +42,30 @@ class Transports:
             if name not in known:
                 raise Invalid(f"{setting} must be one of {', '.join(known)}, not {name!r}")
         return replace(self, default_signal=signal, default_metadata=metadata)
+
+    def offered_signals(self) -> list[str]:
+        """Names of those that new deployments may have."""
+        return sorted(name for name, each in self.signalling.items() if not _is_withheld(each))
+
+    def offered_metadata(self) -> list[str]:
+        """Names of those that servers may have from now on."""
+        return sorted(name for name, each in self.carrying.items() if not _is_withheld(each))
+
+
+_withheld: set[str] = set()
+
+
+def withhold(*needs: str) -> None:
+    """
+    This site is without what these transports need (``base.OBJECTS``, ``base.QUEUES``): nothing new may use them. What
+    had them before keeps them. Said once, when Stoker starts.
+    """
+    _withheld.clear()
+    _withheld.update(needs)
+
+
+def _is_withheld(transport: object) -> bool:
+    return getattr(transport, "needs", None) in _withheld
 
 
 @cache

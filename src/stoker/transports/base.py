@@ -14,6 +14,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from stoker.store.tx import Tx
 
+#: What a transport may need of the site, which may do without.
+OBJECTS, QUEUES = "objects", "queues"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Party:
@@ -58,6 +61,9 @@ class Objects(Protocol):
     def close(self, tx: Tx, party: Party, place: Place) -> None:
         """Have it gone, and its container with the last of its objects."""
 
+    def expect(self, tx: Tx, party: Party, place: Place) -> None:
+        """A run begins whose result is going to be put there."""
+
     def url(self, party: Party, place: Place, verb: str) -> str:
         """What opens that object to ``verb``, for as long as a clock can tell."""
         ...
@@ -71,6 +77,9 @@ class Queues(Protocol):
 
     def replace(self, tx: Tx, party: Party, body: Any) -> None:
         """Post a message, and have those gone that it makes stale."""
+
+    def expect(self, tx: Tx, party: Party) -> None:
+        """A run begins whose result is going to be posted there."""
 
     def close(self, tx: Tx, party: Party) -> None: ...
 
@@ -129,7 +138,9 @@ class Site(Protocol):
     def queues(self) -> Queues: ...
 
     @property
-    def messaging(self) -> Messaging: ...
+    def messaging(self) -> Messaging | None:
+        """None where templates can have no queues of this site's."""
+        ...
 
     def login(self, party: Party) -> Login: ...
 

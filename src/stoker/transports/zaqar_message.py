@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.store.tx import Tx
-from stoker.transports.base import Party, Site
+from stoker.transports.base import QUEUES, Party, Site
 
 
 @dataclass(frozen=True, slots=True)
 class ZaqarMessage:
     metadata_name: str = "ZAQAR_MESSAGE"
     expires: bool = True
+    needs: str = QUEUES
 
     def sections(self, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
         login = site.login(party)
