@@ -28,6 +28,7 @@ from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
+from stoker.http.openapi.routes import ROUTES as OPENAPI
 from stoker.http.services import Services
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
@@ -185,7 +186,7 @@ def join(settings: Settings, store: Store) -> Joined:
         objects=objects,
         site_key=site_key,
     )
-    faces = (*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN, *MESSAGING, *OBJECTS)
+    faces = (*health.ROUTES, *OPENAPI, *AGENT, *HEAT, *IDENTITY, *CFN, *MESSAGING, *OBJECTS)
     return Joined(services, app(services, faces))
 
 

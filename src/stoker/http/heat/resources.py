@@ -19,7 +19,7 @@ from stoker.stacks.transition import Transition
 from stoker.store import deployments, resources, stacks
 from stoker.store.tx import Tx
 
-_FILTERS: Mapping[str, Callable[[Resource], str]] = {
+FILTERS: Mapping[str, Callable[[Resource], str]] = {
     "type": lambda r: r.type,
     "status": lambda r: r.status.value,
     "name": lambda r: r.name,
@@ -27,7 +27,7 @@ _FILTERS: Mapping[str, Callable[[Resource], str]] = {
     "id": lambda r: r.id,
     "physical_resource_id": lambda r: r.physical_id or "",
 }
-_KNOWN = frozenset((*_FILTERS, "nested_depth", "with_detail"))
+_KNOWN = frozenset((*FILTERS, "nested_depth", "with_detail"))
 #: Heat signals nothing that is going.
 _DEAF = (Action.SUSPEND, Action.DELETE)
 
@@ -157,7 +157,7 @@ def _shown_ones(found: Iterable[Resource]) -> list[Resource]:
 
 
 def _matches(call: Call, resource: Resource) -> bool:
-    return all(read(resource) in call.query.getlist(name) for name, read in _FILTERS.items() if name in call.query)
+    return all(read(resource) in call.query.getlist(name) for name, read in FILTERS.items() if name in call.query)
 
 
 def _required_by(found: Sequence[Resource]) -> dict[str, list[str]]:
