@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
-import msgspec
 import pytest
 import requests
 import schemathesis
@@ -40,13 +40,22 @@ CHECKS = [
 ROWS = [
     row for row in DESCRIBED if row.handler is not finding.redirect or row.path.endswith(("{stack_name}", "outputs"))
 ]
-EXAMPLES = int(os.environ.get("EXAMPLES", 8))
+EXAMPLES = 8
+
+#: Making longer texts takes seconds; test_bad_input has them.
+LONGEST = 1000
+
+
+def brief(said: Any) -> Any:
+    """The document as plain data, without bounds that only whoever generates texts would hit."""
+    if isinstance(said, Mapping):
+        return {key: brief(part) for key, part in said.items() if key != "maxLength" or part <= LONGEST}
+    return [brief(part) for part in said] if isinstance(said, list | tuple) else said
+
 
 config = SchemathesisConfig()
 config.projects.default.generation = GenerationConfig(with_security_parameters=False)
-schema = schemathesis.openapi.from_dict(
-    msgspec.json.decode(msgspec.json.encode(document(DESCRIBED, NOUNS, ""))), config=config
-)
+schema = schemathesis.openapi.from_dict(brief(document(DESCRIBED, NOUNS, "")), config=config)
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +70,11 @@ class Fuzzed:
         self.stoker = stoker
         self.session = session
         self._made = 0
+
+    @cached_property
+    def lasting(self) -> dict[str, str]:
+        """For what only looks."""
+        return self.things()
 
     def things(self) -> dict[str, str]:
         """One of each, made anew: values for the names in paths that mean something."""
@@ -135,9 +149,9 @@ CASES = [
 
 @pytest.mark.parametrize(("row", "mode"), CASES)
 def test_no_answer_is_another_than_described(fuzzed, row, mode):
-    things = fuzzed.things()
+    things = fuzzed.lasting if row.verb in ("GET", "HEAD") else fuzzed.things()
     if "credential" in row.path:
-        things |= fuzzed.own()
+        things = {**things, **fuzzed.own()}
 
     @settings(
         max_examples=EXAMPLES,
