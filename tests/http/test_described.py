@@ -211,6 +211,47 @@ def identity(asked):
         assert asked.keystone("DELETE", path).status == 204
 
 
+PARAMETER = {"type": "string", "default": "x"}
+RESOURCE = {"type": "OS::Heat::Value", "properties": {"value": 1}}
+
+
+def odd_templates(odd):
+    """Templates with an odd value where a text, a flag or a list belongs."""
+    for key in ("description", "parameter_groups", "conditions", "outputs"):
+        yield {key: odd}
+    for key in ("description", "label", "tags", "hidden", "default", "constraints"):
+        yield {"parameters": {"p": {**PARAMETER, key: odd}}}
+    for key in ("allowed_values", "allowed_pattern", "length", "custom_constraint", "description"):
+        yield {"parameters": {"p": {**PARAMETER, "constraints": [{"length": {"max": 9}}, {key: odd}]}}}
+    for key in ("description", "value", "condition"):
+        yield {"outputs": {"o": {"value": 1, key: odd}}}
+    for key in ("description", "metadata", "depends_on", "deletion_policy", "condition"):
+        yield {"resources": {"r": {**RESOURCE, key: odd}}}
+    yield {"parameter_groups": [{"label": odd, "description": odd, "parameters": []}]}
+
+
+@pytest.fixture(scope="module")
+def of_http(tmp_path_factory):
+    with served(tmp_path_factory.mktemp("odd")) as stoker:
+        yield Described(stoker)
+
+
+@pytest.mark.parametrize("odd", [5, True, 1.5, [1], {"a": 1}, None, ""], ids=repr)
+def test_odd_values_are_refused_or_shown_as_described(of_http, odd):
+    entry = {"name": "a", "description": odd, "default": odd, "value": odd}
+    of_http.heat("POST", "/software_configs", {"inputs": [entry], "outputs": [{"name": "a", "description": odd}]})
+    for template in odd_templates(odd):
+        said = {"stack_name": "odd", "template": {"heat_template_version": "2018-08-31", **template}}
+        of_http.heat("POST", "/validate", said)
+        of_http.heat("POST", "/stacks/preview", said)
+        made = of_http.heat("POST", "/stacks", said)
+        if made.status == 201:
+            path = f"/stacks/odd/{made.body['stack']['id']}"
+            for below in ("", "/resources?with_detail=true", "/environment", "/outputs", "/outputs/o", "/export"):
+                of_http.heat("GET", path + below)
+            assert of_http.heat("DELETE", path).status == 204
+
+
 def test_an_answer_that_is_not_as_described_is_seen(asked):
     with pytest.raises(AssertionError, match="surprise"):
         asked.check("GET", "/healthz", Answer(200, {}, b'{"status": "ok", "version": "1", "surprise": 1}'))
