@@ -13,6 +13,7 @@ SLOW = (
     "journeys/",
     "interop/",
     "commands/test_serve",
+    "http/test_by_schema",
     "stacks/test_laws",
     "resources/test_any",
     "servers/test_local",

@@ -31,6 +31,7 @@ from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
+from stoker.http.openapi.routes import ROUTES as OPENAPI
 from stoker.http.services import Services
 from stoker.http.signals import ROUTES as SIGNALS
 from stoker.http.waiters import Waiters
@@ -228,7 +229,7 @@ def join(settings: Settings, store: Store) -> Joined:
         site_key=site_key,
         looking=begin(external, store, work, arrivals.lodged),
     )
-    faces = [*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN, *SIGNALS]
+    faces = [*health.ROUTES, *OPENAPI, *AGENT, *HEAT, *IDENTITY, *CFN, *SIGNALS]
     faces += [*(MESSAGING if settings.embeds_queues else ()), *(OBJECTS if settings.embeds_objects else ())]
     return Joined(services, app(services, faces))
 

@@ -20,7 +20,7 @@ from stoker.stacks.transition import Transition
 from stoker.store import deployments, documents, resources, stacks
 from stoker.store.tx import Tx
 
-_FILTERS: Mapping[str, Callable[[Resource], str]] = {
+FILTERS: Mapping[str, Callable[[Resource], str]] = {
     "type": lambda r: r.type,
     "status": lambda r: r.status.value,
     "name": lambda r: r.name,
@@ -28,7 +28,7 @@ _FILTERS: Mapping[str, Callable[[Resource], str]] = {
     "id": lambda r: r.id,
     "physical_resource_id": lambda r: r.physical_id or "",
 }
-_KNOWN = frozenset((*_FILTERS, "nested_depth", "with_detail"))
+_KNOWN = frozenset((*FILTERS, "nested_depth", "with_detail"))
 #: Heat signals nothing that is going.
 _DEAF = (Action.SUSPEND, Action.DELETE)
 
@@ -169,7 +169,7 @@ def _shown_ones(found: Iterable[Resource]) -> list[Resource]:
 
 
 def _matches(call: Call, resource: Resource) -> bool:
-    return all(read(resource) in call.query.getlist(name) for name, read in _FILTERS.items() if name in call.query)
+    return all(read(resource) in call.query.getlist(name) for name, read in FILTERS.items() if name in call.query)
 
 
 def _required_by(found: Sequence[Resource]) -> dict[str, list[str]]:
