@@ -9,6 +9,7 @@ from stoker.model.stack import Resource
 from stoker.resources import serving
 from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, physical_name
 from stoker.resources.properties import Property
+from stoker.resources.user_data import SOFTWARE_CONFIG
 from stoker.store import documents, servers
 
 
@@ -65,6 +66,8 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
         return resource.data.get("name")
     if name == "os_collect_config":
         return serving.collect_config(context, resource)
+    if name == "user_data":
+        return serving.user_data(context, resource, SOFTWARE_CONFIG, "")
     raise NoSuchAttribute(name)
 
 
@@ -75,7 +78,11 @@ TYPE = ResourceType(
         "metadata": Property(kind="map", update_allowed=True, description="Ignored, as in Heat."),
         **serving.PROPERTIES,
     },
-    attributes={"name": "Name of the machine.", "os_collect_config": "The agent's configuration."},
+    attributes={
+        "name": "Name of the machine.",
+        "os_collect_config": "The agent's configuration.",
+        "user_data": "What a machine has to boot with to be this server (Stoker's own).",
+    },
     create=create,
     update=update,
     delete=delete,

@@ -18,6 +18,7 @@ from stoker.resources.base import (
 )
 from stoker.resources.properties import Property
 from stoker.resources.services import Owner
+from stoker.resources.user_data import FORMATS, SOFTWARE_CONFIG
 from stoker.store import documents, servers
 
 #: Nova's limit of a server's name.
@@ -78,6 +79,9 @@ def delete(context: Context, resource: Resource) -> Outcome:
 def attribute(context: Context, resource: Resource, name: str) -> Any:
     if name == "os_collect_config":
         return serving.collect_config(context, resource)
+    if name == "user_data":
+        said = resource.properties
+        return serving.user_data(context, resource, said.get("user_data_format") or "", said.get("user_data") or "")
     if name in ("name", "instance_name"):
         return resource.data.get("name")
     if name == "console_urls":
@@ -106,8 +110,8 @@ TYPE = ResourceType(
         "user_data": Property(kind="string", default="", update_allowed=True, description="Data for the boot."),
         "user_data_format": Property(
             kind="string",
-            default="SOFTWARE_CONFIG",
-            allowed=("HEAT_CFNTOOLS", "RAW", "SOFTWARE_CONFIG"),
+            default=SOFTWARE_CONFIG,
+            allowed=FORMATS,
             description="How user data is made up; deployments need SOFTWARE_CONFIG.",
         ),
         "user_data_update_policy": Property(
@@ -130,6 +134,7 @@ TYPE = ResourceType(
         "tags": "None on the local provider.",
         "console_urls": "None on the local provider.",
         "os_collect_config": "The agent's configuration.",
+        "user_data": "What such a server boots with elsewhere (Stoker's own).",
     },
     create=create,
     update=update,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,11 +14,13 @@ from stoker.model.server import Kind
 from stoker.model.stack import Resource
 from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, party_of
 from stoker.resources.properties import Property
-from stoker.store import deployments, documents, rows, servers
+from stoker.resources.user_data import HEAT_CFNTOOLS, Boot, build
+from stoker.store import configs, deployments, documents, rows, servers
 from stoker.transports import choosing
 from stoker.transports.base import Lodging, Pushing
 from stoker.transports.choosing import AUTO
 
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: Kind of the job that publishes a server's document, by the server's id; its arguments: ``resource_id``.
 PUBLISH = "document.publish"
 
@@ -26,6 +29,12 @@ PROPERTIES: Mapping[str, Property] = {
         kind="string",
         update_allowed=True,
         description="How the server learns what to run.",
+    ),
+    "agent": Property(
+        kind="string",
+        allowed=("stoker", "os-collect-config"),
+        update_allowed=True,
+        description="Which agent the attribute user_data brings: ours installed, or upstream's configured.",
     ),
     "deployment_swift_data": Property(
         kind="map",
@@ -119,6 +128,22 @@ def end(context: Context, resource: Resource) -> None:
     for each in (known[name] for name in all_transports(resource) if name in known):
         if isinstance(each, Lodging):
             each.close(context.tx, context.services.site, party_of(context, resource))
+
+
+def user_data(context: Context, resource: Resource, format: str, text: str) -> str:
+    """What a server has to boot with to find its way here. A config's id stands for what the config holds."""
+    known = configs.find(context.tx, text) if format != HEAT_CFNTOOLS and _ID.fullmatch(text) else None
+    if known is not None and known.project_id == context.project_id and isinstance(known.config, str):
+        text = known.config
+    return build(
+        Boot(
+            format=format,
+            text=text,
+            metadata={**resource.metadata, **live_metadata(context, resource)},
+            public_url=context.services.site.public_url,
+            stoker_agent=resource.properties.get("agent") == "stoker",
+        )
+    )
 
 
 def _first_collectors(resource: Resource) -> list[str]:
