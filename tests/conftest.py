@@ -17,6 +17,7 @@ SLOW = (
     "servers/test_local",
     "client/test_waiting",
     "http_messaging/test_together",
+    "agent/test_matrix",
 )
 
 
