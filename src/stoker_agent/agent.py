@@ -54,9 +54,12 @@ class Agent:
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT. A run under way gets a few seconds to end."""
-        told, tell = os.pipe()  # a signal between a look at a flag and a pause would be missed
+        told, tell = os.pipe()
+        os.set_blocking(tell, False)
+        # Written to at once, wherever this thread is: a handler of ours would not run once it waits in a read.
+        signal.set_wakeup_fd(tell)
         for sign in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(sign, lambda _, __: os.write(tell, b"."))
+            signal.signal(sign, lambda _, __: None)
         self.recover()
         self._reporter.start()
         threading.Thread(target=self._poller.run, name="poll", daemon=True).start()
