@@ -43,6 +43,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--once", action="store_true", help="look once, do what is new, and end")
     run.add_argument("--sources", type=_words, help=f"where to get documents, the first first: {', '.join(_SOURCES)}")
     run.add_argument("--os-collect-config", type=Path, metavar="FILE", help="what to start from: sections by source")
+    run.add_argument(
+        "--deployed",
+        type=Path,
+        metavar="DIR",
+        default=Path("/var/lib/heat-config/deployed"),
+        help="with --os-collect-config: what heat-agents ran here, and is not to run again (%(default)s)",
+    )
     run.add_argument("--polling-interval", type=float, metavar="SECONDS", help="0.2 to 30, between looks at a source")
     run.add_argument("--ca-file", help="certificate to trust, when neither the system nor a section has it")
     run.set_defaults(do=_run)
@@ -67,6 +74,7 @@ def _words(text: str) -> List[str]:
 
 def _run(said: argparse.Namespace, paths: Paths) -> None:
     from stoker_agent.agent import Agent, hold
+    from stoker_agent.runs import Runs
     from stoker_agent.settings import Said, keep, settings
 
     paths.make()
@@ -79,6 +87,8 @@ def _run(said: argparse.Namespace, paths: Paths) -> None:
         keep(paths.sources, found)
     who = "not enrolled" if config is None else f"of server {config.server_id} at {config.url}"
     logging.getLogger("stoker-agent").info("agent %s %s, sources %s", __version__, who, ", ".join(found.order))
+    if said.os_collect_config is not None:
+        Runs(paths.state).adopt(said.deployed)
     agent = Agent(config, found, paths)
     if said.once:
         agent.once()

@@ -97,6 +97,8 @@ class Poller:
             way.failures += TRIES
         except Unreachable as error:
             self._failed(way, error, way.pauses.next())
+        except Exception as error:  # whatever an answer may hold, the next one is asked for
+            self._failed(way, Unreachable(f"{type(error).__name__}: {error}"), way.pauses.next())
 
     def _candidates(self) -> List[_Way]:
         """The first source that is well, and those before it, which may be well again."""

@@ -15,6 +15,7 @@ from stoker_agent.web import Busy, Refused, Unreachable
 
 _log = logging.getLogger("stoker-agent")
 _REFUSED_SECONDS = 60.0
+_DISK = "disk"
 
 
 class _Later:
@@ -97,7 +98,7 @@ class Reporter:
             ids = [*self._runs.unreported(), *list(self._held)]
         except OSError as error:
             _log.error("cannot read results: %s", error)
-            self._put_off("disk")
+            self._put_off(_DISK)
             return False
         whole = True
         for id in ids:
@@ -112,26 +113,25 @@ class Reporter:
         sender: Optional[Sender] = None
         try:
             sender = self._sender(id)
-            if self._waits(id) or (sender is not None and self._waits(sender.place)):
+            if self._waits(_run(id)) or (sender is not None and self._waits(_place(sender))):
                 return False
             if sender is not None:
                 self._send(sender, id, self._held.get(id) or self._runs.result(id))
         except Busy as error:
             # It may have trouble with this one only: the others are not held up.
             _log.warning("cannot report %s: %s", id, error)
-            self._put_off(id)
+            self._put_off(_run(id))
             return False
         except Unreachable as error:
-            place = "?" if sender is None else sender.place
-            _log.warning("cannot report %s to %s: %s", id, place, error)
-            self._put_off(place, _REFUSED_SECONDS if isinstance(error, Refused) else 0.0)
+            _log.warning("cannot report %s to %s: %s", id, _place(sender), error)
+            self._put_off(_place(sender), _REFUSED_SECONDS if isinstance(error, Refused) else 0.0)
             return False
-        except OSError as error:
-            _log.error("cannot read the result of %s: %s", id, error)
-            self._put_off(id)
+        except Exception as error:  # a result that cannot be read, say: the others are not held up
+            _log.error("cannot report %s: %s: %s", id, type(error).__name__, error)
+            self._put_off(_run(id))
             return False
-        for name in (id, *(() if sender is None else (sender.place,))):
-            self._later.pop(name, None)
+        self._later.pop(_run(id), None)
+        self._later.pop(_place(sender), None)
         self._held.pop(id, None)
         self._note(id)
         if sender is not None:
@@ -170,4 +170,12 @@ class Reporter:
         except OSError as error:
             _log.error("cannot note that %s was reported: %s", id, error)
             self._unnoted.add(id)
-            self._put_off(f"note {id}")
+            self._put_off(_DISK)
+
+
+def _run(id: str) -> str:
+    return f"run {id}"
+
+
+def _place(sender: Optional[Sender]) -> str:
+    return f"place {sender.place if sender else ''}"

@@ -18,7 +18,7 @@ import re
 import shutil
 import time
 from pathlib import Path
-from typing import Any, Collection, Dict, List, Mapping
+from typing import Any, Collection, Dict, List, Mapping, Sequence
 
 from stoker_agent.files import append, sync_folder, write
 
@@ -61,6 +61,11 @@ class Runs:
         sync_folder(self._folder)
         write(folder / "entry.json", json.dumps({**entry, _SOURCE: source}).encode())
         return folder
+
+    def adopt(self, deployed: Path) -> None:
+        """What heat-agents ran on this machine has run: a file for each, named as its config's id. Raises OSError."""
+        found = {path.stem for path in deployed.glob("*.json") if _ID.fullmatch(path.stem)}
+        self._put_past([id for id in sorted(found) if not self.known(id)])
 
     def end(self, id: str, values: Values) -> None:
         """Raises OSError."""
@@ -107,13 +112,17 @@ class Runs:
         ]
         if not old:
             return
-        append(self._past, "".join(f"\n{each.name}" for each in old).encode())
-        self._forgotten.update(each.name for each in old)
+        self._put_past([each.name for each in old])
         for each in old:
             # Last what says that it is done with: half of a run must not look like one to report.
             for name in ("entry.json", "result.json"):
                 each.joinpath(name).unlink(missing_ok=True)
             shutil.rmtree(str(each), ignore_errors=True)
+
+    def _put_past(self, ids: Sequence[str]) -> None:
+        if ids:
+            append(self._past, "".join(f"\n{id}" for id in ids).encode())
+            self._forgotten.update(ids)
 
     def _each(self, name: str) -> List[Path]:
         return [path.parent for path in self._folder.glob(f"*/{name}")]

@@ -104,17 +104,17 @@ def taken_over(known: Settings, collect: Mapping[str, Any]) -> Settings:
 
 def _started(said: Said, text: str, digest: str, enrolled: bool) -> Settings:
     """From the command line and the file. Raises Unusable."""
-    file = read_ini(text)
+    file = _read(text)
     default: Mapping[str, Any] = file.get("DEFAULT", {})
     sections: Sections = {}
     for name in NEEDED:
         if file.get(name) and not missing(name, file[name]):
             sections[name] = dict(file[name])
-    named = said.sources if said.sources is not None else listed(default.get("collectors", []))
     unknown = [name for name in said.sources or () if name not in (STOKER, *NEEDED)]
     if unknown:
         raise Unusable(f"no such source: {', '.join(unknown)}; there are {', '.join((STOKER, *NEEDED))}")
-    wanted: List[str] = list(named) or [*((STOKER,) if enrolled else ()), *sections]
+    collectors = listed(default.get("collectors", [])) or list(sections)
+    wanted = [*((STOKER,) if enrolled else ()), *collectors] if said.sources is None else list(said.sources)
     order = tuple(dict.fromkeys(name for name in wanted if name == STOKER or name in sections))
     for name in wanted:
         if name in NEEDED and name not in sections:
@@ -122,6 +122,26 @@ def _started(said: Said, text: str, digest: str, enrolled: bool) -> Settings:
             _log.warning("the source %s is left out until a document tells of it: without %s", name, lacking)
     polling = _bounded(_number(default.get("polling_interval"), LONGEST))
     return Settings(order, {name: sections[name] for name in order if name in sections}, polling, None, digest)
+
+
+def _read(text: str) -> Mapping[str, Mapping[str, Any]]:
+    """INI; or JSON, as a server's metadata has it. Raises Unusable."""
+    if not text.lstrip().startswith("{"):
+        return read_ini(text)
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Unusable(f"the file of --os-collect-config cannot be read: {error}") from None
+    collect = said.get("os-collect-config", said)
+    found = (
+        {name: each for name, each in collect.items() if isinstance(each, dict)} if isinstance(collect, dict) else {}
+    )
+    return {**found, "DEFAULT": {"collectors": [*_texts(collect), *found]}}
+
+
+def _texts(collect: Any) -> List[str]:
+    named = collect.get("collectors") if isinstance(collect, dict) else None
+    return [each for each in named if isinstance(each, str)] if isinstance(named, list) else []
 
 
 def _kept(path: Path) -> Optional[Settings]:

@@ -48,7 +48,7 @@ class Answer(NamedTuple):
 
     def said(self) -> str:
         """For a line in a log."""
-        return f"{self.status} {self.body[:300].decode('utf-8', 'replace')}".strip()
+        return " ".join(f"{self.status} {self.body[:300].decode('utf-8', 'replace')}".split())
 
 
 _Place = Tuple[str, str, Optional[int]]
