@@ -133,6 +133,9 @@ class Poller:
     def _replace(self, sources: Sequence[Source]) -> None:
         """Whoever is in both goes on as it was."""
         known = {id(way.source): way for way in self._ways}
+        for way in self._ways:
+            if way.source not in sources:
+                way.source.close()
         self._ways = [known.get(id(source)) or _Way(source, self._longest) for source in sources]
         if self._current not in sources:
             self._current = None

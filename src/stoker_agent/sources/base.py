@@ -6,7 +6,7 @@ import json
 from typing import Any, List, Mapping, NamedTuple, Optional, Protocol
 
 from stoker_agent.pauses import LONGEST, Pauses
-from stoker_agent.web import Unreachable
+from stoker_agent.web import Unreachable, Web
 
 Entries = List[Mapping[str, Any]]
 #: Keys of a section that a server's owner adds for this machine: documents say nothing of them.
@@ -39,11 +39,15 @@ class Source(Protocol):
     def reset(self) -> None:
         """The next document is given whether it is new or not."""
 
+    def close(self) -> None:
+        """Leave nothing open. It may be fetched from again."""
+
 
 class Polled:
     """What sources that are asked now and again have in common."""
 
-    def __init__(self, longest: float = LONGEST) -> None:
+    def __init__(self, web: Web, longest: float = LONGEST) -> None:
+        self._web = web
         self._pauses = Pauses(longest)
 
     def come_again(self, news: bool) -> float:
@@ -53,6 +57,9 @@ class Polled:
 
     def hurry(self) -> None:
         self._pauses.reset()
+
+    def close(self) -> None:
+        self._web.close()
 
 
 def document(said: Any) -> Document:

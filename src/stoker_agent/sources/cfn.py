@@ -19,8 +19,7 @@ class Cfn(Polled):
     name = "cfn"
 
     def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str]) -> None:
-        super().__init__(longest)
-        self._web = Web(ca_file(section, trusted))
+        super().__init__(Web(ca_file(section, trusted)), longest)
         self._url = str(section["metadata_url"])
         self._access, self._secret = str(section["access_key_id"]), str(section["secret_access_key"])
         self._stack = str(section["stack_name"])

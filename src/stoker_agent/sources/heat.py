@@ -16,8 +16,8 @@ class Heat(Polled):
     name = "heat"
 
     def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str]) -> None:
-        super().__init__(longest)
-        self._session = Session(Web(ca_file(section, trusted)), Login.of(section), seconds(section))
+        super().__init__(Web(ca_file(section, trusted)), longest)
+        self._session = Session(self._web, Login.of(section), seconds(section))
         stack, name = (urllib.parse.quote(str(section[each]), safe="/") for each in ("stack_id", "resource_name"))
         self._path = f"/stacks/{stack}/resources/{name}/metadata"
         self._last: Optional[bytes] = None

@@ -21,8 +21,7 @@ class Request(Polled):
     name = "request"
 
     def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str]) -> None:
-        super().__init__(longest)
-        self._web = Web(ca_file(section, trusted))
+        super().__init__(Web(ca_file(section, trusted)), longest)
         self._url = str(section["metadata_url"])
         self._seconds = seconds(section)
         self._state = _NONE

@@ -50,6 +50,9 @@ class Stoker:
     def reset(self) -> None:
         self._etag = None
 
+    def close(self) -> None:
+        self._channel.close()
+
 
 def _document(answer: Answer, wait: float) -> Tuple[float, Document]:
     """How long the next one may be waited for, and the document."""

@@ -28,8 +28,8 @@ class Zaqar(Polled):
     name = "zaqar"
 
     def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str], state: Path) -> None:
-        super().__init__(longest)
-        self._session = Session(Web(ca_file(section, trusted)), Login.of(section), seconds(section))
+        super().__init__(Web(ca_file(section, trusted)), longest)
+        self._session = Session(self._web, Login.of(section), seconds(section))
         queue = str(section["queue_id"])
         self._path = f"/v2/queues/{urllib.parse.quote(queue, safe='')}/messages?pop=1"
         # Of this queue alone: what another one brought is no document of this one's.
