@@ -42,6 +42,11 @@ class Senders:
             return StokerSignal(self._channel)
         return self._named(said) or (Nobody(_NOT_ENROLLED) if own else None)
 
+    def close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+        self._web.close()
+
     def _named(self, said: Mapping[str, Any]) -> Optional[Sender]:
         """By what the inputs name; None when that is nothing."""
         url = said.get("deploy_signal_id")
