@@ -17,7 +17,10 @@ _SOURCES = ("stoker", "cfn", "heat", "request", "zaqar")
 
 def main(argv: Optional[List[str]] = None) -> int:
     """The exit code; errors are one line."""
-    said = _parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0].startswith("-") and words[0] not in ("-h", "--help", "--version"):
+        words.insert(0, "run")  # options alone are those of the command that everybody means
+    said = _parser().parse_args(words)
     paths = Paths.of(getattr(said, "root", None))
     try:
         return int(said.do(said, paths) or 0)

@@ -19,7 +19,7 @@ from stoker_agent.sources.heat import Heat
 from stoker_agent.sources.request import Request
 from stoker_agent.sources.zaqar import Zaqar
 from stoker_agent.web import Busy, Unreachable
-from support.answering import Answering, Asked, Said, answering
+from support.answering import Answering, Asked, Said, answering, certificate
 
 ENTRY = {"id": "c1", "group": "script"}
 DOCUMENT = {"deployments": [ENTRY], "os-collect-config": {"collectors": ["heat"]}}
@@ -453,3 +453,34 @@ def test_a_document_that_cannot_be_kept_counts_all_the_same(world, make, tmp_pat
     world.messages = [DOCUMENT]
     source = make("zaqar", tmp_path / "not there")
     assert source.fetch(0).entries == [ENTRY]
+
+
+# TLS
+
+
+@pytest.fixture
+def secure(world, tmp_path) -> Iterator[tuple[Answering, str]]:
+    """A server, and the file to trust it by."""
+    own = certificate(tmp_path)
+    with answering(world.decide, own) as running:
+        yield running, str(own.chain)
+
+
+@pytest.mark.parametrize("key", ["ca_certificate", "ca_file", None])
+def test_a_server_that_a_file_vouches_for(secure, key):
+    there, file = secure
+    more = {key: file} if key else {}
+    source = Cfn(cfn_section(there, **more), 30.0, None if key else file)
+    try:
+        assert source.fetch(0).entries == [ENTRY]
+    finally:
+        source.close()
+
+
+@pytest.mark.parametrize("file", [None, "/not/there.pem"])
+def test_a_server_that_nobody_vouches_for(secure, file):
+    there, _ = secure
+    source = Cfn(cfn_section(there), 30.0, file)
+    with pytest.raises(Unreachable, match=r"CERTIFICATE_VERIFY_FAILED|FileNotFound"):
+        source.fetch(0)
+    source.close()

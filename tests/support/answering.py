@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 
 @dataclass(frozen=True)
@@ -39,18 +48,57 @@ class Said:
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
 
 
+@dataclass(frozen=True)
+class Certificate:
+    """Files; the chain is also what a client has to trust."""
+
+    chain: Path
+    key: Path
+
+
+def certificate(folder: Path) -> Certificate:
+    """One that signed itself, for 127.0.0.1."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    found = Certificate(folder / "certificate.pem", folder / "key.pem")
+    found.chain.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    form = serialization.PrivateFormat.PKCS8
+    found.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+    return found
+
+
 class Answering:
-    def __init__(self, decide: Callable[[Asked], Said]) -> None:
+    def __init__(self, decide: Callable[[Asked], Said], certificate: Certificate | None = None) -> None:
         self.decide = decide
+        self._scheme = "http"
         self.asked: list[Asked] = []
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._http.daemon_threads = True
         self._http.block_on_close = False
+        if certificate is not None:
+            self._scheme = "https"
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(certificate.chain, certificate.key)
+            self._http.socket = tls.wrap_socket(self._http.socket, server_side=True)
+            self._http.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that does not trust it
         threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._http.server_address[1]}"
+        return f"{self._scheme}://127.0.0.1:{self._http.server_address[1]}"
 
     @property
     def verbs(self) -> list[str]:
@@ -95,8 +143,8 @@ class Answering:
 
 
 @contextmanager
-def answering(decide: Callable[[Asked], Said]) -> Iterator[Answering]:
-    made = Answering(decide)
+def answering(decide: Callable[[Asked], Said], certificate: Certificate | None = None) -> Iterator[Answering]:
+    made = Answering(decide, certificate)
     try:
         yield made
     finally:

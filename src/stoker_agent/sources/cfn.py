@@ -12,8 +12,6 @@ from xml.etree import ElementTree
 from stoker_agent.sources.base import Document, Polled, ca_file, document, parsed, seconds
 from stoker_agent.web import Unreachable, Web, host_of
 
-NEEDED = ("metadata_url", "access_key_id", "secret_access_key", "stack_name", "path")
-
 
 class Cfn(Polled):
     name = "cfn"

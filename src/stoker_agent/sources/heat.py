@@ -9,8 +9,6 @@ from stoker_agent.keystone import Login, Session
 from stoker_agent.sources.base import Document, Polled, ca_file, document, parsed, seconds
 from stoker_agent.web import Unreachable, Web
 
-NEEDED = ("auth_url", "user_id", "password", "project_id", "stack_id", "resource_name")
-
 
 class Heat(Polled):
     name = "heat"

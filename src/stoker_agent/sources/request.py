@@ -9,8 +9,6 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 from stoker_agent.sources.base import Document, Polled, ca_file, document, parsed, seconds
 from stoker_agent.web import Answer, Unreachable, Web
 
-NEEDED = ("metadata_url",)
-
 #: What tells two states of an object apart without reading it: its ETag, else the time it was written.
 _State = Tuple[Optional[str], Optional[str]]
 _NONE: _State = (None, None)

@@ -21,8 +21,6 @@ from stoker_agent.web import Unreachable, Web
 
 _log = logging.getLogger("stoker-agent")
 
-NEEDED = ("auth_url", "user_id", "password", "project_id", "queue_id")
-
 
 class Zaqar(Polled):
     name = "zaqar"
