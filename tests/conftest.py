@@ -20,6 +20,9 @@ SLOW = (
     "client/test_waiting",
     "http_messaging/test_together",
     "http_messaging/test_fuzz",
+    "agents/",
+    "external/",
+    "agent/test_matrix",
 )
 
 
