@@ -53,7 +53,7 @@ class Cloud:
         try:
             with self._lock:
                 if self._session is None:
-                    self._session = OpenStackConfig(load_envvars=False).get_one(cloud=self._name).get_session()
+                    self._session = OpenStackConfig().get_one(cloud=self._name).get_session()
                 token = self._session.get_token()
         except (ClientException, SDKException) as error:
             raise PeerAway(f"cannot log in to the cloud {self._name}: {error}") from None

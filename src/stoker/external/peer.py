@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import httpx2
 
 #: Seconds to wait for an answer, and to spare a peer that gave none.
-_PATIENCE, _SPARED = 10.0, 2.0
+_PATIENCE, _SPARED = 5.0, 2.0
 _UNAUTHORIZED = 401
 
 
@@ -46,8 +46,8 @@ class Peer:
         self._login = login
         self._lock = threading.Lock()
         self._http: httpx2.Client | None = None
-        #: By the monotonic clock; 0: it answered last time.
-        self._spared_until = 0.0
+        #: By the monotonic clock; 0: it answered last time. At first nobody knows: one finds out.
+        self._spared_until = time.monotonic()
 
     def ask(
         self,

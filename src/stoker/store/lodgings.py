@@ -21,7 +21,7 @@ _WANT = sa.text(
     "INSERT INTO lodgings (id, kind, name, project_id, resource_id, body, revision, reached, gone, pause, details)"
     " VALUES (:id, :kind, :name, :project_id, :resource_id, :body, 1, 0, false, 0, '{}')"
     " ON CONFLICT (kind, name) DO UPDATE SET"
-    " body = excluded.body, revision = lodgings.revision + 1, gone = false"
+    " body = COALESCE(excluded.body, lodgings.body), revision = lodgings.revision + 1, gone = false"
     " RETURNING id"
 )
 _GONE = sa.text(
@@ -126,7 +126,7 @@ class Looked:
 
 
 def want(tx: Tx, kind: str, name: str, project_id: str, resource_id: str, body: str | None) -> str:
-    """Have ``body`` there from now on; returns the lodging's id."""
+    """Have ``body`` there from now on, or what is wanted there already if it is None; returns the lodging's id."""
     values = {"kind": kind, "name": name, "project_id": project_id, "resource_id": resource_id, "body": body}
     id: str = tx.run(_WANT, {"id": str(uuid4()), **values}).scalar_one()
     return id
