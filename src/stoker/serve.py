@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 import structlog
@@ -55,6 +56,9 @@ from stoker.store import migrate
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import open_work
+
+if TYPE_CHECKING:
+    from stoker.identity.keystone.joined import Keystone  # an extra: imported for real in its mode alone
 
 _log = structlog.get_logger("stoker.serve")
 
@@ -130,6 +134,16 @@ class LocalCompute(Compute):
         return self._local.address(server_id)
 
 
+def _keystone(settings: Settings, store: Store, directory: Directory) -> Keystone:
+    """Raises Invalid without what that mode needs."""
+    try:
+        from stoker.identity.keystone.joined import open_keystone
+    except ModuleNotFoundError as error:
+        needed = f"identity_mode keystone needs {error.name}: pip install 'stoker[openstack]'"
+        raise Invalid(needed) from None
+    return open_keystone(settings, store, directory.ec2)
+
+
 @dataclass(frozen=True, slots=True)
 class Joined:
     services: Services
@@ -139,6 +153,8 @@ class Joined:
 def join(settings: Settings, store: Store) -> Joined:
     work = open_work(store)
     secret = site_secret(settings)
+    directory = Directory(store, settings.token_hours, secret)
+    keystone = _keystone(settings, store, directory) if settings.at_keystone else None
     keys, signal_tokens = Keys(store, secret), SignalTokens(secret)
     local = None
     if settings.local_servers:
@@ -159,6 +175,7 @@ def join(settings: Settings, store: Store) -> Joined:
         StackUsers(secret),
         EmbeddedObjects(objects, site_key, settings.public_url),
         EmbeddedQueues(messaging),
+        identity_url=settings.identity_url,
     )
     for_types = ResourceServices(transports.load(), work, compute, signal_tokens, site)
     engine = nested.engine(resources.load(), for_types, limits)
@@ -173,7 +190,9 @@ def join(settings: Settings, store: Store) -> Joined:
     services = Services(
         settings=settings,
         store=store,
-        identity=Directory(store, settings.token_hours, secret),
+        identity=directory,
+        tokens=keystone.tokens if keystone else directory.tokens,
+        keys=keystone.keys if keystone else directory.ec2,
         signal_tokens=signal_tokens,
         waiters=Waiters(store.bell),
         documents=Documents(store),
@@ -185,7 +204,9 @@ def join(settings: Settings, store: Store) -> Joined:
         objects=objects,
         site_key=site_key,
     )
-    faces = (*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN, *MESSAGING, *OBJECTS)
+    faces = (*health.ROUTES, *AGENT, *HEAT, *CFN, *MESSAGING, *OBJECTS)
+    if keystone is None:
+        faces = (*faces, *IDENTITY)
     return Joined(services, app(services, faces))
 
 

@@ -19,11 +19,13 @@ class ThisSite:
     users: StackUsers
     objects: Objects
     queues: Queues
+    #: Where agents log in, without the version; empty: here.
+    identity_url: str = ""
     region: str = REGION
 
     @property
     def auth_url(self) -> str:
-        return f"{self.public_url}/identity/v3"
+        return f"{self.identity_url or f'{self.public_url}/identity'}/v3"
 
     def login(self, party: Party) -> Login:
         id = stack_users.user_id(party.resource_id)

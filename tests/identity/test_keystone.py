@@ -1,0 +1,169 @@
+"""Stoker with the users of a real Keystone: whose tokens are good, for what, and for how long."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import openstack as sdk
+import pytest
+import yaml
+from keystoneauth1.session import Session
+
+from support.keystone import ADMIN, DOMAIN, DOMAIN_ADMIN, SERVICE, Keystone
+from support.server import Answer, Served, free_port, served
+
+TEMPLATE = {
+    "heat_template_version": "2018-08-31",
+    "resources": {"value": {"type": "OS::Heat::Value", "properties": {"value": "kept"}}},
+    "outputs": {"said": {"value": {"get_attr": ["value", "value"]}}},
+}
+
+
+def flags(keystone: Keystone, **changes: str) -> list[str]:
+    said = {
+        "identity_mode": "keystone",
+        "keystone_auth_url": keystone.url,
+        "keystone_user": SERVICE[0],
+        "keystone_password": SERVICE[1],
+        "stack_user_domain": DOMAIN,
+        "stack_domain_admin": DOMAIN_ADMIN[0],
+        "stack_domain_admin_password": DOMAIN_ADMIN[1],
+        **changes,
+    }
+    return [word for name, value in said.items() for word in (f"--{name.replace('_', '-')}", value)]
+
+
+@pytest.fixture(scope="module")
+def stoker(keystone: Keystone, tmp_path_factory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("stoker"), *flags(keystone)) as running:
+        keystone.add_service("orchestration", f"{running.url}/v1/%(tenant_id)s")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def project(keystone: Keystone) -> str:
+    made = keystone.add_project("people")
+    for role in ("member", "reader"):
+        keystone.add_user(f"a-{role}", "secret", made, role)
+    keystone.add_user("nobody", "secret", keystone.add_project("elsewhere"), "member")
+    return made
+
+
+@pytest.fixture
+def member(keystone: Keystone, project: str) -> Session:
+    return keystone.session(("a-member", "secret"), "people")
+
+
+def stacks(stoker: Served, project: str, token: str | None, verb: str = "GET", body: object = None) -> Answer:
+    return stoker.request(verb, f"/v1/{project}/stacks", body, {"X-Auth-Token": token} if token else {})
+
+
+def test_the_openstack_command_with_keystones_login(stoker, keystone, project):
+    def run(*words: str) -> str:
+        program = str(Path(sys.executable).with_name("openstack"))
+        plain = {**stoker.environment, **keystone.environment("a-member", "secret", "people")}
+        done = subprocess.run(
+            [program, *words],
+            env={**plain, "PYTHONWARNINGS": "ignore"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{words}\n{done.stderr}\n{stoker.output}"
+        return done.stdout
+
+    template = stoker.folder / "template.yaml"
+    template.write_text(json.dumps(TEMPLATE))
+    run("stack", "create", "by-command", "-t", str(template), "--wait")
+    shown = yaml.safe_load(run("stack", "show", "by-command", "-f", "json"))
+    assert shown["stack_status"] == "CREATE_COMPLETE"
+    assert all(f"/v1/{project}/" in link["href"] for link in shown["links"])
+    run("stack", "delete", "by-command", "--yes", "--wait")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_openstacksdk_with_keystones_login(stoker, member):
+    with sdk.connection.Connection(session=member, region_name="RegionOne") as cloud:
+        made = cloud.orchestration.create_stack(name="by-sdk", template=TEMPLATE)
+        assert cloud.orchestration.get_stack(made.id).outputs[0]["output_value"] == "kept"
+        cloud.orchestration.delete_stack(made.id)
+
+
+def test_roles_hold(stoker, keystone, project, member):
+    asked = {"stack_name": "roles", "template": TEMPLATE}
+    reader = keystone.session(("a-reader", "secret"), "people").get_token()
+    assert stacks(stoker, project, reader).status == 200
+    assert stacks(stoker, project, reader, "POST", asked).status == 403
+    assert stacks(stoker, project, member.get_token(), "POST", asked).status == 201
+    other = keystone.session(("nobody", "secret"), "elsewhere").get_token()
+    assert stacks(stoker, project, other).status == 403
+
+
+def test_who_is_nobody_is_sent_to_keystone(stoker, keystone, project):
+    for token in (None, "nonsense", "x" * 5000, "schlüssel"):
+        answer = stacks(stoker, project, token)
+        assert answer.status == 401
+        assert answer.headers["WWW-Authenticate"] == f'Keystone uri="{keystone.url.removesuffix("/v3")}"'
+    # Stoker's own users are not asked.
+    assert stoker.request("GET", "/identity/v3").status == 404
+    assert stoker.environment["OS_AUTH_URL"] == keystone.url
+
+
+def test_a_revoked_token_stops(stoker, keystone, project):
+    token = keystone.session(("a-member", "secret"), "people").get_token()
+    assert stacks(stoker, project, token).status == 200
+    keystone.admin.delete(f"{keystone.url}/auth/tokens", headers={"X-Subject-Token": token})
+    stoker.until(lambda: stacks(stoker, project, token).status == 401)
+
+
+def test_wrong_settings_are_told_in_a_line(keystone, tmp_path):
+    command = [sys.executable, "-m", "stoker_client.cli.main", "serve", "--state-dir", str(tmp_path / "state")]
+    for changes, told in (
+        ({"keystone_password": "wrong"}, "keystone_user, keystone_password"),
+        ({"keystone_auth_url": "somewhere"}, "keystone_auth_url must begin with http"),
+        ({"keystone_user": ""}, "identity_mode keystone needs keystone_user"),
+        ({"identity_mode": "ldap"}, "identity_mode must be stoker or keystone"),
+        ({"stack_domain_admin": ""}, "stack_domain_admin and stack_domain_admin_password need one another"),
+        ({"keystone_cloud": "no-such-cloud"}, "keystone_cloud"),
+    ):
+        words = [*command, "--port", str(free_port()), *flags(keystone, **changes)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert told in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_it_goes_on_with_what_it_knows_while_keystone_is_away(keystone, project, tmp_path):
+    with served(tmp_path, *flags(keystone, keystone_cache_seconds="600")) as stoker:
+        known = keystone.session(("a-member", "secret"), "people").get_token()
+        unknown = keystone.session(("a-reader", "secret"), "people").get_token()
+        assert stacks(stoker, project, known).status == 200
+        keystone.stop()
+        try:
+            assert stacks(stoker, project, known).status == 200
+            for _ in range(3):
+                refused = stacks(stoker, project, unknown)
+                assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
+                assert "does not answer" in refused.body["error"]["message"]
+        finally:
+            keystone.start()
+        assert stacks(stoker, project, unknown).status == 200
+        # A Stoker that starts without it serves too.
+        keystone.stop()
+        stoker.stop()
+        try:
+            stoker.restart()
+            assert stacks(stoker, project, known).status == 503
+        finally:
+            keystone.start()
+        assert stacks(stoker, project, known).status == 200
+
+
+def test_the_administrator_is_keystones(stoker, keystone):
+    admin = keystone.named("projects", ADMIN[0])["id"]
+    assert stacks(stoker, admin, keystone.admin.get_token()).status == 200
