@@ -39,6 +39,7 @@ from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.subscribing import Subscribing
 from stoker.model.errors import Conflict, Invalid, Unavailable
 from stoker.objects import Objects
+from stoker.resources.logging_in import with_logins
 from stoker.resources.services import Compute, Owner
 from stoker.resources.services import Services as ResourceServices
 from stoker.servers import Servers
@@ -134,14 +135,14 @@ class LocalCompute(Compute):
         return self._local.address(server_id)
 
 
-def _keystone(settings: Settings, store: Store, directory: Directory) -> Keystone:
+def _keystone(settings: Settings, store: Store, directory: Directory, users: StackUsers) -> Keystone:
     """Raises Invalid without what that mode needs."""
     try:
         from stoker.identity.keystone.joined import open_keystone
     except ModuleNotFoundError as error:
         needed = f"identity_mode keystone needs {error.name}: pip install 'stoker[openstack]'"
         raise Invalid(needed) from None
-    return open_keystone(settings, store, directory.ec2)
+    return open_keystone(settings, store, directory.ec2, users)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def join(settings: Settings, store: Store) -> Joined:
     work = open_work(store)
     secret = site_secret(settings)
     directory = Directory(store, settings.token_hours, secret)
-    keystone = _keystone(settings, store, directory) if settings.at_keystone else None
+    keystone = _keystone(settings, store, directory, StackUsers(secret)) if settings.at_keystone else None
     keys, signal_tokens = Keys(store, secret), SignalTokens(secret)
     local = None
     if settings.local_servers:
@@ -177,9 +178,15 @@ def join(settings: Settings, store: Store) -> Joined:
         EmbeddedQueues(messaging),
         identity_url=settings.identity_url,
     )
-    for_types = ResourceServices(transports.load(), work, compute, signal_tokens, site)
-    engine = nested.engine(resources.load(), for_types, limits)
+    logins = keystone.logins(work) if keystone else None
+    for_types = ResourceServices(transports.load(), work, compute, signal_tokens, site, logins)
+    types = resources.load()
+    if keystone:
+        types = with_logins(types, for_types.transports, logins)
+    engine = nested.engine(types, for_types, limits)
     jobs.register(store, engine)
+    if logins:
+        logins.on_settled = lambda tx, id, failure: wake_resource(tx, engine, id, failure)
     if local:
         # A local server's id is its resource's.
         local.on_started = lambda id: store.write(lambda tx: wake_resource(tx, engine, id))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode, urlsplit
 
 from stoker.identity import ec2, stack_users
+from stoker.identity.directory import DOMAIN_ID
 from stoker.identity.stack_users import StackUsers
 from stoker.model.arn import Arn
 from stoker.transports.base import Login, Objects, Party, Queues
@@ -29,10 +30,13 @@ class ThisSite:
 
     def login(self, party: Party) -> Login:
         id = stack_users.user_id(party.resource_id)
+        user = party.user
         return Login(
-            user_id=id,
-            username=f"{party.stack_name}-{party.resource_name}",
+            user_id=user.user_id if user else id,
+            username=party.name if user else f"{party.stack_name}-{party.resource_name}",
             password=self.users.password(party.resource_id),
+            project_id=user.project_id if user else party.project_id,
+            domain_id=user.domain_id if user else DOMAIN_ID,
             access_key=id,
             secret_key=self.users.secret_key(party.resource_id),
         )

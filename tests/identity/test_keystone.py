@@ -13,7 +13,7 @@ import pytest
 import yaml
 from keystoneauth1.session import Session
 
-from support.keystone import ADMIN, DOMAIN, DOMAIN_ADMIN, SERVICE, Keystone
+from support.keystone import ADMIN, Keystone, flags
 from support.server import Answer, Served, free_port, served
 
 TEMPLATE = {
@@ -21,20 +21,6 @@ TEMPLATE = {
     "resources": {"value": {"type": "OS::Heat::Value", "properties": {"value": "kept"}}},
     "outputs": {"said": {"value": {"get_attr": ["value", "value"]}}},
 }
-
-
-def flags(keystone: Keystone, **changes: str) -> list[str]:
-    said = {
-        "identity_mode": "keystone",
-        "keystone_auth_url": keystone.url,
-        "keystone_user": SERVICE[0],
-        "keystone_password": SERVICE[1],
-        "stack_user_domain": DOMAIN,
-        "stack_domain_admin": DOMAIN_ADMIN[0],
-        "stack_domain_admin_password": DOMAIN_ADMIN[1],
-        **changes,
-    }
-    return [word for name, value in said.items() for word in (f"--{name.replace('_', '-')}", value)]
 
 
 @pytest.fixture(scope="module")

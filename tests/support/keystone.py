@@ -134,6 +134,21 @@ class Keystone:
             return False
 
 
+def flags(keystone: Keystone, **changes: str) -> list[str]:
+    """What Stoker is started with."""
+    said = {
+        "identity_mode": "keystone",
+        "keystone_auth_url": keystone.url,
+        "keystone_user": SERVICE[0],
+        "keystone_password": SERVICE[1],
+        "stack_user_domain": DOMAIN,
+        "stack_domain_admin": DOMAIN_ADMIN[0],
+        "stack_domain_admin_password": DOMAIN_ADMIN[1],
+        **changes,
+    }
+    return [word for name, value in said.items() for word in (f"--{name.replace('_', '-')}", value)]
+
+
 @contextmanager
 def keystone(folder: Path) -> Iterator[Keystone]:
     """Raises pytest's skip, or under CI its failure, where it cannot be had."""

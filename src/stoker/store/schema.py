@@ -279,9 +279,11 @@ stack_users = sa.Table(
     metadata,
     sa.Column("resource_id", Id, primary_key=True),
     sa.Column("root_id", Id, nullable=False, index=True),
+    sa.Column("name", Name, nullable=False),
     #: NULL until they are made.
     sa.Column("user_id", Id, unique=True),
     sa.Column("user_project_id", Id),
+    sa.Column("domain_id", Id),
     #: What it should be there, and what it is.
     sa.Column("wanted", Id, nullable=False),
     sa.Column("state", Id, nullable=False),

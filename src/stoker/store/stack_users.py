@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -19,17 +19,16 @@ class Wanted(StrEnum):
     GONE = "gone"
 
 
-#: The state of one that is not made yet.
-UNMADE = ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     resource_id: str
     root_id: str
+    name: str
     user_id: str | None
     user_project_id: str | None
+    domain_id: str | None
     wanted: Wanted
+    #: Empty until it is made.
     state: str
 
 
@@ -44,8 +43,9 @@ class Standing:
 
 
 _WANT = sa.text(
-    "INSERT INTO stack_users (resource_id, root_id, wanted, state) VALUES (:resource, :root, :wanted, '')"
-    " ON CONFLICT (resource_id) DO UPDATE SET wanted = :wanted"
+    "INSERT INTO stack_users (resource_id, root_id, name, wanted, state)"
+    " SELECT :resource, root_id, :name, 'enabled', '' FROM stacks WHERE id = :stack"
+    " ON CONFLICT (resource_id) DO UPDATE SET wanted = 'enabled'"
 )
 _MARK = (
     sa.update(stack_users)
@@ -57,6 +57,7 @@ _MARK_ALL = (
 )
 _FIND = sa.select(stack_users).where(stack_users.c.resource_id == sa.bindparam("resource"))
 _OF_ROOT = sa.select(stack_users).where(stack_users.c.root_id == sa.bindparam("root"))
+_ANY_OF_ROOT = _OF_ROOT.limit(1)
 _OF_USER = (
     sa.select(
         stack_users.c.resource_id,
@@ -75,6 +76,7 @@ _MADE = (
     .values(
         user_id=sa.bindparam("user"),
         user_project_id=sa.bindparam("project"),
+        domain_id=sa.bindparam("domain"),
         state=sa.bindparam("state_"),
     )
 )
@@ -86,9 +88,9 @@ _SET_PROJECT = (
 )
 
 
-def want(tx: Tx, resource_id: str, root_id: str, wanted: Wanted) -> None:
-    """Also for one that is not there yet."""
-    tx.run(_WANT, {"resource": resource_id, "root": root_id, "wanted": wanted.value})
+def want(tx: Tx, resource_id: str, stack_id: str, name: str) -> None:
+    """It should be there and enabled."""
+    tx.run(_WANT, {"resource": resource_id, "stack": stack_id, "name": name})
 
 
 def mark(tx: Tx, resource_id: str, wanted: Wanted) -> bool:
@@ -110,7 +112,7 @@ def of_root(tx: Tx, root_id: str) -> list[Row]:
 
 
 def any_of_root(tx: Tx, root_id: str) -> bool:
-    return tx.run(_OF_ROOT.limit(1), {"root": root_id}).first() is not None
+    return tx.run(_ANY_OF_ROOT, {"root": root_id}).first() is not None
 
 
 def of_user(tx: Tx, user_id: str) -> Standing | None:
@@ -122,8 +124,24 @@ def of_user(tx: Tx, user_id: str) -> Standing | None:
     return Standing(row.resource_id, row.project_id, row.user_project_id, resting)
 
 
-def made(tx: Tx, resource_id: str, *, user_id: str, user_project_id: str, state: Wanted) -> None:
-    tx.run(_MADE, {"resource": resource_id, "user": user_id, "project": user_project_id, "state_": state.value})
+def made(row: Row, *, user_id: str, user_project_id: str, domain_id: str | None) -> Row:
+    """As it was wanted."""
+    known = replace(row, user_id=user_id, user_project_id=user_project_id, domain_id=domain_id)
+    return replace(known, state=row.wanted.value)
+
+
+def save(tx: Tx, row: Row) -> None:
+    """What it is; what it should be stays as it is."""
+    tx.run(
+        _MADE,
+        {
+            "resource": row.resource_id,
+            "user": row.user_id,
+            "project": row.user_project_id,
+            "domain": row.domain_id,
+            "state_": row.state,
+        },
+    )
 
 
 def drop(tx: Tx, resource_id: str) -> None:
@@ -139,8 +157,10 @@ def _row(row: Any) -> Row:
     return Row(
         resource_id=row.resource_id,
         root_id=row.root_id,
+        name=row.name,
         user_id=row.user_id,
         user_project_id=row.user_project_id,
+        domain_id=row.domain_id,
         wanted=Wanted(row.wanted),
         state=row.state,
     )
