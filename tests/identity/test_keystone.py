@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import openstack as sdk
 import pytest
 import yaml
 from keystoneauth1.session import Session
+from keystoneclient.contrib.ec2.utils import Ec2Signer
 
 from support.keystone import ADMIN, Keystone, flags
 from support.server import Answer, Served, free_port, served
+from support.signing import signed
+from support.templates import server, template
 
 TEMPLATE = {
     "heat_template_version": "2018-08-31",
@@ -153,3 +158,70 @@ def test_it_goes_on_with_what_it_knows_while_keystone_is_away(keystone, project,
 def test_the_administrator_is_keystones(stoker, keystone):
     admin = keystone.named("projects", ADMIN[0])["id"]
     assert stacks(stoker, admin, keystone.admin.get_token()).status == 200
+
+
+@pytest.fixture(scope="module")
+def key(keystone: Keystone, project: str) -> dict[str, str]:
+    """An EC2 key that Keystone made for a member."""
+    user = keystone.named("users", "a-member")["id"]
+    made = keystone.session(("a-member", "secret"), "people").post(
+        f"{keystone.url}/users/{user}/credentials/OS-EC2", json={"tenant_id": project}
+    )
+    return dict(made.json()["credential"])
+
+
+def test_a_request_signed_with_keystones_key(stoker, keystone, project, member, key):
+    asked = {"stack_name": "signed", "template": TEMPLATE}
+    assert stacks(stoker, project, member.get_token(), "POST", asked).status == 201
+    right = stoker.request("GET", signed(stoker, key["access"], key["secret"], Action="ListStacks"))
+    assert right.status == 200
+    assert b"<StackName>signed</StackName>" in right.raw
+    for access, secret in ((key["access"], "wrong"), ("f" * 32, "wrong")):
+        refused = stoker.request("GET", signed(stoker, access, secret, Action="ListStacks"))
+        assert (refused.status, b"AccessDenied" in refused.raw) == (403, True)
+
+
+def test_a_signature_of_version_4(stoker, project, key):
+    host, day = f"127.0.0.1:{stoker.port}", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    said = f"AWS4-HMAC-SHA256 Credential={key['access']}/{day[:8]}/here/cloudformation/aws4_request,"
+    headers = {"Host": host, "X-Amz-Date": day, "Authorization": f"{said}SignedHeaders=host;x-amz-date,Signature="}
+    signature = Ec2Signer(key["secret"]).generate(
+        {
+            "verb": "GET",
+            "host": host,
+            "path": "/cfn/v1/",
+            "params": {"Action": "ListStacks"},
+            "headers": headers,
+            "body_hash": hashlib.sha256(b"").hexdigest(),
+        }
+    )
+    signed_headers = {**headers, "Authorization": headers["Authorization"] + signature}
+    assert stoker.request("GET", "/cfn/v1/?Action=ListStacks", headers=signed_headers).status == 200
+    assert stoker.request("GET", "/cfn/v1/?Action=DescribeStacks", headers=signed_headers).status == 403
+
+
+def test_agents_with_keys_of_stokers_own_need_no_keystone(stoker, keystone, project, member, key):
+    machine = server()
+    machine["properties"]["software_config_transport"] = "POLL_SERVER_CFN"
+    asked = {"stack_name": "polled", "template": template({"server": machine})}
+    stack = stacks(stoker, project, member.get_token(), "POST", asked).body["stack"]["id"]
+    path = f"/v1/{project}/stacks/polled/{stack}"
+    headers = {"X-Auth-Token": str(member.get_token())}
+    metadata = stoker.request("GET", f"{path}/resources/server/metadata", headers=headers).body["metadata"]
+    section = metadata["os-collect-config"]["cfn"]
+    said = {"Action": "DescribeStackResource", "StackName": "polled", "LogicalResourceId": "server"}
+    poll = signed(stoker, section["access_key_id"], section["secret_access_key"], **said)
+    keystone.stop()
+    try:
+        assert stoker.request("GET", poll).status == 200
+        away = stoker.request("GET", signed(stoker, key["access"], key["secret"], Action="ListStacks"))
+        assert (away.status, b"does not answer" in away.raw) == (503, True)
+    finally:
+        keystone.start()
+    assert stoker.request("DELETE", path, headers=headers).status == 204
+    assert stoker.request("GET", poll).status == 403
+
+
+def test_the_library_is_loaded_in_this_mode_only():
+    said = "import sys, stoker.serve, stoker.commands.serve; print('keystoneauth1' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", said], text=True).strip() == "False"
