@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import openstack as sdk
 import pytest
@@ -17,9 +18,10 @@ from keystoneauth1.session import Session
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
 from support.keystone import ADMIN, Keystone, flags
-from support.server import Answer, Served, free_port, served
+from support.server import STOKER, Answer, Served, free_port, served
 from support.signing import signed
-from support.templates import server, template
+from support.templates import config, deployment, server, template
+from support.upstream import heat_agents, upstream_agent
 
 TEMPLATE = {
     "heat_template_version": "2018-08-31",
@@ -32,6 +34,7 @@ TEMPLATE = {
 def stoker(keystone: Keystone, tmp_path_factory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("stoker"), *flags(keystone)) as running:
         keystone.add_service("orchestration", f"{running.url}/v1/%(tenant_id)s")
+        keystone.add_service("messaging", f"{running.url}/messaging")
         yield running
 
 
@@ -220,6 +223,55 @@ def test_agents_with_keys_of_stokers_own_need_no_keystone(stoker, keystone, proj
         keystone.start()
     assert stoker.request("DELETE", path, headers=headers).status == 204
     assert stoker.request("GET", poll).status == 403
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory) -> Path:
+    return heat_agents(tmp_path_factory.mktemp("heat-agents"))
+
+
+@pytest.mark.parametrize("metadata", ["POLL_SERVER_HEAT", "ZAQAR_MESSAGE"])
+def test_the_upstream_agent_logs_in_at_keystone(stoker, keystone, project, member, release, tmp_path, metadata):
+    machine = server(f"machine-{metadata.lower()}")
+    machine["properties"]["software_config_transport"] = metadata
+    script = '#!/bin/sh\nprintf "$who" > "$heat_outputs_path.said"\n'
+    said = template(
+        {
+            "server": machine,
+            "config": config(script, inputs=("who",), outputs=("said",)),
+            "one": deployment(signal_transport="HEAT_SIGNAL", input_values={"who": "one"}),
+            "two": deployment(after=("one",), signal_transport="ZAQAR_SIGNAL", input_values={"who": "two"}),
+        },
+        outputs={name: {"value": {"get_attr": [name, "said"]}} for name in ("one", "two")},
+    )
+    name = f"upstream-{metadata.lower()}"
+    made = stacks(stoker, project, member.get_token(), "POST", {"stack_name": name, "template": said})
+    path = f"/v1/{project}/stacks/{name}/{made.body['stack']['id']}"
+
+    def asked(rest: str = "") -> Any:
+        return stoker.request("GET", path + rest, headers={"X-Auth-Token": str(member.get_token())}).body
+
+    def ready() -> bool:
+        return bool(asked("/resources/one")["resource"]["physical_resource_id"])
+
+    stoker.until(ready, 60)
+    known = asked("/resources/server/metadata")["metadata"]["os-collect-config"]
+    sections = {each: known[each] for each in known["collectors"] if each != "local"}
+    assert [section["auth_url"] for section in sections.values()] == [keystone.url]
+    with upstream_agent(tmp_path, release, sections) as agent:
+        stoker.until(lambda: asked()["stack"]["stack_status"] != "CREATE_IN_PROGRESS", 120)
+        shown = asked()["stack"]
+        assert shown["stack_status"] == "CREATE_COMPLETE", agent.log[-3000:]
+    assert {each["output_key"]: each["output_value"] for each in shown["outputs"]} == {"one": "one", "two": "two"}
+
+
+def test_our_own_command_with_keystones_login(stoker, keystone, project):
+    environment = {**stoker.environment, **keystone.environment("a-member", "secret", "people")}
+    done = subprocess.run(
+        [*STOKER, "stack", "list", "-o", "json"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert isinstance(json.loads(done.stdout), list)
 
 
 def test_the_library_is_loaded_in_this_mode_only():

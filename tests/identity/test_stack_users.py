@@ -98,7 +98,10 @@ def one_of_each() -> dict[str, Any]:
             "run": deployment(signal_transport="HEAT_SIGNAL"),
             "handle": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "HEAT_SIGNAL"}},
         },
-        outputs={"said": {"value": {"get_attr": ["run", "said"]}}},
+        outputs={
+            "said": {"value": {"get_attr": ["run", "said"]}},
+            "how": {"value": {"get_attr": ["handle", "signal"]}},
+        },
     )
 
 
@@ -111,7 +114,7 @@ def test_users_log_in_read_their_metadata_signal_and_go(people: People, keystone
     people.there(stack, "run")
     assert len(people.users()) == 3
     [project] = people.projects()
-    assert people.ask("GET", stack).body["stack"]["parameters"]["OS::project_id"] == people.project
+    assert people.ask("GET", "/stacks").body["stacks"][0]["stack_user_project_id"] == project
 
     told = people.metadata(stack)
     section = told["os-collect-config"]["heat"]
@@ -137,7 +140,14 @@ def test_users_log_in_read_their_metadata_signal_and_go(people: People, keystone
     path = f"{stack}/resources/run/signal"
     assert people.ask("POST", path, result, token=reading, project=project).status == 403
     assert people.ask("POST", path, result, token=signalling, project=project).status == 200
-    assert people.until(stack, "CREATE_COMPLETE")["outputs"][0]["output_value"] == "done"
+    outputs = {each["output_key"]: each["output_value"] for each in people.until(stack, "CREATE_COMPLETE")["outputs"]}
+    assert outputs["said"] == "done"
+    handle = json.loads(outputs["how"])
+    headers = {"X-Auth-Token": str(people.log_in(handle).get_token())}
+    path = handle["alarm_url"].removeprefix(people.stoker.url)
+    assert people.stoker.request("POST", path, {"data": "word"}, headers).status == 200
+    path = path.replace(f"/v1/{people.project}/", f"/v1/{handle['project_id']}/")
+    assert people.stoker.request("POST", path, {"data": "word"}, headers).status == 200
 
     assert people.ask("DELETE", stack).status == 204
     people.stoker.until(lambda: not people.users() and not people.projects())
