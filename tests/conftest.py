@@ -12,6 +12,8 @@ from support import databases
 SLOW = (
     "journeys/",
     "interop/",
+    "identity/test_keystone",
+    "identity/test_stack_users",
     "commands/test_serve",
     "http/test_by_schema",
     "stacks/test_laws",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 import structlog
@@ -43,6 +44,7 @@ from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.subscribing import Subscribing
 from stoker.model.errors import Conflict, Invalid, Unavailable
 from stoker.objects import Objects
+from stoker.resources.logging_in import with_logins
 from stoker.resources.services import Compute, Owner
 from stoker.resources.services import Services as ResourceServices
 from stoker.servers import Servers
@@ -62,6 +64,9 @@ from stoker.store.tx import Tx
 from stoker.transports.base import OBJECTS as OBJECT_STORE
 from stoker.transports.base import QUEUES
 from stoker.work import open_work
+
+if TYPE_CHECKING:
+    from stoker.identity.keystone.joined import Keystone  # an extra: imported for real in its mode alone
 
 _log = structlog.get_logger("stoker.serve")
 
@@ -146,6 +151,16 @@ class LocalCompute(Compute):
         return self._local.address(server_id)
 
 
+def _keystone(settings: Settings, store: Store, directory: Directory, users: StackUsers) -> Keystone:
+    """Raises Invalid without what that mode needs."""
+    try:
+        from stoker.identity.keystone.joined import open_keystone
+    except ModuleNotFoundError as error:
+        needed = f"identity_mode keystone needs {error.name}: pip install 'stoker[openstack]'"
+        raise Invalid(needed) from None
+    return open_keystone(settings, store, directory.ec2, users)
+
+
 @dataclass(frozen=True, slots=True)
 class Joined:
     services: Services
@@ -167,6 +182,8 @@ def sweep(settings: Settings, store: Store, *, dry_run: bool) -> Iterator[Swept]
 def join(settings: Settings, store: Store) -> Joined:
     work = open_work(store)
     secret = site_secret(settings)
+    directory = Directory(store, settings.token_hours, secret)
+    keystone = _keystone(settings, store, directory, StackUsers(secret)) if settings.at_keystone else None
     keys, signal_tokens = Keys(store, secret), SignalTokens(secret)
     local = None
     if settings.local_servers:
@@ -182,12 +199,11 @@ def join(settings: Settings, store: Store) -> Joined:
     webhooks.register(store, work, confirming=confirming)
     messaging = Messaging(work, Subscribing(work, signed_urls, settings.public_url, confirming=confirming))
     objects, site_key = Objects(store, work), SiteKey(secret)
-    identity = Directory(store, settings.token_hours, secret)
     external = elsewhere(
         settings,
         work,
         secret,
-        token_of=identity.tokens.of_project,
+        token_of=directory.tokens.of_project,
         caller=lambda id: f"{settings.public_url}/signals/{signal_tokens.token(id)}",
     )
     transports.withhold(*external.missing)
@@ -197,15 +213,23 @@ def join(settings: Settings, store: Store) -> Joined:
         external.objects or EmbeddedObjects(objects, site_key, settings.public_url),
         external.queues or EmbeddedQueues(messaging),
         EmbeddedMessaging(messaging, signed_urls, settings.public_url) if settings.embeds_queues else None,
+        identity_url=settings.identity_url,
         has_objects=OBJECT_STORE not in external.missing,
-        has_queues=QUEUES not in external.missing,
+        # At a Keystone, queues need users there: templates may ask for them, AUTO does not.
+        has_queues=QUEUES not in external.missing and keystone is None,
     )
+    logins = keystone.logins(work) if keystone else None
     carriers = transports.load().with_defaults(
         settings.default_deployment_signal_transport, settings.default_software_config_transport
     )
-    for_types = ResourceServices(carriers, work, compute, signal_tokens, site)
-    engine = nested.engine(resources.load(), for_types, limits)
+    for_types = ResourceServices(carriers, work, compute, signal_tokens, site, logins)
+    types = resources.load()
+    if keystone:
+        types = with_logins(types, for_types.transports, logins)
+    engine = nested.engine(types, for_types, limits)
     jobs.register(store, engine)
+    if logins:
+        logins.on_settled = lambda tx, id, failure: wake_resource(tx, engine, id, failure)
     if local:
         # A local server's id is its resource's.
         local.on_started = lambda id: store.write(lambda tx: wake_resource(tx, engine, id))
@@ -216,7 +240,9 @@ def join(settings: Settings, store: Store) -> Joined:
     services = Services(
         settings=settings,
         store=store,
-        identity=identity,
+        identity=directory,
+        tokens=keystone.tokens if keystone else directory.tokens,
+        keys=keystone.keys if keystone else directory.ec2,
         signal_tokens=signal_tokens,
         waiters=Waiters(store.bell),
         documents=Documents(store),
@@ -229,7 +255,7 @@ def join(settings: Settings, store: Store) -> Joined:
         site_key=site_key,
         looking=begin(external, store, work, arrivals.lodged),
     )
-    faces = [*health.ROUTES, *OPENAPI, *AGENT, *HEAT, *IDENTITY, *CFN, *SIGNALS]
+    faces = [*health.ROUTES, *OPENAPI, *AGENT, *HEAT, *CFN, *SIGNALS, *(IDENTITY if keystone is None else ())]
     faces += [*(MESSAGING if settings.embeds_queues else ()), *(OBJECTS if settings.embeds_objects else ())]
     return Joined(services, app(services, faces))
 

@@ -144,5 +144,6 @@ TYPE = ResourceType(
     attribute=attribute,
     validate=serving.validate,
     live_metadata=serving.live_metadata,
+    agents_transport="software_config_transport",
     description="A server of the compute provider.",
 )

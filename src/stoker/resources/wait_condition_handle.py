@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from stoker.identity.directory import DOMAIN_ID
 from stoker.model.errors import Invalid
 from stoker.model.stack import Resource
 from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, Signalled, party_of
@@ -95,8 +94,8 @@ def _login(context: Context, resource: Resource) -> dict[str, Any]:
         "username": login.username,
         "user_id": login.user_id,
         "password": login.password,
-        "project_id": context.project_id,
-        "domain_id": DOMAIN_ID,
+        "project_id": login.project_id,
+        "domain_id": login.domain_id,
         "region_name": site.region,
     }
 
@@ -142,5 +141,6 @@ TYPE = ResourceType(
     attribute=attribute,
     signal=signal,
     waiters=waiting_for,
+    agents_transport="signal_transport",
     description="Takes signals for wait conditions.",
 )

@@ -28,10 +28,12 @@ _OWNER = (
         resources.c.name.label("resource_name"),
         resources.c.action,
         stacks.c.name.label("stack_name"),
+        stacks.c.project_id.label("owner_id"),
         projects,
     )
     .join(stacks, stacks.c.id == resources.c.stack_id)
-    .join(projects, projects.c.id == stacks.c.project_id)
+    # A Keystone's projects are not here.
+    .outerjoin(projects, projects.c.id == stacks.c.project_id)
     .where(resources.c.id == sa.bindparam("resource"))
 )
 _ADD_PROJECT = sa.insert(projects)
@@ -120,7 +122,10 @@ def project_named(tx: Tx, name: str, domain_id: str) -> Project | None:
 
 def owner_of(tx: Tx, resource_id: str) -> Owner | None:
     row = tx.run(_OWNER, {"resource": resource_id}).first()
-    return None if row is None else Owner(row.resource_name, Action(row.action), row.stack_name, _project(row))
+    if row is None:
+        return None
+    project = _project(row) if row.id else Project(id=row.owner_id, name=row.owner_id, domain_id="")
+    return Owner(row.resource_name, Action(row.action), row.stack_name, project)
 
 
 def projects_listed(tx: Tx) -> list[Project]:

@@ -275,6 +275,22 @@ resources = sa.Table(
     sa.Index("ix_resources_stack_id_name", "stack_id", "name"),
 )
 
+#: Users that Stoker has made at a Keystone, each for one resource; a row goes once its user has.
+stack_users = sa.Table(
+    "stack_users",
+    metadata,
+    sa.Column("resource_id", Id, primary_key=True),
+    sa.Column("root_id", Id, nullable=False, index=True),
+    sa.Column("name", Name, nullable=False),
+    #: NULL until they are made.
+    sa.Column("user_id", Id, unique=True),
+    sa.Column("user_project_id", Id),
+    sa.Column("domain_id", Id),
+    #: What it should be there, and what it is.
+    sa.Column("wanted", Id, nullable=False),
+    sa.Column("state", Id, nullable=False),
+)
+
 #: What a stack was, to be restored.
 snapshots = sa.Table(
     "snapshots",

@@ -18,6 +18,15 @@ from stoker.store.tx import Tx
 OBJECTS, QUEUES = "objects", "queues"
 
 
+@dataclass(frozen=True, slots=True)
+class User:
+    """One that was made at a Keystone for a resource."""
+
+    user_id: str
+    project_id: str
+    domain_id: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Party:
     """The resource that a transport serves: a server that gets its document, or a deployment whose result comes."""
@@ -29,6 +38,8 @@ class Party:
     stack_id: str
     stack_name: str
     project_id: str
+    #: None where Stoker's own stands for it.
+    user: User | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,9 @@ class Login:
     user_id: str
     username: str
     password: str
+    #: Where it logs in to.
+    project_id: str
+    domain_id: str
     access_key: str
     secret_key: str
 
@@ -147,6 +161,13 @@ class Site(Protocol):
     def signed_url(self, party: Party, kind: str, verb: str) -> str:
         """A URL of CloudFormation's API, ``signal`` or ``waitcondition``, that only ``verb`` may be sent to."""
         ...
+
+
+@runtime_checkable
+class LoggingIn(Protocol):
+    """The agent comes with a token: its party needs a user that can log in."""
+
+    logs_in: bool
 
 
 @runtime_checkable
