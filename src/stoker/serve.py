@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 from stoker import resources, transports
 from stoker.deployments.documents import Documents
 from stoker.external import sweeping
+from stoker.external.heats import Heats, regions_of
 from stoker.external.joining import begin, elsewhere
 from stoker.external.sweeping import Swept
 from stoker.http import health
@@ -222,7 +223,9 @@ def join(settings: Settings, store: Store) -> Joined:
     carriers = transports.load().with_defaults(
         settings.default_deployment_signal_transport, settings.default_software_config_transport
     )
-    for_types = ResourceServices(carriers, work, compute, signal_tokens, site, logins)
+    own_tokens = None if keystone else directory.tokens.of_project
+    heats = Heats(settings.public_url, site.region, regions_of(settings.remote_heats), own_tokens)
+    for_types = ResourceServices(carriers, work, compute, signal_tokens, site, heats, logins)
     types = resources.load()
     if keystone:
         types = with_logins(types, for_types.transports, logins)

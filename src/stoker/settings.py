@@ -93,6 +93,9 @@ class Settings:
     messaging_cloud: str = _setting(
         "", "Entry of clouds.yaml to log in to that Zaqar with (default: a token of Stoker's own for each project)."
     )
+    remote_heats: str = _setting(
+        "", "Other regions for OS::Heat::Stack, each with its entry of clouds.yaml: RegionTwo=name, …"
+    )
     signal_webhooks: bool = _setting(
         True, "Have that Zaqar call public_url when a result was posted, instead of looking for it often."
     )

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from stoker import resources, transports
+from stoker.external.heats import Heats
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
 from stoker.lodgings import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
@@ -176,6 +177,7 @@ def world(store: Store, *, steps: int = 500, limits: Mapping[str, int] | None = 
         machines,
         SignalTokens(b"secret"),
         site(store, work),
+        Heats("http://stoker.test", "RegionOne", {}, None),
     )
     engine = nested.engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)
