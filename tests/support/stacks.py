@@ -177,7 +177,7 @@ def world(store: Store, *, steps: int = 500, limits: Mapping[str, int] | None = 
         machines,
         SignalTokens(b"secret"),
         site(store, work),
-        Heats("http://stoker.test", "RegionOne", {}, None),
+        Heats("http://stoker.test", "RegionOne", {}, lambda _: None),
     )
     engine = nested.engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)
