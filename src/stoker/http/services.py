@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stoker.deployments.documents import Documents
+from stoker.external.looking import Looking
 from stoker.http.waiters import Waiters
+from stoker.identity.checks import KeyCheck, TokenCheck
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.lodgings import SiteKey
@@ -23,6 +25,8 @@ class Services:
     settings: Settings
     store: Store
     identity: Directory
+    tokens: TokenCheck
+    keys: KeyCheck
     signal_tokens: SignalTokens
     waiters: Waiters
     documents: Documents
@@ -33,3 +37,5 @@ class Services:
     signed_urls: SignedUrls
     objects: Objects
     site_key: SiteKey
+    #: Where a Swift or a Zaqar stands in for the embedded ones.
+    looking: Looking | None = None

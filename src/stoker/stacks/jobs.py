@@ -9,11 +9,12 @@ from stoker.deployments import manage
 from stoker.model.stack import Phase
 from stoker.resources.base import WAKE
 from stoker.resources.deploying import DEADLINE as DEPLOYMENT_DEADLINE
+from stoker.resources.serving import PUBLISH
 from stoker.stacks import operations, signals
 from stoker.stacks.advance import advance
 from stoker.stacks.closing import close, wake_resource
 from stoker.stacks.engine import ADVANCE, DEADLINE, Engine
-from stoker.stacks.publishing import PUBLISH, plan, publish
+from stoker.stacks.publishing import plan, publish
 from stoker.stacks.transition import Transition
 from stoker.store import deployments, stacks
 from stoker.store.open import Store

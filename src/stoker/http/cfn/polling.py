@@ -24,7 +24,7 @@ _ACTION = "DescribeStackResource"
 
 async def poll(call: Call) -> Reply:
     params = _plain_poll(call)
-    resource_id = params and call.services.identity.ec2.stands_for(request_of(call, params))
+    resource_id = params and call.services.keys.stands_for(request_of(call, params))
     if params and resource_id:
         known = call.services.documents.known(resource_id, _form(params))
         if known is not None:
