@@ -109,7 +109,7 @@ def _started(said: Said, text: str, digest: str, enrolled: bool) -> Settings:
     sections: Sections = {}
     for name in NEEDED:
         if file.get(name) and not missing(name, file[name]):
-            sections[name] = dict(file[name])
+            sections[name] = {key: value for key, value in file[name].items() if value is not None}
     unknown = [name for name in said.sources or () if name not in (STOKER, *NEEDED)]
     if unknown:
         raise Unusable(f"no such source: {', '.join(unknown)}; there are {', '.join((STOKER, *NEEDED))}")
