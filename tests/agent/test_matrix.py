@@ -142,7 +142,7 @@ def test_a_change_of_transport_is_taken_over_from_the_document(stoker: Served, t
             names[source] = "HEAT_SIGNAL"
             changed(stoker, stack, greeting(metadata, names))
             until(stoker, stack, "UPDATE_COMPLETE", agent)
-            stoker.until(lambda source=source: agent.kept["order"] == [source])
+            stoker.until(lambda source=source: agent.kept["order"] == ["stoker", source])
             assert list(agent.kept["sections"]) == [source]
         agent.end()
         agent.start()  # with the words and the file of its first start, which know of cfn only
