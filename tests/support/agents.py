@@ -52,7 +52,9 @@ class OwnAgent:
     def start(self, *words: str) -> None:
         self.work.mkdir(parents=True, exist_ok=True)
         kept = {key: each for key, each in os.environ.items() if not key.startswith(("STOKER_", "OS_"))}
-        command = [sys.executable, "-m", "stoker_agent", "run", "--root", str(self.root), *self.words, *words]
+        # STOKER_TEST_AGENT_PYTHON: another Python, such as the oldest that the agent is for.
+        python = os.environ.get("STOKER_TEST_AGENT_PYTHON", sys.executable)
+        command = [python, "-m", "stoker_agent", "run", "--root", str(self.root), *self.words, *words]
         with self.folder.joinpath("agent.log").open("ab") as log:
             self.process = subprocess.Popen(
                 command,
