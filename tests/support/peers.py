@@ -139,11 +139,11 @@ def swift(folder: Path) -> Iterator[Peer]:
 
 
 @contextmanager
-def zaqar(folder: Path, identity: str | None = None) -> Iterator[Peer]:
-    """``identity``: URL of a Keystone that it asks about tokens; without, it believes whatever project is said."""
+def zaqar(folder: Path, identity: str = "", port: int | None = None) -> Iterator[Peer]:
+    """``identity``: its section on who it asks about tokens; without, it believes whatever project is said."""
     programs = installed("zaqar", ZAQAR)
     folder.mkdir(parents=True, exist_ok=True)
-    port = free_port()
+    port = port or free_port()
     with redis(folder) as store:
         said = (
             "[DEFAULT]\nadmin_mode = True\nunreliable = True\n"
@@ -155,7 +155,7 @@ def zaqar(folder: Path, identity: str | None = None) -> Iterator[Peer]:
             "[signed_url]\nsecret_key = a secret\n"
             "[storage]\nmessage_pipeline = zaqar.notification.notifier\n"
         )
-        folder.joinpath("zaqar.conf").write_text(said + (identity or ""))
+        folder.joinpath("zaqar.conf").write_text(said + identity)
         url = f"http://127.0.0.1:{port}"
         command = [str(programs / "zaqar-server"), "--config-file", str(folder / "zaqar.conf")]
         peer = Peer(folder, url, [command], f"{url}/v2", _environment(programs))
