@@ -25,6 +25,8 @@ from support.server import free_port
 
 SWIFT = ("swift==2.38.3",)
 ZAQAR = ("zaqar==23.0.1", "redis")
+#: The last that speaks the API 1.1, which the images' own agent reports by.
+OLD_ZAQAR = ("zaqar==20.0.0", "redis")
 _CACHE = Path.home() / ".cache" / "stoker-tests"
 _PATIENCE = 60
 
@@ -139,9 +141,9 @@ def swift(folder: Path) -> Iterator[Peer]:
 
 
 @contextmanager
-def zaqar(folder: Path, identity: str = "", port: int | None = None) -> Iterator[Peer]:
+def zaqar(folder: Path, identity: str = "", port: int | None = None, packages: Sequence[str] = ZAQAR) -> Iterator[Peer]:
     """``identity``: its section on who it asks about tokens; without, it believes whatever project is said."""
-    programs = installed("zaqar", ZAQAR)
+    programs = installed("zaqar", packages)
     folder.mkdir(parents=True, exist_ok=True)
     port = port or free_port()
     with redis(folder) as store:
