@@ -148,7 +148,7 @@ def zaqar(folder: Path, identity: str = "", port: int | None = None, packages: S
     port = port or free_port()
     with redis(folder) as store:
         said = (
-            "[DEFAULT]\nadmin_mode = True\nunreliable = True\n"
+            "[DEFAULT]\nadmin_mode = True\nunreliable = True\nenable_deprecated_api_versions = 1.1\n"
             + ("auth_strategy = keystone\n" if identity else "")
             + "[drivers]\ntransport = wsgi\nmessage_store = redis\nmanagement_store = redis\n"
             f"[drivers:message_store:redis]\nuri = {store}&dbid=0\n"
