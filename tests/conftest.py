@@ -12,6 +12,12 @@ from support import databases
 SLOW = (
     "journeys/",
     "interop/",
+    "external/test_logins",
+    "external/test_outages",
+    "external/test_settings",
+    "external/test_sweep",
+    "external/test_transports",
+    "external/test_upstream",
     "commands/test_serve",
     "stacks/test_laws",
     "servers/test_local",
