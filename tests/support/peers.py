@@ -25,6 +25,8 @@ from support.server import free_port
 
 SWIFT = ("swift==2.38.3",)
 ZAQAR = ("zaqar==23.0.1", "redis")
+#: The last that speaks the API 1.1, which the images' own agent reports by.
+OLD_ZAQAR = ("zaqar==20.0.0", "redis")
 _CACHE = Path.home() / ".cache" / "stoker-tests"
 _PATIENCE = 60
 
@@ -139,14 +141,14 @@ def swift(folder: Path) -> Iterator[Peer]:
 
 
 @contextmanager
-def zaqar(folder: Path, identity: str | None = None) -> Iterator[Peer]:
-    """``identity``: URL of a Keystone that it asks about tokens; without, it believes whatever project is said."""
-    programs = installed("zaqar", ZAQAR)
+def zaqar(folder: Path, identity: str = "", port: int | None = None, packages: Sequence[str] = ZAQAR) -> Iterator[Peer]:
+    """``identity``: its section on who it asks about tokens; without, it believes whatever project is said."""
+    programs = installed("zaqar", packages)
     folder.mkdir(parents=True, exist_ok=True)
-    port = free_port()
+    port = port or free_port()
     with redis(folder) as store:
         said = (
-            "[DEFAULT]\nadmin_mode = True\nunreliable = True\n"
+            "[DEFAULT]\nadmin_mode = True\nunreliable = True\nenable_deprecated_api_versions = 1.1\n"
             + ("auth_strategy = keystone\n" if identity else "")
             + "[drivers]\ntransport = wsgi\nmessage_store = redis\nmanagement_store = redis\n"
             f"[drivers:message_store:redis]\nuri = {store}&dbid=0\n"
@@ -155,7 +157,7 @@ def zaqar(folder: Path, identity: str | None = None) -> Iterator[Peer]:
             "[signed_url]\nsecret_key = a secret\n"
             "[storage]\nmessage_pipeline = zaqar.notification.notifier\n"
         )
-        folder.joinpath("zaqar.conf").write_text(said + (identity or ""))
+        folder.joinpath("zaqar.conf").write_text(said + identity)
         url = f"http://127.0.0.1:{port}"
         command = [str(programs / "zaqar-server"), "--config-file", str(folder / "zaqar.conf")]
         peer = Peer(folder, url, [command], f"{url}/v2", _environment(programs))
