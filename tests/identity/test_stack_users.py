@@ -184,6 +184,22 @@ def test_users_rest_with_their_stack(people: People):
     people.stoker.until(lambda: not people.users() and not people.projects())
 
 
+def test_a_user_that_somebody_removed_is_made_anew(people: People, keystone: Keystone):
+    stack = people.create("removed", template({"server": machine()}))
+    people.until(stack, "CREATE_COMPLETE")
+    before = people.metadata(stack)["os-collect-config"]["heat"]
+    keystone.request("DELETE", f"/users/{before['user_id']}")
+    people.ask("POST", f"{stack}/actions", {"suspend": None})
+    people.until(stack, "SUSPEND_COMPLETE")
+    people.ask("POST", f"{stack}/actions", {"resume": None})
+    people.until(stack, "RESUME_COMPLETE")
+    after = people.metadata(stack)["os-collect-config"]["heat"]
+    assert after["user_id"] != before["user_id"]
+    people.log_in(after).get_token()
+    people.ask("DELETE", stack)
+    people.stoker.until(lambda: not people.users() and not people.projects())
+
+
 def test_a_server_that_changes_its_transport_gets_its_user_then(people: People):
     stack = people.create("changing", template({"server": machine("POLL_SERVER_CFN")}))
     people.until(stack, "CREATE_COMPLETE")
