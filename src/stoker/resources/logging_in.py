@@ -56,10 +56,9 @@ class _LoggingIn:
             Action.SUSPEND: self._visit(Action.SUSPEND),
             Action.RESUME: self._resume,
         }
-        shown = {"live_metadata": self.live_metadata} if self.kind.has_live_metadata else {}
         return replace(
             self.kind,
-            **shown,
+            live_metadata=self.live_metadata if self.kind.has_live_metadata else self.kind.live_metadata,
             attribute=self.attribute,
             create=self.create,
             update=self.update,
