@@ -9,7 +9,7 @@ from stoker.identity import ec2, stack_users
 from stoker.identity.directory import DOMAIN_ID
 from stoker.identity.stack_users import StackUsers
 from stoker.model.arn import Arn
-from stoker.transports.base import Login, Objects, Party, Queues
+from stoker.transports.base import Login, Messaging, Objects, Party, Queues
 
 REGION = "RegionOne"
 
@@ -20,9 +20,13 @@ class ThisSite:
     users: StackUsers
     objects: Objects
     queues: Queues
+    #: None where the messaging service is another's.
+    messaging: Messaging | None
     #: Where agents log in, without the version; empty: here.
     identity_url: str = ""
     region: str = REGION
+    has_objects: bool = True
+    has_queues: bool = True
 
     @property
     def auth_url(self) -> str:

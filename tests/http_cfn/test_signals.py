@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -144,3 +145,30 @@ def test_a_servers_login_sees_that_server_only(stoker, transport) -> None:
         assert stoker.request("GET", "/identity/v3/users", headers=token).status == 403
         assert stoker.heat("DELETE", f"/stacks/{name}/{id}").status == 204
         assert read(f"{resource}/server/metadata") in (401, 403), "gone with its resource"
+
+
+def test_a_swift_signal_is_put_into_an_object(stoker) -> None:
+    handle = {"type": "OS::Heat::SwiftSignalHandle"}
+    waits = {
+        "type": "OS::Heat::SwiftSignal",
+        "properties": {"handle": {"get_resource": "handle"}, "timeout": 60, "count": 2},
+    }
+    names = ("endpoint", "token", "curl_cli")
+    told = {name: {"value": {"get_attr": ["handle", name]}} for name in names}
+    told["data"] = {"value": {"get_attr": ["waits", "data"]}}
+    path = create(stoker, "swift-signal", template({"handle": handle, "waits": waits}, outputs=told))
+    said = outputs(stoker, path)
+    assert said["token"] == ""
+    url = below(stoker, said["endpoint"])
+    assert stoker.request("POST", url, {}).status == 401
+    assert stoker.request("PUT", url, b"no json").status == 400
+    assert stoker.request("PUT", url, {"status": "PERHAPS"}).status == 400
+    assert stoker.request("PUT", url, b"").status == 201
+    assert stack(stoker, path)["stack_status"] == "CREATE_IN_PROGRESS"
+    assert stoker.request("PUT", url, {"id": "second", "data": [1]}).status == 201
+    assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
+    assert json.loads(outputs(stoker, path)["data"]) == {"1": None, "second": [1]}
+    assert stoker.heat("DELETE", path).status == 204
+    assert stoker.request("PUT", url, {}).status == 404
+    account = stoker.request("GET", f"/object-store/v1/AUTH_{stoker.project}", headers={"X-Auth-Token": stoker.token})
+    assert path.rsplit("/", 1)[1] not in account.raw.decode(), "its container is gone"

@@ -228,6 +228,11 @@ def test_every_update_makes_the_handle_anew(heat):
 @pytest.mark.parametrize(
     ("transport", "keys"),
     [
+        ("TEMP_URL_SIGNAL", {"alarm_url"}),
+        (
+            "ZAQAR_SIGNAL",
+            {"auth_url", "username", "user_id", "password", "project_id", "domain_id", "region_name", "queue_id"},
+        ),
         ("CFN_SIGNAL", {"alarm_url"}),
         (
             "HEAT_SIGNAL",
@@ -242,3 +247,16 @@ def test_a_handle_says_how_it_is_signalled(heat, transport, keys):
     said = heat.outputs(heat.create(template(resources, outputs=outputs)))
     assert json.loads(said["signal"]).keys() == keys
     assert said["token"] is said["endpoint"] is None
+
+
+def test_the_endpoint_of_a_handle_with_any_name_is_a_url(heat):
+    name = "a b?c;d☃"
+    stack = heat.create(
+        template(
+            {name: {"type": "OS::Heat::WaitConditionHandle"}},
+            outputs={key: {"value": {"get_attr": [name, key]}} for key in ("endpoint", "curl_cli")},
+        )
+    )
+    shown = heat.outputs(stack)
+    assert shown["endpoint"].endswith("/resources/a%20b%3Fc%3Bd%E2%98%83/signal")
+    assert shown["curl_cli"].endswith(shown["endpoint"])

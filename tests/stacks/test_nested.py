@@ -157,6 +157,13 @@ def test_what_does_not_fit_inside_is_refused(heat, properties, sentence):
         heat.create(template({"inner": {"type": "child.yaml", "properties": properties}}), files=FILES)
 
 
+def test_a_list_inside_may_be_text_with_commas(heat):
+    stack = heat.create(parent(words="a,b"), files={"child.yaml": CHILD})
+    assert heat.outputs(stack)["words"] == ["a", "b"]
+    with pytest.raises(StackValidationFailed, match=r"resources\.inner\.properties\.words: a list or text with commas"):
+        heat.create(parent(words={"a": 1}), files={"child.yaml": CHILD}, name="t")
+
+
 def test_what_is_wrong_inside_is_said_with_its_place(heat):
     wrong = {"child.yaml": CHILD.replace("group: script", "gruop: script")}
     with pytest.raises(StackValidationFailed, match=r"resources.inner<child.yaml>.*conf.*Unknown Property gruop"):

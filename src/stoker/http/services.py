@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stoker.deployments.documents import Documents
+from stoker.external.looking import Looking
 from stoker.http.waiters import Waiters
 from stoker.identity.checks import KeyCheck, TokenCheck
 from stoker.identity.directory import Directory
@@ -36,3 +37,5 @@ class Services:
     signed_urls: SignedUrls
     objects: Objects
     site_key: SiteKey
+    #: Where a Swift or a Zaqar stands in for the embedded ones.
+    looking: Looking | None = None

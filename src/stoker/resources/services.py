@@ -122,6 +122,24 @@ class Logins(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    #: Decoded; None where there is none.
+    body: Any
+
+
+class RemoteHeats(Protocol):
+    """Heat's API, here and in other regions."""
+
+    def problem(self, region: str | None) -> str | None:
+        """Why that region cannot be asked, if it cannot."""
+
+    def ask(self, region: str | None, project_id: str, verb: str, path: str, body: Any = None) -> Answer:
+        """A call below a project's root; outside of transactions. Raises when there is no answer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class Services:
     """What types may ask of the rest of Stoker."""
 
@@ -131,5 +149,6 @@ class Services:
     compute: Compute | None
     signal_tokens: SignalTokens
     site: Site
+    remote_heats: RemoteHeats
     #: None where Stoker keeps the users.
     logins: Logins | None = None

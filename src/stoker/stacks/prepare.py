@@ -38,6 +38,7 @@ class Prepared:
     #: By resource name, in JSON form: final types, files in place.
     definitions: Mapping[str, Mapping[str, Any]]
     needs: Mapping[str, Collection[str]]
+    event_sinks: tuple[Mapping[str, Any], ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """What a stack's row says of its template."""
@@ -45,6 +46,7 @@ class Prepared:
             "description": self.template.description,
             "version": self.template.version,
             "parameters": self.parameters.to_json(),
+            "event_sinks": self.event_sinks,
             "outputs": {
                 name: {"description": output.description, "value": output.value}
                 for name, output in self.template.outputs.items()
@@ -140,7 +142,8 @@ def _prepared(
     template = hot.decide(template, parameters, files)
     definitions = Checker(engine, files).check(template, parameters, environment, text)
     needs = {name: each.requires for name, each in template.resources.items()}
-    return Prepared(source, template, parameters, definitions, needs)
+    sinks = tuple({"target": sink.queue, "ttl": sink.ttl} for sink in environment.event_sinks)
+    return Prepared(source, template, parameters, definitions, needs, sinks)
 
 
 def _environment(handed: Handed, files: Mapping[str, str], template: Template | None = None) -> Environment:

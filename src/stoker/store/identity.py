@@ -84,6 +84,13 @@ _DROP_ROLE = sa.delete(assignments).where(
 _DROP_ROLES_OF = sa.delete(assignments).where(assignments.c.user_id == sa.bindparam("user"))
 _DROP_ROLES_IN = sa.delete(assignments).where(assignments.c.project_id == sa.bindparam("project"))
 _ASSIGNMENTS = sa.select(assignments).order_by(assignments.c.user_id, assignments.c.project_id, assignments.c.role)
+_MEMBER = (
+    sa.select(users.c.id)
+    .join_from(assignments, users, users.c.id == assignments.c.user_id)
+    .where(assignments.c.project_id == sa.bindparam("project"), assignments.c.role == "member", users.c.enabled)
+    .order_by(users.c.id)
+    .limit(1)
+)
 _ADD_ROLE = sa.insert(assignments)
 _ROLES = sa.select(assignments.c.role).where(
     assignments.c.user_id == sa.bindparam("user"), assignments.c.project_id == sa.bindparam("project")
@@ -214,6 +221,12 @@ def set_password(tx: Tx, user_id: str, password_hash: str) -> None:
 
 def add_role(tx: Tx, user_id: str, project_id: str, role: str) -> None:
     tx.run(_ADD_ROLE, {"user_id": user_id, "project_id": project_id, "role": role})
+
+
+def member_of(tx: Tx, project_id: str) -> str | None:
+    """The id of somebody who may work in the project."""
+    found: str | None = tx.run(_MEMBER, {"project": project_id}).scalar()
+    return found
 
 
 def roles(tx: Tx, user_id: str, project_id: str) -> frozenset[str]:

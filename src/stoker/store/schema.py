@@ -221,6 +221,8 @@ stacks = sa.Table(
     sa.Column("parameters", Json, nullable=False),
     sa.Column("outputs", Json, nullable=False),
     sa.Column("tags", Json, nullable=False),
+    #: Queues that are told of its events.
+    sa.Column("event_sinks", Json),
     sa.Column("timeout_mins", sa.Integer),
     sa.Column("disable_rollback", sa.Boolean, nullable=False),
     sa.Column("created_at", Time, nullable=False),
@@ -471,4 +473,30 @@ sa.Index(
     unique=True,
     sqlite_where=objects.c.replaced_at.is_(None),
     postgresql_where=objects.c.replaced_at.is_(None),
+)
+
+#: What Stoker has made, or is to make, in a Swift or a Zaqar: an object or a queue each.
+lodgings = sa.Table(
+    "lodgings",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("kind", Id, nullable=False),
+    sa.Column("name", sa.String(512), nullable=False),
+    sa.Column("project_id", Id, nullable=False),
+    sa.Column("resource_id", Id, nullable=False, index=True),
+    #: What is to be there, in JSON; None: nothing yet, but a place for results.
+    sa.Column("body", Json),
+    #: Counts what was asked for, and how far that was brought there.
+    sa.Column("revision", sa.BigInteger, nullable=False),
+    sa.Column("reached", sa.BigInteger, nullable=False),
+    sa.Column("gone", sa.Boolean, nullable=False),
+    #: When to look for a result next, and microseconds between looks; None: nobody waits for one.
+    sa.Column("look_at", Time),
+    sa.Column("pause", sa.BigInteger, nullable=False),
+    #: The result that was taken last, as its kind tells results apart.
+    sa.Column("heard", sa.Text),
+    #: What it was given there: a signed URL, a subscription.
+    sa.Column("details", Json, nullable=False),
+    sa.UniqueConstraint("kind", "name"),
+    sa.Index("ix_lodgings_kind_look_at", "kind", "look_at"),
 )

@@ -7,11 +7,15 @@ things in the object store or in the messaging service: they ``open`` and ``clos
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from stoker.store.tx import Tx
+
+#: What a transport may need of the site, which may do without.
+OBJECTS, QUEUES = "objects", "queues"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,9 @@ class Objects(Protocol):
     def close(self, tx: Tx, party: Party, place: Place) -> None:
         """Have it gone, and its container with the last of its objects."""
 
+    def expect(self, tx: Tx, party: Party, place: Place) -> None:
+        """A run begins whose result is going to be put there."""
+
     def url(self, party: Party, place: Place, verb: str) -> str:
         """What opens that object to ``verb``, for as long as a clock can tell."""
         ...
@@ -85,7 +92,39 @@ class Queues(Protocol):
     def replace(self, tx: Tx, party: Party, body: Any) -> None:
         """Post a message, and have those gone that it makes stale."""
 
+    def expect(self, tx: Tx, party: Party) -> None:
+        """A run begins whose result is going to be posted there."""
+
     def close(self, tx: Tx, party: Party) -> None: ...
+
+
+class Messaging(Protocol):
+    """A project's own queues, as templates ask for them. What cannot be raises Invalid or Conflict."""
+
+    @property
+    def url(self) -> str: ...
+
+    def create(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None: ...
+
+    def describe(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None: ...
+
+    def delete(self, tx: Tx, project_id: str, queue: str) -> None: ...
+
+    def post(self, tx: Tx, project_id: str, queue: str, bodies: Sequence[Any], ttl: int) -> None: ...
+
+    def sign(
+        self, project_id: str, queue: str, paths: Sequence[str], methods: Sequence[str], expires: datetime
+    ) -> Mapping[str, Any]:
+        """``signature``, ``expires``, ``paths``, ``methods`` and ``project``."""
+        ...
+
+    def subscribe(self, tx: Tx, project_id: str, queue: str, said: Mapping[str, Any]) -> str:
+        """The subscription's id."""
+        ...
+
+    def resubscribe(self, tx: Tx, project_id: str, queue: str, id: str, said: Mapping[str, Any]) -> None: ...
+
+    def unsubscribe(self, tx: Tx, project_id: str, queue: str, id: str) -> None: ...
 
 
 class Site(Protocol):
@@ -101,10 +140,21 @@ class Site(Protocol):
     def region(self) -> str: ...
 
     @property
+    def has_objects(self) -> bool: ...
+
+    @property
+    def has_queues(self) -> bool: ...
+
+    @property
     def objects(self) -> Objects: ...
 
     @property
     def queues(self) -> Queues: ...
+
+    @property
+    def messaging(self) -> Messaging | None:
+        """None where templates can have no queues of this site's."""
+        ...
 
     def login(self, party: Party) -> Login: ...
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.store.tx import Tx
-from stoker.transports.base import Party, Site
+from stoker.transports.base import QUEUES, Party, Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,7 @@ class ZaqarMessage:
     metadata_name: str = "ZAQAR_MESSAGE"
     logs_in: bool = True
     expires: bool = True
+    needs: str = QUEUES
 
     def sections(self, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
         login = site.login(party)

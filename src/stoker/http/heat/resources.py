@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from stoker.deployments.documents import Document
 from stoker.http import reading
 from stoker.http.call import Call, Reply
 from stoker.http.heat import finding, shapes
@@ -16,10 +17,10 @@ from stoker.stacks.attributes import all_attributes
 from stoker.stacks.looking import look_at
 from stoker.stacks.operations import no_resource
 from stoker.stacks.transition import Transition
-from stoker.store import deployments, resources, stacks
+from stoker.store import deployments, documents, resources, stacks
 from stoker.store.tx import Tx
 
-_FILTERS: Mapping[str, Callable[[Resource], str]] = {
+FILTERS: Mapping[str, Callable[[Resource], str]] = {
     "type": lambda r: r.type,
     "status": lambda r: r.status.value,
     "name": lambda r: r.name,
@@ -27,7 +28,7 @@ _FILTERS: Mapping[str, Callable[[Resource], str]] = {
     "id": lambda r: r.id,
     "physical_resource_id": lambda r: r.physical_id or "",
 }
-_KNOWN = frozenset((*_FILTERS, "nested_depth", "with_detail"))
+_KNOWN = frozenset((*FILTERS, "nested_depth", "with_detail"))
 #: Heat signals nothing that is going.
 _DEAF = (Action.SUSPEND, Action.DELETE)
 
@@ -75,13 +76,24 @@ def _of_stack(
     return shown
 
 
-def metadata(call: Call) -> Reply:
-    """What agents poll with POLL_SERVER_HEAT."""
+async def metadata(call: Call) -> Reply:
+    """What agents poll with POLL_SERVER_HEAT: on the event loop, and mostly answered from memory."""
+    form = f"heat/{call.path['stack_name']}/{call.path['stack_id']}/{call.path['resource_name']}"
+    known = call.services.documents.known(call.only, form) if call.only else None
+    return Reply(200, known.body) if known else await call.in_thread(_metadata, call, form)
+
+
+def _metadata(call: Call, form: str) -> Reply:
     with call.services.store.read() as tx:
         stack, found = _permitted(tx, call)
+        revision = documents.revision(tx, found.physical_id or found.id)
         transition = Transition(tx, call.services.engine, stack)
         live = transition.type_of(found).live_metadata(transition.context, found)
-    return Reply(200, {"metadata": {**found.metadata, **live}})
+    reply = Reply(200, {"metadata": {**found.metadata, **live}})
+    if call.only and found.physical_id and transition.type_of(found).has_live_metadata:
+        document = Document(revision, bytes(reply.response().body))
+        call.services.documents.remember(found.id, found.physical_id, form, document)
+    return reply
 
 
 def signal(call: Call) -> Reply:
@@ -157,7 +169,7 @@ def _shown_ones(found: Iterable[Resource]) -> list[Resource]:
 
 
 def _matches(call: Call, resource: Resource) -> bool:
-    return all(read(resource) in call.query.getlist(name) for name, read in _FILTERS.items() if name in call.query)
+    return all(read(resource) in call.query.getlist(name) for name, read in FILTERS.items() if name in call.query)
 
 
 def _required_by(found: Sequence[Resource]) -> dict[str, list[str]]:

@@ -1,0 +1,82 @@
+"""A deployment goes out over a real Swift or Zaqar, and its result comes back over it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.elsewhere import (
+    RESULT,
+    QueueAgent,
+    ask,
+    created,
+    greeting,
+    outputs,
+    popped,
+    queues_of,
+    reporter,
+    status,
+    swift_flags,
+    until_document,
+    zaqar_flags,
+)
+from support.server import served
+
+
+def test_objects_carry_documents_and_results(tmp_path, database_url, swift):
+    with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
+        said = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL", count=2)
+        stack = created(stoker, "objects", said)
+        known = outputs(stoker, stack)["agent"]
+        url = known["request"]["metadata_url"]
+        assert url.startswith(swift.url)
+        for who in ("world", "moon"):
+            if who == "moon":
+                said = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL", "moon", count=2)
+                assert stoker.heat("PUT", stack, {"template": said}).status == 202
+            for run in until_document(stoker, url, who):
+                assert run["deploy_signal_verb"] == "PUT"
+                assert ask("PUT", run["deploy_signal_id"], {**RESULT, "said": who}).status == 201
+            stoker.until(lambda: not status(stoker, stack).endswith("IN_PROGRESS"), 60)
+            assert status(stoker, stack).endswith("_COMPLETE"), stoker.heat("GET", stack).body
+            assert (outputs(stoker, stack)["d0"], outputs(stoker, stack)["d1"]) == (who, who)
+        signal = run["deploy_signal_id"]
+        assert stoker.heat("DELETE", stack).status == 204
+        stoker.until(lambda: ask("GET", url).status == 404, 30)
+        stoker.until(lambda: ask("HEAD", signal).status == 404, 30)
+
+
+def test_a_failure_that_comes_as_an_object(tmp_path, database_url, swift):
+    with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
+        stack = created(stoker, "failing", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
+        (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], "world")
+        # What is no result changes nothing, and the next one is heard all the same.
+        assert ask("PUT", run["deploy_signal_id"], "hello").status == 201
+        assert ask("PUT", run["deploy_signal_id"], {**RESULT, "deploy_status_code": 3}).status == 201
+        stoker.until(lambda: status(stoker, stack) == "CREATE_FAILED", 60)
+        assert "non-zero status code: 3" in stoker.heat("GET", stack).body["stack"]["stack_status_reason"]
+
+
+@pytest.mark.parametrize("calls", [True, False])
+def test_queues_carry_documents_and_results(tmp_path, database_url, zaqar, calls):
+    flags = (*zaqar_flags(zaqar), "--signal-webhooks" if calls else "--no-signal-webhooks")
+    with served(tmp_path, *flags, database=database_url) as stoker:
+        stack = created(stoker, "queues", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+        known = outputs(stoker, stack)["agent"]["zaqar"]
+        agent = QueueAgent(known)
+        assert agent.login[0] == zaqar.url
+        for who in ("world", "moon"):
+            if who == "moon":
+                said = greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL", "moon")
+                assert stoker.heat("PUT", stack, {"template": said}).status == 202
+            (run,) = popped(stoker, agent, who)
+            queue = run["deploy_queue_id"]
+            # As heat-config-notify does: JSON in a text.
+            result = {**RESULT, "said": who}
+            assert reporter(run).post(queue, json.dumps(result)) == 201
+            stoker.until(lambda: not status(stoker, stack).endswith("IN_PROGRESS"), 60)
+            assert status(stoker, stack).endswith("_COMPLETE"), stoker.heat("GET", stack).body
+            assert outputs(stoker, stack)["d0"] == who
+        assert stoker.heat("DELETE", stack).status == 204
+        stoker.until(lambda: not queues_of(zaqar, stoker.project) & {queue, known["queue_id"]}, 30)
