@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import yaml
 from keystoneauth1.session import Session
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
-from support.keystone import ADMIN, Keystone, flags
+from support.keystone import ADMIN, SERVICE, Keystone, flags
 from support.server import STOKER, Answer, Served, free_port, served
 from support.signing import signed
 from support.templates import config, deployment, server, template
@@ -277,3 +279,28 @@ def test_our_own_command_with_keystones_login(stoker, keystone, project):
 def test_the_library_is_loaded_in_this_mode_only():
     said = "import sys, stoker.serve, stoker.commands.serve; print('keystoneauth1' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", said], text=True).strip() == "False"
+
+
+def test_a_login_of_clouds_yaml(keystone, project, tmp_path):
+    auth = {"auth_url": keystone.url, "username": SERVICE[0], "password": SERVICE[1], "project_name": "service"}
+    names = {"user_domain_name": "Default", "project_domain_name": "Default"}
+    file = tmp_path / "home" / ".config" / "openstack" / "clouds.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(yaml.safe_dump({"clouds": {"there": {"auth": {**auth, **names}, "region_name": "RegionOne"}}}))
+    without = {"keystone_user": "", "keystone_password": "", "keystone_cloud": "there"}
+    with served(tmp_path, *flags(keystone, **without)) as stoker:
+        token = keystone.session(("a-member", "secret"), "people").get_token()
+        assert stacks(stoker, project, token).status == 200
+        assert stacks(stoker, project, "nonsense").status == 401
+
+
+def test_a_keystone_that_swallows_everything(keystone, tmp_path):
+    """Nobody waits long for it but those few who find out whether it is there again."""
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(100)
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        with served(tmp_path, *flags(keystone, keystone_auth_url=url)) as stoker, ThreadPoolExecutor(60) as pool:
+            asked = [pool.submit(stacks, stoker, "p", f"token-{n}") for n in range(60)]
+            assert stoker.request("GET", "/healthz").status == 200
+            assert {each.result().status for each in asked} == {503}

@@ -27,6 +27,8 @@ class People:
         if not known:
             keystone.add_user(name, "secret", self.project, "member")
         self.token = str(keystone.session((name, "secret"), name).get_token())
+        #: What a test that failed has left.
+        self.left = {"users": self._ids("users"), "projects": self._ids("projects")}
 
     def ask(
         self, verb: str, path: str, body: Any = None, token: str | None = None, project: str | None = None
@@ -58,14 +60,17 @@ class People:
         return dict(self.ask("GET", f"{stack}/resources/{resource}/metadata").body["metadata"])
 
     def users(self) -> set[str]:
-        """Names of those in the domain, but its administrator."""
-        domain = self.keystone.named("domains", DOMAIN)["id"]
-        found = self.keystone.request("GET", f"/users?domain_id={domain}")["users"]
-        return {each["name"] for each in found} - {"heat_domain_admin"}
+        """Names of those that came into the domain since."""
+        found = self._ids("users")
+        return {found[id] for id in found.keys() - self.left["users"].keys()}
 
     def projects(self) -> set[str]:
+        """Ids of those that came into the domain since."""
+        return set(self._ids("projects").keys() - self.left["projects"].keys())
+
+    def _ids(self, kind: str) -> dict[str, str]:
         domain = self.keystone.named("domains", DOMAIN)["id"]
-        return {each["id"] for each in self.keystone.request("GET", f"/projects?domain_id={domain}")["projects"]}
+        return {each["id"]: each["name"] for each in self.keystone.request("GET", f"/{kind}?domain_id={domain}")[kind]}
 
     def log_in(self, section: Mapping[str, Any]) -> Session:
         """As an agent does that was told so."""
@@ -184,6 +189,22 @@ def test_users_rest_with_their_stack(people: People):
     people.stoker.until(lambda: not people.users() and not people.projects())
 
 
+def test_a_user_that_somebody_removed_is_made_anew(people: People, keystone: Keystone):
+    stack = people.create("removed", template({"server": machine()}))
+    people.until(stack, "CREATE_COMPLETE")
+    before = people.metadata(stack)["os-collect-config"]["heat"]
+    keystone.request("DELETE", f"/users/{before['user_id']}")
+    people.ask("POST", f"{stack}/actions", {"suspend": None})
+    people.until(stack, "SUSPEND_COMPLETE")
+    people.ask("POST", f"{stack}/actions", {"resume": None})
+    people.until(stack, "RESUME_COMPLETE")
+    after = people.metadata(stack)["os-collect-config"]["heat"]
+    assert after["user_id"] != before["user_id"]
+    people.log_in(after).get_token()
+    people.ask("DELETE", stack)
+    people.stoker.until(lambda: not people.users() and not people.projects())
+
+
 def test_a_server_that_changes_its_transport_gets_its_user_then(people: People):
     stack = people.create("changing", template({"server": machine("POLL_SERVER_CFN")}))
     people.until(stack, "CREATE_COMPLETE")
@@ -234,23 +255,40 @@ def test_an_abandoned_stack_leaves_no_user(people: People):
 def test_stacks_wait_for_a_keystone_that_is_away(keystone: Keystone, database_url: str, tmp_path):
     with served(tmp_path, *flags(keystone, keystone_cache_seconds="600"), database=database_url) as stoker:
         people = People(keystone, stoker, "patient")
-        assert people.ask("GET", "/stacks").status == 200
+        renamed = machine()
+        renamed["properties"]["name"] = "another"
+        keystone.stop()
+        # The token is one that Stoker has not seen.
+        assert people.ask("GET", "/stacks").status == 503
+        keystone.start()
+        polled = people.create("polled", template({"server": machine("POLL_SERVER_CFN")}))
+        people.until(polled, "CREATE_COMPLETE")
+        known = people.metadata(polled)["os-collect-config"]
         keystone.stop()
         try:
             stack = people.create("waiting", template({"server": machine()}))
-            gone = people.create("given-up", template({"server": machine()}))
+            gone = people.create("given-up", template({"server": machine("ZAQAR_MESSAGE")}))
+            for path, said in ((stack, renamed), (polled, machine("ZAQAR_MESSAGE"))):
+                assert people.ask("PUT", path, {"template": template({"server": said})}).status == 202
+                assert people.status(path) == "UPDATE_IN_PROGRESS"
+            # Until there is a user the agent goes on as it did.
+            assert people.metadata(polled)["os-collect-config"] == known
             people.ask("DELETE", gone)
-            people.stoker.until(lambda: people.ask("GET", gone).body["stack"]["stack_status"] == "DELETE_COMPLETE")
+            people.stoker.until(lambda: people.status(gone) == "DELETE_COMPLETE")
             stoker.kill9()
         finally:
             keystone.start()
         stoker.restart()
-        people.until(stack, "CREATE_COMPLETE")
-        people.stoker.until(lambda: len(people.users()) == 1)
+        assert people.until(stack, "UPDATE_COMPLETE")
+        assert people.ask("GET", f"{stack}/resources/server").body["resource"]["attributes"]["name"] == "another"
+        people.until(polled, "UPDATE_COMPLETE")
+        people.log_in(people.metadata(polled)["os-collect-config"]["zaqar"]).get_token()
+        people.stoker.until(lambda: len(people.users()) == 2)
         keystone.stop()
         try:
-            assert people.ask("DELETE", stack).status == 204
-            people.stoker.until(lambda: people.status(stack) == "DELETE_COMPLETE")
+            for path in (stack, polled):
+                assert people.ask("DELETE", path).status == 204
+                people.stoker.until(lambda path=path: people.status(path) == "DELETE_COMPLETE")
         finally:
             keystone.start()
         people.stoker.until(lambda: not people.users() and not people.projects(), 60)

@@ -14,7 +14,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-import venv
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -175,15 +174,15 @@ def _prepared() -> None:
 
 
 def _install() -> None:
-    if not _HOME.joinpath("bin", "python").exists():
-        venv.create(_HOME, with_pip=True)
-    command = [str(_HOME / "bin" / "python"), "-m", "pip", "install", "-q", RELEASE]
-    done = subprocess.run(command, env=_plain(), capture_output=True, text=True, check=False)
-    if done.returncode:
-        reason = f"{RELEASE} cannot be had from PyPI: {done.stderr[-300:]}"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
+    commands = ([sys.executable, "-m", "venv", str(_HOME)], [str(_HOME / "bin" / "pip"), "install", "-q", RELEASE])
+    for command in commands:
+        try:
+            subprocess.run(command, env=_plain(), capture_output=True, text=True, check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            reason = f"{RELEASE} cannot be had from PyPI: {getattr(error, 'stderr', error)}"
+            if os.environ.get("CI"):
+                pytest.fail(reason)
+            pytest.skip(reason)
 
 
 def _make_template(folder: Path) -> None:

@@ -12,6 +12,7 @@ import click
 from stoker import settings as all_settings
 from stoker.commands import clouds_yaml, login
 from stoker.commands.errors import told
+from stoker.model.errors import Invalid
 from stoker.settings import Settings
 from stoker.version import VERSION
 
@@ -52,6 +53,10 @@ def _serve(settings: Settings, reset_admin_password: bool) -> None:
     from stoker import log
     from stoker import serve as server
 
+    if settings.at_keystone and reset_admin_password:
+        raise Invalid(
+            "--reset-admin-password is for Stoker's own users: with identity_mode keystone they are Keystone's"
+        )
     held = server.lock(settings)
     log.configure(settings.log_level, settings.state_dir / "logs")
     store = server.open_store(settings)

@@ -58,6 +58,8 @@ class _LoggingIn:
         }
         return replace(
             self.kind,
+            live_metadata=self.live_metadata if self.kind.has_live_metadata else self.kind.live_metadata,
+            attribute=self.attribute,
             create=self.create,
             update=self.update,
             adopt=self.adopt,
@@ -83,9 +85,8 @@ class _LoggingIn:
         awaits = resource.data.get(_AWAITS)
         if awaits is None:
             return self._with_user(context, resource, properties, "update")
-        # What it waits to be is not what it is.
-        before = replace(resource, properties=awaits["before"])
-        return self._with_user(context, before, properties, "create" if awaits["then"] == "create" else "update")
+        then = "create" if awaits["then"] == "create" else "update"
+        return self._with_user(context, _as_it_is(resource), properties, then)
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """The user that it had in another stack is that one's."""
@@ -96,7 +97,13 @@ class _LoggingIn:
         return replace(outcome, done=False, data=self._asked(context, taken, outcome, "check"))
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
-        return self._ended(context, resource, self.kind.delete(context, _without_waiting(resource)))
+        return self._ended(context, resource, self.kind.delete(context, _as_it_is(resource)))
+
+    def live_metadata(self, context: Context, resource: Resource) -> Mapping[str, Any]:
+        return self.kind.live_metadata(context, _as_it_is(resource))
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        return self.kind.attribute(context, _as_it_is(resource), name)
 
     def check(self, context: Context, resource: Resource) -> Outcome:
         awaits = resource.data.get(_AWAITS)
@@ -106,7 +113,7 @@ class _LoggingIn:
         user = self.logins.found(context.tx, resource.id)
         if user is None:
             return Outcome(done=False)
-        ready = replace(_without_waiting(resource), data={**_own(resource.data), USER: dict(user)})
+        ready = replace(resource, data={**_own(resource.data), USER: dict(user)})
         return self._ended(context, ready, self._do(context, ready, awaits))
 
     def _do(self, context: Context, ready: Resource, awaits: Mapping[str, Any]) -> Outcome:
@@ -125,7 +132,7 @@ class _LoggingIn:
 
     def _visit(self, action: Action) -> Callable[[Context, Resource], Outcome]:
         do = self.kind.actions.get(action, _nothing)
-        return lambda context, resource: self._ended(context, resource, do(context, resource))
+        return lambda context, resource: self._ended(context, resource, do(context, _as_it_is(resource)))
 
     def _resume(self, context: Context, resource: Resource) -> Outcome:
         """What is run then is reported by the user, which has to be able to log in again."""
@@ -136,7 +143,7 @@ class _LoggingIn:
     def _with_user(self, context: Context, resource: Resource, properties: Properties, then: str) -> Outcome:
         if self._needs_user(resource, properties):
             return Outcome(done=False, data=self._asked(context, resource, DONE, then))
-        ready = _without_waiting(resource)
+        ready = replace(resource, data=_waiting_no_more(resource.data))
         do = self.kind.create if then == "create" else self.kind.update
         return _keeping(ready, do(context, ready, properties))
 
@@ -171,9 +178,17 @@ def _own(data: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name not in (USER, _AWAITS)}
 
 
-def _without_waiting(resource: Resource) -> Resource:
-    data = {name: value for name, value in resource.data.items() if name != _AWAITS}
-    return replace(resource, data=data)
+def _waiting_no_more(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name != _AWAITS}
+
+
+def _as_it_is(resource: Resource) -> Resource:
+    """What it waits to be is not what it is: an agent that is told so too early finds no way back."""
+    awaits = resource.data.get(_AWAITS)
+    if awaits is None:
+        return resource
+    properties = awaits["before"] if awaits["then"] == "update" else resource.properties
+    return replace(resource, properties=properties, data=_waiting_no_more(resource.data))
 
 
 def _nothing(_context: Context, _resource: Resource) -> Outcome:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -122,12 +122,6 @@ def of_user(tx: Tx, user_id: str) -> Standing | None:
     # What a suspended deployment runs last reports yet.
     resting = row.action == Action.SUSPEND and row.status != Status.IN_PROGRESS
     return Standing(row.resource_id, row.project_id, row.user_project_id, resting)
-
-
-def made(row: Row, *, user_id: str, user_project_id: str, domain_id: str | None) -> Row:
-    """As it was wanted."""
-    known = replace(row, user_id=user_id, user_project_id=user_project_id, domain_id=domain_id)
-    return replace(known, state=row.wanted.value)
 
 
 def save(tx: Tx, row: Row) -> None:

@@ -67,8 +67,10 @@ class Accounts:
         self._call("PUT", f"/projects/{project_id}/users/{id}/roles/{self._role_id()}")
         return id
 
-    def enable(self, user_id: str, *, enabled: bool) -> None:
-        self._call("PATCH", f"/users/{user_id}", {"user": {"enabled": enabled}})
+    def enable(self, user_id: str, *, enabled: bool) -> bool:
+        """False: somebody has removed it."""
+        said = {"user": {"enabled": enabled}}
+        return bool(self._call("PATCH", f"/users/{user_id}", said, allowed=(200, 404)).status_code == 200)
 
     def delete_user(self, id: str | None, name: str) -> None:
         """By its name where the id was never learnt."""

@@ -8,6 +8,7 @@ that, however often it has to try. The last user of a stack that is gone takes t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from stoker.identity.keystone.accounts import Accounts
@@ -103,20 +104,18 @@ class StackLogins:
 
     def _made(self, row: Row, stack: Stack) -> Row:
         """The user as Keystone has it now."""
-        project_id, user_id, domain_id = row.user_project_id, row.user_id, row.domain_id
-        if user_id is None or project_id is None:
-            project_id = stack.user_project_id
-            if project_id == stack.project_id:
-                name = project_name(stack.project_id, stack.id)
-                project_id = self._accounts.project(name, f"Users of the stack {stack.name} in {stack.project_id}")
-            password = self._users.password(row.resource_id)
-            user_id = self._accounts.user(row.name, project_id, password)
-            domain_id = self._accounts.domain_id
-            if row.wanted is not Wanted.ENABLED:
-                self._accounts.enable(user_id, enabled=False)
-        else:
-            self._accounts.enable(user_id, enabled=row.wanted is Wanted.ENABLED)
-        return stack_users.made(row, user_id=user_id, user_project_id=project_id, domain_id=domain_id)
+        enabled = row.wanted is Wanted.ENABLED
+        if row.user_id and self._accounts.enable(row.user_id, enabled=enabled):
+            return replace(row, state=row.wanted.value)
+        project_id = stack.user_project_id
+        if project_id == stack.project_id:
+            name = project_name(stack.project_id, stack.id)
+            project_id = self._accounts.project(name, f"Users of the stack {stack.name} in {stack.project_id}")
+        user_id = self._accounts.user(row.name, project_id, self._users.password(row.resource_id))
+        if not enabled:
+            self._accounts.enable(user_id, enabled=False)
+        known = replace(row, user_id=user_id, user_project_id=project_id, domain_id=self._accounts.domain_id)
+        return replace(known, state=row.wanted.value)
 
     def _note(self, tx: Tx, made: Row) -> None:
         """Meanwhile it may be wanted otherwise: then another job waits to see to that."""
