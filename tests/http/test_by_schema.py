@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.config import GenerationConfig, SchemathesisConfig
+from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_headers_conformance,
@@ -26,6 +28,7 @@ from stoker.http.call import Route
 from stoker.http.heat import finding
 from stoker.http.openapi.document import described, document
 from stoker.http.openapi.routes import DESCRIBED, NOUNS
+from support import databases
 from support.server import Served, served
 
 CHECKS = [
@@ -74,11 +77,16 @@ config.projects.default.generation = GenerationConfig(with_security_parameters=F
 schema = schemathesis.openapi.from_dict(brief(document(DESCRIBED, NOUNS, "")), config=config)
 
 
-@pytest.fixture(scope="module")
-def fuzzed(tmp_path_factory) -> Iterator[Fuzzed]:
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def fuzzed(request, tmp_path_factory) -> Iterator[Fuzzed]:
     """Not the one that other tests ask: this one ends up with whatever was made."""
-    with served(tmp_path_factory.mktemp("by_schema")) as stoker, requests.Session() as session:
-        yield Fuzzed(stoker, session)
+    with ExitStack() as left:
+        database = None
+        if request.param == "postgresql":
+            server = request.getfixturevalue("postgresql_server")
+            database = left.enter_context(databases.postgresql_url(server))
+        stoker = left.enter_context(served(tmp_path_factory.mktemp("by_schema"), database=database))
+        yield Fuzzed(stoker, left.enter_context(requests.Session()))
 
 
 class Fuzzed:
@@ -190,3 +198,11 @@ def test_no_answer_is_another_than_described(fuzzed, row, mode):
         fuzzed.ask(case)
 
     ask()
+
+
+def test_an_answer_that_is_not_as_described_would_be_seen(fuzzed):
+    said = document(DESCRIBED, NOUNS, "")
+    del said["paths"]["/healthz"]["get"]["responses"]["200"]
+    other = schemathesis.openapi.from_dict(brief(said))
+    with pytest.raises(FailureGroup, match="Undocumented"):
+        fuzzed.ask(other["/healthz"]["GET"].Case())
