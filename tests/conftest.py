@@ -13,6 +13,7 @@ SLOW = (
     "journeys/",
     "interop/",
     "commands/test_serve",
+    "http/test_all_rows",
     "http/test_by_schema",
     "stacks/test_laws",
     "servers/test_local",
