@@ -20,7 +20,8 @@ from stoker.http.openapi.routes import DESCRIBED
 from support import databases
 from support.server import Served, served
 
-ROWS = [*AGENT, *CFN, *MESSAGING, *OBJECTS, *DESCRIBED]
+#: Each face as often as the others, however many rows it has.
+ROWS = st.one_of(*map(st.sampled_from, (AGENT, CFN, MESSAGING, OBJECTS, DESCRIBED)))
 CLIENT = "123e4567-e89b-12d3-a456-426614174000"
 
 odd_names = st.sampled_from(
@@ -124,7 +125,7 @@ def ask(stoker: Served, verb: str, path: str, headers: dict[str, str], body: byt
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(data=st.data(), row=st.sampled_from(ROWS), query=queries, said=headers, body=bodies, right=st.booleans())
+@given(data=st.data(), row=ROWS, query=queries, said=headers, body=bodies, right=st.booleans())
 def test_no_row_fails(stoker, data, row, query, said, body, right):
     known = there(stoker) if right else {"project": stoker.project}
     path = re.sub(r"{(\w+)\*?}", lambda name: known.get(name[1]) or data.draw(odd_names), row.path)
