@@ -21,6 +21,7 @@ SLOW = (
     "external/test_transports",
     "external/test_upstream",
     "commands/test_serve",
+    "http/test_all_rows",
     "http/test_by_schema",
     "stacks/test_laws",
     "resources/test_any",
