@@ -172,3 +172,23 @@ def test_a_swift_signal_is_put_into_an_object(stoker) -> None:
     assert stoker.request("PUT", url, {}).status == 404
     account = stoker.request("GET", f"/object-store/v1/AUTH_{stoker.project}", headers={"X-Auth-Token": stoker.token})
     assert path.rsplit("/", 1)[1] not in account.raw.decode(), "its container is gone"
+
+
+def test_what_suspending_runs_is_reported_yet(stoker) -> None:
+    one = deployment(signal_transport="CFN_SIGNAL", actions=["SUSPEND"])
+    path = create(
+        stoker,
+        "suspending",
+        template(
+            {"config": config(), "server": server(), "one": one},
+            outputs={"id": {"value": {"get_resource": "server"}}},
+        ),
+    )
+    assert stoker.heat("POST", f"{path}/actions", {"suspend": None}).status == 200
+    assert stack(stoker, path)["stack_status"] == "SUSPEND_IN_PROGRESS"
+    told = stoker.heat("GET", f"/software_deployments/metadata/{outputs(stoker, path)['id']}").body["metadata"]
+    inputs = {each["name"]: each["value"] for each in told[0]["inputs"]}
+    url = below(stoker, inputs["deploy_signal_id"])
+    assert stoker.request("POST", url, {"deploy_status_code": 0}).status == 200
+    assert stack(stoker, path)["stack_status"] == "SUSPEND_COMPLETE"
+    assert stoker.request("POST", url, {"deploy_status_code": 0}).status == 403, "suspended by now"
