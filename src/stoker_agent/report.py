@@ -144,6 +144,8 @@ class Reporter:
         try:
             entry = self._runs.entry(id)
         except (OSError, ValueError):
+            entry = {}
+        if not isinstance(entry, dict):
             entry = {}  # what a damaged disk made unreadable is for Stoker's own channel, if for anybody
         return self._senders.of(entry, source_of(entry))
 
