@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.agents import report
 from support.server import Served, served
 from support.signing import signed
 from support.templates import config, deployment, server, template
@@ -192,3 +193,24 @@ def test_what_suspending_runs_is_reported_yet(stoker) -> None:
     assert stoker.request("POST", url, {"deploy_status_code": 0}).status == 200
     assert stack(stoker, path)["stack_status"] == "SUSPEND_COMPLETE"
     assert stoker.request("POST", url, {"deploy_status_code": 0}).status == 403, "suspended by now"
+
+
+@pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
+@pytest.mark.parametrize("dropped", [False, True])
+def test_the_last_run_of_what_is_going_is_reported_too(stoker, transport, dropped) -> None:
+    name = f"going-{transport.lower()}-{dropped}"
+    one = deployment(signal_transport=transport, actions=["CREATE", "DELETE"])
+    rest = {"config": config(), "server": server(name)}
+    told = {"id": {"value": {"get_resource": "server"}}}
+    path = create(stoker, name, template({**rest, "one": one}, outputs=told))
+    metadata = f"/software_deployments/metadata/{outputs(stoker, path)['id']}"
+    report(stoker, stoker.heat("GET", metadata).body["metadata"][0])
+    assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
+    if dropped:
+        assert stoker.heat("PUT", path, {"template": template(rest, outputs=told)}).status == 202
+    else:
+        assert stoker.heat("DELETE", path).status == 204
+    action = "UPDATE" if dropped else "DELETE"
+    assert stack(stoker, path)["stack_status"] == f"{action}_IN_PROGRESS"
+    report(stoker, stoker.heat("GET", metadata).body["metadata"][0])
+    assert stack(stoker, path)["stack_status"] == f"{action}_COMPLETE"

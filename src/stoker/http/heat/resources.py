@@ -112,7 +112,7 @@ def signal(call: Call) -> Reply:
         kind = call.services.engine.type(found.type)
         if found.action in _DEAF and kind.signal is None:
             raise Invalid(f"Signal resource during {found.action} is not supported.")
-        signals.signal_resource(tx, call.services.engine, stack, found.name, details or {})
+        signals.signal_resource(tx, call.services.engine, stack, found, details or {})
 
     call.services.store.write(do)
     return Reply(200, b"null")
@@ -120,15 +120,16 @@ def signal(call: Call) -> Reply:
 
 def _permitted(tx: Tx, call: Call) -> tuple[Stack, Resource]:
     """Who stands for one resource does not learn which others there are: for all that are not it, one answer."""
+    name = call.path["resource_name"]
     try:
         stack = finding.stack(tx, call)
-        found = _named(tx, stack, call.path["resource_name"])
+        found = signals.addressed(tx, stack, name, call.only)
+        if found is None:
+            raise no_resource(name, stack)
     except EntityNotFound:
         if call.only is None:
             raise
-        found = None
-    if found is None or call.only not in (None, found.id):
-        raise Forbidden("You are not authorized to complete this action.")
+        raise Forbidden("You are not authorized to complete this action.") from None
     return stack, found
 
 
