@@ -155,6 +155,7 @@ def zaqar(folder: Path, identity: str = "", port: int | None = None, packages: S
             f"[drivers:management_store:redis]\nuri = {store}&dbid=1\n"
             f"[drivers:transport:wsgi]\nbind = 127.0.0.1\nport = {port}\n"
             "[signed_url]\nsecret_key = a secret\n"
+            "[notification]\nrequire_confirmation = True\n"
             "[storage]\nmessage_pipeline = zaqar.notification.notifier\n"
         )
         folder.joinpath("zaqar.conf").write_text(said + identity)
