@@ -8,6 +8,7 @@ import time
 import pytest
 
 from support.elsewhere import (
+    CLIENT,
     RESULT,
     QueueAgent,
     ask,
@@ -73,6 +74,7 @@ def test_queues_carry_documents_and_results(tmp_path, database_url, zaqar, calls
                 assert stoker.heat("PUT", stack, {"template": said}).status == 202
             (run,) = popped(stoker, agent, who)
             queue = run["deploy_queue_id"]
+            stoker.until(lambda queue=queue: subscribers(zaqar, stoker, queue) == [True] * calls)
             # As heat-config-notify does: JSON in a text.
             result = {**RESULT, "said": who}
             assert reporter(run).post(queue, json.dumps(result)) == 201
@@ -81,6 +83,14 @@ def test_queues_carry_documents_and_results(tmp_path, database_url, zaqar, calls
             assert outputs(stoker, stack)["d0"] == who
         assert stoker.heat("DELETE", stack).status == 204
         stoker.until(lambda: not queues_of(zaqar, stoker.project) & {queue, known["queue_id"]}, 30)
+
+
+def subscribers(zaqar, stoker, queue):
+    """Whether each of those who are called for a queue has agreed to it; only Stoker is."""
+    headers = {**CLIENT, "X-Project-Id": stoker.project}
+    found = ask("GET", f"{zaqar.url}/v2/queues/{queue}/subscriptions", headers=headers).body["subscriptions"]
+    assert all(each["subscriber"].startswith(f"{stoker.url}/signals/") for each in found)
+    return [each["confirmed"] for each in found]
 
 
 def test_a_late_result_of_an_earlier_run_is_not_this_ones(tmp_path, database_url, swift, zaqar):

@@ -59,7 +59,8 @@ class Looking:
     def look(self, args: Mapping[str, Any]) -> None:
         kind = args["kind"]
         hand = self._hands.get(kind)
-        if hand is None:
+        if hand is None:  # settings may change back
+            self._store.write(lambda tx: self._work.defer(tx, LOOK, kind, args, at=tx.now + LONGEST))
             return
         with self._store.read() as tx:
             due = lodgings.due(tx, kind, _AT_ONCE)

@@ -89,7 +89,7 @@ class Peer:
                 return
             now = time.monotonic()
             if now < self._spared_until:
-                raise PeerAway(f"{self.root} did not answer a moment ago")
+                raise PeerAway(f"{self.root} gave no answer lately")
             self._spared_until = now + _PATIENCE  # until this one has found out
 
     def _send(

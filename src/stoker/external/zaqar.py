@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -59,7 +60,9 @@ class ZaqarHand:
         self._said = {"Client-ID": str(UUID(bytes=client[:16])), "Content-Type": "application/json"}
 
     def prepare(self) -> None:
-        """Nothing: queues are made one by one."""
+        """Queues are made one by one; it is only asked whether it is there."""
+        with suppress(PeerRefused):
+            self._peer.ask("GET", "/v2/ping", headers=self._said, signed=True)
 
     def bring(self, lodging: Lodging) -> Mapping[str, Any]:
         if lodging.body is None:
@@ -137,10 +140,8 @@ class ZaqarHand:
                 "URL-Paths": ",".join(signed["paths"]),
                 "URL-Methods": ",".join(signed["methods"]),
             }
-            try:
+            with suppress(PeerRefused):
                 return self._peer.ask(verb, f"{_path(lodging)}/messages{query}", headers=headers, signed=True)
-            except PeerRefused:
-                pass
         return self._ask(verb, lodging, f"/messages{query}")
 
     def _delete(self, lodging: Lodging, ids: Sequence[str]) -> None:
