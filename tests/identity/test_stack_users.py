@@ -294,6 +294,22 @@ def test_stacks_wait_for_a_keystone_that_is_away(keystone: Keystone, database_ur
         people.stoker.until(lambda: not people.users() and not people.projects(), 60)
 
 
+def test_transports_that_are_the_sites_defaults(keystone: Keystone, tmp_path):
+    defaults = {
+        "default_software_config_transport": "POLL_SERVER_HEAT",
+        "default_deployment_signal_transport": "HEAT_SIGNAL",
+    }
+    with served(tmp_path, *flags(keystone, **defaults)) as stoker:
+        people = People(keystone, stoker, "owners")
+        stack = people.create("defaults", template({"server": server(), "config": config(), "run": deployment()}))
+        people.there(stack, "run")
+        told = people.metadata(stack)
+        people.log_in(told["os-collect-config"]["heat"]).get_token()
+        assert inputs(told["deployments"][0])["deploy_username"] in people.users()
+        people.ask("DELETE", stack)
+        people.stoker.until(lambda: not people.users() and not people.projects())
+
+
 def test_what_needs_users_is_refused_where_none_are_made(keystone: Keystone, tmp_path):
     without = {"stack_domain_admin": "", "stack_domain_admin_password": ""}
     with served(tmp_path, *flags(keystone, **without)) as stoker:

@@ -38,9 +38,13 @@ def with_logins(
     """``logins`` None: no users can be made, so that what needs one is refused."""
     known = {**transports.signalling, **transports.carrying}
     logging_in = frozenset(name for name, each in known.items() if getattr(each, "logs_in", False))
+    defaults = {"signal_transport": transports.default_signal, "software_config_transport": transports.default_metadata}
+
+    def wrapped(kind: ResourceType, property: str) -> ResourceType:
+        return _LoggingIn(kind, property, defaults.get(property), logging_in, logins).type()
+
     return {
-        name: _LoggingIn(kind, kind.agents_transport, logging_in, logins).type() if kind.agents_transport else kind
-        for name, kind in types.items()
+        name: wrapped(kind, kind.agents_transport) if kind.agents_transport else kind for name, kind in types.items()
     }
 
 
@@ -48,6 +52,8 @@ def with_logins(
 class _LoggingIn:
     kind: ResourceType
     property: str
+    #: What it means that the property is not said.
+    default: str | None
     transports: frozenset[str]
     logins: Logins | None
 
@@ -71,7 +77,7 @@ class _LoggingIn:
 
     def validate(self, properties: Properties) -> None:
         self.kind.validate(properties)
-        wanted = properties.get(self.property)
+        wanted = properties.get(self.property) or self.default
         if self.logins is None and isinstance(wanted, str) and wanted in self.transports:
             raise StackValidationFailed(
                 f"{self.property} {wanted} needs users at Keystone, which this site makes none of: "
@@ -148,7 +154,8 @@ class _LoggingIn:
         return _keeping(ready, do(context, ready, properties))
 
     def _needs_user(self, resource: Resource, properties: Properties) -> bool:
-        return properties.get(self.property) in self.transports and USER not in resource.data
+        wanted = properties.get(self.property) or self.default
+        return wanted in self.transports and USER not in resource.data
 
     def _asked(self, context: Context, resource: Resource, outcome: Outcome, then: str) -> dict[str, Any]:
         """The resource's data while it waits."""

@@ -7,6 +7,7 @@ that, however often it has to try. The last user of a stack that is gone takes t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -23,6 +24,8 @@ from stoker.work import GiveUp, Work
 
 #: Kinds of jobs.
 USER, PROJECT = "keystone.user", "keystone.project"
+#: Seconds: a Keystone with threads that has just begun refuses what it allows once its policy is read (seen with 30.0).
+_DOUBTS = (0.5, 2.0)
 #: Characters of a project's name at Keystone.
 _LONGEST = 64
 
@@ -95,12 +98,20 @@ class StackLogins:
             self._store.write(lambda tx: self._gone(tx, row))
             return
         try:
-            made = self._made(row, stack)
+            made = self._made_if_refused_no_more(row, stack)
         except Refused as error:
             why = error.message
             self._store.write(lambda tx: self.on_settled(tx, row.resource_id, why))
             raise GiveUp(why) from None
         self._store.write(lambda tx: self._note(tx, made))
+
+    def _made_if_refused_no_more(self, row: Row, stack: Stack) -> Row:
+        for pause in _DOUBTS:
+            try:
+                return self._made(row, stack)
+            except Refused:
+                time.sleep(pause)
+        return self._made(row, stack)
 
     def _made(self, row: Row, stack: Stack) -> Row:
         """The user as Keystone has it now."""
