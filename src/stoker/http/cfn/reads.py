@@ -14,6 +14,7 @@ from stoker.model.errors import EntityNotFound, Forbidden
 from stoker.model.stack import Event, Resource, Stack
 from stoker.stacks import outputs
 from stoker.stacks.engine import Engine
+from stoker.stacks.looking import look_ahead
 from stoker.stacks.signals import addressed
 from stoker.stacks.transition import Transition
 from stoker.store import events, resources, stacks
@@ -44,6 +45,7 @@ def describe_stacks(asking: Asking) -> Any:
     with services.store.read() as tx:
         named = asking.params.get("StackName")
         found = [asking.stack(tx)] if named else stacks.listed(tx, asking.project, Filter())
+        look_ahead(tx, [each.root_id for each in found])
         shown = [_described(each, outputs.all_values(tx, services.engine, each)) for each in found]
     return {"Stacks": shown}
 

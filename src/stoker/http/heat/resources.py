@@ -14,7 +14,7 @@ from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.stacks import operations, signals
 from stoker.stacks.attributes import all_attributes
-from stoker.stacks.looking import look_at
+from stoker.stacks.looking import look_ahead, look_at
 from stoker.stacks.operations import no_resource
 from stoker.stacks.transition import Transition
 from stoker.store import deployments, documents, resources, stacks
@@ -40,6 +40,8 @@ def index(call: Call) -> Reply:
     depth = reading.whole(call.query.get("nested_depth"), "nested_depth") or 0
     with call.services.store.read() as tx:
         top = finding.stack(tx, call)
+        if depth or detail:
+            look_ahead(tx, [top.root_id])
         shown = [
             one
             for stack in finding.within(tx, top, depth)
