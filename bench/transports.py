@@ -7,13 +7,14 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
 from bench.cases import RESULT, Result, Target, _spread, template
-from bench.measure import load
+from bench.measure import cpu_seconds, load
 
 #: A request: verb, URL, body, headers.
 Ask = tuple[str, str, bytes | None, Mapping[str, str]]
@@ -53,6 +54,40 @@ def result_to_dependent(target: Target, signal: str) -> Result:
         latencies.append(time.perf_counter() - began)
         target.api.delete_stack(name, id)
     return _spread(latencies)
+
+
+def reach(target: Target, transport: str) -> Result:
+    """From an update of a stack to the last of its servers having been told, each asked again until it has been."""
+    count = target.count(1000)
+
+    def made(word: str) -> dict[str, Any]:
+        said = template(count, servers=count)
+        for s in range(count):
+            said["resources"][f"server{s}"]["properties"]["software_config_transport"] = transport
+            said["resources"][f"dep{s}"]["properties"]["input_values"] = {"foo": word}
+        agents = {f"{s}": {"value": {"get_attr": [f"server{s}", "os_collect_config"]}} for s in range(count)}
+        return {**said, "outputs": agents}
+
+    name, id = target.api.create_stack(made("before"))
+    target.api.wait(name, id, "CREATE_COMPLETE")
+    outputs = target.api("GET", f"/stacks/{name}/{id}")["stack"]["outputs"]
+    asks = [_ASKING[transport](target, each["output_value"]) for each in outputs]
+    # What is asked for shall be the document itself.
+    asks = [("GET" if verb == "HEAD" else verb, *rest) for verb, *rest in asks]
+    cpu, began = cpu_seconds(target.pids), time.perf_counter()
+    target.api("PUT", f"/stacks/{name}/{id}", {"template": made("afterwards")})
+    updated = time.perf_counter() - began
+
+    def told(ask: Ask) -> float:
+        while b"afterwards" not in _send(*ask):
+            time.sleep(0.05)
+        return time.perf_counter() - began
+
+    with ThreadPoolExecutor(8) as pool:
+        all_told = max(pool.map(told, asks))
+    used = cpu_seconds(target.pids) - cpu
+    target.api.delete_stack(name, id)
+    return {"servers": count, "updated_s": round(updated, 2), "all_told_s": round(all_told, 2), "cpu_s": round(used, 2)}
 
 
 def _cfn(_target: Target, agent: Mapping[str, Any]) -> Ask:
@@ -121,7 +156,7 @@ def _token(said: Mapping[str, Any]) -> str:
 _CONNECTIONS: dict[tuple[int, str], http.client.HTTPConnection] = {}
 
 
-def _send(verb: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> None:
+def _send(verb: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
     """On a connection of the thread's own, kept open."""
     parts = urlsplit(url)
     key = (threading.get_ident(), parts.netloc)
@@ -130,9 +165,10 @@ def _send(verb: str, url: str, body: bytes | None, headers: Mapping[str, str]) -
         connection = _CONNECTIONS[key] = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     connection.request(verb, f"{parts.path}?{parts.query}".rstrip("?"), body, dict(headers))
     answer = connection.getresponse()
-    answer.read()
+    found = answer.read()
     if answer.status >= 400:
         raise RuntimeError(f"{verb} {parts.path}: {answer.status}")
+    return found
 
 
 _ASKING: Mapping[str, Callable[[Target, Mapping[str, Any]], Ask]] = {
@@ -152,5 +188,6 @@ OURS: dict[str, Callable[[Target], Result]] = {
     "unchanged poll, ZAQAR_MESSAGE": lambda t: unchanged_polls(t, "ZAQAR_MESSAGE"),
     "result to dependent, HEAT_SIGNAL": lambda t: result_to_dependent(t, "HEAT_SIGNAL"),
     "result to dependent, TEMP_URL_SIGNAL": lambda t: result_to_dependent(t, "TEMP_URL_SIGNAL"),
+    **{f"change reaches 1,000 servers, {name}": lambda t, name=name: reach(t, name) for name in _ASKING},
     "result to dependent, ZAQAR_SIGNAL": lambda t: result_to_dependent(t, "ZAQAR_SIGNAL"),
 }

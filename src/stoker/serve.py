@@ -40,6 +40,7 @@ from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
+from stoker.identity.tokens import Tokens
 from stoker.lodgings import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.subscribing import Subscribing
@@ -171,8 +172,8 @@ class Joined:
 def sweep(settings: Settings, store: Store, *, dry_run: bool) -> Iterator[Swept]:
     """Take away what was made for resources that are no more; beside a Stoker that serves."""
     work = open_work(store)
-    identity = Directory(store, settings.token_hours, b"")
-    found = elsewhere(settings, work, site_secret(settings), token_of=identity.tokens.of_project)
+    tokens = Tokens(store, settings.token_hours)
+    found = elsewhere(settings, work, site_secret(settings), token_of=tokens.of_project)
     try:
         yield from sweeping.sweep(store, Objects(store, work), found.hands, dry_run=dry_run)
     finally:

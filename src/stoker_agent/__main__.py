@@ -88,8 +88,9 @@ def _run(said: argparse.Namespace, paths: Paths) -> None:
     found = settings(paths.sources, wanted, enrolled=config is not None)
     if found.sections:
         keep(paths.sources, found)
+    names = found.usable(config is not None)
     who = "not enrolled" if config is None else f"of server {config.server_id} at {config.url}"
-    logging.getLogger("stoker-agent").info("agent %s %s, sources %s", __version__, who, ", ".join(found.order))
+    logging.getLogger("stoker-agent").info("agent %s %s, sources %s", __version__, who, ", ".join(names))
     if said.os_collect_config is not None:
         Runs(paths.state).adopt(said.deployed)
     agent = Agent(config, found, paths)
@@ -120,7 +121,7 @@ def _status(_: argparse.Namespace, paths: Paths) -> None:
     runs = Runs(paths.state)
     print(f"server      {config.server_id if config else 'not enrolled'}")
     print(f"url         {config.url if config else '-'}")
-    print(f"sources     {', '.join(found.order)}")
+    print(f"sources     {', '.join(found.usable(config is not None))}")
     print(f"unreported  {len(runs.unreported())}")
     print(f"running     {len(runs.interrupted())}")
 

@@ -51,6 +51,7 @@ class Session:
         self._seconds = seconds
         #: For logs, and to know that two logins are at the same place.
         self.place = host_of(login.auth_url)
+        self.project_id = login.project_id
         self._token: Optional[_Token] = None
 
     def call(

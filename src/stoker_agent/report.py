@@ -95,26 +95,27 @@ class Reporter:
         for id in list(self._unnoted):
             self._note(id)
         try:
-            ids = [*self._runs.unreported(), *list(self._held)]
+            ids = [id for id in [*self._runs.unreported(), *list(self._held)] if id not in self._unnoted]
         except OSError as error:
             _log.error("cannot read results: %s", error)
             self._put_off(_DISK)
             return False
+        senders = [(id, self._sender(id)) for id in ids]
+        # Who did not answer lately comes last: it may let us wait again.
+        senders.sort(key=lambda each: _place(each[1]) in self._later)
         whole = True
-        for id in ids:
-            if id not in self._unnoted and not self._reported(id):
+        for id, sender in senders:
+            if not self._reported(id, sender):
                 whole = False
         # What was due and is still so has nothing left that waits for it.
         self._later = {name: each for name, each in self._later.items() if each.due > self._started}
         return whole and not self._unnoted
 
-    def _reported(self, id: str) -> bool:
+    def _reported(self, id: str, sender: Optional[Sender]) -> bool:
         """False when it is to be tried again."""
-        sender: Optional[Sender] = None
+        if self._waits(_run(id)) or self._waits(_place(sender)):
+            return False
         try:
-            sender = self._sender(id)
-            if self._waits(_run(id)) or (sender is not None and self._waits(_place(sender))):
-                return False
             if sender is not None:
                 self._send(sender, id, self._held.get(id) or self._runs.result(id))
         except Busy as error:
@@ -143,6 +144,8 @@ class Reporter:
         try:
             entry = self._runs.entry(id)
         except (OSError, ValueError):
+            entry = {}
+        if not isinstance(entry, dict):
             entry = {}  # what a damaged disk made unreadable is for Stoker's own channel, if for anybody
         return self._senders.of(entry, source_of(entry))
 

@@ -27,6 +27,7 @@ Sections = Dict[str, Dict[str, Any]]
 
 
 class Settings(NamedTuple):
+    #: Stoker's own channel is among them also where this agent is not enrolled yet.
     order: Tuple[str, ...]
     sections: Sections
     #: Seconds between two looks at a source that has nothing new.
@@ -34,6 +35,10 @@ class Settings(NamedTuple):
     ca_file: Optional[str] = None
     #: Of the words and the file that this came from.
     started_from: str = ""
+
+    def usable(self, enrolled: bool) -> List[str]:
+        """Names of sources, in order."""
+        return [name for name in self.order if enrolled or name != STOKER]
 
 
 class Said(NamedTuple):
@@ -49,17 +54,11 @@ def settings(path: Path, said: Said, *, enrolled: bool) -> Settings:
     """What was kept, unless there is something else to start from. Raises Unusable."""
     text = _text(said.os_collect_config)
     digest = hashlib.sha256(f"{list(said.sources or ())}\n{text}".encode()).hexdigest()
-    kept = _kept(path)
+    found = _kept(path)
     nothing_said = said.sources is None and said.os_collect_config is None
-    if kept is not None and (nothing_said or kept.started_from == digest):
-        found = kept
-    else:
-        found = _started(said, text, digest, enrolled)
-    if not enrolled and STOKER in found.order:
-        found = found._replace(order=tuple(name for name in found.order if name != STOKER))
-    if not found.order and enrolled and nothing_said:
-        found = found._replace(order=(STOKER,))
-    if not found.order:
+    if found is None or not (nothing_said or found.started_from == digest):
+        found = _started(said, text, digest)
+    if not found.usable(enrolled):
         raise Unusable(_no_source(said, enrolled))
     if said.polling is not None:
         found = found._replace(polling=_bounded(said.polling))
@@ -71,7 +70,7 @@ def keep(path: Path, found: Settings) -> None:
     write(path, json.dumps(found._asdict(), indent=1, sort_keys=True).encode())
 
 
-def taken_over(known: Settings, collect: Mapping[str, Any]) -> Settings:
+def taken_over(known: Settings, collect: Mapping[str, Any], *, enrolled: bool) -> Settings:
     """
     With what a document says of ``os-collect-config``: sections with nothing but nulls in them are forgotten, new ones
     come before those that were known, Stoker's own channel stays where it is. At least one source is left.
@@ -95,26 +94,26 @@ def taken_over(known: Settings, collect: Mapping[str, Any]) -> Settings:
     new += [name for name in sections if name not in (*named, *known.order)]
     staying = [name for name in known.order if name == STOKER or name in sections]
     first = [name for name in staying[:1] if name == STOKER]
-    order = tuple(dict.fromkeys((*first, *new, *staying)))
-    if not order:
+    found = known._replace(order=tuple(dict.fromkeys((*first, *new, *staying))), sections=sections)
+    if not found.usable(enrolled):
         _log.warning("the document takes away all sources that there are: they are kept")
         return known
-    return known._replace(order=order, sections=sections)
+    return found
 
 
-def _started(said: Said, text: str, digest: str, enrolled: bool) -> Settings:
+def _started(said: Said, text: str, digest: str) -> Settings:
     """From the command line and the file. Raises Unusable."""
     file = _read(text)
     default: Mapping[str, Any] = file.get("DEFAULT", {})
     sections: Sections = {}
     for name in NEEDED:
         if file.get(name) and not missing(name, file[name]):
-            sections[name] = dict(file[name])
+            sections[name] = {key: value for key, value in file[name].items() if value is not None}
     unknown = [name for name in said.sources or () if name not in (STOKER, *NEEDED)]
     if unknown:
         raise Unusable(f"no such source: {', '.join(unknown)}; there are {', '.join((STOKER, *NEEDED))}")
     collectors = listed(default.get("collectors", [])) or list(sections)
-    wanted = [*((STOKER,) if enrolled else ()), *collectors] if said.sources is None else list(said.sources)
+    wanted = [STOKER, *collectors] if said.sources is None else list(said.sources)
     order = tuple(dict.fromkeys(name for name in wanted if name == STOKER or name in sections))
     for name in wanted:
         if name in NEEDED and name not in sections:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
 import ssl
 import urllib.parse
@@ -12,6 +13,8 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 from stoker_agent import __version__
 
 SECONDS = 20.0
+#: Whoever is there takes a connection at once, however long its answer may take.
+_CONNECT_SECONDS = 10.0
 #: Places that connections are kept to.
 _KEPT = 4
 _REDIRECTS = 5
@@ -51,6 +54,7 @@ class Answer(NamedTuple):
         return " ".join(f"{self.status} {self.body[:300].decode('utf-8', 'replace')}".split())
 
 
+_UNSENDABLE = re.compile("[^!-~]")
 _Place = Tuple[str, str, Optional[int]]
 
 
@@ -94,9 +98,9 @@ class Web:
             answer = self._exchange(place, verb, path, body, sent, seconds)
         except (http.client.HTTPException, OSError, ValueError) as error:
             self._drop(place)
-            if isinstance(error, (http.client.InvalidURL, ValueError)) and not isinstance(error, OSError):
-                # Its text would have the whole URL in it, which may be a secret.
-                raise Unreachable("the URL or a header has characters in it that cannot be sent") from None
+            if isinstance(error, ValueError) and not isinstance(error, OSError):
+                # Its text would have the header in it, which may be a secret.
+                raise Unreachable("a header has characters in it that cannot be sent") from None
             if not kept or isinstance(error, socket.timeout):
                 raise Unreachable(f"{type(error).__name__}: {error}") from None
             # A kept connection may have been closed by the other side meanwhile: that says nothing yet.
@@ -111,10 +115,10 @@ class Web:
         connection = self._connections.get(place)
         if connection is None:
             connection = self._connect(place)
-        if connection.sock is not None:
-            connection.sock.settimeout(seconds)
-        else:
-            connection.timeout = seconds
+        if connection.sock is None:
+            connection.timeout = min(seconds, _CONNECT_SECONDS)
+            connection.connect()
+        connection.sock.settimeout(seconds)
         connection.request(verb, path, body, dict(headers))
         response = connection.getresponse()
         found = {name.lower(): value for name, value in response.getheaders()}
@@ -161,5 +165,7 @@ def _parts(url: str) -> Tuple[_Place, str]:
         raise Unreachable("the URL cannot be read") from None
     if parts.scheme not in ("http", "https") or not host:
         raise Unreachable("the URL is none of HTTP")
+    if _UNSENDABLE.search(url):
+        raise Unreachable("the URL has characters in it that cannot be sent")
     path = parts.path or "/"
     return (parts.scheme, host, port), f"{path}?{parts.query}" if parts.query else path

@@ -98,6 +98,22 @@ def test_what_goes_out_runs_once_and_comes_back(stoker: Served, tmp_path: Path, 
         changed(stoker, stack, greeting(metadata, {**names, "last": "CFN_SIGNAL"}, machine=name))
         until(stoker, stack, "UPDATE_COMPLETE", agent)
     assert sorted(agent.lines()) == sorted([*names, "last"])
+    assert not [secret for secret in secrets(agent) if secret in agent.log]
+
+
+def secrets(agent: OwnAgent) -> list[str]:
+    """What opens something, of all that this agent has been told."""
+    files = [*agent.root.glob("state/runs/*/entry.json"), *agent.root.glob("etc/*.json")]
+    found = [
+        word
+        for file in files
+        for word in re.findall(
+            r'[Pp]assword": "([^"]+)|secret_access_key": "([^"]+)|[?&]([^"]*sig[^"]+)', file.read_text()
+        )
+    ]
+    flat = {each for words in found for each in words if each}
+    assert flat
+    return sorted(flat)
 
 
 @pytest.mark.parametrize("transport", SIGNALS[:4])
@@ -126,7 +142,7 @@ def test_a_change_of_transport_is_taken_over_from_the_document(stoker: Served, t
             names[source] = "HEAT_SIGNAL"
             changed(stoker, stack, greeting(metadata, names))
             until(stoker, stack, "UPDATE_COMPLETE", agent)
-            stoker.until(lambda source=source: agent.kept["order"] == [source])
+            stoker.until(lambda source=source: agent.kept["order"] == ["stoker", source])
             assert list(agent.kept["sections"]) == [source]
         agent.end()
         agent.start()  # with the words and the file of its first start, which know of cfn only

@@ -252,10 +252,11 @@ def test_what_an_agent_before_left_is_sent_and_what_it_sent_is_not(there, runs, 
     assert [each.json["n"] for each in there.asked] == [0, 2]
 
 
-def test_an_entry_that_cannot_be_read_is_for_stoker(there, runs, report):
+@pytest.mark.parametrize("text", ["{", "[]", "5", "{}", '{"inputs": [5]}'])
+def test_an_entry_that_cannot_be_read_is_for_stoker(there, runs, report, text):
     runs.begin(entry("c1", said(there, "CFN_SIGNAL")), "cfn")
     runs.end("c1", RESULT)
-    runs.folder("c1").joinpath("entry.json").write_text("{")
+    runs.folder("c1").joinpath("entry.json").write_text(text)
     report().wait(30)
     assert [each.path for each in there.asked] == ["/stoker/agent/v1/runs/c1/signal"]
 

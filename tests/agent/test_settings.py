@@ -59,6 +59,10 @@ def file(tmp_path: Path, text: str) -> Path:
     return made
 
 
+def taken(known: Settings, collect: dict[str, Any], *, enrolled: bool = False) -> Settings:
+    return taken_over(known, collect, enrolled=enrolled)
+
+
 def of(*order: str, **sections: Any) -> Settings:
     return Settings(order, {name: dict(section) for name, section in sections.items()})
 
@@ -83,16 +87,20 @@ def test_an_agent_without_anything_says_what_to_do(path):
 
 def test_a_file_of_os_collect_config(path, tmp_path):
     found = settings(path, Said(os_collect_config=file(tmp_path, INI)), enrolled=False)
-    assert (found.order, found.polling) == (("cfn",), 5.0)
+    assert (found.usable(False), found.usable(True), found.polling) == (["cfn"], ["stoker", "cfn"], 5.0)
     assert found.sections["cfn"]["ca_certificate"] == "/ca.pem"
-    both = settings(path, Said(os_collect_config=file(tmp_path, INI)), enrolled=True)
-    assert both.order == ("stoker", "cfn")
+
+
+def test_an_agent_that_is_enrolled_later_has_the_own_channel_too(path, tmp_path):
+    said = Said(os_collect_config=file(tmp_path, INI))
+    keep(path, settings(path, said, enrolled=False))
+    assert settings(path, said, enrolled=True).usable(True) == ["stoker", "cfn"]
 
 
 def test_a_file_that_is_metadata(path, tmp_path):
     said = {"os-collect-config": {"collectors": ["ec2", "cfn", "local"], "cfn": CFN, "heat": None}, "deployments": []}
     found = settings(path, Said(os_collect_config=file(tmp_path, json.dumps(said))), enrolled=False)
-    assert (found.order, found.sections) == (("cfn",), {"cfn": CFN})
+    assert (found.usable(False), found.sections) == (["cfn"], {"cfn": CFN})
 
 
 @pytest.mark.parametrize("text", ["{", '{"os-collect-config": 5}', "[cfn]\npath = x\n", "", "[[[", '{"cfn": 5}'])
@@ -110,7 +118,7 @@ def test_the_order_of_the_words(path, tmp_path):
     text = INI + "[request]\nmetadata_url = http://store/\n"
     said = Said(("request", "stoker", "heat", "cfn"), file(tmp_path, text))
     assert settings(path, said, enrolled=True).order == ("request", "stoker", "cfn")
-    assert settings(path, said, enrolled=False).order == ("request", "cfn")
+    assert settings(path, said, enrolled=False).usable(False) == ["request", "cfn"]
     assert set(settings(path, said._replace(sources=("cfn",)), enrolled=True).sections) == {"cfn"}
 
 
@@ -126,13 +134,13 @@ def test_the_interval_has_bounds(path, said, kept):
 
 def test_what_was_taken_over_stands_at_the_next_start_with_the_same_words(path, tmp_path):
     said = Said(os_collect_config=file(tmp_path, INI))
-    now = taken_over(settings(path, said, enrolled=False), {"cfn": dict.fromkeys(CFN), "heat": HEAT})
+    now = taken(settings(path, said, enrolled=False), {"cfn": dict.fromkeys(CFN), "heat": HEAT})
     keep(path, now)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert settings(path, said, enrolled=False) == now
     assert settings(path, Said(), enrolled=False) == now
     said.os_collect_config.write_text(INI + "# another content\n")
-    assert settings(path, said, enrolled=False).order == ("cfn",)
+    assert settings(path, said, enrolled=False).usable(False) == ["cfn"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "5", "{}", '{"order": 5, "sections": {}}', '{"order": [], "sections": 5}'])
@@ -143,32 +151,34 @@ def test_kept_settings_that_are_damaged_are_named(path, text):
 
 
 def test_a_new_transport_takes_the_place_of_the_old_one():
-    now = taken_over(of("cfn", cfn=CFN), {"collectors": ["heat", "local"], "heat": HEAT, "cfn": dict.fromkeys(CFN)})
+    now = taken(of("cfn", cfn=CFN), {"collectors": ["heat", "local"], "heat": HEAT, "cfn": dict.fromkeys(CFN)})
     assert (now.order, now.sections) == (("heat",), {"heat": HEAT})
 
 
 def test_what_a_document_does_not_mention_stays_behind_what_is_new():
-    now = taken_over(of("stoker", "cfn", cfn=CFN), {"collectors": ["request"], "request": REQUEST})
+    now = taken(of("stoker", "cfn", cfn=CFN), {"collectors": ["request"], "request": REQUEST})
     assert now.order == ("stoker", "request", "cfn")
-    later = taken_over(of("cfn", "stoker", cfn=CFN), {"collectors": ["request"], "request": REQUEST})
+    later = taken(of("cfn", "stoker", cfn=CFN), {"collectors": ["request"], "request": REQUEST})
     assert later.order == ("request", "cfn", "stoker")
 
 
 def test_the_order_that_was_given_stays_while_nothing_is_new():
     known = of("request", "cfn", request=REQUEST, cfn=CFN)
-    assert taken_over(known, {"collectors": ["cfn", "local"], "cfn": CFN}) == known
+    assert taken(known, {"collectors": ["cfn", "local"], "cfn": CFN}) == known
 
 
 def test_what_only_this_machine_knows_stays_in_a_section_that_changes():
     known = of("cfn", cfn={**CFN, "ca_certificate": "/ca.pem", "timeout": "3"})
-    now = taken_over(known, {"cfn": {**CFN, "secret_access_key": "new"}})
+    now = taken(known, {"cfn": {**CFN, "secret_access_key": "new"}})
     assert now.sections["cfn"] == {**CFN, "secret_access_key": "new", "ca_certificate": "/ca.pem", "timeout": "3"}
 
 
 def test_an_agent_is_never_left_without_a_source():
     known = of("cfn", cfn=CFN)
-    assert taken_over(known, {"cfn": dict.fromkeys(CFN)}) == known
-    assert taken_over(of("stoker", "cfn", cfn=CFN), {"cfn": dict.fromkeys(CFN)}) == of("stoker")
+    assert taken(known, {"cfn": dict.fromkeys(CFN)}) == known
+    both = of("stoker", "cfn", cfn=CFN)
+    assert taken(both, {"cfn": dict.fromkeys(CFN)}) == both
+    assert taken(both, {"cfn": dict.fromkeys(CFN)}, enrolled=True) == of("stoker")
 
 
 @pytest.mark.parametrize(
@@ -187,4 +197,4 @@ def test_an_agent_is_never_left_without_a_source():
 )
 def test_what_makes_no_sense_changes_nothing(collect):
     known = of("cfn", cfn=CFN)
-    assert taken_over(known, collect) == known
+    assert taken(known, collect) == known

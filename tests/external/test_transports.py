@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
 from support.elsewhere import (
+    CLIENT,
     RESULT,
     QueueAgent,
     ask,
@@ -72,6 +74,7 @@ def test_queues_carry_documents_and_results(tmp_path, database_url, zaqar, calls
                 assert stoker.heat("PUT", stack, {"template": said}).status == 202
             (run,) = popped(stoker, agent, who)
             queue = run["deploy_queue_id"]
+            stoker.until(lambda queue=queue: subscribers(zaqar, stoker, queue) == [True] * calls)
             # As heat-config-notify does: JSON in a text.
             result = {**RESULT, "said": who}
             assert reporter(run).post(queue, json.dumps(result)) == 201
@@ -80,3 +83,54 @@ def test_queues_carry_documents_and_results(tmp_path, database_url, zaqar, calls
             assert outputs(stoker, stack)["d0"] == who
         assert stoker.heat("DELETE", stack).status == 204
         stoker.until(lambda: not queues_of(zaqar, stoker.project) & {queue, known["queue_id"]}, 30)
+
+
+def subscribers(zaqar, stoker, queue):
+    """Whether each of those who are called for a queue has agreed to it; only Stoker is."""
+    headers = {**CLIENT, "X-Project-Id": stoker.project}
+    found = ask("GET", f"{zaqar.url}/v2/queues/{queue}/subscriptions", headers=headers).body["subscriptions"]
+    assert all(each["subscriber"].startswith(f"{stoker.url}/signals/") for each in found)
+    return [each["confirmed"] for each in found]
+
+
+def test_a_late_result_of_an_earlier_run_is_not_this_ones(tmp_path, database_url, swift, zaqar):
+    with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar), database=database_url) as stoker:
+        objects = created(stoker, "objects", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
+        queues = created(stoker, "queues", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+        document = outputs(stoker, objects)["agent"]["request"]["metadata_url"]
+        (put,) = until_document(stoker, document, "world")
+        agent = QueueAgent(outputs(stoker, queues)["agent"]["zaqar"])
+        (post,) = popped(stoker, agent, "world")
+        for stack in (objects, queues):  # somebody ends it by another way
+            assert stoker.heat("POST", f"{stack}/resources/d0/signal", RESULT).status == 200
+            stoker.until(lambda stack=stack: status(stoker, stack) == "CREATE_COMPLETE")
+        stale = {**RESULT, "said": "stale"}
+        assert ask("PUT", put["deploy_signal_id"], stale).status == 201
+        assert reporter(post).post(post["deploy_queue_id"], stale) == 201
+        time.sleep(4)  # more than clocks may differ by
+        for stack, metadata, signal in (
+            (objects, "POLL_TEMP_URL", "TEMP_URL_SIGNAL"),
+            (queues, "ZAQAR_MESSAGE", "ZAQAR_SIGNAL"),
+        ):
+            assert stoker.heat("PUT", stack, {"template": greeting(metadata, signal, "moon")}).status == 202
+        until_document(stoker, document, "moon")
+        popped(stoker, agent, "moon")
+        time.sleep(2)  # a few looks
+        assert status(stoker, objects) == status(stoker, queues) == "UPDATE_IN_PROGRESS"
+        fresh = {**RESULT, "said": "fresh"}
+        assert ask("PUT", put["deploy_signal_id"], fresh).status == 201
+        assert reporter(post).post(post["deploy_queue_id"], fresh) == 201
+        for stack in (objects, queues):
+            stoker.until(lambda stack=stack: status(stoker, stack) == "UPDATE_COMPLETE", 60)
+            assert outputs(stoker, stack)["d0"] == "fresh"
+
+
+def test_a_result_that_is_too_long_is_none(tmp_path, database_url, swift):
+    with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
+        stack = created(stoker, "long", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
+        (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], "world")
+        long = {**RESULT, "deploy_stdout": "x" * (16 * 1024 * 1024)}
+        assert ask("PUT", run["deploy_signal_id"], long).status == 201
+        stoker.until(lambda: "16 MiB" in stoker.output)
+        assert ask("PUT", run["deploy_signal_id"], {**RESULT, "said": "short"}).status == 201
+        stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.agents import report
 from support.server import Served, served
 from support.signing import signed
 from support.templates import config, deployment, server, template
@@ -172,3 +173,44 @@ def test_a_swift_signal_is_put_into_an_object(stoker) -> None:
     assert stoker.request("PUT", url, {}).status == 404
     account = stoker.request("GET", f"/object-store/v1/AUTH_{stoker.project}", headers={"X-Auth-Token": stoker.token})
     assert path.rsplit("/", 1)[1] not in account.raw.decode(), "its container is gone"
+
+
+def test_what_suspending_runs_is_reported_yet(stoker) -> None:
+    one = deployment(signal_transport="CFN_SIGNAL", actions=["SUSPEND"])
+    path = create(
+        stoker,
+        "suspending",
+        template(
+            {"config": config(), "server": server(), "one": one},
+            outputs={"id": {"value": {"get_resource": "server"}}},
+        ),
+    )
+    assert stoker.heat("POST", f"{path}/actions", {"suspend": None}).status == 200
+    assert stack(stoker, path)["stack_status"] == "SUSPEND_IN_PROGRESS"
+    told = stoker.heat("GET", f"/software_deployments/metadata/{outputs(stoker, path)['id']}").body["metadata"]
+    inputs = {each["name"]: each["value"] for each in told[0]["inputs"]}
+    url = below(stoker, inputs["deploy_signal_id"])
+    assert stoker.request("POST", url, {"deploy_status_code": 0}).status == 200
+    assert stack(stoker, path)["stack_status"] == "SUSPEND_COMPLETE"
+    assert stoker.request("POST", url, {"deploy_status_code": 0}).status == 403, "suspended by now"
+
+
+@pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
+@pytest.mark.parametrize("dropped", [False, True])
+def test_the_last_run_of_what_is_going_is_reported_too(stoker, transport, dropped) -> None:
+    name = f"going-{transport.lower()}-{dropped}"
+    one = deployment(signal_transport=transport, actions=["CREATE", "DELETE"])
+    rest = {"config": config(), "server": server(name)}
+    told = {"id": {"value": {"get_resource": "server"}}}
+    path = create(stoker, name, template({**rest, "one": one}, outputs=told))
+    metadata = f"/software_deployments/metadata/{outputs(stoker, path)['id']}"
+    report(stoker, stoker.heat("GET", metadata).body["metadata"][0])
+    assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
+    if dropped:
+        assert stoker.heat("PUT", path, {"template": template(rest, outputs=told)}).status == 202
+    else:
+        assert stoker.heat("DELETE", path).status == 204
+    action = "UPDATE" if dropped else "DELETE"
+    assert stack(stoker, path)["stack_status"] == f"{action}_IN_PROGRESS"
+    report(stoker, stoker.heat("GET", metadata).body["metadata"][0])
+    assert stack(stoker, path)["stack_status"] == f"{action}_COMPLETE"

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from stoker.model.errors import StokerError
 from stoker.model.status import Status
-from stoker.stacks import signals
 from stoker.stacks.engine import DEADLINE
 from stoker.store import rows
-from support.stacks import world
+from support.stacks import signal_named, world
 from support.templates import template
 
 texts = st.sampled_from(["", "a", "a\0b", "ä", "x" * 10_000, "0", "SUCCESS", "FAILURE"]) | st.text(
@@ -66,7 +65,7 @@ def test_any_signal_is_taken_or_refused(store: Any, name: str, data: st.DataObje
         said = data.draw(st.lists(known | st.dictionaries(texts, values, max_size=2), min_size=1, max_size=3))
     for details in said:
         try:
-            heat.store.write(lambda tx, details=details: signals.signal_resource(tx, heat.engine, stack, name, details))
+            heat.store.write(lambda tx, details=details: signal_named(tx, heat.engine, stack, name, details))
         except StokerError as error:
             assert error.message
         rows.dump(heat.outputs(stack))

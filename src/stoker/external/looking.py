@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from stoker.external.peer import PeerAway, PeerRefused
-from stoker.model.errors import StokerError
+from stoker.model.errors import Invalid, StokerError
 from stoker.store import lodgings
 from stoker.store.lodgings import Due, Lodging, Looked
 from stoker.store.open import Store
@@ -40,7 +40,8 @@ class Found:
     """A result; ``mark`` tells it from others in its place."""
 
     mark: str
-    data: bytes
+    #: None: more than anybody has to say.
+    data: bytes | None
 
 
 #: (the transaction, the resource it is for, what was sent). Raises StokerError for what is no result.
@@ -58,7 +59,8 @@ class Looking:
     def look(self, args: Mapping[str, Any]) -> None:
         kind = args["kind"]
         hand = self._hands.get(kind)
-        if hand is None:
+        if hand is None:  # settings may change back
+            self._store.write(lambda tx: self._work.defer(tx, LOOK, kind, args, at=tx.now + LONGEST))
             return
         with self._store.read() as tx:
             due = lodgings.due(tx, kind, _AT_ONCE)
@@ -103,6 +105,8 @@ class Looking:
 
     def _take(self, lodging: Lodging, found: Found) -> None:
         def do(tx: Tx) -> None:
+            if found.data is None:
+                raise Invalid("a result may have 16 MiB")
             self._on_signal(tx, lodging.resource_id, found.data)
             lodgings.heard(tx, lodging.id, found.mark)
 

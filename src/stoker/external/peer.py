@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class Peer:
                 return
             now = time.monotonic()
             if now < self._spared_until:
-                raise PeerAway(f"{self.root} did not answer a moment ago")
+                raise PeerAway(f"{self.root} gave no answer lately")
             self._spared_until = now + _PATIENCE  # until this one has found out
 
     def _send(
@@ -116,6 +117,15 @@ class Peer:
             raise PeerAway(f"{verb} {self.root}{path} was answered {answer.status_code}")
         if answer.status_code in (_UNAUTHORIZED, 403):
             raise PeerRefused(f"{verb} {self.root}{path} was answered {answer.status_code}", answer.status_code)
+
+
+@contextmanager
+def making_sense() -> Iterator[None]:
+    """Around what reads an answer. Raises PeerAway for one that is not what it should be: of a proxy, perhaps."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise PeerAway(f"an answer makes no sense: {type(error).__name__}: {error}") from None
 
 
 def expect(answer: Any, *statuses: int) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from stoker.external.looking import Found
-from stoker.external.peer import Peer, expect
+from stoker.external.peer import Peer, expect, making_sense
 from stoker.external.work import Lodgings
 from stoker.objects import tempurl
 from stoker.store import lodgings
@@ -28,6 +28,8 @@ from stoker.transports.base import Party, Place
 
 #: As Heat's: the last time that 32 bits can tell, and a minute less.
 _FOREVER = 2**31 - 61
+#: Bytes of a result.
+_LONGEST = 16 * 1024 * 1024
 _KEY_HEADER = "X-Container-Meta-Temp-Url-Key"
 #: What was put so long before a run began may still be its result: clocks differ.
 _TOLERANCE = timedelta(seconds=2)
@@ -105,7 +107,8 @@ class SwiftHand:
             if answer.status_code == 404:
                 return
             expect(answer, 200)
-            found = [each["name"] for each in answer.json()]
+            with making_sense():
+                found = [each["name"] for each in answer.json()]
             if not found:
                 return
             yield found
@@ -119,10 +122,13 @@ class SwiftHand:
         expect(head, 200)
         if not _is_new(head.headers, lodging.heard, since):
             return []
-        answer = self._peer.ask("GET", self._path(lodging))
-        if answer.status_code == 404:
-            return []
-        expect(answer, 200)
+        stamp = head.headers.get("X-Timestamp", "")
+        if not head.headers.get("Content-Length", "").isdigit() or int(head.headers["Content-Length"]) > _LONGEST:
+            return [Found(stamp, None)]
+        answer = self._peer.ask("GET", self._path(lodging), headers={"Range": f"bytes=0-{_LONGEST - 1}"})
+        if answer.status_code in (404, 416):
+            return []  # gone or emptied meanwhile
+        expect(answer, 200, 206)
         return [Found(answer.headers.get("X-Timestamp", ""), answer.content)]
 
     def taken(self, lodging: Lodging, found: list[Found]) -> None:

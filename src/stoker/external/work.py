@@ -115,9 +115,14 @@ class Reaching:
     def reach(self, args: Mapping[str, Any]) -> None:
         with self._store.read() as tx:
             lodging = lodgings.find(tx, args["id"])
-        if lodging is None or lodging.reached >= lodging.revision or lodging.kind not in self._hands:
-            return
-        self._trying(REACH, lodging.id, args, lambda: bring(self._store, self._hands[lodging.kind], lodging))
+        if lodging is not None and lodging.reached < lodging.revision:
+            self._trying(REACH, lodging.id, args, lambda: bring(self._store, self._hand(lodging.kind), lodging))
+
+    def _hand(self, kind: str) -> Hand:
+        """Settings may have changed since it was wanted, and may change back. Raises PeerAway."""
+        if kind not in self._hands:
+            raise PeerAway(f"the settings name no place elsewhere where an {kind} could be")
+        return self._hands[kind]
 
     def _trying(self, kind: str, key: str, args: Mapping[str, Any], do: Any) -> None:
         """What fails is tried again by another job. It has its own pauses, and no traceback that says nothing."""

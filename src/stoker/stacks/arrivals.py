@@ -57,8 +57,7 @@ class Arrivals:
 
     def _signal(self, tx: Tx, target: tuple[Resource, Stack], details: Mapping[str, Any]) -> None:
         resource, stack = target
-        if resource.current:
-            signals.signal_resource(tx, self._engine, stack, resource.name, details)
+        signals.signal_resource(tx, self._engine, stack, resource, details)
 
 
 def _target(tx: Tx, project_id: str, id: str) -> tuple[Resource, Stack] | None:

@@ -46,6 +46,8 @@ class Checker:
     def __init__(self, engine: Engine, files: Mapping[str, str]) -> None:
         self._engine = engine
         self._files = files
+        #: Resources seen, those of templates inside of templates too; a group counts as one of its members.
+        self._count = 0
 
     def check(
         self, template: Template, parameters: Values, environment: Environment, text: Any = None, depth: int = 1
@@ -57,6 +59,10 @@ class Checker:
         """
         if depth > MAX_DEPTH:
             raise RequestLimitExceeded(f"Recursion depth exceeds {MAX_DEPTH}.")
+        self._count += len(template.resources)
+        limit = self._engine.limits.resources_per_stack
+        if 0 <= limit < self._count:
+            raise RequestLimitExceeded(f"a stack may have {limit} resources with all inside of it, this one has more")
         types = {name: self._type(environment, each, text) for name, each in template.resources.items()}
         scope = StaticScope(template.version, parameters, self._files, types)
         definitions = {}
@@ -157,7 +163,7 @@ def _check_map(value: Any) -> None:
 
 def _bound(place: str, template: Template, properties: Properties, environment: Environment) -> dict[str, Any]:
     """The inner parameters, as far as they are known yet. Raises StackValidationFailed."""
-    found: dict[str, Any] = {"OS::stack_id": UNKNOWN, "OS::stack_name": UNKNOWN, "OS::project_id": UNKNOWN}
+    found: dict[str, Any] = dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN)
     for schema in template.parameters.values():
         given = properties.get(schema.name)
         if given is None:

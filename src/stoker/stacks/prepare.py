@@ -9,7 +9,7 @@ from typing import Any
 from stoker import hot
 from stoker.hot import Environment, Parameters, Template
 from stoker.model.arn import Arn
-from stoker.model.errors import Invalid, RequestLimitExceeded
+from stoker.model.errors import Invalid
 from stoker.model.stack import Source
 from stoker.resources.services import Inner
 from stoker.stacks.check import Checker, parse_once
@@ -135,9 +135,6 @@ def _prepared(
     identity: Identity,
     files: Mapping[str, str],
 ) -> Prepared:
-    limit = engine.limits.resources_per_stack
-    if 0 <= limit < len(template.resources):
-        raise RequestLimitExceeded(f"a stack may have {limit} resources, this template has {len(template.resources)}")
     parameters = hot.bind(template, environment, supplied=source.supplied, pseudo=identity.pseudo())
     template = hot.decide(template, parameters, files)
     definitions = Checker(engine, files).check(template, parameters, environment, text)

@@ -32,7 +32,8 @@ class Zaqar(Polled):
         self._path = f"/v2/queues/{urllib.parse.quote(queue, safe='')}/messages?pop=1"
         # Of this queue alone: what another one brought is no document of this one's.
         self._kept = state / f"zaqar-{hashlib.sha256(queue.encode()).hexdigest()[:16]}.json"
-        self._client_id = str(uuid.uuid4())
+        # A Zaqar without Keystone knows projects by their header alone.
+        self._headers = {"Client-ID": str(uuid.uuid4()), "X-Project-Id": self._session.project_id}
         self._last: Optional[bytes] = None
 
     def fetch(self, wait: float) -> Optional[Document]:
@@ -50,7 +51,7 @@ class Zaqar(Polled):
 
     def _pop(self) -> Optional[bytes]:
         """What the oldest message says. Raises Unreachable."""
-        answer = self._session.call("messaging", "DELETE", self._path, headers={"Client-ID": self._client_id})
+        answer = self._session.call("messaging", "DELETE", self._path, headers=self._headers)
         if answer.status == 204:
             return None
         if answer.status != 200:

@@ -49,13 +49,19 @@ class Asking:
 
 def params_of(call: Call) -> dict[str, str]:
     """Query and form. Raises Invalid for what is no text."""
-    pairs = parse_qsl(call.request.url.query, keep_blank_values=True, errors="surrogateescape")
+    said = [call.request.url.query]
     kind = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if call.body and kind == "application/x-www-form-urlencoded":
-        try:
-            pairs += parse_qsl(call.body.decode(), keep_blank_values=True, max_num_fields=10_000)
-        except ValueError:
-            raise Invalid("the body is no form") from None
+    try:
+        if call.body and kind == "application/x-www-form-urlencoded":
+            said.append(call.body.decode())
+        # Of bytes that are no UTF-8, nothing could be looked up or shown.
+        pairs = [
+            pair
+            for each in said
+            for pair in parse_qsl(each, keep_blank_values=True, errors="strict", max_num_fields=10_000)
+        ]
+    except ValueError:
+        raise Invalid("the parameters are not of a form: at most 10000 texts in UTF-8") from None
     found = dict(pairs)
     if any("\0" in value or "\0" in name for name, value in found.items()):
         raise Invalid("a parameter holds a NUL character")

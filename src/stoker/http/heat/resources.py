@@ -14,7 +14,7 @@ from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.stacks import operations, signals
 from stoker.stacks.attributes import all_attributes
-from stoker.stacks.looking import look_at
+from stoker.stacks.looking import look_ahead, look_at
 from stoker.stacks.operations import no_resource
 from stoker.stacks.transition import Transition
 from stoker.store import deployments, documents, resources, stacks
@@ -40,6 +40,8 @@ def index(call: Call) -> Reply:
     depth = reading.whole(call.query.get("nested_depth"), "nested_depth") or 0
     with call.services.store.read() as tx:
         top = finding.stack(tx, call)
+        if depth or detail:
+            look_ahead(tx, [top.root_id])
         shown = [
             one
             for stack in finding.within(tx, top, depth)
@@ -112,7 +114,7 @@ def signal(call: Call) -> Reply:
         kind = call.services.engine.type(found.type)
         if found.action in _DEAF and kind.signal is None:
             raise Invalid(f"Signal resource during {found.action} is not supported.")
-        signals.signal_resource(tx, call.services.engine, stack, found.name, details or {})
+        signals.signal_resource(tx, call.services.engine, stack, found, details or {})
 
     call.services.store.write(do)
     return Reply(200, b"null")
@@ -120,15 +122,16 @@ def signal(call: Call) -> Reply:
 
 def _permitted(tx: Tx, call: Call) -> tuple[Stack, Resource]:
     """Who stands for one resource does not learn which others there are: for all that are not it, one answer."""
+    name = call.path["resource_name"]
     try:
         stack = finding.stack(tx, call)
-        found = _named(tx, stack, call.path["resource_name"])
+        found = signals.addressed(tx, stack, name, call.only)
+        if found is None:
+            raise no_resource(name, stack)
     except EntityNotFound:
         if call.only is None:
             raise
-        found = None
-    if found is None or call.only not in (None, found.id):
-        raise Forbidden("You are not authorized to complete this action.")
+        raise Forbidden("You are not authorized to complete this action.") from None
     return stack, found
 
 

@@ -10,7 +10,7 @@ from stoker.http.access import Public
 from stoker.http.call import Handler, Route
 from stoker.http.openapi import errors, places
 from stoker.http.openapi.operations import Answer, Noun, Operation
-from stoker.http.openapi.schemas import TEXT, merged
+from stoker.http.openapi.schemas import ID, TEXT, merged
 from stoker.version import VERSION
 
 _NAMES = re.compile(r"{(\w+)}")
@@ -92,7 +92,7 @@ def _in_query(operation: Operation) -> list[dict[str, Any]]:
 
 
 def _in_headers(operation: Operation) -> list[dict[str, Any]]:
-    return [{"name": name, "in": "header", "required": True, "schema": TEXT} for name in operation.headers]
+    return [{"name": name, "in": "header", "required": True, "schema": ID} for name in operation.headers]
 
 
 def _body(operation: Operation) -> dict[str, Any]:

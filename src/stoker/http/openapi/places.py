@@ -38,6 +38,6 @@ QUERY: dict[str, str] = {
     "limit": "No more than so many",
     "marker": "Those after the one with this id",
     "sort_keys": "Names of fields to sort by, with commas",
-    "sort_dir": "asc or desc",
+    "sort_dir": "desc, or else ascending",
     "name": "Only those of this name",
 }

@@ -10,6 +10,8 @@ Schema = Mapping[str, Any]
 ANYTHING: Schema = {}
 NOTHING: Schema = {"type": "null"}
 TEXT: Schema = {"type": "string"}
+#: Nothing that is asked may hold a NUL.
+ASKED: Schema = {"type": "string", "pattern": r"^[^\u0000]*$"}
 FLAG: Schema = {"type": "boolean"}
 #: Heat's flags are words as well.
 WORD_FLAG: Schema = {"type": ["boolean", "string"], "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$"}
@@ -38,10 +40,10 @@ def record(needed: Mapping[str, Schema], **may: Schema) -> Schema:
     }
 
 
-def request(needed: Mapping[str, Schema] | None = None, **may: Schema) -> Schema:
+def request(needed: Mapping[str, Schema] | None = None, **may: Schema) -> dict[str, Any]:
     """An object of at least these: what is asked may say more, which is ignored."""
     needed = needed or {}
-    said = {"type": "object", "properties": {**needed, **may}}
+    said: dict[str, Any] = {"type": "object", "properties": {**needed, **may}}
     return {**said, "required": list(needed)} if needed else said
 
 
@@ -73,8 +75,7 @@ def maybe(schema: Schema) -> Schema:
 
 
 def text(longest: int, least: int = 0) -> Schema:
-    """Without NUL, as everywhere."""
-    return {"type": "string", "minLength": least, "maxLength": longest, "pattern": "^[^\\u0000]*$"}
+    return {**ASKED, "minLength": least, "maxLength": longest}
 
 
 def under(name: str, schema: Schema) -> Schema:

@@ -7,6 +7,7 @@ from stoker.http.openapi.heat.stacks import LINKS, STATUS
 from stoker.http.openapi.operations import Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
     ANYTHING,
+    ASKED,
     ID,
     MAP,
     NOTHING,
@@ -29,7 +30,7 @@ from stoker.http.openapi.schemas import (
 from stoker.model.status import Status
 
 _DEPTH = told(WHOLE, "With those of so many levels of nested stacks")
-_MANY = told(TEXT, "Only those of this value; may be given several times")
+_MANY = told(ASKED, "Only those of this value; may be given several times")
 _EVENT: dict[str, Schema] = {
     "id": ID,
     "event_time": TIME,
@@ -123,9 +124,9 @@ EVENTS = Noun(
             summary="What happened to a stack or a resource, newest first",
             query={
                 "limit": WHOLE,
-                "marker": TEXT,
-                "sort_keys": TEXT,
-                "sort_dir": one_of("asc", "desc"),
+                "marker": ASKED,
+                "sort_keys": ASKED,
+                "sort_dir": ASKED,
                 "nested_depth": _DEPTH,
                 **dict.fromkeys(events.FILTERS, _MANY),
             },

@@ -7,6 +7,7 @@ from stoker.http.heat import configs, deployments, logs
 from stoker.http.openapi.operations import Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
     ANYTHING,
+    ASKED,
     FLAG,
     ID,
     MAP,
@@ -133,7 +134,7 @@ CONFIGS = Noun(
     {
         configs.index: Operation(
             summary="The configs of the project, newest first",
-            query={"limit": WHOLE, "marker": TEXT, "global_tenant": told(one_of("false"), "Not supported")},
+            query={"limit": WHOLE, "marker": ASKED, "global_tenant": told(one_of("false"), "Not supported")},
             answers=ok(
                 under(
                     "software_configs",
@@ -160,7 +161,7 @@ DEPLOYMENTS = Noun(
     {
         deployments.index: Operation(
             summary="The deployments of the project, oldest first",
-            query={"server_id": told(TEXT, "Only those of this server")},
+            query={"server_id": told(ASKED, "Only those of this server")},
             answers=ok(under("software_deployments", listed(ref("SoftwareDeployment")))),
         ),
         deployments.metadata: Operation(

@@ -7,6 +7,7 @@ from stoker.http.openapi.heat import templates
 from stoker.http.openapi.operations import Answer, Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
     ANYTHING,
+    ASKED,
     FLAG,
     ID,
     MAP,
@@ -118,8 +119,20 @@ _SOME: dict[str, Schema] = {
 _NEW = request(
     {"stack_name": {"type": "string", "pattern": "^[a-zA-Z][a-zA-Z0-9_.-]{0,254}$"}},
     **_SOME,
-    adopt_stack_data=told({"type": ["object", "string", "null"]}, "What an export says, to be taken over"),
+    template=templates.TEMPLATE,
 )
+_ADOPTED = {
+    **_NEW,
+    "properties": {
+        **_NEW["properties"],
+        "adopt_stack_data": told(
+            {"anyOf": [ref("ExportedStack"), {"type": "string"}]}, "What an export says, to be taken over"
+        ),
+    },
+    "anyOf": [{"required": ["template"]}, {"required": ["adopt_stack_data"]}],
+}
+_WHOLE = request({"template": templates.TEMPLATE}, **_SOME)
+_PART = request(**_SOME, template=templates.TEMPLATE, clear_parameters=maybe(listed(TEXT)))
 _EXAMPLE = {"stack_name": "example", "template": templates.EXAMPLE, "parameters": {"length": 8}, "tags": "a,b"}
 _FRESH = {**_EXAMPLE, "parameters": {"length": 9}}
 _PLAIN_FLAG = one_of("true", "false")
@@ -138,25 +151,25 @@ NOUN = Noun(
             summary="The stacks of the project, newest first",
             query={
                 "limit": WHOLE,
-                "marker": TEXT,
-                "sort_keys": TEXT,
-                "sort_dir": one_of("asc", "desc"),
+                "marker": ASKED,
+                "sort_keys": ASKED,
+                "sort_dir": ASKED,
                 **dict.fromkeys(_FLAGS, _PLAIN_FLAG),
-                **dict.fromkeys(_WORDS, told(TEXT, "Tags with commas")),
-                **dict.fromkeys(stacks.FILTERS, told(TEXT, "Only those of this value; may be given several times")),
+                **dict.fromkeys(_WORDS, told(ASKED, "Tags with commas")),
+                **dict.fromkeys(stacks.FILTERS, told(ASKED, "Only those of this value; may be given several times")),
             },
             answers=ok(record({"stacks": listed(ref("StackSummary"))}, links=LINKS, count=WHOLE)),
         ),
         stacks.create: Operation(
             summary="Make a stack",
-            body=_NEW,
+            body=_ADOPTED,
             example=_EXAMPLE,
             answers=ok(under("stack", record({"id": ID, "links": LINKS})), 201, "Location"),
             errors=(409,),
         ),
         previews.create: Operation(
             summary="What a stack would be, without making it",
-            body=_NEW,
+            body={**_NEW, "required": ["stack_name", "template"]},
             example={**_EXAMPLE, "stack_name": "previewed"},
             answers=ok(under("stack", record({**_SUMMARY, **_DETAIL, "resources": listed(ref("Change"))}))),
             errors=(409,),
@@ -172,14 +185,14 @@ NOUN = Noun(
         ),
         stacks.replace: Operation(
             summary="Update a stack to a whole new definition",
-            body=request(**_SOME),
+            body=_WHOLE,
             example=_FRESH,
             answers=empty(202),
             errors=(409,),
         ),
         stacks.change: Operation(
             summary="Update a stack, keeping what is not said",
-            body=request(**_SOME, clear_parameters=maybe(listed(TEXT))),
+            body=_PART,
             example=_FRESH,
             answers=empty(202),
             errors=(409,),
@@ -187,7 +200,7 @@ NOUN = Noun(
         previews.replace_it: Operation(
             summary="What an update to a whole new definition would do",
             query={"show_nested": _PLAIN_FLAG},
-            body=request(**_SOME),
+            body=_WHOLE,
             example=_FRESH,
             answers=ok(_CHANGES),
             errors=(409,),
@@ -195,7 +208,7 @@ NOUN = Noun(
         previews.change: Operation(
             summary="What an update that keeps what is not said would do",
             query={"show_nested": _PLAIN_FLAG},
-            body=request(**_SOME, clear_parameters=maybe(listed(TEXT))),
+            body=_PART,
             example=_FRESH,
             answers=ok(_CHANGES),
             errors=(409,),

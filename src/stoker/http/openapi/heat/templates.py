@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from stoker.hot import CFN_VERSIONS, VERSIONS
 from stoker.http.heat import types
 from stoker.http.openapi.operations import Noun, Operation, ok
 from stoker.http.openapi.schemas import (
     ANYTHING,
+    ASKED,
     FLAG,
     ID,
     MAP,
@@ -13,6 +15,7 @@ from stoker.http.openapi.schemas import (
     TEXT,
     Schema,
     by_name,
+    closed,
     listed,
     maybe,
     one_of,
@@ -37,14 +40,37 @@ EXAMPLE = {
     "outputs": {"secret": {"value": {"get_attr": ["secret", "value"]}}},
 }
 #: What comes with a template wherever one does.
+TEMPLATE: Schema = {
+    "description": "As data or as YAML text",
+    "anyOf": [ref("HotTemplate"), ref("CfnTemplate"), {"type": "string"}],
+}
 HANDED: dict[str, Schema] = {
-    "template": told({"type": ["object", "string", "null"]}, "HOT or CFN, as data or as YAML text"),
     "environment": told({"type": ["object", "string", "null"]}, "As data or as YAML text"),
     "environment_files": told({"type": ["array", "null"], "items": TEXT}, "Which of the files are environments"),
     "files": told({"type": ["object", "null"], "additionalProperties": TEXT}, "Texts by the names that templates use"),
     "parameters": told({"type": ["object", "null"]}, "Values by name"),
 }
 
+_HOT_PARAMETER: dict[str, Schema] = {
+    "label": TEXT,
+    "description": TEXT,
+    "default": ANYTHING,
+    "hidden": FLAG,
+    "immutable": FLAG,
+    "constraints": listed(MAP),
+    "tags": listed(TEXT),
+    "schema": MAP,
+}
+_HOT_RESOURCE: dict[str, Schema] = {
+    "properties": MAP,
+    "metadata": MAP,
+    "depends_on": {"type": ["string", "array"], "items": TEXT},
+    "deletion_policy": ANYTHING,
+    "update_policy": MAP,
+    "description": TEXT,
+    "condition": ANYTHING,
+    "external_id": ANYTHING,
+}
 _KINDS = one_of("string", "integer", "number", "boolean", "list", "map", "any")
 _CONSTRAINT = record({}, allowed_values=listed(ANYTHING), range=record({}, min=NUMBER, max=NUMBER))
 _PARAMETER: dict[str, Schema] = {
@@ -58,7 +84,33 @@ _INNER: dict[str, Schema] = {
     "Parameters": by_name(ref("ValidatedParameter")),
 }
 
+_HOT_TYPES = ("string", "number", "boolean", "comma_delimited_list", "json")
+
 SCHEMAS: dict[str, Schema] = {
+    "HotTemplate": closed(
+        request(
+            {"heat_template_version": one_of(*VERSIONS, *(alias for alias in VERSIONS.values() if alias))},
+            description=TEXT,
+            parameter_groups=listed(MAP),
+            parameters=by_name(closed(request({"type": one_of(*_HOT_TYPES)}, **_HOT_PARAMETER))),
+            conditions=MAP,
+            resources=by_name(closed(request({"type": TEXT}, **_HOT_RESOURCE))),
+            outputs=by_name(closed(request({"value": ANYTHING}, description=TEXT, condition=ANYTHING))),
+        )
+    ),
+    "CfnTemplate": {
+        **request(
+            AWSTemplateFormatVersion=one_of("2010-09-09"),
+            HeatTemplateFormatVersion=one_of("2012-12-12"),
+            Description=TEXT,
+            Parameters=by_name(request({"Type": TEXT})),
+            Conditions=MAP,
+            Mappings=MAP,
+            Resources=by_name(request({"Type": TEXT})),
+            Outputs=by_name(request({"Value": ANYTHING})),
+        ),
+        "oneOf": [{"required": [key]} for key in CFN_VERSIONS.values()],
+    },
     "Environment": record(
         {
             "parameters": MAP,
@@ -120,8 +172,8 @@ NOUN = Noun(
         types.index: Operation(
             summary="The resource types",
             query={
-                "name": told(TEXT, "A regular expression that the name begins with"),
-                "support_status": TEXT,
+                "name": told(ASKED, "A regular expression that the name begins with"),
+                "support_status": ASKED,
                 "with_description": _DESCRIBED,
             },
             answers=ok(
@@ -158,7 +210,7 @@ NOUN = Noun(
         types.validate: Operation(
             summary="What a template asks for, once it is known to hold together",
             query={"show_nested": one_of("true", "false")},
-            body=request(**HANDED),
+            body=request({"template": TEMPLATE}, **HANDED),
             example={"template": EXAMPLE},
             answers=ok(ref("ValidatedTemplate")),
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stoker.http.identity import application_credentials, assignments, ec2_credentials, projects, users
 from stoker.http.openapi.operations import Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
+    ASKED,
     FINE_TIME,
     FLAG,
     ID,
@@ -25,7 +26,7 @@ from stoker.identity.directory import ROLES
 
 _LINKS = record({})
 _NAME = {**text(255, 1), "pattern": r"^[^\u0000]*[^\s\u0000][^\u0000]*$"}
-_ONLY_NAME: dict[str, Schema] = {"name": TEXT}
+_ONLY_NAME: dict[str, Schema] = {"name": ASKED}
 _PASSWORD = {"type": "string", "minLength": 1, "maxLength": 4096}
 _CREDENTIAL: dict[str, Schema] = {
     "id": ID,
@@ -167,10 +168,10 @@ ROLES_AND_GRANTS = Noun(
         assignments.index: Operation(
             summary="Who has which role where",
             query={
-                "user.id": TEXT,
-                "scope.project.id": TEXT,
-                "role.id": TEXT,
-                "include_names": told(TEXT, "With names"),
+                "user.id": ASKED,
+                "scope.project.id": ASKED,
+                "role.id": ASKED,
+                "include_names": told(ASKED, "With names"),
             },
             answers=ok(_list("role_assignments", "RoleAssignment")),
         ),

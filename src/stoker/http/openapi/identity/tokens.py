@@ -5,6 +5,7 @@ from __future__ import annotations
 from stoker.http.identity import auth, ec2_credentials, reads
 from stoker.http.openapi.operations import Answer, Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
+    ASKED,
     FINE_TIME,
     FLAG,
     ID,
@@ -57,7 +58,7 @@ SCHEMAS: dict[str, Schema] = {
         }
     ),
 }
-_CATALOG_WANTED: dict[str, Schema] = {"nocatalog": told(TEXT, "Leave the catalog out")}
+_CATALOG_WANTED: dict[str, Schema] = {"nocatalog": told(ASKED, "Leave the catalog out")}
 _TOKEN = under("token", ref("Token"))
 _DOMAINS = ok(record({"domains": listed(ref("Domain")), "links": _LINKS}))
 
@@ -152,7 +153,8 @@ NOUN = Noun(
                     body_hash=maybe(TEXT),
                 ),
                 credentials=told(MAP, "The same under an older name"),
-            ),
+            )
+            | {"anyOf": [{"required": ["ec2Credentials"]}, {"required": ["credentials"]}]},
             answers=ok(_TOKEN, 200, "X-Subject-Token"),
         ),
     },
