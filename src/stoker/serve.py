@@ -35,7 +35,7 @@ from stoker.http.services import Services
 from stoker.http.signals import ROUTES as SIGNALS
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
-from stoker.identity.signal_tokens import SignalTokens
+from stoker.identity.signal_tokens import CallTokens, SignalTokens
 from stoker.identity.stack_users import StackUsers
 from stoker.identity.tokens import Tokens
 from stoker.lodgings import EmbeddedObjects, EmbeddedQueues, SiteKey
@@ -181,12 +181,13 @@ def join(settings: Settings, store: Store) -> Joined:
     messaging = Messaging(work, Subscribing(work, signed_urls, settings.public_url, confirming=confirming))
     objects, site_key = Objects(store, work), SiteKey(secret)
     identity = Directory(store, settings.token_hours, secret)
+    call_tokens = CallTokens(secret)
     external = elsewhere(
         settings,
         work,
         secret,
         token_of=identity.tokens.of_project,
-        caller=lambda id: f"{settings.public_url}/signals/{signal_tokens.token(id)}",
+        caller=lambda id: f"{settings.public_url}/signals/{call_tokens.token(id)}",
     )
     transports.withhold(*external.missing)
     site = ThisSite(
@@ -219,6 +220,7 @@ def join(settings: Settings, store: Store) -> Joined:
         signed_urls=signed_urls,
         objects=objects,
         site_key=site_key,
+        call_tokens=call_tokens,
         looking=begin(external, store, work, arrivals.lodged),
     )
     faces = [*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN, *SIGNALS]

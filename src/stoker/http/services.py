@@ -8,7 +8,7 @@ from stoker.deployments.documents import Documents
 from stoker.external.looking import Looking
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
-from stoker.identity.signal_tokens import SignalTokens
+from stoker.identity.signal_tokens import CallTokens, SignalTokens
 from stoker.lodgings import SiteKey
 from stoker.messaging import Messaging, SignedUrls
 from stoker.objects import Objects
@@ -34,5 +34,6 @@ class Services:
     signed_urls: SignedUrls
     objects: Objects
     site_key: SiteKey
+    call_tokens: CallTokens
     #: Where a Swift or a Zaqar stands in for the embedded ones.
     looking: Looking | None = None
