@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 import structlog
@@ -21,6 +22,7 @@ from starlette.types import ASGIApp
 from stoker import resources, transports
 from stoker.deployments.documents import Documents
 from stoker.external import sweeping
+from stoker.external.heats import Heats, regions_of
 from stoker.external.joining import begin, elsewhere
 from stoker.external.sweeping import Swept
 from stoker.http import health
@@ -31,6 +33,7 @@ from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
+from stoker.http.openapi.routes import ROUTES as OPENAPI
 from stoker.http.services import Services
 from stoker.http.signals import ROUTES as SIGNALS
 from stoker.http.waiters import Waiters
@@ -38,11 +41,12 @@ from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import CallTokens, SignalTokens
 from stoker.identity.stack_users import StackUsers
 from stoker.identity.tokens import Tokens
-from stoker.lodgings import EmbeddedObjects, EmbeddedQueues, SiteKey
+from stoker.lodgings import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.subscribing import Subscribing
 from stoker.model.errors import Conflict, Invalid, Unavailable
 from stoker.objects import Objects
+from stoker.resources.logging_in import with_logins
 from stoker.resources.services import Compute, Owner
 from stoker.resources.services import Services as ResourceServices
 from stoker.servers import Servers
@@ -59,7 +63,12 @@ from stoker.stacks.engine import Limits
 from stoker.store import migrate
 from stoker.store.open import Store
 from stoker.store.tx import Tx
+from stoker.transports.base import OBJECTS as OBJECT_STORE
+from stoker.transports.base import QUEUES
 from stoker.work import open_work
+
+if TYPE_CHECKING:
+    from stoker.identity.keystone.joined import Keystone  # an extra: imported for real in its mode alone
 
 _log = structlog.get_logger("stoker.serve")
 
@@ -144,6 +153,16 @@ class LocalCompute(Compute):
         return self._local.address(server_id)
 
 
+def _keystone(settings: Settings, store: Store, directory: Directory, users: StackUsers) -> Keystone:
+    """Raises Invalid without what that mode needs."""
+    try:
+        from stoker.identity.keystone.joined import open_keystone
+    except ModuleNotFoundError as error:
+        needed = f"identity_mode keystone needs {error.name}: pip install 'stoker[openstack]'"
+        raise Invalid(needed) from None
+    return open_keystone(settings, store, directory.ec2, users)
+
+
 @dataclass(frozen=True, slots=True)
 class Joined:
     services: Services
@@ -165,6 +184,8 @@ def sweep(settings: Settings, store: Store, *, dry_run: bool) -> Iterator[Swept]
 def join(settings: Settings, store: Store) -> Joined:
     work = open_work(store)
     secret = site_secret(settings)
+    directory = Directory(store, settings.token_hours, secret)
+    keystone = _keystone(settings, store, directory, StackUsers(secret)) if settings.at_keystone else None
     keys, signal_tokens = Keys(store, secret), SignalTokens(secret)
     local = None
     if settings.local_servers:
@@ -180,13 +201,12 @@ def join(settings: Settings, store: Store) -> Joined:
     webhooks.register(store, work, confirming=confirming)
     messaging = Messaging(work, Subscribing(work, signed_urls, settings.public_url, confirming=confirming))
     objects, site_key = Objects(store, work), SiteKey(secret)
-    identity = Directory(store, settings.token_hours, secret)
     call_tokens = CallTokens(secret)
     external = elsewhere(
         settings,
         work,
         secret,
-        token_of=identity.tokens.of_project,
+        token_of=directory.tokens.of_project,
         caller=lambda id: f"{settings.public_url}/signals/{call_tokens.token(id)}",
     )
     transports.withhold(*external.missing)
@@ -195,10 +215,26 @@ def join(settings: Settings, store: Store) -> Joined:
         StackUsers(secret),
         external.objects or EmbeddedObjects(objects, site_key, settings.public_url),
         external.queues or EmbeddedQueues(messaging),
+        EmbeddedMessaging(messaging, signed_urls, settings.public_url) if settings.embeds_queues else None,
+        identity_url=settings.identity_url,
+        has_objects=OBJECT_STORE not in external.missing,
+        # At a Keystone, queues need users there: templates may ask for them, AUTO does not.
+        has_queues=QUEUES not in external.missing and keystone is None,
     )
-    for_types = ResourceServices(transports.load(), work, compute, signal_tokens, site)
-    engine = nested.engine(resources.load(), for_types, limits)
+    logins = keystone.logins(work) if keystone else None
+    carriers = transports.load().with_defaults(
+        settings.default_deployment_signal_transport, settings.default_software_config_transport
+    )
+    own_tokens = None if keystone else directory.tokens.of_project
+    heats = Heats(settings.public_url, site.region, regions_of(settings.remote_heats), own_tokens)
+    for_types = ResourceServices(carriers, work, compute, signal_tokens, site, heats, logins)
+    types = resources.load()
+    if keystone:
+        types = with_logins(types, for_types.transports, logins)
+    engine = nested.engine(types, for_types, limits)
     jobs.register(store, engine)
+    if logins:
+        logins.on_settled = lambda tx, id, failure: wake_resource(tx, engine, id, failure)
     if local:
         # A local server's id is its resource's.
         local.on_started = lambda id: store.write(lambda tx: wake_resource(tx, engine, id))
@@ -209,7 +245,9 @@ def join(settings: Settings, store: Store) -> Joined:
     services = Services(
         settings=settings,
         store=store,
-        identity=identity,
+        identity=directory,
+        tokens=keystone.tokens if keystone else directory.tokens,
+        keys=keystone.keys if keystone else directory.ec2,
         signal_tokens=signal_tokens,
         waiters=Waiters(store.bell),
         documents=Documents(store),
@@ -223,7 +261,7 @@ def join(settings: Settings, store: Store) -> Joined:
         call_tokens=call_tokens,
         looking=begin(external, store, work, arrivals.lodged),
     )
-    faces = [*health.ROUTES, *AGENT, *HEAT, *IDENTITY, *CFN, *SIGNALS]
+    faces = [*health.ROUTES, *OPENAPI, *AGENT, *HEAT, *CFN, *SIGNALS, *(IDENTITY if keystone is None else ())]
     faces += [*(MESSAGING if settings.embeds_queues else ()), *(OBJECTS if settings.embeds_objects else ())]
     return Joined(services, app(services, faces))
 

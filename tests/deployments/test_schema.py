@@ -20,6 +20,7 @@ from stoker.model.errors import Invalid
         ({"name": "a", "replace_on_change": True}, {"name": "a", "type": "String", "replace_on_change": True}),
         ({"name": "a", "value": None}, {"name": "a", "type": "String", "value": None}),
         ({"name": "a", "description": None}, {"name": "a", "type": "String"}),
+        ({"name": "a", "description": 5}, {"name": "a", "type": "String", "description": "5"}),
         (
             {"name": "l", "type": "CommaDelimitedList", "default": "a,b"},
             {"name": "l", "type": "CommaDelimitedList", "default": ["a", "b"]},
@@ -47,6 +48,7 @@ def test_outputs_keep_their_flag_also_when_false():
         ([{"name": "a", "type": "string"}], r"inputs\[0\].type 'string' is none of String"),
         ([{"name": "a"}, {"name": "a"}], "inputs names an entry twice"),
         ([{"name": "n", "type": "Number", "default": "x"}], r"inputs\[0\].default must be a number, not 'x'"),
+        ([{"name": "a", "description": [1]}], r"inputs\[0\].description must be a string, not list"),
         ([{"name": "a", "replace_on_change": "maybe"}], "must be true or false"),
     ],
 )

@@ -505,11 +505,34 @@ def test_places_that_keystones_face_has_not(stoker, path):
     assert answer.body["error"]["title"] == "Not Found"
 
 
-@pytest.mark.parametrize("verb", ["TRACE", "PATCH", "PUT"])
+@pytest.mark.parametrize("verb", ["TRACE", "PATCH", "PUT", "PROPFIND", "REPORT"])
 def test_verbs_that_a_place_has_not(stoker, refused, verb):
     answer = stoker.heat(verb, "/software_configs")
     assert verb in refused.check(answer, 405)
     assert answer.headers["Allow"] == "GET, POST"
+    refused.check(stoker.heat(verb, "/nowhere"), 404)
+
+
+@pytest.mark.parametrize("path", ["/software_configs", "/software_deployments", "/stacks"])
+def test_options_are_the_verbs_of_a_place(stoker, refused, path):
+    answer = stoker.heat("OPTIONS", path)
+    assert (answer.status, answer.raw, answer.headers["Allow"]) == (204, b"", "GET, POST")
+    refused.check(stoker.heat("OPTIONS", "/nowhere"), 404)
+
+
+@pytest.mark.parametrize("verb", ["TRACE", "PROPFIND"])
+def test_verbs_that_no_face_has(stoker, verb):
+    keystone = stoker.request(verb, "/identity/v3/projects")
+    assert (keystone.status, keystone.body["error"]["code"]) == (405, 405)
+    assert keystone.headers["Allow"] == "GET, POST"
+    zaqar = stoker.request(verb, "/messaging/v2/queues")
+    assert (zaqar.status, zaqar.body["title"]) == (405, "Method Not Allowed")
+    cfn = stoker.request(verb, "/cfn/v1")
+    assert cfn.status == 405
+    assert cfn.raw.startswith(b"<ErrorResponse>")
+    swift = stoker.request(verb, "/object-store/v1/AUTH_x")
+    assert (swift.status, swift.headers["Content-Type"]) == (405, "text/plain; charset=UTF-8")
+    assert stoker.request(verb, "/agent/v1/document").status == 405
 
 
 @pytest.mark.parametrize("junk", [5, "x", True, [1], [[1]], {"a": 1}, {"resources": 5}])
@@ -530,3 +553,43 @@ def test_what_nobody_abandoned_is_not_adopted_or_does_no_harm(stoker, key, junk)
         assert stoker.heat("GET", path + below).status == 200
     assert stoker.heat("PATCH", path, {}).status == 202
     assert stoker.heat("DELETE", path).status == 204
+
+
+@pytest.mark.parametrize("place", ["", "/preview"])
+@pytest.mark.parametrize(
+    ("resource", "sentence"),
+    [
+        ({"type": "OS::Heat::Delay", "properties": {"get_param": "p"}}, "resources.r.properties: Value must be a map"),
+        ({"type": "OS::Heat::None", "metadata": {"get_param": "p"}}, "resources.r.metadata: Value must be a map"),
+        ({"type": "OS::Heat::Delay", "properties": {"min_wait": 10**300}}, "resources.r.properties.min_wait: 1000"),
+        (
+            {"type": "OS::Heat::MultipartMime", "properties": {"parts": [{"config": "x", "subtype": "a\nb"}]}},
+            "resources.r.properties: parts: the subtype 'a\\nb' is none",
+        ),
+        (
+            {"type": "OS::Heat::SoftwareDeployment", "properties": {"server": "s" * 9_000}},
+            "resources.r.properties.server: Value must have at most 36 characters, not 9000",
+        ),
+        (
+            {"type": "OS::Heat::Value", "properties": {"type": "json", "value": "[" * 9_000}},
+            "resources.r.properties: value: Value must be valid JSON",
+        ),
+    ],
+)
+def test_odd_properties_are_refused_by_name(stoker, refused, place, resource, sentence):
+    parameters = {"p": {"type": "json", "default": [1]}}
+    template = {"heat_template_version": "2018-08-31", "parameters": parameters, "resources": {"r": resource}}
+    assert sentence in refused("POST", f"/stacks{place}", {"stack_name": "odd", "template": template})
+
+
+@pytest.mark.parametrize("name", ["preview", "detail"])
+def test_a_stack_may_be_called_as_a_place_is(stoker, name):
+    made = stoker.heat("POST", "/stacks", {"stack_name": name, "template": template()}).body["stack"]
+    path = f"/stacks/{name}/{made['id']}"
+    try:
+        assert stoker.heat("GET", path).body["stack"]["id"] == made["id"]
+        assert stoker.heat("GET", f"{path}/template").status == 200
+        assert stoker.heat("DELETE", f"/stacks/{name}").headers["Location"].endswith(path)
+        assert stoker.heat("GET", "/stacks/detail").body["stacks"]
+    finally:
+        assert stoker.heat("DELETE", path).status == 204

@@ -19,6 +19,7 @@ PATHS = [
     "/o/{account}/{container}",
     "/o/{account}/{container}/{object*}",
     "/o/info",
+    "/o/info/detail",
 ]
 ROUTER = Router([Route("GET", path, Public(), handler) for path in PATHS])
 
@@ -29,6 +30,10 @@ ROUTER = Router([Route("GET", path, Public(), handler) for path in PATHS])
         ("/v1/p/stacks", 0, {"project": "p"}),
         ("/v1/p/stacks/", 0, {"project": "p"}),
         ("/o/info", 4, {}),
+        ("/o/info/c", 2, {"account": "info", "container": "c"}),
+        ("/o/info/c/o", 3, {"account": "info", "container": "c", "object": "o"}),
+        ("/o/info/detail", 5, {}),
+        ("/o/info/detail/o", 3, {"account": "info", "container": "detail", "object": "o"}),
         ("/o/a", 1, {"account": "a"}),
         ("/o/a/c", 2, {"account": "a", "container": "c"}),
         ("/o/a/c/", 2, {"account": "a", "container": "c"}),
@@ -50,6 +55,14 @@ def test_found(path, route, values):
 @pytest.mark.parametrize("path", ["/", "/v1/p", "/v1/p/stacks/x", "/o//c", "/o/a//o"])
 def test_not_found(path):
     assert ROUTER.find("GET", path) == (None, {}, frozenset())
+
+
+def test_a_verb_that_only_the_named_segment_has():
+    router = Router([Route("POST", "/s/preview", Public(), handler), Route("GET", "/s/{name}", Public(), handler)])
+    found, said, _ = router.find("GET", "/s/preview")
+    assert found is not None
+    assert said == {"name": "preview"}
+    assert router.find("PUT", "/s/preview") == (None, {}, frozenset(["GET", "POST"]))
 
 
 def test_another_verb():

@@ -114,3 +114,64 @@ def test_of_a_stack(counted, below):
 def test_of_a_project(counted, path):
     program, _, _ = counted
     assert program.get(path) <= 3
+
+
+CHILD = """
+heat_template_version: 2018-08-31
+resources:
+  config: {type: OS::Heat::SoftwareConfig, properties: {outputs: [{name: said}]}}
+  server: {type: OS::Heat::DeployedServer}
+  run:
+    type: OS::Heat::SoftwareDeployment
+    properties: {config: {get_resource: config}, server: {get_resource: server}, signal_transport: NO_SIGNAL}
+outputs:
+  said: {value: {get_attr: [run, said]}}
+  code: {value: {get_attr: [run, deploy_status_code]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def nesting(tmp_path_factory) -> Iterator[tuple[Counted, str, str]]:
+    """A stack with a few stacks in it, and one with many."""
+    program = Counted(tmp_path_factory.mktemp("nesting"))
+
+    def stack(name: str, size: int) -> str:
+        said = {
+            "heat_template_version": "2018-08-31",
+            "resources": {f"r{i}": {"type": "child.yaml"} for i in range(size)},
+            "outputs": {f"o{i}": {"value": {"get_attr": [f"r{i}", "said"]}} for i in range(size)},
+        }
+        body = {"stack_name": name, "template": said, "files": {"child.yaml": CHILD}}
+        made = program.client.post(f"{program.base}/stacks", json=body, headers=program.headers)
+        assert made.status_code == 201, made.text
+        return f"/stacks/{name}/{made.json()['stack']['id']}"
+
+    yield program, stack("few", 5), stack("many", 40)
+    program.client.close()
+    program.store.close()
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        *("", "/resources", "/resources?nested_depth=2", "/resources?with_detail=true", "/events?nested_depth=2"),
+        *("/resources?nested_depth=2&with_detail=true", "/export", "/outputs", "/outputs/o0", "/resources/r0"),
+    ],
+)
+def test_of_stacks_in_a_stack(nesting, below):
+    program, few, many = nesting
+    assert program.get(many + below) == program.get(few + below)
+
+
+def test_of_all_stacks(tmp_path):
+    program = Counted(tmp_path)
+    costs = []
+    for i in range(3):
+        program.stack(f"s{i}", 4)
+        before = program.statements
+        answer = program.client.get("/cfn/v1/?Action=DescribeStacks&ContentType=JSON", headers=program.headers)
+        assert len(answer.json()["DescribeStacksResponse"]["DescribeStacksResult"]["Stacks"]) == i + 1
+        costs.append(program.statements - before)
+    assert costs[0] == costs[1] == costs[2]
+    program.client.close()
+    program.store.close()

@@ -40,6 +40,7 @@ def _listed(entries: Any, where: str) -> list[Any]:
 def _input(entry: Any, where: str) -> dict[str, Any]:
     known = _known(entry, where, _INPUT_KEYS)
     kept = {key: value for key, value in known.items() if value is not None or key == "value"}
+    _describe(kept, where)
     kept["type"] = _type(known, where)
     if _flag(kept.pop("replace_on_change", False), f"{where}.replace_on_change"):
         kept["replace_on_change"] = True
@@ -51,6 +52,7 @@ def _input(entry: Any, where: str) -> dict[str, Any]:
 def _output(entry: Any, where: str) -> dict[str, Any]:
     known = _known(entry, where, _OUTPUT_KEYS)
     kept = {key: value for key, value in known.items() if value is not None}
+    _describe(kept, where)
     kept["type"] = _type(known, where)
     kept["error_output"] = _flag(known.get("error_output", False), f"{where}.error_output")
     return kept
@@ -65,6 +67,11 @@ def _known(entry: Any, where: str, keys: Iterable[str]) -> Mapping[str, Any]:
     if not isinstance(entry.get("name"), str) or not entry["name"]:
         raise Invalid(f"{where} needs a name")
     return entry
+
+
+def _describe(kept: dict[str, Any], where: str) -> None:
+    if "description" in kept:
+        kept["description"] = _string(kept["description"], f"{where}.description")
 
 
 def _type(entry: Mapping[str, Any], where: str) -> str:

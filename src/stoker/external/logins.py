@@ -63,6 +63,22 @@ class Cloud:
             raise PeerAway(f"cannot log in to the cloud {self._name}: {error}") from None
         return {"X-Auth-Token": token}
 
+    def endpoint(self, service: str) -> str:
+        """In the entry's own region. Raises PeerAway, also where its catalog has none."""
+        from keystoneauth1.exceptions import ClientException
+        from openstack.config import OpenStackConfig
+        from openstack.exceptions import SDKException
+
+        try:
+            entry = OpenStackConfig().get_one(cloud=self._name)
+            region = entry.config.get("region_name") or None
+            found: str | None = entry.get_session().get_endpoint(service_type=service, region_name=region)
+        except (ClientException, SDKException) as error:
+            raise PeerAway(f"cannot log in to the cloud {self._name}: {error}") from None
+        if not found:
+            raise PeerAway(f"the cloud {self._name} has no {service} service in its region {region}")
+        return found
+
     def forget(self, project_id: str) -> None:
         with self._lock:
             if self._session is not None:

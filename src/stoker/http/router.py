@@ -31,21 +31,30 @@ class Router:
 
     def find(self, verb: str, path: str) -> tuple[Route | None, Mapping[str, str], frozenset[str]]:
         """(the route, the path's named segments, the verbs this path has; none: there is no such path)"""
-        node = self._root
-        values: list[str] = []
-        for depth, segment in enumerate(path.strip("/").split("/")):
-            if node.swallowing is not None:
-                return _at(node.swallowing, verb, [*values, _rest(path, depth)])
-            following = node.literal.get(segment)
-            if following is None and segment:
-                following = node.named
-                values.append(segment)
-            if following is None:
-                return None, {}, frozenset()
-            node = following
-        if node.swallowing is not None and path.endswith("//"):  # a name of slashes alone
-            return _at(node.swallowing, verb, [*values, _rest(path, len(path.strip("/").split("/")))])
-        return _at(node, verb, values)
+        segments = path.strip("/").split("/")
+        verbs: set[str] = set()
+        # A literal segment goes first, but may lead nowhere: a stack can be called "preview".
+        left: list[tuple[_Node, int, tuple[str, ...]]] = [(self._root, 0, ())]
+        while left:
+            node, depth, values = left.pop()
+            if node.swallowing is not None and (
+                depth < len(segments) or path.endswith("//")
+            ):  # a name of slashes alone
+                node, values = node.swallowing, (*values, _rest(path, depth))
+            elif depth < len(segments):
+                segment = segments[depth]
+                if node.named is not None and segment:
+                    left.append((node.named, depth + 1, (*values, segment)))
+                following = node.literal.get(segment)
+                if following is not None:
+                    left.append((following, depth + 1, values))
+                continue
+            found = node.routes.get(verb)
+            if found is not None:
+                route, names = found
+                return route, dict(zip(names, values, strict=True)), frozenset()
+            verbs |= node.routes.keys()
+        return None, {}, frozenset(verbs)
 
     def _add(self, route: Route) -> None:
         node, names = self._root, []
@@ -63,14 +72,6 @@ class Router:
         if route.verb in node.routes:
             raise ValueError(f"two routes for {route.verb} {route.path}")
         node.routes[route.verb] = (route, tuple(names))
-
-
-def _at(node: _Node, verb: str, values: list[str]) -> tuple[Route | None, Mapping[str, str], frozenset[str]]:
-    found = node.routes.get(verb)
-    if found is None:
-        return None, {}, frozenset(node.routes)
-    route, names = found
-    return route, dict(zip(names, values, strict=True)), frozenset()
 
 
 def _rest(path: str, depth: int) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from stoker.deployments.documents import Documents
 from stoker.external.looking import Looking
 from stoker.http.waiters import Waiters
+from stoker.identity.checks import KeyCheck, TokenCheck
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import CallTokens, SignalTokens
 from stoker.lodgings import SiteKey
@@ -24,6 +25,8 @@ class Services:
     settings: Settings
     store: Store
     identity: Directory
+    tokens: TokenCheck
+    keys: KeyCheck
     signal_tokens: SignalTokens
     waiters: Waiters
     documents: Documents

@@ -16,6 +16,7 @@ from stoker.hot.words import clip
 from stoker.model.config import UNGROUPED, Config
 from stoker.model.deployment import Deployment
 from stoker.model.errors import StackValidationFailed
+from stoker.model.server import Kind
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.resources.base import (
@@ -33,7 +34,9 @@ from stoker.resources.base import (
 )
 from stoker.resources.properties import Property
 from stoker.store import configs, deployments, servers
-from stoker.transports.base import Lodging
+from stoker.transports import choosing
+from stoker.transports.base import Lodging, Signalling
+from stoker.transports.choosing import AUTO
 
 #: Kind of the job that ends a run whose time is over.
 DEADLINE = "deployment.deadline"
@@ -60,9 +63,7 @@ PROPERTIES: Mapping[str, Property] = {
         update_allowed=True,
         description="Name of the derived config: a server runs in order of names.",
     ),
-    "signal_transport": Property(
-        kind="string", default=transports.DEFAULT_SIGNAL, description="How the server reports the result."
-    ),
+    "signal_transport": Property(kind="string", description="How the server reports the result."),
     "timeout": Property(
         kind="number",
         minimum=1,
@@ -212,8 +213,8 @@ def cancel(context: Context, resource: Resource) -> None:
 
 def validate(properties: Properties) -> None:
     wanted = properties["signal_transport"]
-    known = transports.load().offered_signals()
-    if wanted is not UNKNOWN and wanted not in known:
+    known = transports.load().signal_names
+    if wanted not in (UNKNOWN, None, *known):
         raise StackValidationFailed(
             f"signal_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(known)}]"
         )
@@ -254,6 +255,17 @@ def _deletes_on_server(context: Context, deployment: Deployment, properties: Pro
     return servers.find(context.tx, deployment.server_id) is not None
 
 
+def _transport(context: Context, resource: Resource, properties: Properties) -> Signalling:
+    """Once chosen it stays."""
+    known = context.services.transports
+    name = resource.data.get("signal_transport") or properties["signal_transport"] or known.default_signal
+    if name == AUTO:
+        server = servers.find(context.tx, properties["server"])
+        own_agent = server is not None and server.kind is not Kind.DEPLOYED
+        name = choosing.signal(context.services.site, own_agent=own_agent)
+    return known.signalling[name]
+
+
 def _plan(
     context: Context,
     resource: Resource,
@@ -262,9 +274,9 @@ def _plan(
     source: _Source | Config,
     render: Render,
 ) -> manage.Run:
-    transport = context.services.transports.signalling[properties["signal_transport"]]
+    transport = _transport(context, resource, properties)
     party = party_of(context, resource)
-    if isinstance(transport, Lodging) and resource.physical_id is None:
+    if isinstance(transport, Lodging) and "signal_transport" not in resource.data:
         transport.open(context.tx, context.services.site, party)
     facts = {
         "deploy_server_id": properties["server"],
@@ -312,7 +324,8 @@ def _run(context: Context, resource: Resource, properties: Properties, run: mana
         args = {"deployment_id": deployment.id, "config_id": deployment.config_id}
         at = context.tx.now + timedelta(seconds=properties["timeout"]) + GRACE
         context.services.work.defer(context.tx, DEADLINE, deployment.config_id, args, at=at)
-    return Outcome(done=not run.awaits_signal, physical_id=deployment.id)
+    data = {**resource.data, "signal_transport": run.signal_transport}
+    return Outcome(done=not run.awaits_signal, physical_id=deployment.id, data=data)
 
 
 def _existing(context: Context, resource: Resource) -> Deployment | None:
@@ -323,7 +336,7 @@ def _remove(context: Context, resource: Resource, deployment: Deployment) -> Out
     context.services.work.cancel(context.tx, DEADLINE, deployment.config_id)
     manage.withdraw(context.tx, deployment)
     configs.delete(context.tx, deployment.config_id)
-    transport = context.services.transports.signalling.get(resource.properties.get("signal_transport") or "")
+    transport = context.services.transports.signalling.get(resource.data.get("signal_transport") or "")
     if isinstance(transport, Lodging):
         transport.close(context.tx, context.services.site, party_of(context, resource))
     return DONE

@@ -12,7 +12,7 @@ from stoker.model.messaging import Message
 from stoker.model.stack import Resource, Stack
 from stoker.stacks import signals
 from stoker.stacks.engine import Engine
-from stoker.store import containers, deployments, queues, resources, stacks
+from stoker.store import containers, queues, resources, stacks
 from stoker.store.tx import Tx
 
 
@@ -57,14 +57,7 @@ class Arrivals:
 
     def _signal(self, tx: Tx, target: tuple[Resource, Stack], details: Mapping[str, Any]) -> None:
         resource, stack = target
-        if resource.current:
-            signals.signal_resource(tx, self._engine, stack, resource.name, details)
-            return
-        # Out of the template already, and there until its last run has reported: it has no name any more.
-        stacks.find(tx, stack.id, hold=True)
-        deployment = deployments.find(tx, resource.physical_id, hold=True) if resource.physical_id else None
-        if deployment is not None:
-            signals.signal_deployment(tx, self._engine, deployment, details)
+        signals.signal_resource(tx, self._engine, stack, resource, details)
 
 
 def _target(tx: Tx, project_id: str, id: str) -> tuple[Resource, Stack] | None:

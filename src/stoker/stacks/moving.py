@@ -10,6 +10,7 @@ from stoker.model.status import Action, Status
 from stoker.stacks import phases
 from stoker.stacks.closing import close
 from stoker.stacks.engine import Engine
+from stoker.stacks.looking import look_ahead
 from stoker.stacks.transition import Transition
 from stoker.store import deployments, resources, servers, stacks
 from stoker.store.tx import Tx
@@ -24,6 +25,7 @@ def export(tx: Tx, stack: Stack, *, secrets: bool = True) -> dict[str, Any]:
     given = {**environment.get("parameters", {}), **source.supplied}
     hidden = frozenset() if secrets else Parameters.from_json(stack.parameters).hidden
     environment["parameters"] = {name: _HIDDEN if name in hidden else value for name, value in given.items()}
+    look_ahead(tx, [stack.root_id])
     return {
         "name": stack.name,
         "id": stack.id,

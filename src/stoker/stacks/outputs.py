@@ -9,7 +9,7 @@ from stoker import hot
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.model.stack import Stack
 from stoker.stacks.engine import Engine
-from stoker.stacks.looking import look_at
+from stoker.stacks.looking import is_known, look_ahead, look_at
 from stoker.stacks.scope import LiveScope
 from stoker.stacks.transition import Transition
 from stoker.store.tx import Tx
@@ -25,8 +25,11 @@ def names(stack: Stack) -> list[dict[str, Any]]:
 
 
 def all_values(tx: Tx, engine: Engine, stack: Stack) -> list[dict[str, Any]]:
-    few = len(stack.outputs) <= _FEW
-    scope = LiveScope(Transition(tx, engine, stack) if few else look_at(tx, engine, stack))
+    if len(stack.outputs) <= _FEW and not is_known(tx, stack):
+        scope = LiveScope(Transition(tx, engine, stack))
+    else:
+        look_ahead(tx, [stack.root_id])
+        scope = LiveScope(look_at(tx, engine, stack))
     return [_value(name, output, scope) for name, output in stack.outputs.items()]
 
 

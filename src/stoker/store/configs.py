@@ -83,10 +83,12 @@ def get(tx: Tx, id: str, project_id: str) -> Config:
 
 def look_ahead(tx: Tx, ids: Sequence[str]) -> None:
     """In a reading transaction ``find`` has those of the ids that are configs' from now on."""
-    if tx.seen is None or not ids:
+    if tx.seen is None:
         return
-    tx.seen |= dict.fromkeys((("config", id) for id in ids), None)
-    tx.seen |= {("config", row.id): _config(row) for row in tx.run(_SEVERAL, {"ids": list(ids)})}
+    unknown = [id for id in ids if ("config", id) not in tx.seen]
+    tx.seen |= dict.fromkeys((("config", id) for id in unknown), None)
+    for some in rows.portions(unknown):
+        tx.seen |= {("config", row.id): _config(row) for row in tx.run(_SEVERAL, {"ids": some})}
 
 
 def find(tx: Tx, id: str) -> Config | None:

@@ -114,8 +114,10 @@ def get(tx: Tx, id: str, project_id: str | None = None, *, hold: bool = False) -
 
 
 def look_ahead(tx: Tx, ids: Sequence[str]) -> list[Deployment]:
-    """Those of the ids that are deployments'; in a reading transaction ``find`` has them from now on."""
-    found = [_deployment(row) for row in tx.run(_SEVERAL, {"ids": list(ids)})] if ids else []
+    """Those of the ids that are deployments' and not known yet; when reading, ``find`` has them from now on."""
+    if tx.seen is not None:
+        ids = [id for id in ids if ("deployment", id) not in tx.seen]
+    found = [_deployment(row) for some in rows.portions(ids) for row in tx.run(_SEVERAL, {"ids": some})]
     if tx.seen is not None:
         tx.seen |= dict.fromkeys((("deployment", id) for id in ids), None)
         tx.seen |= {("deployment", each.id): each for each in found}

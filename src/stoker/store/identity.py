@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from stoker.model.principal import Project, User
-from stoker.model.status import Action
+from stoker.model.status import Action, Status
 from stoker.store.schema import assignments, configs, deployments, projects, queues, resources, servers, stacks, users
 from stoker.store.tx import Tx
 
@@ -18,7 +18,8 @@ class Owner:
     """A resource, and whose it is."""
 
     resource_name: str
-    action: Action
+    #: Suspended, and not only about to be: what suspending runs there is reported yet.
+    suspended: bool
     stack_name: str
     project: Project
 
@@ -27,11 +28,14 @@ _OWNER = (
     sa.select(
         resources.c.name.label("resource_name"),
         resources.c.action,
+        resources.c.status,
         stacks.c.name.label("stack_name"),
+        stacks.c.project_id.label("owner_id"),
         projects,
     )
     .join(stacks, stacks.c.id == resources.c.stack_id)
-    .join(projects, projects.c.id == stacks.c.project_id)
+    # A Keystone's projects are not here.
+    .outerjoin(projects, projects.c.id == stacks.c.project_id)
     .where(resources.c.id == sa.bindparam("resource"))
 )
 _ADD_PROJECT = sa.insert(projects)
@@ -120,7 +124,11 @@ def project_named(tx: Tx, name: str, domain_id: str) -> Project | None:
 
 def owner_of(tx: Tx, resource_id: str) -> Owner | None:
     row = tx.run(_OWNER, {"resource": resource_id}).first()
-    return None if row is None else Owner(row.resource_name, Action(row.action), row.stack_name, _project(row))
+    if row is None:
+        return None
+    project = _project(row) if row.id else Project(id=row.owner_id, name=row.owner_id, domain_id="")
+    suspended = (row.action, row.status) == (Action.SUSPEND, Status.COMPLETE)
+    return Owner(row.resource_name, suspended, row.stack_name, project)
 
 
 def projects_listed(tx: Tx) -> list[Project]:

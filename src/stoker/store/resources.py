@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,6 +16,11 @@ from stoker.store.tx import Tx
 _ADD = sa.insert(resources)
 _GET = sa.select(resources).where(resources.c.id == sa.bindparam("id"))
 _OF_STACK = sa.select(resources).where(resources.c.stack_id == sa.bindparam("stack")).order_by(resources.c.name)
+_OF_SEVERAL = (
+    sa.select(resources)
+    .where(resources.c.stack_id.in_(sa.bindparam("ids", expanding=True)))
+    .order_by(resources.c.stack_id, resources.c.name)
+)
 _NAMED = sa.select(resources).where(
     resources.c.stack_id == sa.bindparam("stack"), resources.c.name == sa.bindparam("name"), resources.c.current
 )
@@ -87,6 +92,9 @@ def find(tx: Tx, id: str) -> Resource | None:
 
 def named(tx: Tx, stack_id: str, name: str) -> Resource | None:
     """The current incarnation."""
+    if tx.seen is not None and ("resources", stack_id) in tx.seen:
+        known: list[Resource] = tx.seen["resources", stack_id]
+        return next((each for each in known if each.current and each.name == name), None)
     row = tx.run(_NAMED, {"stack": stack_id, "name": name}).first()
     return None if row is None else _resource(row)
 
@@ -105,7 +113,19 @@ def anywhere(tx: Tx, project_id: str, physical_id: str) -> Resource | None:
 
 def of_stack(tx: Tx, stack_id: str) -> list[Resource]:
     """All incarnations, also those about to be cleaned up."""
+    if tx.seen is not None and ("resources", stack_id) in tx.seen:
+        return list(tx.seen["resources", stack_id])
     return [_resource(row) for row in tx.run(_OF_STACK, {"stack": stack_id})]
+
+
+def look_ahead(tx: Tx, stack_ids: Collection[str]) -> list[Resource]:
+    """Those of the stacks; in a reading transaction ``of_stack`` and ``named`` have them from now on."""
+    found = [_resource(row) for ids in rows.portions(stack_ids) for row in tx.run(_OF_SEVERAL, {"ids": ids})]
+    if tx.seen is not None:
+        tx.seen |= {("resources", id): [] for id in stack_ids}
+        for each in found:
+            tx.seen["resources", each.stack_id].append(each)
+    return found
 
 
 def in_progress(tx: Tx, stack_id: str) -> list[Resource]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,8 @@ import msgspec
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+#: SQLite takes 32,766 values a statement, PostgreSQL 65,535.
+_PORTION = 30_000
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
 
@@ -27,6 +30,13 @@ def load_optional(text: str | None) -> Any:
 
 def stamp(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
+
+
+def portions(ids: Iterable[str]) -> Iterator[list[str]]:
+    """So many at a time as a statement may have; few enough are one."""
+    found = list(ids)
+    for start in range(0, len(found), _PORTION):
+        yield found[start : start + _PORTION]
 
 
 def stamp_optional(moment: datetime | None) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -31,6 +31,9 @@ _CHILDREN = sa.select(*_LIGHT).where(stacks.c.parent_id == sa.bindparam("id"), s
 _TREE = sa.select(*_LIGHT).where(
     stacks.c.root_id == sa.select(stacks.c.root_id).where(stacks.c.id == sa.bindparam("id")).scalar_subquery()
 )
+_TREES = sa.select(*_LIGHT).where(
+    stacks.c.root_id.in_(sa.bindparam("ids", expanding=True)), stacks.c.deleted_at.is_(None)
+)
 _NAMED = sa.select(*_LIGHT).where(
     stacks.c.project_id == sa.bindparam("project"), stacks.c.name == sa.bindparam("name"), stacks.c.deleted_at.is_(None)
 )
@@ -43,6 +46,7 @@ _CHANGING = (
     "parameters",
     "outputs",
     "tags",
+    "event_sinks",
     "timeout_mins",
     "disable_rollback",
     "updated_at",
@@ -81,6 +85,9 @@ def add(tx: Tx, new: Stack, source: Source) -> None:
 
 
 def find(tx: Tx, id: str, *, hold: bool = False) -> Stack | None:
+    if tx.seen is not None and ("found", id) in tx.seen:
+        known: Stack = tx.seen["found", id]
+        return known
     row = tx.run(_HOLD if hold else _GET, {"id": id}).first()
     if row is not None and row.id != id:
         row = tx.run(_GET, {"id": id}).first()  # read after its root is held, so as it is now
@@ -127,7 +134,21 @@ def keep_source(tx: Tx, id: str) -> None:
 
 def children(tx: Tx, id: str) -> list[Stack]:
     """The live stacks that resources of this one are."""
+    if tx.seen is not None and ("children", id) in tx.seen:
+        return list(tx.seen["children", id])
     return [_stack(row) for row in tx.run(_CHILDREN, {"id": id})]
+
+
+def look_ahead(tx: Tx, roots: Collection[str]) -> list[Stack]:
+    """The live stacks of these trees; in a reading transaction ``find`` and ``children`` have them from now on."""
+    found = [_stack(row) for ids in rows.portions(roots) for row in tx.run(_TREES, {"ids": ids})]
+    if tx.seen is not None:
+        tx.seen |= {("found", each.id): each for each in found}
+        tx.seen |= {("children", each.id): [] for each in found}
+        for each in found:
+            if each.parent_id is not None:
+                tx.seen.setdefault(("children", each.parent_id), []).append(each)
+    return found
 
 
 def tree(tx: Tx, id: str) -> list[Stack]:
@@ -272,6 +293,7 @@ def _columns(stack: Stack) -> dict[str, Any]:
         "parameters": rows.dump(stack.parameters),
         "outputs": rows.dump(stack.outputs),
         "tags": rows.dump(stack.tags),
+        "event_sinks": rows.dump(stack.event_sinks) if stack.event_sinks else None,
         "timeout_mins": stack.timeout_mins,
         "disable_rollback": stack.disable_rollback,
         "created_at": rows.stamp(stack.created_at),
@@ -304,6 +326,7 @@ def _stack(row: Any) -> Stack:
         parameters=rows.load(row.parameters),
         outputs=rows.load(row.outputs),
         tags=tuple(rows.load(row.tags)),
+        event_sinks=tuple(rows.load(row.event_sinks)) if row.event_sinks else (),
         timeout_mins=row.timeout_mins,
         disable_rollback=row.disable_rollback,
         created_at=rows.moment(row.created_at),

@@ -13,6 +13,7 @@ from stoker.transports.base import QUEUES, Party, Site
 @dataclass(frozen=True, slots=True)
 class ZaqarMessage:
     metadata_name: str = "ZAQAR_MESSAGE"
+    logs_in: bool = True
     expires: bool = True
     needs: str = QUEUES
 
@@ -23,7 +24,7 @@ class ZaqarMessage:
                 "user_id": login.user_id,
                 "password": login.password,
                 "auth_url": site.auth_url,
-                "project_id": party.project_id,
+                "project_id": login.project_id,
                 "queue_id": party.resource_id,
                 "region_name": site.region,
             }

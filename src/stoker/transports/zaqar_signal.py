@@ -14,6 +14,7 @@ from stoker.transports.heat_signal import login_inputs
 @dataclass(frozen=True, slots=True)
 class ZaqarSignal:
     signal_name: str = "ZAQAR_SIGNAL"
+    logs_in: bool = True
     awaits_signal: bool = True
     needs: str = QUEUES
 

@@ -49,13 +49,19 @@ class Asking:
 
 def params_of(call: Call) -> dict[str, str]:
     """Query and form. Raises Invalid for what is no text."""
-    pairs = parse_qsl(call.request.url.query, keep_blank_values=True, errors="surrogateescape")
+    said = [call.request.url.query]
     kind = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if call.body and kind == "application/x-www-form-urlencoded":
-        try:
-            pairs += parse_qsl(call.body.decode(), keep_blank_values=True, max_num_fields=10_000)
-        except ValueError:
-            raise Invalid("the body is no form") from None
+    try:
+        if call.body and kind == "application/x-www-form-urlencoded":
+            said.append(call.body.decode())
+        # Of bytes that are no UTF-8, nothing could be looked up or shown.
+        pairs = [
+            pair
+            for each in said
+            for pair in parse_qsl(each, keep_blank_values=True, errors="strict", max_num_fields=10_000)
+        ]
+    except ValueError:
+        raise Invalid("the parameters are not of a form: at most 10000 texts in UTF-8") from None
     found = dict(pairs)
     if any("\0" in value or "\0" in name for name, value in found.items()):
         raise Invalid("a parameter holds a NUL character")
@@ -65,14 +71,14 @@ def params_of(call: Call) -> dict[str, str]:
 def signer(call: Call, params: Mapping[str, str], *, aging: bool = True) -> Principal:
     """Who asks: by token, or by the signature. Raises Refused, Unauthorized."""
     token = call.request.headers.get("x-auth-token")
-    identity = call.services.identity
-    if token:
-        principal = identity.tokens.known(token) or identity.tokens.validate(token)
-    else:
-        principal = _by_signature(call, params, aging=aging)
+    principal = _by_token(call, token) if token else _by_signature(call, params, aging=aging)
     if principal.project_id is None:
         raise Unauthorized("a token of a project is needed")
     return principal
+
+
+def _by_token(call: Call, token: str) -> Principal:
+    return call.services.tokens.known(token) or call.services.tokens.validate(token)
 
 
 def request_of(call: Call, params: Mapping[str, str]) -> ec2.Request:
@@ -100,7 +106,7 @@ def _by_signature(call: Call, params: Mapping[str, str], *, aging: bool) -> Prin
         ec2.access_of(request)
     except Unauthorized as error:
         raise Refused(403, "MissingAuthenticationToken", error.message) from None
-    known = call.services.identity.ec2
+    known = call.services.keys
     try:
         return known.authenticate(request, aging=aging)
     except Unauthorized:

@@ -14,6 +14,8 @@ from stoker.model.errors import EntityNotFound, Forbidden
 from stoker.model.stack import Event, Resource, Stack
 from stoker.stacks import outputs
 from stoker.stacks.engine import Engine
+from stoker.stacks.looking import look_ahead
+from stoker.stacks.signals import addressed
 from stoker.stacks.transition import Transition
 from stoker.store import events, resources, stacks
 from stoker.store.stacks import Filter
@@ -43,6 +45,7 @@ def describe_stacks(asking: Asking) -> Any:
     with services.store.read() as tx:
         named = asking.params.get("StackName")
         found = [asking.stack(tx)] if named else stacks.listed(tx, asking.project, Filter())
+        look_ahead(tx, [each.root_id for each in found])
         shown = [_described(each, outputs.all_values(tx, services.engine, each)) for each in found]
     return {"Stacks": shown}
 
@@ -65,8 +68,8 @@ def describe_stack_resource(asking: Asking) -> Any:
     services = asking.call.services
     with services.store.read() as tx:
         stack = asking.stack(tx)
-        found = resources.named(tx, stack.id, name)
-        if asking.principal.resource_id is not None and (found is None or found.id != asking.principal.resource_id):
+        found = addressed(tx, stack, name, asking.principal.resource_id)
+        if found is None and asking.principal.resource_id is not None:
             raise Forbidden("You are not authorized to complete this action.")
         if found is None:
             raise EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")

@@ -13,7 +13,7 @@ from stoker.stacks import operations
 from stoker.stacks.engine import Engine
 from stoker.store.tx import Tx
 
-_ACTIONS: Mapping[str, Callable[[Tx, Engine, str], object]] = {
+ACTIONS: Mapping[str, Callable[[Tx, Engine, str], object]] = {
     "suspend": lambda tx, engine, id: operations.visit(tx, engine, id, Action.SUSPEND),
     "resume": lambda tx, engine, id: operations.visit(tx, engine, id, Action.RESUME),
     "check": lambda tx, engine, id: operations.visit(tx, engine, id, Action.CHECK),
@@ -26,10 +26,10 @@ def act(call: Call) -> Reply:
     """The body has one key, the action's name; Heat's clients send any value with it."""
     said = list(reading.body(call))
     if len(said) != 1:
-        raise Invalid(f"one action is needed, not {len(said)}: {', '.join(_ACTIONS)}")
-    do = _ACTIONS.get(said[0])
+        raise Invalid(f"one action is needed, not {len(said)}: {', '.join(ACTIONS)}")
+    do = ACTIONS.get(said[0])
     if do is None:
-        raise Invalid(f"Invalid action {said[0]}: known are {', '.join(_ACTIONS)}")
+        raise Invalid(f"Invalid action {said[0]}: known are {', '.join(ACTIONS)}")
 
     def on_stack(tx: Tx) -> None:
         found = finding.stack(tx, call, live=True)

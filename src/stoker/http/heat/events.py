@@ -9,7 +9,7 @@ from stoker.model.errors import EntityNotFound
 from stoker.model.stack import Event
 from stoker.store import events, resources
 
-_FILTERS = {
+FILTERS = {
     "resource_name": "resource_name",
     "resource_type": "resource_type",
     "resource_action": "action",
@@ -19,7 +19,7 @@ _FILTERS = {
 
 def index(call: Call) -> Reply:
     """Newest first, unless the request says how to sort."""
-    equal = {column: call.query.getlist(key) for key, column in _FILTERS.items() if key in call.query}
+    equal = {column: call.query.getlist(key) for key, column in FILTERS.items() if key in call.query}
     name = call.path.get("resource_name")
     if name is not None:
         equal["resource_name"] = [name]

@@ -17,7 +17,7 @@ from stoker.store import stacks
 from stoker.store.stacks import Filter
 
 #: Query keys of the list, and the column each means.
-_FILTERS = {
+FILTERS = {
     "id": "id",
     "name": "name",
     "stack_name": "name",
@@ -159,7 +159,7 @@ def _source(call: Call) -> Source:
 
 def _filter(call: Call) -> Filter:
     equal: dict[str, list[str]] = {}
-    for key, column in _FILTERS.items():
+    for key, column in FILTERS.items():
         for value in call.query.getlist(key):
             action, _, status = value.partition("_")
             if column == "status" and status and action != "IN":  # CREATE_FAILED and the like

@@ -258,6 +258,22 @@ def upgrade() -> None:
         batch_op.create_index("ix_snapshots_stack_id_seq", ["stack_id", "seq"], unique=False)
 
     op.create_table(
+        "stack_users",
+        sa.Column("resource_id", sa.String(length=64), nullable=False),
+        sa.Column("root_id", sa.String(length=64), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("user_id", sa.String(length=64), nullable=True),
+        sa.Column("user_project_id", sa.String(length=64), nullable=True),
+        sa.Column("domain_id", sa.String(length=64), nullable=True),
+        sa.Column("wanted", sa.String(length=64), nullable=False),
+        sa.Column("state", sa.String(length=64), nullable=False),
+        sa.PrimaryKeyConstraint("resource_id", name=op.f("pk_stack_users")),
+        sa.UniqueConstraint("user_id", name=op.f("uq_stack_users_user_id")),
+    )
+    with op.batch_alter_table("stack_users", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_stack_users_root_id"), ["root_id"], unique=False)
+
+    op.create_table(
         "stacks",
         sa.Column("id", sa.String(length=64), nullable=False),
         sa.Column("name", sa.String(length=255), nullable=False),
@@ -272,6 +288,7 @@ def upgrade() -> None:
         sa.Column("parameters", sa.Text(), nullable=False),
         sa.Column("outputs", sa.Text(), nullable=False),
         sa.Column("tags", sa.Text(), nullable=False),
+        sa.Column("event_sinks", sa.Text(), nullable=True),
         sa.Column("timeout_mins", sa.Integer(), nullable=True),
         sa.Column("disable_rollback", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
@@ -490,6 +507,10 @@ def downgrade() -> None:
         batch_op.drop_index("ix_stacks_project_id_created_at")
 
     op.drop_table("stacks")
+    with op.batch_alter_table("stack_users", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_stack_users_root_id"))
+
+    op.drop_table("stack_users")
     with op.batch_alter_table("snapshots", schema=None) as batch_op:
         batch_op.drop_index("ix_snapshots_stack_id_seq")
 

@@ -1,0 +1,1 @@
+"""Heat's API, described."""

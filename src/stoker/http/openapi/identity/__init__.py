@@ -1,0 +1,1 @@
+"""What of Keystone's API there is, described."""

@@ -1,0 +1,72 @@
+"""/openapi.json is valid, describes every route, and says what is answered."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from stoker.http import health
+from stoker.http.access import Public
+from stoker.http.call import Route
+from stoker.http.heat.routes import ROUTES as HEAT
+from stoker.http.identity.routes import ROUTES as IDENTITY
+from stoker.http.openapi.document import described, document
+from stoker.http.openapi.routes import DESCRIBED, NOUNS
+from stoker.http.router import Router
+
+ROWS = [*health.ROUTES, *HEAT, *IDENTITY]
+
+
+@pytest.fixture(scope="module")
+def said(stoker):
+    answer = stoker.request("GET", "/openapi.json")  # without a token
+    assert answer.status == 200
+    return answer.body
+
+
+def operations(said):
+    for path, verbs in said["paths"].items():
+        for verb, each in verbs.items():
+            if verb != "parameters":
+                yield verb.upper(), path, each
+
+
+def test_the_document_is_valid(said):
+    OpenAPIV31SpecValidator(said).validate()
+
+
+def test_a_document_that_is_not_valid_would_be_seen(said):
+    assert list(OpenAPIV31SpecValidator({**said, "info": {}}).iter_errors())
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.verb} {row.path}")
+def test_every_row_is_described(row):
+    _, operation = described(row, NOUNS)
+    assert operation.summary
+
+
+def test_a_row_without_a_description_is_an_error():
+    new = Route("GET", "/v1/{project}/new", Public(), lambda call: None)
+    with pytest.raises(LookupError, match="/new"):
+        document([new], NOUNS, "")
+
+
+def test_what_is_described_exists(said):
+    router = Router(DESCRIBED)
+    for verb, path, _ in operations(said):
+        filled = re.sub(r"{\w+}", "x", path)
+        assert router.find(verb, filled)[0] is not None, f"{verb} {path}"
+    assert {(verb, path) for verb, path, _ in operations(said)} >= {(row.verb, row.path) for row in ROWS}
+
+
+def test_no_description_is_left_over():
+    handlers = {row.handler for row in DESCRIBED}
+    for noun in NOUNS:
+        assert noun.operations.keys() <= handlers, noun.tag
+
+
+def test_every_schema_is_used(said):
+    used = set(re.findall(r"#/components/schemas/(\w+)", str(said)))
+    assert used == said["components"]["schemas"].keys()

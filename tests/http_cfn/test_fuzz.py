@@ -1,0 +1,134 @@
+"""Whatever is asked of CloudFormation's API: no 5xx, and every answer is XML or JSON as asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from urllib.parse import quote, urlencode
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stoker.http.cfn.query import ACTIONS
+from support.server import Answer, Served, served
+from support.signing import signed
+
+bounded = settings(
+    max_examples=150,
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+TEMPLATE = {
+    "AWSTemplateFormatVersion": "2010-09-09",
+    "Parameters": {"p": {"Type": "String", "Default": "x"}},
+    "Resources": {"r": {"Type": "OS::Heat::Value", "Properties": {"value": {"Ref": "p"}}}},
+    "Outputs": {"o": {"Value": {"Fn::GetAtt": ["r", "value"]}}},
+}
+NAMES = [
+    *("StackName", "LogicalResourceId", "PhysicalResourceId", "TemplateBody", "TemplateUrl", "ContentType"),
+    *("Parameters.member.1.ParameterKey", "Parameters.member.1.ParameterValue", "Parameters.member.٣.ParameterKey"),
+    *("TimeoutInMinutes", "DisableRollback", "OnFailure", "NextToken", "AWSAccessKeyId", "Signature", "Version"),
+    *("SignatureVersion", "SignatureMethod", "Timestamp", "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires"),
+]
+WORDS = [
+    *("fuzzed", "r", "p", "JSON", "1", "-1", "٣", "true", "DO_NOTHING", json.dumps(TEMPLATE), "{", "[", "a: [", "💥"),
+    *("arn:openstack:heat::p:stacks/fuzzed/x", "arn:", "arn:openstack:heat::::", "\ufffe", "2030-01-01T00:00:00Z"),
+]
+values = st.sampled_from(WORDS) | st.text(max_size=12)
+params = st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=6), values, max_size=6)
+actions = st.sampled_from([*ACTIONS, "", "NoSuch"])
+
+
+@pytest.fixture(scope="module")
+def stoker(tmp_path_factory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("cfn-fuzz")) as running:
+        assert running.heat("POST", "/stacks", {"stack_name": "fuzzed", "template": TEMPLATE}).status == 201
+        yield running
+
+
+@pytest.fixture(scope="module")
+def key(stoker) -> dict[str, str]:
+    headers = {"X-Auth-Token": stoker.token, "X-Subject-Token": stoker.token}
+    me = stoker.request("GET", "/identity/v3/auth/tokens", headers=headers).body["token"]["user"]["id"]
+    return stoker.request("POST", f"/identity/v3/users/{me}/credentials/OS-EC2", {}, headers).body["credential"]
+
+
+def sound(answer: Answer) -> Answer:
+    assert answer.status < 500, answer.raw
+    if answer.headers["Content-Type"] == "application/json":
+        json.loads(answer.raw)
+    elif answer.raw:
+        root = ET.fromstring(answer.raw)
+        assert (root.tag == "ErrorResponse") == (answer.status >= 400)
+    return answer
+
+
+@bounded
+@given(action=actions, said=params, verb=st.sampled_from(["GET", "POST", "PUT"]))
+def test_actions_with_a_token(stoker, action, said, verb):
+    query = urlencode({**said, "Action": action}, errors="surrogatepass")
+    headers = {"X-Auth-Token": stoker.token}
+    if verb == "GET":
+        sound(stoker.request("GET", f"/cfn/v1/?{query}", headers=headers))
+    else:
+        form = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
+        sound(stoker.request(verb, "/cfn/v1/", query.encode(), form))
+
+
+@bounded
+@given(action=actions, said=params)
+def test_signed_actions(stoker, key, action, said):
+    said = {
+        name.encode(errors="replace").decode(): text for name, text in said.items() if name not in ("", "Signature")
+    }
+    own = {name: text for name, text in said.items() if not name.startswith(("AWS", "Signature", "X-Amz"))}
+    sound(stoker.request("GET", signed(stoker, key["access"], key["secret"], **{**own, "Action": action})))
+    sound(stoker.request("GET", f"/cfn/v1/?{urlencode({**said, 'Action': action}, errors='replace')}"))
+
+
+@bounded
+@given(action=actions, raw=st.lists(st.tuples(st.sampled_from(NAMES), st.binary(max_size=6)), max_size=4))
+def test_parameters_that_are_no_text(stoker, action, raw):
+    query = "&".join(f"{quote(name)}={quote(value)}" for name, value in raw if b"\0" not in value)
+    headers = {"X-Auth-Token": stoker.token}
+    sound(stoker.request("GET", f"/cfn/v1/?Action={action}&{query}", headers=headers))
+    form = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
+    sound(stoker.request("POST", f"/cfn/v1/?Action={action}", query.encode(), form))
+
+
+@bounded
+@given(
+    body=st.binary(max_size=40), kind=st.sampled_from(["application/x-www-form-urlencoded", "application/json", "x"])
+)
+def test_bodies(stoker, body, kind):
+    headers = {"X-Auth-Token": stoker.token, "Content-Type": kind}
+    sound(stoker.request("POST", "/cfn/v1/?Action=ListStacks", body, headers))
+
+
+@bounded
+@given(
+    parts=st.lists(st.text(min_size=1, max_size=6) | st.sampled_from(["arn:openstack:heat::x:stacks", "fuzzed", "r"])),
+    verb=st.sampled_from(["POST", "PUT"]),
+    below=st.sampled_from(["signal", "waitcondition"]),
+    body=st.binary(max_size=20) | st.sampled_from([b'{"Status": "SUCCESS"}', b"[1]", b'{"Status": 5}']),
+)
+def test_urls_of_signals(stoker, parts, verb, below, body):
+    path = "/".join(quote(part, safe="", errors="replace") for part in parts)
+    for place in (path, f"{path}/fuzzed/x/resources/r"):
+        answer = stoker.request(verb, f"/cfn/v1/{below}/{place}", body, {"X-Auth-Token": stoker.token})
+        assert answer.status < 500, answer.raw
+
+
+@pytest.mark.parametrize("query", ["Action=DescribeStacks&StackName=%ff", "Action=%ff", "Action=ListStacks&%ff=1"])
+def test_bytes_that_are_no_characters_are_refused(stoker, query):
+    headers = {"X-Auth-Token": stoker.token}
+    for answer in (
+        stoker.request("GET", f"/cfn/v1/?{query}", headers=headers),
+        stoker.request("GET", f"/cfn/v1/?{query}&ContentType=JSON", headers=headers),
+    ):
+        assert answer.status == 400
+        assert "UTF-8" in ET.fromstring(answer.raw).findtext("Error/Message")
