@@ -38,7 +38,7 @@ from stoker.http.services import Services
 from stoker.http.signals import ROUTES as SIGNALS
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
-from stoker.identity.signal_tokens import SignalTokens
+from stoker.identity.signal_tokens import CallTokens, SignalTokens
 from stoker.identity.stack_users import StackUsers
 from stoker.identity.tokens import Tokens
 from stoker.lodgings import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
@@ -201,12 +201,13 @@ def join(settings: Settings, store: Store) -> Joined:
     webhooks.register(store, work, confirming=confirming)
     messaging = Messaging(work, Subscribing(work, signed_urls, settings.public_url, confirming=confirming))
     objects, site_key = Objects(store, work), SiteKey(secret)
+    call_tokens = CallTokens(secret)
     external = elsewhere(
         settings,
         work,
         secret,
         token_of=directory.tokens.of_project,
-        caller=lambda id: f"{settings.public_url}/signals/{signal_tokens.token(id)}",
+        caller=lambda id: f"{settings.public_url}/signals/{call_tokens.token(id)}",
     )
     transports.withhold(*external.missing)
     site = ThisSite(
@@ -257,6 +258,7 @@ def join(settings: Settings, store: Store) -> Joined:
         signed_urls=signed_urls,
         objects=objects,
         site_key=site_key,
+        call_tokens=call_tokens,
         looking=begin(external, store, work, arrivals.lodged),
     )
     faces = [*health.ROUTES, *OPENAPI, *AGENT, *HEAT, *CFN, *SIGNALS, *(IDENTITY if keystone is None else ())]

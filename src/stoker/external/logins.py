@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     import httpx2
 
 
+#: Seconds that a login may take.
+_PATIENCE = 5
+
+
 class SwiftsOwn:
     """Where Swift itself knows its users (tempauth and its kin): a token for a user and a key."""
 
@@ -53,7 +57,7 @@ class Cloud:
         try:
             with self._lock:
                 if self._session is None:
-                    self._session = OpenStackConfig().get_one(cloud=self._name).get_session()
+                    self._session = OpenStackConfig().get_one(cloud=self._name, api_timeout=_PATIENCE).get_session()
                 token = self._session.get_token()
         except (ClientException, SDKException) as error:
             raise PeerAway(f"cannot log in to the cloud {self._name}: {error}") from None

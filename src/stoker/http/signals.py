@@ -13,7 +13,7 @@ def ring(call: Call) -> Reply:
 
     Raises EntityNotFound for who was not told the URL.
     """
-    resource_id = call.services.signal_tokens.resource_of(call.path["token"])
+    resource_id = call.services.call_tokens.resource_of(call.path["token"])
     if resource_id is None:
         raise EntityNotFound("The resource could not be found.")
     if call.services.looking is not None:
