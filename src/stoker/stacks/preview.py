@@ -49,6 +49,8 @@ class Change:
     resource: Resource | None
     #: Names of the properties that differ.
     differing: tuple[str, ...] = ()
+    #: Nothing of ``properties`` has yet to be seen.
+    certain: bool = True
 
 
 _KINDS = {
@@ -107,6 +109,7 @@ def _change(transition: Transition, scope: _Beforehand, definition: Definition) 
         properties=known(properties),
         resource=resource if exists else None,
         differing=tuple(sorted(differing)),
+        certain=not hot.weigh(properties)[1],
     )
 
 

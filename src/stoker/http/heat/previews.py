@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from stoker.http import reading
@@ -12,8 +11,8 @@ from stoker.model.stack import Stack
 from stoker.stacks import operations, preview
 from stoker.stacks.prepare import Prepared
 from stoker.stacks.preview import Change, Kind
+from stoker.stacks.preview_nested import all_changes
 from stoker.store import stacks
-from stoker.store.tx import Tx
 
 
 def create(call: Call) -> Reply:
@@ -48,18 +47,18 @@ def change(call: Call) -> Reply:
 
 
 def _changes(call: Call, stack: Stack, prepared: Prepared) -> Reply:
-    reading.flag(call.query.get("show_nested"), "show_nested")
-
-    def look(tx: Tx) -> list[Change]:
+    nested = reading.flag(call.query.get("show_nested"), "show_nested")
+    engine = call.services.engine
+    with call.services.store.read() as tx:
         now = stacks.get(tx, stack.id)
         operations.refuse_update(now)
-        return preview.changes(tx, call.services.engine, replace(now), prepared)
-
-    with call.services.store.read() as tx:
-        found = look(tx)
+        if nested:
+            found = list(all_changes(tx, engine, now, prepared))
+        else:
+            found = [(now, each) for each in preview.changes(tx, engine, now, prepared)]
     listed: dict[str, list[dict[str, Any]]] = {kind.value: [] for kind in Kind}
-    for each in found:
-        listed[each.kind.value].append(_resource(each, stack))
+    for inside, each in found:
+        listed[each.kind.value].append(_resource(each, inside))
     return Reply(200, {"resource_changes": listed})
 
 

@@ -1,0 +1,82 @@
+"""What an update would do, as deep as stacks go."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stoker.model.errors import Invalid
+from stoker.stacks.prepare import Handed, Identity, prepare
+from stoker.stacks.preview_nested import all_changes
+from support.stacks import World, world
+from support.templates import template
+
+
+@pytest.fixture
+def heat(store) -> World:
+    return world(store)
+
+
+def value(said: object) -> dict:
+    return {"type": "OS::Heat::Value", "properties": {"value": said}}
+
+
+def inner(**resources: dict) -> str:
+    return json.dumps(
+        template(
+            {"kept": value("k"), "fed": value({"get_param": "word"}), **resources},
+            parameters={"word": {"type": "string"}},
+        )
+    )
+
+
+def outer(word: object = "a", **resources: dict) -> dict:
+    middle = {"type": "middle.yaml", "properties": {"word": word}}
+    return template({"middle": middle, **resources})
+
+
+MIDDLE = json.dumps(
+    template(
+        {"deep": {"type": "deep.yaml", "properties": {"word": {"get_param": "word"}}}},
+        parameters={"word": {"type": "string"}},
+    )
+)
+
+
+def told(heat: World, stack, said: dict, files: dict[str, str]) -> dict[str, str]:
+    """Kinds of change by the resource's name."""
+    handed = Handed(template=said, files=files)
+    prepared = prepare(heat.engine, handed, Identity(stack.id, stack.name, stack.project_id))
+    with heat.store.read() as tx:
+        found = list(all_changes(tx, heat.engine, stack, prepared))
+    assert {change.resource.stack_id for inside, change in found if change.resource} <= {each.id for each, _ in found}
+    return {change.name: str(change.kind) for _, change in found}
+
+
+def test_all_levels_tell_their_changes(heat) -> None:
+    files = {"middle.yaml": MIDDLE, "deep.yaml": inner()}
+    stack = heat.create(outer(), files=files)
+    same = dict.fromkeys(("middle", "deep", "kept", "fed"), "unchanged")
+    assert told(heat, stack, outer(), files) == same
+    assert told(heat, stack, outer("b"), files) == {**same, "middle": "updated", "deep": "updated", "fed": "updated"}
+    more = {**files, "deep.yaml": inner(more=value(1))}
+    seen = told(heat, stack, outer(), more)
+    assert (seen["kept"], seen["fed"], seen["more"]) == ("unchanged", "unchanged", "added")
+    assert told(heat, stack, template({}), {}) == dict.fromkeys(same, "deleted")
+    assert heat.update(stack, outer("b"), files=more).id == stack.id
+
+
+def test_what_hangs_on_another_change_is_left_at_its_resource(heat) -> None:
+    files = {"middle.yaml": MIDDLE, "deep.yaml": inner()}
+    said = outer({"get_attr": ["first", "value"]}, first=value("a"))
+    stack = heat.create(said, files=files)
+    changed = outer({"get_attr": ["first", "value"]}, first=value("b"))
+    assert told(heat, stack, changed, files) == {"first": "updated", "middle": "updated"}
+
+
+def test_a_template_inside_that_cannot_be_is_refused_with_its_place(heat) -> None:
+    files = {"middle.yaml": MIDDLE, "deep.yaml": inner()}
+    stack = heat.create(outer(), files=files)
+    with pytest.raises(Invalid, match=r"resources\.middle.*deep"):
+        told(heat, stack, outer(), {**files, "deep.yaml": "heat_template_version: 1"})
