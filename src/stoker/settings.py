@@ -94,7 +94,7 @@ class Settings:
         "", "Entry of clouds.yaml to log in to that Zaqar with (default: a token of Stoker's own for each project)."
     )
     remote_heats: str = _setting(
-        "", "Other regions for OS::Heat::Stack, each with its entry of clouds.yaml: RegionTwo=name, …"
+        "", "Other regions for OS::Heat::Stack, each with its entry of clouds.yaml (RegionTwo=name, …)."
     )
     signal_webhooks: bool = _setting(
         True, "Have that Zaqar call public_url when a result was posted, instead of looking for it often."

@@ -51,5 +51,7 @@ class ThisSite:
         path = f"{base.path}/cfn/v1/{kind}/{arn}"
         login = self.login(party)
         params = {"SignatureMethod": "HmacSHA256", "AWSAccessKeyId": login.access_key, "SignatureVersion": "2"}
+        if party.run:
+            params["Run"] = party.run
         signature = ec2.signed_v2(login.secret_key, verb, base.netloc.lower(), path, params)
         return f"{base.scheme}://{base.netloc.lower()}{quote(path)}?{urlencode({**params, 'Signature': signature})}"

@@ -151,8 +151,8 @@ class Agent:
         values = execute(entry, self._paths.hooks, folder)
         if live is not None:
             live.end()
-        _log.info("run %s ended with %s", id, values.get("deploy_status_code"))
         self._finish(entry, values)
+        _log.info("run %s ended with %s", id, values.get("deploy_status_code"))  # and its result is on disk
 
     def _finish(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         if inputs(entry).get("deploy_signal_transport") != "NO_SIGNAL":

@@ -162,7 +162,7 @@ def test_a_server_killed_in_the_middle_gets_every_result_once_it_is_back(tmp_pat
             stoker.until(lambda: len(agent.lines()) == 1)
             stoker.kill9()
             agent.work.joinpath("go").touch()
-            stoker.until(lambda: len(agent.lines()) == len(names))
+            stoker.until(lambda: agent.log.count("ended with 0") == len(names))
             agent.end(signal.SIGKILL)  # whatever has not gone out is on the disk
             agent.start()
             stoker.restart()

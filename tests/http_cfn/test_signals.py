@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.agents import report
+from support.reports import CLIENT, report, token
 from support.server import Served, served
 from support.signing import signed
 from support.templates import config, deployment, server, template
@@ -214,3 +214,54 @@ def test_the_last_run_of_what_is_going_is_reported_too(stoker, transport, droppe
     assert stack(stoker, path)["stack_status"] == f"{action}_IN_PROGRESS"
     report(stoker, stoker.heat("GET", metadata).body["metadata"][0])
     assert stack(stoker, path)["stack_status"] == f"{action}_COMPLETE"
+
+
+@pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
+def test_a_late_result_of_an_earlier_run_changes_nothing(stoker, transport) -> None:
+    name = f"late-{transport.lower()}"
+
+    def said(word: str) -> dict:
+        one = deployment(signal_transport=transport, input_values={"word": word})
+        told = {"id": {"value": {"get_resource": "server"}}}
+        return template({"config": config(), "server": server(name), "one": one}, outputs=told)
+
+    path = create(stoker, name, said("first"))
+    metadata = f"/software_deployments/metadata/{outputs(stoker, path)['id']}"
+    first = stoker.heat("GET", metadata).body["metadata"][0]
+    assert stoker.heat("PUT", path, {"template": said("second")}).status == 202
+    report(stoker, first, {"deploy_status_code": 0, "deploy_config_id": first["id"]})
+    if transport == "CFN_SIGNAL":
+        report(stoker, first)  # also from an agent that says nothing of the run: its URL does
+    assert stack(stoker, path)["stack_status"] == "UPDATE_IN_PROGRESS"
+    second = stoker.heat("GET", metadata).body["metadata"][0]
+    report(stoker, second, {"deploy_status_code": 0, "deploy_config_id": second["id"]})
+    assert stack(stoker, path)["stack_status"] == "UPDATE_COMPLETE"
+
+
+@pytest.mark.parametrize("transport", ["CFN_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
+def test_a_broken_result_is_refused_and_the_right_one_counts(stoker, transport) -> None:
+    name = f"broken-{transport.lower()}"
+    resources = {"config": config(), "server": server(name), "one": deployment(signal_transport=transport)}
+    path = create(stoker, name, template(resources, outputs={"id": {"value": {"get_resource": "server"}}}))
+    metadata = f"/software_deployments/metadata/{outputs(stoker, path)['id']}"
+    derived = stoker.heat("GET", metadata).body["metadata"][0]
+    inputs = {each["name"]: each["value"] for each in derived["inputs"]}
+    headers, verb = {}, inputs.get("deploy_signal_verb", "POST")
+    url = inputs.get("deploy_signal_id", "").removeprefix(stoker.url)
+    if transport == "ZAQAR_SIGNAL":
+        headers = {**token(stoker, inputs), **CLIENT}
+        url = f"/messaging/v2/queues/{inputs['deploy_queue_id']}/messages"
+
+    def sent(body: bytes) -> int:
+        whole = b'{"messages": [{"body": %s}]}' % body if transport == "ZAQAR_SIGNAL" else body
+        return stoker.request(verb, url, whole, headers).status
+
+    assert sent(b'{"deploy_status_code": 0') == 400, "truncated"
+    assert sent(b"[1]") == 400
+    assert sent(b'"text"') == 400
+    too_large = {"CFN_SIGNAL": 1_100_000, "TEMP_URL_SIGNAL": 17_000_000, "ZAQAR_SIGNAL": 300_000}[transport]
+    assert sent(b'{"deploy_stdout": "%s"}' % (b"x" * too_large)) in (400, 413), "oversized"
+    assert stack(stoker, path)["stack_status"] == "CREATE_IN_PROGRESS"
+    for _ in range(2):
+        assert sent(b'{"deploy_status_code": 0}') in (200, 201)
+        assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -43,6 +43,8 @@ DEADLINE = "deployment.deadline"
 #: The agent itself ends the hook in time; the server gives up only when no word of that comes.
 GRACE = timedelta(seconds=15)
 COMPONENT = "component"
+#: In a result: the derived config that was run.
+RUN = "deploy_config_id"
 #: Characters of a server's id.
 LONGEST_ID = 36
 
@@ -164,7 +166,11 @@ def signal(context: Context, resource: Resource, details: Mapping[str, Any]) -> 
     deployment = _existing(context, resource)
     if deployment is None:
         return Signalled("no deployment to signal")
-    settled = manage.take_signal(context.tx, deployment, details)
+    # Our agent says which run it speaks of, whatever the transport.
+    if details.get(RUN, deployment.config_id) != deployment.config_id:
+        return Signalled(f"deployment {deployment.id}: late, of an earlier run")
+    said = {name: value for name, value in details.items() if name != RUN}
+    settled = manage.take_signal(context.tx, deployment, said)
     if settled.status != Status.FAILED:
         return Signalled(f"deployment {settled.id} succeeded")
     code = settled.output_values.get("deploy_status_code")
@@ -275,7 +281,7 @@ def _plan(
     render: Render,
 ) -> manage.Run:
     transport = _transport(context, resource, properties)
-    party = party_of(context, resource)
+    party = replace(party_of(context, resource), run=str(_runs(resource) + 1))
     if isinstance(transport, Lodging) and "signal_transport" not in resource.data:
         transport.open(context.tx, context.services.site, party)
     facts = {
@@ -324,8 +330,13 @@ def _run(context: Context, resource: Resource, properties: Properties, run: mana
         args = {"deployment_id": deployment.id, "config_id": deployment.config_id}
         at = context.tx.now + timedelta(seconds=properties["timeout"]) + GRACE
         context.services.work.defer(context.tx, DEADLINE, deployment.config_id, args, at=at)
-    data = {**resource.data, "signal_transport": run.signal_transport}
+    data = {**resource.data, "signal_transport": run.signal_transport, "runs": _runs(resource) + 1}
     return Outcome(done=not run.awaits_signal, physical_id=deployment.id, data=data)
+
+
+def _runs(resource: Resource) -> int:
+    """How many it has begun."""
+    return int(resource.data.get("runs") or 0)
 
 
 def _existing(context: Context, resource: Resource) -> Deployment | None:

@@ -38,6 +38,8 @@ class Party:
     stack_id: str
     stack_name: str
     project_id: str
+    #: Of a deployment: which of its runs, so that a late result of an earlier one can be told; empty: not said.
+    run: str = ""
     #: None where Stoker's own stands for it.
     user: User | None = None
 

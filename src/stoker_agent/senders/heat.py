@@ -8,12 +8,12 @@ from typing import Any, Mapping, Optional
 
 from stoker_agent.keystone import NotAdmitted, Session
 from stoker_agent.limits import REPORT
-from stoker_agent.senders.base import verdict
+from stoker_agent.senders.base import NAME, named, verdict
 
 
 class HeatSignal:
     insists = False
-    limit = REPORT
+    limit = REPORT - NAME
 
     def __init__(self, session: Session, stack_id: str, resource_name: str) -> None:
         self._session = session
@@ -22,7 +22,7 @@ class HeatSignal:
         self.place = session.place
 
     def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
-        body, headers = json.dumps(values).encode(), {"Content-Type": "application/json"}
+        body, headers = json.dumps(named(id, values)).encode(), {"Content-Type": "application/json"}
         try:
             return verdict(self._session.call("orchestration", "POST", self._path, body, headers))
         except NotAdmitted as error:

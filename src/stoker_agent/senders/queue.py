@@ -8,7 +8,7 @@ import uuid
 from typing import Any, Mapping, Optional
 
 from stoker_agent.keystone import NotAdmitted, Session
-from stoker_agent.senders.base import verdict
+from stoker_agent.senders.base import named, verdict
 
 #: Whoever takes results from the queue may be away for as long; heat-config-notify gives it ten minutes.
 _TTL = 3600
@@ -26,7 +26,7 @@ class QueueSignal:
         self.place = session.place
 
     def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
-        body = json.dumps({"messages": [{"body": values, "ttl": _TTL}]}).encode()
+        body = json.dumps({"messages": [{"body": named(id, values), "ttl": _TTL}]}).encode()
         # The same for every try of one result, as clients' ids are in Zaqar.
         client = str(uuid.uuid5(uuid.NAMESPACE_URL, id))
         headers = {

@@ -6,13 +6,13 @@ import json
 from typing import Any, Mapping, Optional
 
 from stoker_agent.limits import REPORT
-from stoker_agent.senders.base import verdict
+from stoker_agent.senders.base import NAME, named, verdict
 from stoker_agent.web import Web, host_of
 
 
 class UrlSignal:
     insists = False
-    limit = REPORT
+    limit = REPORT - NAME
 
     def __init__(self, web: Web, url: str, verb: str) -> None:
         self._web = web
@@ -21,5 +21,5 @@ class UrlSignal:
         self.place = host_of(url)
 
     def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
-        body, headers = json.dumps(values).encode(), {"Content-Type": "application/json"}
+        body, headers = json.dumps(named(id, values)).encode(), {"Content-Type": "application/json"}
         return verdict(self._web.call(self._verb, self._url, body, headers))

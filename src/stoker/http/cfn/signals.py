@@ -43,7 +43,8 @@ def wait_condition(call: Call) -> Reply:
 
 def _take(call: Call, details: dict[str, Any]) -> str:
     """The resource's name."""
-    principal = signer(call, params_of(call))
+    params = params_of(call)
+    principal = signer(call, params)
     arn = Arn.parse("{arn}/{stack_name}/{stack_id}/resources/{resource_name}".format_map(call.path))
 
     def do(tx: Tx) -> str:
@@ -52,6 +53,8 @@ def _take(call: Call, details: dict[str, Any]) -> str:
         _may(principal, None if found is None else found.id, None if stack is None else stack.project_id)
         if stack is None or found is None or arn.project_id != stack.project_id or arn.stack_name != stack.name:
             raise EntityNotFound.of("Resource", arn.resource or "")
+        if params.get("Run") not in (None, str(found.data.get("runs"))):
+            return found.name  # late, of an earlier run: it changes nothing
         signals.signal_resource(tx, call.services.engine, stack, found, details)
         return found.name
 
