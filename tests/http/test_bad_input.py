@@ -122,6 +122,8 @@ def test_names_of_stacks(refused, name):
         ({"environment": {"resource_registry": {"A": 1}}}, "A"),
         ({"environment_files": "a"}, "environment_files"),
         ({"environment_files": ["gone"]}, "gone"),
+        ({"environment_files": [["gone"]]}, "environment_files"),
+        ({"environment_files": [{}], "files": {}}, "environment_files"),
         ({"timeout_mins": "soon"}, "timeout_mins"),
         ({"timeout_mins": -1}, "timeout_mins"),
         ({"timeout_mins": 10**30}, "timeout_mins"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.http.openapi.routes import DESCRIBED
+from stoker.http.openapi import places
+from stoker.http.openapi.document import described
+from stoker.http.openapi.routes import DESCRIBED, NOUNS
 from support.described import Described
 from support.server import Answer, served
 
@@ -233,7 +235,9 @@ def odd_templates(odd):
 @pytest.fixture(scope="module")
 def of_http(tmp_path_factory):
     with served(tmp_path_factory.mktemp("odd")) as stoker:
-        yield Described(stoker)
+        asked = Described(stoker)
+        asked.keystone("POST", "/projects", {"project": {"name": "oddly"}})
+        yield asked
 
 
 @pytest.mark.parametrize("odd", [5, True, 1.5, [1], {"a": 1}, None, ""], ids=repr)
@@ -250,6 +254,79 @@ def test_odd_values_are_refused_or_shown_as_described(of_http, odd):
             for below in ("", "/resources?with_detail=true", "/environment", "/outputs", "/outputs/o", "/export"):
                 of_http.heat("GET", path + below)
             assert of_http.heat("DELETE", path).status == 204
+
+
+ODD = [5, 1.5, True, None, "", "x", "\0", 10**30, -1, [], [[1]], [{}], [None], ["x"], {}, {"a": 1}, {"a": [{}]}]
+
+
+def fields(schema, components, path=()):
+    """The names in a request's body that mean something, with what is above them."""
+    if "$ref" in schema:
+        schema = components[schema["$ref"].rpartition("/")[2]]
+    for name, inner in schema.get("properties", {}).items():
+        yield (*path, name)
+        if len(path) < 3:
+            yield from fields(inner, components, (*path, name))
+
+
+def good(schema, components):
+    """Something of a schema, with all that it needs."""
+    if "$ref" in schema:
+        schema = components[schema["$ref"].rpartition("/")[2]]
+    if "anyOf" in schema and "type" not in schema:
+        return good(schema["anyOf"][0], components)
+    if "enum" in schema:
+        return schema["enum"][0]
+    kinds = schema.get("type", "string")
+    match kinds if isinstance(kinds, str) else kinds[0]:
+        case "object":
+            return {name: good(schema["properties"][name], components) for name in schema.get("required", ())}
+        case "array":
+            return [good(schema["items"], components)]
+        case "integer" | "number":
+            return 1
+        case "boolean":
+            return True
+    return "a"
+
+
+WRITING = [row for row in DESCRIBED if described(row, NOUNS)[1].body and row.verb in ("POST", "PUT", "PATCH")]
+
+
+@pytest.mark.parametrize("row", WRITING, ids=lambda row: f"{row.verb} {row.path}")
+def test_an_odd_value_in_any_field_is_refused_or_answered_as_described(of_http, row):
+    """One field at a time, all others as they should be."""
+    stoker, components = of_http.stoker, of_http.said["components"]["schemas"]
+    schema = described(row, NOUNS)[1].body
+    said = {"stack_name": "oddly", "template": {"heat_template_version": "2018-08-31", "resources": {"r": RESOURCE}}}
+    made = of_http.heat("POST", "/stacks", said)
+    stack = made.body["stack"]["id"] if made.status == 201 else "none"
+    config = of_http.heat("POST", "/software_configs", {}).body["software_config"]["id"]
+    deployed = of_http.heat("POST", "/software_deployments", {"config_id": config, "server_id": "s"})
+    token = of_http.keystone("GET", "/auth/tokens", **{"X-Subject-Token": stoker.token}).body["token"]
+    others = of_http.keystone("GET", "/users?name=oddly").body["users"]
+    user = {"name": "oddly", "password": "p"}
+    other = others[0] if others else of_http.keystone("POST", "/users", {"user": user}).body["user"]
+    names = dict.fromkeys(places.PATH, "x") | {
+        "project": stoker.project,
+        "user_id": token["user"]["id"] if "credentials" in row.path else other["id"],
+        "project_id": of_http.keystone("GET", "/projects?name=oddly").body["projects"][0]["id"],
+        "stack_name": "oddly",
+        "stack_id": stack,
+        "resource_name": "r",
+        "deployment_id": deployed.body["software_deployment"]["id"],
+    }
+    for path in fields(schema, components):
+        for odd in ODD:
+            body = good(schema, components) | ({"config_id": config} if "deployments" in row.path else {})
+            at = body
+            for name in path[:-1]:
+                if not isinstance(at.get(name), dict):
+                    at[name] = {}
+                at = at[name]
+            at[path[-1]] = odd
+            of_http.ask(row.verb, row.path.format_map(names), body)
+    of_http.heat("DELETE", f"/stacks/oddly/{stack}")
 
 
 def test_an_answer_that_is_not_as_described_is_seen(asked):

@@ -148,7 +148,7 @@ def _environment(handed: Handed, files: Mapping[str, str], template: Template | 
     names = handed.environment_files
     if not names:
         return Environment.parse(handed.environment)
-    if not isinstance(names, list):
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise Invalid("environment_files must be a list of names in files")
     merged = Environment.parse(None)
     types = {each.name: each.type for each in template.parameters.values()} if template else {}
