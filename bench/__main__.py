@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import cases
+from bench import cases, transports
 from bench.api import Api
 from bench.cases import Result, Target
 from bench.measure import pss_mb, tree
@@ -39,12 +39,14 @@ def main() -> None:
     said = arguments.parse_args()
     found: dict[str, dict[str, Result]] = {}
     with stoker(said.database) as target:
-        found["stoker"] = run("stoker", target, {**cases.COMMON, **cases.OURS}, said)
+        found["stoker"] = run(
+            "stoker", target, {**cases.COMMON, **transports.COMMON, **cases.OURS, **transports.OURS}, said
+        )
     if said.heat:
         if why := heat_is_missing():
             sys.exit(f"bench: {why}")
         with heat() as target:
-            found["heat"] = run("heat", target, cases.COMMON, said)
+            found["heat"] = run("heat", target, {**cases.COMMON, **transports.COMMON}, said)
     text = table(found)
     print(f"\n{text}")
     keep(found, text)

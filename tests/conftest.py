@@ -12,13 +12,26 @@ from support import databases
 SLOW = (
     "journeys/",
     "interop/",
+    "identity/test_keystone",
+    "identity/test_stack_users",
+    "external/test_logins",
+    "external/test_outages",
+    "external/test_settings",
+    "external/test_sweep",
+    "external/test_transports",
+    "external/test_upstream",
     "commands/test_serve",
     "http/test_all_rows",
     "http/test_by_schema",
     "stacks/test_laws",
+    "resources/test_any",
     "servers/test_local",
     "client/test_waiting",
     "http_messaging/test_together",
+    "http_messaging/test_fuzz",
+    "agents/",
+    "external/",
+    "agent/test_matrix",
 )
 
 

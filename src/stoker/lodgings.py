@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from stoker.messaging import Messaging
+from stoker.messaging import Messaging, SignedUrls
 from stoker.messaging.metadata import KEEP_NEWEST
 from stoker.objects import Objects, tempurl
+from stoker.store import queues, subscriptions
 from stoker.store.tx import Tx
 from stoker.transports.base import Party, Place
 
@@ -45,6 +48,9 @@ class EmbeddedObjects:
     def close(self, tx: Tx, party: Party, place: Place) -> None:
         self.store.discard(tx, party.project_id, place.container, place.name)
 
+    def expect(self, tx: Tx, party: Party, place: Place) -> None:
+        """Whoever puts something there is heard at once."""
+
     def url(self, party: Party, place: Place, verb: str) -> str:
         key, root = self.key.of(party.project_id), f"{self.public_url}/object-store"
         return tempurl.url(root, key, verb, party.project_id, place.container, place.name, _FOREVER)
@@ -62,5 +68,60 @@ class EmbeddedQueues:
         self.messaging.purge(tx, party.project_id, party.resource_id)
         self.messaging.post(tx, party.project_id, party.resource_id, [body], ttl=DOCUMENT_TTL, owner=party.resource_id)
 
+    def expect(self, tx: Tx, party: Party) -> None:
+        """Whoever posts something there is heard at once."""
+
     def close(self, tx: Tx, party: Party) -> None:
         self.messaging.delete_queue(tx, party.project_id, party.resource_id)
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedMessaging:
+    """Queues that templates ask for."""
+
+    messaging: Messaging
+    signed_urls: SignedUrls
+    public_url: str
+
+    @property
+    def url(self) -> str:
+        return f"{self.public_url}/messaging"
+
+    def create(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None:
+        self.messaging.create_queue(tx, project_id, queue, metadata)
+
+    def describe(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None:
+        changes = [{"op": "add", "path": f"/metadata/{name}", "value": value} for name, value in metadata.items()]
+        self.messaging.create_queue(tx, project_id, queue, metadata)
+        self.messaging.patch_queue(tx, project_id, queue, changes)
+
+    def delete(self, tx: Tx, project_id: str, queue: str) -> None:
+        self.messaging.delete_queue(tx, project_id, queue)
+
+    def post(self, tx: Tx, project_id: str, queue: str, bodies: Sequence[Any], ttl: int) -> None:
+        self.messaging.post(tx, project_id, queue, bodies, ttl=ttl)
+
+    def sign(
+        self, project_id: str, queue: str, paths: Sequence[str], methods: Sequence[str], expires: datetime
+    ) -> Mapping[str, Any]:
+        below = [f"/v2/queues/{queue}/{each}" for each in paths]
+        made = self.signed_urls.sign(project_id, below, methods, expires)
+        return {
+            "signature": made.signature,
+            "expires": made.expires,
+            "paths": list(made.paths),
+            "methods": list(made.methods),
+            "project": made.project,
+        }
+
+    def subscribe(self, tx: Tx, project_id: str, queue: str, said: Mapping[str, Any]) -> str:
+        held = self.messaging.hold_or_create(tx, project_id, queue)
+        return self.messaging.subscribing.subscribe(tx, held, dict(said))
+
+    def resubscribe(self, tx: Tx, project_id: str, queue: str, id: str, said: Mapping[str, Any]) -> None:
+        self.messaging.subscribing.change(tx, self.messaging.hold_or_create(tx, project_id, queue), id, dict(said))
+
+    def unsubscribe(self, tx: Tx, project_id: str, queue: str, id: str) -> None:
+        known = queues.find(tx, project_id, queue)
+        if known is not None:
+            subscriptions.delete(tx, known.id, id)

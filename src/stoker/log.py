@@ -40,7 +40,7 @@ def configure(level: str, folder: Path) -> None:
     kept = logging.FileHandler(folder / "stoker.log")
     kept.setFormatter(_formatter(shared, structlog.processors.JSONRenderer()))
     logging.basicConfig(level=level.upper(), handlers=[terminal, kept], force=True)
-    for noisy in ("alembic", "procrastinate", "uvicorn"):
+    for noisy in ("alembic", "httpx2", "procrastinate", "uvicorn"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     structlog.configure(
         processors=[

@@ -8,10 +8,11 @@ import re
 import secrets
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 import structlog
@@ -20,6 +21,10 @@ from starlette.types import ASGIApp
 
 from stoker import resources, transports
 from stoker.deployments.documents import Documents
+from stoker.external import sweeping
+from stoker.external.heats import Heats, regions_of
+from stoker.external.joining import begin, elsewhere
+from stoker.external.sweeping import Swept
 from stoker.http import health
 from stoker.http.agent.routes import ROUTES as AGENT
 from stoker.http.app import app
@@ -30,15 +35,18 @@ from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
 from stoker.http.openapi.routes import ROUTES as OPENAPI
 from stoker.http.services import Services
+from stoker.http.signals import ROUTES as SIGNALS
 from stoker.http.waiters import Waiters
 from stoker.identity.directory import Directory
-from stoker.identity.signal_tokens import SignalTokens
+from stoker.identity.signal_tokens import CallTokens, SignalTokens
 from stoker.identity.stack_users import StackUsers
-from stoker.lodgings import EmbeddedObjects, EmbeddedQueues, SiteKey
+from stoker.identity.tokens import Tokens
+from stoker.lodgings import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.subscribing import Subscribing
 from stoker.model.errors import Conflict, Invalid, Unavailable
 from stoker.objects import Objects
+from stoker.resources.logging_in import with_logins
 from stoker.resources.services import Compute, Owner
 from stoker.resources.services import Services as ResourceServices
 from stoker.servers import Servers
@@ -55,7 +63,12 @@ from stoker.stacks.engine import Limits
 from stoker.store import migrate
 from stoker.store.open import Store
 from stoker.store.tx import Tx
+from stoker.transports.base import OBJECTS as OBJECT_STORE
+from stoker.transports.base import QUEUES
 from stoker.work import open_work
+
+if TYPE_CHECKING:
+    from stoker.identity.keystone.joined import Keystone  # an extra: imported for real in its mode alone
 
 _log = structlog.get_logger("stoker.serve")
 
@@ -91,11 +104,20 @@ def lock(settings: Settings) -> int:
     return file
 
 
+def has_secret(settings: Settings) -> bool:
+    """Whether the site's secret is kept in the state directory already."""
+    return _secret_file(settings).exists()
+
+
+def _secret_file(settings: Settings) -> Path:
+    return settings.state_dir / "keys" / "site.key"
+
+
 def site_secret(settings: Settings) -> bytes:
     """What agents' keys derive from: set, or made once and kept."""
     if settings.secret_key:
         return settings.secret_key.encode()
-    path = settings.state_dir / "keys" / "site.key"
+    path = _secret_file(settings)
     if not path.exists():
         path.parent.mkdir(mode=0o700, exist_ok=True)
         fresh = path.with_suffix(".new")
@@ -131,15 +153,39 @@ class LocalCompute(Compute):
         return self._local.address(server_id)
 
 
+def _keystone(settings: Settings, store: Store, directory: Directory, users: StackUsers) -> Keystone:
+    """Raises Invalid without what that mode needs."""
+    try:
+        from stoker.identity.keystone.joined import open_keystone
+    except ModuleNotFoundError as error:
+        needed = f"identity_mode keystone needs {error.name}: pip install 'stoker[openstack]'"
+        raise Invalid(needed) from None
+    return open_keystone(settings, store, directory.ec2, users)
+
+
 @dataclass(frozen=True, slots=True)
 class Joined:
     services: Services
     app: ASGIApp
 
 
+def sweep(settings: Settings, store: Store, *, dry_run: bool) -> Iterator[Swept]:
+    """Take away what was made for resources that are no more; beside a Stoker that serves."""
+    work = open_work(store)
+    tokens = Tokens(store, settings.token_hours)
+    found = elsewhere(settings, work, site_secret(settings), token_of=tokens.of_project)
+    try:
+        yield from sweeping.sweep(store, Objects(store, work), found.hands, dry_run=dry_run)
+    finally:
+        for hand in found.hands.values():
+            hand.close()
+
+
 def join(settings: Settings, store: Store) -> Joined:
     work = open_work(store)
     secret = site_secret(settings)
+    directory = Directory(store, settings.token_hours, secret)
+    keystone = _keystone(settings, store, directory, StackUsers(secret)) if settings.at_keystone else None
     keys, signal_tokens = Keys(store, secret), SignalTokens(secret)
     local = None
     if settings.local_servers:
@@ -155,15 +201,40 @@ def join(settings: Settings, store: Store) -> Joined:
     webhooks.register(store, work, confirming=confirming)
     messaging = Messaging(work, Subscribing(work, signed_urls, settings.public_url, confirming=confirming))
     objects, site_key = Objects(store, work), SiteKey(secret)
+    call_tokens = CallTokens(secret)
+    external = elsewhere(
+        settings,
+        work,
+        secret,
+        token_of=directory.tokens.of_project,
+        caller=lambda id: f"{settings.public_url}/signals/{call_tokens.token(id)}",
+    )
+    transports.withhold(*external.missing)
     site = ThisSite(
         settings.public_url,
         StackUsers(secret),
-        EmbeddedObjects(objects, site_key, settings.public_url),
-        EmbeddedQueues(messaging),
+        external.objects or EmbeddedObjects(objects, site_key, settings.public_url),
+        external.queues or EmbeddedQueues(messaging),
+        EmbeddedMessaging(messaging, signed_urls, settings.public_url) if settings.embeds_queues else None,
+        identity_url=settings.identity_url,
+        has_objects=OBJECT_STORE not in external.missing,
+        # At a Keystone, queues need users there: templates may ask for them, AUTO does not.
+        has_queues=QUEUES not in external.missing and keystone is None,
     )
-    for_types = ResourceServices(transports.load(), work, compute, signal_tokens, site)
-    engine = nested.engine(resources.load(), for_types, limits)
+    logins = keystone.logins(work) if keystone else None
+    carriers = transports.load().with_defaults(
+        settings.default_deployment_signal_transport, settings.default_software_config_transport
+    )
+    own_tokens = None if keystone else directory.tokens.of_project
+    heats = Heats(settings.public_url, site.region, regions_of(settings.remote_heats), own_tokens)
+    for_types = ResourceServices(carriers, work, compute, signal_tokens, site, heats, logins)
+    types = resources.load()
+    if keystone:
+        types = with_logins(types, for_types.transports, logins)
+    engine = nested.engine(types, for_types, limits)
     jobs.register(store, engine)
+    if logins:
+        logins.on_settled = lambda tx, id, failure: wake_resource(tx, engine, id, failure)
     if local:
         # A local server's id is its resource's.
         local.on_started = lambda id: store.write(lambda tx: wake_resource(tx, engine, id))
@@ -174,7 +245,9 @@ def join(settings: Settings, store: Store) -> Joined:
     services = Services(
         settings=settings,
         store=store,
-        identity=Directory(store, settings.token_hours, secret),
+        identity=directory,
+        tokens=keystone.tokens if keystone else directory.tokens,
+        keys=keystone.keys if keystone else directory.ec2,
         signal_tokens=signal_tokens,
         waiters=Waiters(store.bell),
         documents=Documents(store),
@@ -185,8 +258,11 @@ def join(settings: Settings, store: Store) -> Joined:
         signed_urls=signed_urls,
         objects=objects,
         site_key=site_key,
+        call_tokens=call_tokens,
+        looking=begin(external, store, work, arrivals.lodged),
     )
-    faces = (*health.ROUTES, *OPENAPI, *AGENT, *HEAT, *IDENTITY, *CFN, *MESSAGING, *OBJECTS)
+    faces = [*health.ROUTES, *OPENAPI, *AGENT, *HEAT, *CFN, *SIGNALS, *(IDENTITY if keystone is None else ())]
+    faces += [*(MESSAGING if settings.embeds_queues else ()), *(OBJECTS if settings.embeds_objects else ())]
     return Joined(services, app(services, faces))
 
 

@@ -16,6 +16,10 @@ from typing import Any, get_type_hints
 
 from stoker.model.errors import Invalid
 
+#: Where transports leave documents and find results: in Stoker itself, nowhere, or else at a URL.
+EMBEDDED, OFF = "embedded", "off"
+#: An account's URL, as Swift's login tells it.
+_ACCOUNT = re.compile(r"https?://[^/?#]+(/[^?#]*)?/v1/[^/?#]+")
 _TRUE = frozenset(("1", "true", "yes", "on"))
 _FALSE = frozenset(("0", "false", "no", "off", ""))
 #: Least and most; a century of hours or seconds is still a time that can be counted with.
@@ -23,6 +27,7 @@ _BOUNDS = {
     "port": (1, 65535),
     "token_hours": (1, 876_000),
     "stack_action_timeout": (1, 3_153_600_000),
+    "keystone_cache_seconds": (0, 3600),
     "max_object_size": (1, 256 * 1024 * 1024),
 }
 
@@ -56,6 +61,12 @@ class Settings:
     log_level: str = _setting("info", "debug, info, warning or error.")
     token_hours: int = _setting(24, "Hours a token lives.")
     stack_action_timeout: int = _setting(3600, "Seconds an operation on a stack may take, if nothing is said.")
+    default_software_config_transport: str = _setting(
+        "AUTO", "How servers learn what to run, where a template does not say it."
+    )
+    default_deployment_signal_transport: str = _setting(
+        "AUTO", "How servers report results, where a template does not say it."
+    )
     max_resources_per_stack: int = _setting(-1, "Resources a stack may have (-1: no limit).")
     hidden_stack_tags: str = _setting(
         "data-processing-cluster", "Tags, separated by commas, that keep a stack out of lists (show_hidden shows it)."
@@ -70,9 +81,57 @@ class Settings:
     max_object_size: int = _setting(16 * 1024 * 1024, "Bytes an object of the object store may have.")
     tempurl_sha1: bool = _setting(False, "Let objects' signed URLs be signed with SHA-1 too, as old clients do.")
 
+    object_store: str = _setting(
+        "embedded",
+        "embedded, off, or the URL of an account of a Swift (http…/v1/AUTH_…), for POLL_ and TEMP_URL_ ones.",
+    )
+    object_store_cloud: str = _setting("", "Entry of clouds.yaml to log in to that Swift with.")
+    object_store_auth_url: str = _setting("", "Where that Swift logs users in itself (http…/auth/v1.0).")
+    object_store_user: str = _setting("", "User to log in with there.")
+    object_store_key: str = _setting("", "That user's key.")
+    messaging: str = _setting("embedded", "embedded, off, or the URL of a Zaqar, for ZAQAR_MESSAGE and ZAQAR_SIGNAL.")
+    messaging_cloud: str = _setting(
+        "", "Entry of clouds.yaml to log in to that Zaqar with (default: a token of Stoker's own for each project)."
+    )
+    remote_heats: str = _setting(
+        "", "Other regions for OS::Heat::Stack, each with its entry of clouds.yaml (RegionTwo=name, …)."
+    )
+    signal_webhooks: bool = _setting(
+        True, "Have that Zaqar call public_url when a result was posted, instead of looking for it often."
+    )
+
+    identity_mode: str = _setting("stoker", "Who keeps users and projects: stoker itself, or a keystone.")
+    keystone_auth_url: str = _setting("", "Keystone's URL, as clients and agents reach it.")
+    keystone_cloud: str = _setting("", "Entry of clouds.yaml with Stoker's own login at Keystone, instead of the next.")
+    keystone_user: str = _setting("", "Stoker's own user at Keystone, with the role service (or admin).")
+    keystone_password: str = _setting("", "That user's password.")
+    keystone_project: str = _setting("service", "That user's project.")
+    keystone_domain: str = _setting("Default", "Domain of that user and of its project.")
+    keystone_cache_seconds: int = _setting(5, "Seconds that Keystone's word on a token is gone by.")
+    stack_user_domain: str = _setting("heat", "Domain at Keystone for the users that stand for resources.")
+    stack_domain_admin: str = _setting("", "That domain's administrator; HEAT and ZAQAR transports need one.")
+    stack_domain_admin_password: str = _setting("", "That administrator's password.")
+
+    @property
+    def at_keystone(self) -> bool:
+        return self.identity_mode == "keystone"
+
+    @property
+    def identity_url(self) -> str:
+        """Where users log in, without the version."""
+        return self.keystone_auth_url if self.at_keystone else f"{self.public_url}/identity"
+
     @property
     def hidden_tags(self) -> list[str]:
         return [tag.strip() for tag in self.hidden_stack_tags.split(",") if tag.strip()]
+
+    @property
+    def embeds_objects(self) -> bool:
+        return self.object_store == EMBEDDED
+
+    @property
+    def embeds_queues(self) -> bool:
+        return self.messaging == EMBEDDED
 
     @property
     def database_url(self) -> str:
@@ -118,10 +177,53 @@ def _completed(settings: Settings) -> Settings:
     public_url = (settings.public_url or f"http://{host}:{settings.port}").rstrip("/")
     if not public_url.startswith(("http://", "https://")):
         raise Invalid(f"public_url must begin with http:// or https://, not {public_url!r}")
+    _check_identity(settings)
+    auth_url = settings.keystone_auth_url.rstrip("/").removesuffix("/v3").rstrip("/")
     for name, (least, most) in _BOUNDS.items():
         if not least <= (value := getattr(settings, name)) <= most:
             raise Invalid(f"{name} must be from {least} to {most}, not {value}")
-    return replace(settings, state_dir=state_dir.expanduser().absolute(), public_url=public_url)
+    settings = replace(
+        settings,
+        state_dir=state_dir.expanduser().absolute(),
+        public_url=public_url,
+        keystone_auth_url=auth_url,
+        object_store=settings.object_store.rstrip("/"),
+        messaging=settings.messaging.rstrip("/"),
+    )
+    _check_elsewhere(settings)
+    return settings
+
+
+def _check_identity(settings: Settings) -> None:
+    if settings.identity_mode not in ("stoker", "keystone"):
+        raise Invalid(f"identity_mode must be stoker or keystone, not {settings.identity_mode!r}")
+    if not settings.at_keystone:
+        return
+    if not settings.keystone_auth_url.startswith(("http://", "https://")):
+        said = settings.keystone_auth_url
+        raise Invalid(f"keystone_auth_url must begin with http:// or https://, not {said!r}: identity_mode needs it")
+    if not settings.keystone_cloud and not (settings.keystone_user and settings.keystone_password):
+        raise Invalid("identity_mode keystone needs keystone_user and keystone_password, or keystone_cloud")
+    if bool(settings.stack_domain_admin) != bool(settings.stack_domain_admin_password):
+        raise Invalid("stack_domain_admin and stack_domain_admin_password need one another")
+
+
+def _check_elsewhere(settings: Settings) -> None:
+    """What is said of a Swift and of a Zaqar. Raises Invalid."""
+    store, login = settings.object_store, (settings.object_store_auth_url, settings.object_store_user)
+    if store not in (EMBEDDED, OFF):
+        if not _ACCOUNT.fullmatch(store):
+            raise Invalid(f"object_store must be embedded, off, or an account's URL (http…/v1/AUTH_…), not {store!r}")
+        if not settings.object_store_cloud and not all(login):
+            raise Invalid(
+                "object_store is elsewhere: object_store_cloud, or object_store_auth_url, object_store_user and"
+                " object_store_key, must say how to log in there"
+            )
+    messaging = settings.messaging
+    if messaging not in (EMBEDDED, OFF) and not messaging.startswith(("http://", "https://")):
+        raise Invalid(
+            f"messaging must be embedded, off, or a URL that begins with http:// or https://, not {messaging!r}"
+        )
 
 
 def _file(file: Path | None) -> Mapping[str, Any]:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode, urlsplit
 
 from stoker.identity import ec2, stack_users
+from stoker.identity.directory import DOMAIN_ID
 from stoker.identity.stack_users import StackUsers
 from stoker.model.arn import Arn
-from stoker.transports.base import Login, Objects, Party, Queues
+from stoker.transports.base import Login, Messaging, Objects, Party, Queues
 
 REGION = "RegionOne"
 
@@ -19,18 +20,27 @@ class ThisSite:
     users: StackUsers
     objects: Objects
     queues: Queues
+    #: None where the messaging service is another's.
+    messaging: Messaging | None
+    #: Where agents log in, without the version; empty: here.
+    identity_url: str = ""
     region: str = REGION
+    has_objects: bool = True
+    has_queues: bool = True
 
     @property
     def auth_url(self) -> str:
-        return f"{self.public_url}/identity/v3"
+        return f"{self.identity_url or f'{self.public_url}/identity'}/v3"
 
     def login(self, party: Party) -> Login:
         id = stack_users.user_id(party.resource_id)
+        user = party.user
         return Login(
-            user_id=id,
-            username=f"{party.stack_name}-{party.resource_name}",
+            user_id=user.user_id if user else id,
+            username=party.name if user else f"{party.stack_name}-{party.resource_name}",
             password=self.users.password(party.resource_id),
+            project_id=user.project_id if user else party.project_id,
+            domain_id=user.domain_id if user else DOMAIN_ID,
             access_key=id,
             secret_key=self.users.secret_key(party.resource_id),
         )
@@ -41,5 +51,7 @@ class ThisSite:
         path = f"{base.path}/cfn/v1/{kind}/{arn}"
         login = self.login(party)
         params = {"SignatureMethod": "HmacSHA256", "AWSAccessKeyId": login.access_key, "SignatureVersion": "2"}
+        if party.run:
+            params["Run"] = party.run
         signature = ec2.signed_v2(login.secret_key, verb, base.netloc.lower(), path, params)
         return f"{base.scheme}://{base.netloc.lower()}{quote(path)}?{urlencode({**params, 'Signature': signature})}"

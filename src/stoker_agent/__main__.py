@@ -12,10 +12,15 @@ from typing import List, Optional
 from stoker_agent import __version__
 from stoker_agent.config import Config, Paths, Unusable, read
 
+_SOURCES = ("stoker", "cfn", "heat", "request", "zaqar")
+
 
 def main(argv: Optional[List[str]] = None) -> int:
     """The exit code; errors are one line."""
-    said = _parser().parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words and words[0].startswith("-") and words[0] not in ("-h", "--help", "--version"):
+        words.insert(0, "run")  # options alone are those of the command that everybody means
+    said = _parser().parse_args(words)
     paths = Paths.of(getattr(said, "root", None))
     try:
         return int(said.do(said, paths) or 0)
@@ -39,6 +44,17 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     run = commands.add_parser("run", help="run what the server is told to run, until stopped")
     run.add_argument("--once", action="store_true", help="look once, do what is new, and end")
+    run.add_argument("--sources", type=_words, help=f"where to get documents, the first first: {', '.join(_SOURCES)}")
+    run.add_argument("--os-collect-config", type=Path, metavar="FILE", help="what to start from: sections by source")
+    run.add_argument(
+        "--deployed",
+        type=Path,
+        metavar="DIR",
+        default=Path("/var/lib/heat-config/deployed"),
+        help="with --os-collect-config: what heat-agents ran here, and is not to run again (%(default)s)",
+    )
+    run.add_argument("--polling-interval", type=float, metavar="SECONDS", help="0.2 to 30, between looks at a source")
+    run.add_argument("--ca-file", help="certificate to trust, when neither the system nor a section has it")
     run.set_defaults(do=_run)
     enroll = commands.add_parser("enroll", help="trade an enrolment token for this server's own key")
     enroll.add_argument("--url", required=True, help="where Stoker is reached")
@@ -55,19 +71,38 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _words(text: str) -> List[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
 def _run(said: argparse.Namespace, paths: Paths) -> None:
     from stoker_agent.agent import Agent, hold
+    from stoker_agent.runs import Runs
+    from stoker_agent.settings import Said, keep, settings
 
-    config: Config = read(paths.config)
     paths.make()
+    config = _enrolled(paths)
     hold(paths)  # until this process ends
     _log_to(paths)
-    logging.getLogger("stoker-agent").info("agent %s of server %s at %s", __version__, config.server_id, config.url)
-    agent = Agent(config, paths)
+    wanted = Said(said.sources, said.os_collect_config, said.polling_interval, said.ca_file)
+    found = settings(paths.sources, wanted, enrolled=config is not None)
+    if found.sections:
+        keep(paths.sources, found)
+    names = found.usable(config is not None)
+    who = "not enrolled" if config is None else f"of server {config.server_id} at {config.url}"
+    logging.getLogger("stoker-agent").info("agent %s %s, sources %s", __version__, who, ", ".join(names))
+    if said.os_collect_config is not None:
+        Runs(paths.state).adopt(said.deployed)
+    agent = Agent(config, found, paths)
     if said.once:
         agent.once()
     else:
         agent.run()
+
+
+def _enrolled(paths: Paths) -> Optional[Config]:
+    """None for an agent that has no key of its own. Raises Unusable for a file that cannot be read."""
+    return read(paths.config) if paths.config.exists() else None
 
 
 def _enroll(said: argparse.Namespace, paths: Paths) -> None:
@@ -79,11 +114,14 @@ def _enroll(said: argparse.Namespace, paths: Paths) -> None:
 
 def _status(_: argparse.Namespace, paths: Paths) -> None:
     from stoker_agent.runs import Runs
+    from stoker_agent.settings import Said, settings
 
-    config = read(paths.config)
+    config = _enrolled(paths)
+    found = settings(paths.sources, Said(), enrolled=config is not None)
     runs = Runs(paths.state)
-    print(f"server      {config.server_id}")
-    print(f"url         {config.url}")
+    print(f"server      {config.server_id if config else 'not enrolled'}")
+    print(f"url         {config.url if config else '-'}")
+    print(f"sources     {', '.join(found.usable(config is not None))}")
     print(f"unreported  {len(runs.unreported())}")
     print(f"running     {len(runs.interrupted())}")
 

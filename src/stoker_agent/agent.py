@@ -7,16 +7,21 @@ import logging
 import os
 import signal
 import threading
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from stoker_agent.channel import Channel, Unreachable
+from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths, Unusable
 from stoker_agent.execute import INTERRUPTED, end_leftovers, execute, failed
+from stoker_agent.following import Following
 from stoker_agent.live import Live
-from stoker_agent.poll import Entries, Poller
+from stoker_agent.poll import Poller
 from stoker_agent.programs import inputs
 from stoker_agent.report import Reporter
 from stoker_agent.runs import Runs
+from stoker_agent.senders import Senders
+from stoker_agent.settings import Settings
+from stoker_agent.sources import STOKER, Document, Entries, Source
+from stoker_agent.web import Unreachable
 
 _log = logging.getLogger("stoker-agent")
 _LAST_RUN_SECONDS, _LAST_REPORT_SECONDS = 10.0, 2.0
@@ -24,23 +29,37 @@ _DISK_PAUSE_SECONDS = 5.0
 _REASON = "Interrupted: the agent stopped while this config was running"
 
 
+class _Newest(NamedTuple):
+    """What is to run, and which source says so."""
+
+    entries: Entries
+    source: str
+
+
 class Agent:
-    def __init__(self, config: Config, paths: Paths) -> None:
+    """``config`` None: not enrolled, so that all it knows comes from other sources."""
+
+    def __init__(self, config: Optional[Config], settings: Settings, paths: Paths) -> None:
         self._config = config
         self._paths = paths
         self._runs = Runs(paths.state)
-        self._reporter = Reporter(Channel(config), self._runs)
-        self._poller = Poller(Channel(config), paths.hooks, self._on_document)
+        self._following = Following(config, settings, paths)
+        self._poller = Poller(self._following.sources, self._on_document, settings.polling)
+        trusted = settings.ca_file or (config.ca_file if config else None)
+        self._reporter = Reporter(Senders(config, trusted), self._runs, self._poller.hurry, settings.polling)
         self._changed = threading.Condition()
-        self._entries: Entries = []
+        self._newest = _Newest([], STOKER)
         self._stopping = False
         self._running = False
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT. A run under way gets a few seconds to end."""
-        told, tell = os.pipe()  # a signal between a look at a flag and a pause would be missed
+        told, tell = os.pipe()
+        os.set_blocking(tell, False)
+        # Written to at once, wherever this thread is: a handler of ours would not run once it waits in a read.
+        signal.set_wakeup_fd(tell)
         for sign in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(sign, lambda _, __: os.write(tell, b"."))
+            signal.signal(sign, lambda _, __: None)
         self.recover()
         self._reporter.start()
         threading.Thread(target=self._poller.run, name="poll", daemon=True).start()
@@ -62,11 +81,11 @@ class Agent:
         self.recover()
         self._reporter.start()
         try:
-            self._poller.once(0)
+            self._poller.once()
         except Unreachable as error:
             raise Unusable(f"cannot poll: {error}") from None
-        while (entry := self._next()) is not None:
-            self._do(entry)
+        while (found := self._next()) is not None:
+            self._do(*found)
         self._reporter.wait()
 
     def recover(self) -> None:
@@ -84,53 +103,56 @@ class Agent:
                 _log.warning("run %s was interrupted", id)
                 self._finish(entry, failed(_REASON, INTERRUPTED, self._runs.folder(id)))
 
-    def _on_document(self, entries: Entries) -> None:
+    def _on_document(self, document: Document, source: str) -> Optional[Sequence[Source]]:
         with self._changed:
-            self._entries = entries
+            self._newest = _Newest(document.entries, source)
             self._changed.notify_all()
         try:
-            self._runs.forget_all_but({str(entry.get("id")) for entry in entries})
+            self._runs.forget_all_but({str(entry.get("id")) for entry in document.entries})
         except OSError as error:
             _log.error("cannot tidy up: %s", error)
+        return self._following.told(document.collect)
 
     def _work(self) -> None:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._stopping or self._next() is not None)
-                entry = self._next()
-                if self._stopping or entry is None:
+                found = self._next()
+                if self._stopping or found is None:
                     return
                 self._running = True
             try:
-                self._do(entry)
+                self._do(*found)
             finally:
                 self._running = False
 
-    def _next(self) -> Optional[Mapping[str, Any]]:
+    def _next(self) -> Optional[Tuple[Mapping[str, Any], str]]:
         """The first of the newest document that has not begun; what was withdrawn meanwhile is not in it."""
-        for entry in self._entries:
+        newest = self._newest
+        for entry in newest.entries:
             try:
                 if not self._runs.known(entry["id"]):
-                    return entry
+                    return entry, newest.source
             except (KeyError, TypeError, ValueError):
                 continue  # no run of ours can have such an id
         return None
 
-    def _do(self, entry: Mapping[str, Any]) -> None:
+    def _do(self, entry: Mapping[str, Any], source: str) -> None:
         id = entry["id"]
         try:
-            folder = self._runs.begin(entry)
+            folder = self._runs.begin(entry, source)
         except OSError as error:
             # Not begun: what is not on disk could run twice.
             _log.error("cannot begin run %s: %s", id, error)
             threading.Event().wait(_DISK_PAUSE_SECONDS)
             return
         _log.info("run %s of %s begins (group %s)", id, entry.get("name"), entry.get("group"))
-        live = Live(Channel(self._config), id, folder)
+        live = Live(Channel(self._config), id, folder) if self._config and source == STOKER else None
         values = execute(entry, self._paths.hooks, folder)
-        live.end()
-        _log.info("run %s ended with %s", id, values.get("deploy_status_code"))
+        if live is not None:
+            live.end()
         self._finish(entry, values)
+        _log.info("run %s ended with %s", id, values.get("deploy_status_code"))  # and its result is on disk
 
     def _finish(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         if inputs(entry).get("deploy_signal_transport") != "NO_SIGNAL":

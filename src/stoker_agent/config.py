@@ -39,6 +39,11 @@ class Paths(NamedTuple):
         top = Path(root).absolute()
         return cls(top / "etc" / "agent.json", top / "state", top / "hooks", top / "logs")
 
+    @property
+    def sources(self) -> Path:
+        """Which sources there are, and what they need."""
+        return self.config.with_name("sources.json")
+
     def make(self) -> None:
         for folder in (self.config.parent, self.state, self.hooks, self.logs):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -6,9 +6,10 @@ import json
 import socket
 
 from stoker_agent import __version__
-from stoker_agent.channel import Answer, Channel, Unreachable
+from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths, Unusable, instance, keep
 from stoker_agent.programs import available
+from stoker_agent.web import Answer, Unreachable
 
 
 def enroll(paths: Paths, url: str, token: str, ca_file: str | None) -> Config:

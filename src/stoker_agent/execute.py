@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
-from stoker_agent.limits import tail_text
+from stoker_agent.limits import clipped_text
 from stoker_agent.programs import CannotRun, Program, inputs, program
 
 #: In the environment of everything a run starts, with the config's id: how an agent finds what one before it left.
@@ -79,7 +79,7 @@ def _gathered(made: Program, code: int, folder: Path) -> Dict[str, Any]:
 
 
 def _streams(folder: Path) -> Dict[str, Any]:
-    return {f"deploy_{name}": tail_text(folder / name) for name in ("stdout", "stderr")}
+    return {f"deploy_{name}": clipped_text(folder / name) for name in ("stdout", "stderr")}
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

@@ -18,6 +18,16 @@ def write(path: Path, data: bytes, mode: int = 0o600) -> None:
     sync_folder(path.parent)
 
 
+def append(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Raises OSError, and then some of it may be there."""
+    handle = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(path.parent)
+
+
 def sync_folder(folder: Path) -> None:
     handle = os.open(str(folder), os.O_RDONLY)
     try:

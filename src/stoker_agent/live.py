@@ -7,7 +7,8 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple
 
-from stoker_agent.channel import Channel, Unreachable
+from stoker_agent.channel import Channel
+from stoker_agent.web import Unreachable
 
 _FIRST_WORD_SECONDS = 0.05
 _EVERY_SECONDS = 0.2

@@ -1,79 +1,141 @@
-"""Know what this server has to run: one poll is always open."""
+"""
+Know what this server has to run: from the first of its sources that answers.
+
+A source that failed some times in a row is given up for the moment: the next one is asked, and the first again now and
+then, until it answers. A source that takes over gives its document whole, whatever it gave before.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
-from pathlib import Path
-from typing import Any, Callable, List, Mapping, Optional, Tuple
+import time
+from typing import Callable, List, Optional, Sequence
 
-from stoker_agent import __version__
-from stoker_agent.channel import Answer, Channel, Pauses, Unreachable
-from stoker_agent.programs import available
+from stoker_agent.pauses import LONGEST, Pauses
+from stoker_agent.sources import Document, Source
+from stoker_agent.web import Refused, Unreachable
 
 _log = logging.getLogger("stoker-agent")
-_FIRST_WAIT = 50
-_KEY_REFUSED_SECONDS = 60.0
+#: Failures in a row after which the next source is asked.
+TRIES = 3
+_REFUSED_SECONDS = 60.0
+#: How long a poll may be held open when nothing else is to be done meanwhile.
+_HELD_SECONDS = 3600.0
 
-Entries = List[Mapping[str, Any]]
+#: Takes a document and the name of its source; gives other sources, if the document says so.
+OnDocument = Callable[[Document, str], Optional[Sequence[Source]]]
 
 
-class Refused(Unreachable):
-    """Coming back soon will not help."""
+class _Way:
+    """A source, and how it has been doing."""
+
+    def __init__(self, source: Source, longest: float) -> None:
+        self.source = source
+        self.failures = 0
+        self.due = 0.0
+        self.pauses = Pauses(longest)
 
 
 class Poller:
-    """``on_change`` gets the entries of each new document."""
+    """``longest``: seconds between two tries of a source that does not answer."""
 
-    def __init__(self, channel: Channel, own_hooks: Path, on_change: Callable[[Entries], None]) -> None:
-        self._channel = channel
-        self._own_hooks = own_hooks
-        self._on_change = on_change
-        self._etag: Optional[str] = None
-        self._wait = _FIRST_WAIT
-        self._pauses = Pauses()
-        self._stopping = threading.Event()
+    def __init__(self, sources: Sequence[Source], on_document: OnDocument, longest: float = LONGEST) -> None:
+        self._longest = longest
+        self._ways = [_Way(source, longest) for source in sources]
+        self._on_document = on_document
+        self._current: Optional[Source] = self._ways[0].source if self._ways else None
+        self._stopping = False
+        self._hurried = False
+        self._wake = threading.Event()
 
     def run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self.once(self._wait)
-                self._pauses.reset()
-            except Refused as error:
-                _log.error("%s: was this server deleted, or enrolled anew?", error)
-                self._stopping.wait(_KEY_REFUSED_SECONDS)
-            except Unreachable as error:
-                _log.warning("cannot poll: %s", error)
-                self._stopping.wait(self._pauses.next())
+        while not self._stopping:
+            self._turn()
 
     def stop(self) -> None:
-        self._stopping.set()
+        self._stopping = True
+        self._wake.set()
 
-    def once(self, wait: int) -> None:
-        """Raises Unreachable, of which Refused is one."""
-        headers = {"X-Stoker-Agent": f"{__version__}; hooks={','.join(available(self._own_hooks))}"}
-        if self._etag is not None:
-            headers["If-None-Match"] = self._etag
-        path = f"/agent/v1/document?wait={wait if self._etag else 0}"
-        answer = self._channel.call("GET", path, headers=headers, seconds=wait + 20.0)
-        if answer.status == 200:
-            self._wait, entries = _document(answer, self._wait)
-            self._on_change(entries)
-            self._etag = answer.etag
-        elif answer.status in (401, 403, 404):
-            raise Refused("the server refuses this agent's key")
-        elif answer.status != 304:
-            raise Unreachable(f"the server answered {answer.status}")
+    def hurry(self) -> None:
+        """Something new is to be expected soon: a result was taken, say. From any thread."""
+        self._hurried = True
+        self._wake.set()
 
+    def once(self) -> None:
+        """One document, of the first source that answers. Raises Unreachable."""
+        error = Unreachable("there is no source")
+        for way in self._ways:
+            try:
+                self._ask(way, 0)
+            except Unreachable as found:
+                error = found
+            else:
+                return
+        raise error
 
-def _document(answer: Answer, wait: int) -> Tuple[int, Entries]:
-    """How long to wait for the next one, and the entries; what is no map can be none of ours."""
-    try:
-        said = answer.json()
-        wait = max(1, int(said.get("poll_wait", wait)))
-        entries = said["deployments"]
-        if isinstance(entries, list):
-            return wait, [each for each in entries if isinstance(each, dict)]
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass
-    raise Unreachable(f"the document cannot be read: {answer.body[:100]!r}")
+    def _turn(self) -> None:
+        """One call, or the pause until there is one to make."""
+        now = time.monotonic()
+        if self._hurried:
+            self._hurried = False
+            for way in self._ways:
+                if not way.failures:
+                    way.source.hurry()
+                    way.due = min(way.due, now)
+        candidates = self._candidates()
+        way = min(candidates, key=lambda each: each.due)  # of several, the first
+        if way.due > now:
+            self._wake.wait(way.due - now)
+            self._wake.clear()
+            return
+        others = [each.due - now for each in candidates if each is not way]
+        try:
+            self._ask(way, max(0.0, min([_HELD_SECONDS, *others])))
+        except Refused as error:
+            self._failed(way, error, _REFUSED_SECONDS)
+            way.failures += TRIES
+        except Unreachable as error:
+            self._failed(way, error, way.pauses.next())
+        except Exception as error:  # whatever an answer may hold, the next one is asked for
+            self._failed(way, Unreachable(f"{type(error).__name__}: {error}"), way.pauses.next())
+
+    def _candidates(self) -> List[_Way]:
+        """The first source that is well, and those before it, which may be well again."""
+        for at, way in enumerate(self._ways):
+            if way.failures < TRIES:
+                return self._ways[: at + 1]
+        return self._ways
+
+    def _ask(self, way: _Way, wait: float) -> None:
+        """Raises Unreachable."""
+        source = way.source
+        if source is not self._current:
+            source.reset()
+        found = source.fetch(wait)
+        if source is not self._current:
+            _log.info("documents come from %s now", source.name)
+            self._current = source
+        way.failures = 0
+        way.pauses.reset()
+        way.due = time.monotonic() + source.come_again(found is not None)
+        if found is not None:
+            changed = self._on_document(found, source.name)
+            if changed is not None:
+                self._replace(changed)
+
+    def _failed(self, way: _Way, error: Unreachable, pause: float) -> None:
+        write = _log.error if isinstance(error, Refused) else _log.warning
+        write("cannot poll %s: %s", way.source.name, error)
+        way.failures += 1
+        way.due = time.monotonic() + pause
+
+    def _replace(self, sources: Sequence[Source]) -> None:
+        """Whoever is in both goes on as it was."""
+        known = {id(way.source): way for way in self._ways}
+        for way in self._ways:
+            if way.source not in sources:
+                way.source.close()
+        self._ways = [known.get(id(source)) or _Way(source, self._longest) for source in sources]
+        if self._current not in sources:
+            self._current = None

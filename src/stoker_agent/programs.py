@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent import hooks
-from stoker_agent.limits import tail_text
+from stoker_agent.limits import clipped_text
 
 #: Where hooks of others are installed, after this agent's own folder.
 FOLDERS = (
@@ -109,7 +109,7 @@ def _external(executable: Path, config: Mapping[str, Any], folder: Path) -> Prog
 
 
 def _answer(path: Path, code: int) -> Dict[str, Any]:
-    text = tail_text(path)
+    text = clipped_text(path)
     if not text.strip() and code == 0:
         return {"deploy_status_code": 0}
     try:

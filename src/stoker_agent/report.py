@@ -1,32 +1,56 @@
-"""Bring results to the server: from disk, in order, as often as it takes."""
+"""Bring results to whoever asked for them: from disk, oldest first, as often as it takes."""
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
-from typing import Any, Dict, Mapping, Optional, Set
+import time
+from typing import Any, Callable, Dict, Mapping, Optional, Set
 
-from stoker_agent.channel import Busy, Channel, Pauses, Unreachable
 from stoker_agent.limits import fitted
-from stoker_agent.runs import Runs
+from stoker_agent.pauses import LONGEST, Pauses
+from stoker_agent.runs import Runs, source_of
+from stoker_agent.senders import Sender, Senders
+from stoker_agent.web import Busy, Refused, Unreachable
 
 _log = logging.getLogger("stoker-agent")
-_KEY_REFUSED_SECONDS = 60.0
+_REFUSED_SECONDS = 60.0
+_DISK = "disk"
+
+
+class _Later:
+    """Not before ``due``."""
+
+    def __init__(self, longest: float) -> None:
+        self._pauses = Pauses(longest)
+        self.due = 0.0
+
+    def put_off(self, seconds: float = 0.0) -> None:
+        self.due = time.monotonic() + max(seconds, self._pauses.next())
 
 
 class Reporter:
-    """What the disk will not take is reported all the same, and written as soon as there is room for it."""
+    """
+    What the disk will not take is reported all the same, and written as soon as there is room for it.
 
-    def __init__(self, channel: Channel, runs: Runs) -> None:
-        self._channel = channel
+    ``on_taken`` is called after each result that somebody took.
+    """
+
+    def __init__(
+        self, senders: Senders, runs: Runs, on_taken: Callable[[], None] = lambda: None, longest: float = LONGEST
+    ) -> None:
+        self._senders = senders
         self._runs = runs
+        self._on_taken = on_taken
+        self._longest = longest
         #: Results that are not on disk, and ids whose "acknowledged" is not.
         self._held: Dict[str, Mapping[str, Any]] = {}
         self._unnoted: Set[str] = set()
         self._changed = threading.Condition()
-        self._added, self._done = 1, 0  # what an agent before this one left is the first addition
-        self._pauses = Pauses()
+        self._added, self._tried, self._done = 1, 0, 0  # what an agent before this one left is the first addition
+        #: By place, when it does not answer; by run, when only that one is in trouble; or for the disk.
+        self._later: Dict[str, _Later] = {}
+        self._started = 0.0
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="report", daemon=True).start()
@@ -50,58 +74,97 @@ class Reporter:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._done != self._added)
-                added = self._added
-            while not self._report_all():
-                threading.Event().wait(self._pauses.next())
-            self._pauses.reset()
-            with self._changed:
-                self._done = added
-                self._changed.notify_all()
+                # New ones are tried at once, whoever else has to wait.
+                self._changed.wait_for(lambda: self._added not in (self._done, self._tried), self._pause())
+                self._tried = self._added
+            if self._report_all():
+                self._later.clear()
+                with self._changed:
+                    self._done = self._tried
+                    self._changed.notify_all()
+
+    def _pause(self) -> Optional[float]:
+        """Until the first of those put off is due."""
+        if not self._later:
+            return None
+        return max(0.0, min(each.due for each in self._later.values()) - time.monotonic())
 
     def _report_all(self) -> bool:
         """False when something is left to be tried again."""
-        busy = False
-        try:
-            for id in [*self._runs.unreported(), *list(self._held)]:
-                try:
-                    if id not in self._unnoted:
-                        self._report(id)
-                except Busy as error:
-                    # It may have trouble with this one only: the others are not held up.
-                    _log.warning("cannot report %s: %s", id, error)
-                    busy = True
-        except Unreachable as error:
-            _log.warning("cannot report: %s", error)
-            return False
-        except OSError as error:
-            _log.error("cannot read results: %s", error)
-            return False
+        self._started = time.monotonic()
         for id in list(self._unnoted):
             self._note(id)
-        return not busy and not self._unnoted
+        try:
+            ids = [id for id in [*self._runs.unreported(), *list(self._held)] if id not in self._unnoted]
+        except OSError as error:
+            _log.error("cannot read results: %s", error)
+            self._put_off(_DISK)
+            return False
+        senders = [(id, self._sender(id)) for id in ids]
+        # Who did not answer lately comes last: it may let us wait again.
+        senders.sort(key=lambda each: _place(each[1]) in self._later)
+        whole = True
+        for id, sender in senders:
+            if not self._reported(id, sender):
+                whole = False
+        # What was due and is still so has nothing left that waits for it.
+        self._later = {name: each for name, each in self._later.items() if each.due > self._started}
+        return whole and not self._unnoted
 
-    def _report(self, id: str) -> None:
-        refused = self._send(id, self._held.get(id) or self._runs.result(id))
-        if refused is not None:
-            # It will not take this one however often it comes, but is to know that the run has ended.
-            _log.error("the server refused the result of %s: %s", id, refused)
-            reason = f"The server refused the result: {refused}"
-            self._send(id, {"deploy_status_reason": reason, "deploy_status_code": 1})
+    def _reported(self, id: str, sender: Optional[Sender]) -> bool:
+        """False when it is to be tried again."""
+        if self._waits(_run(id)) or self._waits(_place(sender)):
+            return False
+        try:
+            if sender is not None:
+                self._send(sender, id, self._held.get(id) or self._runs.result(id))
+        except Busy as error:
+            # It may have trouble with this one only: the others are not held up.
+            _log.warning("cannot report %s: %s", id, error)
+            self._put_off(_run(id))
+            return False
+        except Unreachable as error:
+            _log.warning("cannot report %s to %s: %s", id, _place(sender), error)
+            self._put_off(_place(sender), _REFUSED_SECONDS if isinstance(error, Refused) else 0.0)
+            return False
+        except Exception as error:  # a result that cannot be read, say: the others are not held up
+            _log.error("cannot report %s: %s: %s", id, type(error).__name__, error)
+            self._put_off(_run(id))
+            return False
+        self._later.pop(_run(id), None)
+        self._later.pop(_place(sender), None)
         self._held.pop(id, None)
         self._note(id)
+        if sender is not None:
+            self._on_taken()
+        return True
 
-    def _send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
-        """None when the server has it, or wants it no more; else what it says against it."""
-        body = json.dumps(fitted(values)).encode()
-        answer = self._channel.call("POST", f"/agent/v1/runs/{id}/signal", body, {"Content-Type": "application/json"})
-        if answer.status == 401:
-            _log.error("the server refuses this agent's key")
-            threading.Event().wait(_KEY_REFUSED_SECONDS)
-            raise Unreachable("the server refuses this agent's key")
-        if answer.status in (200, 404, 410):
-            return None
-        return f"{answer.status} {answer.body[:300].decode('utf-8', 'replace')}"
+    def _sender(self, id: str) -> Optional[Sender]:
+        """Who the run's entry says."""
+        try:
+            entry = self._runs.entry(id)
+        except (OSError, ValueError):
+            entry = {}
+        if not isinstance(entry, dict):
+            entry = {}  # what a damaged disk made unreadable is for Stoker's own channel, if for anybody
+        return self._senders.of(entry, source_of(entry))
+
+    def _send(self, sender: Sender, id: str, values: Mapping[str, Any]) -> None:
+        """Raises Unreachable."""
+        refused = sender.send(id, fitted(values, sender.limit))
+        if refused is None:
+            return
+        _log.error("the result of %s is refused, and not sent again: %s", id, refused)
+        if sender.insists:
+            # It will not take this one however often it comes, but is to know that the run has ended.
+            reason = f"The server refused the result: {refused}"
+            sender.send(id, {"deploy_status_reason": reason, "deploy_status_code": 1})
+
+    def _waits(self, name: str) -> bool:
+        return name in self._later and self._later[name].due > self._started
+
+    def _put_off(self, name: str, seconds: float = 0.0) -> None:
+        self._later.setdefault(name, _Later(self._longest)).put_off(seconds)
 
     def _note(self, id: str) -> None:
         try:
@@ -110,3 +173,12 @@ class Reporter:
         except OSError as error:
             _log.error("cannot note that %s was reported: %s", id, error)
             self._unnoted.add(id)
+            self._put_off(_DISK)
+
+
+def _run(id: str) -> str:
+    return f"run {id}"
+
+
+def _place(sender: Optional[Sender]) -> str:
+    return f"place {sender.place if sender else ''}"

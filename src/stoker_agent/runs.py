@@ -7,6 +7,8 @@ Which files are there says how far the run is, so that no state is ever rewritte
     result.json     ended: what is to be reported
     acknowledged    the server has it, or wants it no more
     stdout, stderr  what the hook wrote, while it writes
+
+The ids of runs whose folders are gone are in a file of their own: another source may list them for ever.
 """
 
 from __future__ import annotations
@@ -16,22 +18,31 @@ import re
 import shutil
 import time
 from pathlib import Path
-from typing import Any, Collection, Dict, List, Mapping
+from typing import Any, Collection, Dict, List, Mapping, Sequence
 
-from stoker_agent.files import sync_folder, write
+from stoker_agent.files import append, sync_folder, write
 
 #: Folders of runs that nobody asks for any more are kept this long.
 _KEPT_SECONDS = 24 * 3600.0
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
+#: In an entry on disk: which source told of it. Without it, Stoker's own channel.
+_SOURCE = "stoker_source"
 
 Entry = Mapping[str, Any]
 Values = Mapping[str, Any]
+
+
+def source_of(entry: Entry) -> str:
+    """The source that told of a run, from its entry on disk."""
+    return str(entry.get(_SOURCE) or "stoker")
 
 
 class Runs:
     def __init__(self, state: Path) -> None:
         self._folder = state / "runs"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._past = state / "past-runs"
+        self._forgotten = set(self._past.read_text().split()) if self._past.exists() else set()
 
     def folder(self, id: str) -> Path:
         if not _ID.fullmatch(id):
@@ -40,16 +51,21 @@ class Runs:
 
     def known(self, id: str) -> bool:
         """Begun at least, and so never to be begun again."""
-        return self.folder(id).joinpath("entry.json").exists()
+        return self.folder(id).joinpath("entry.json").exists() or id in self._forgotten
 
-    def begin(self, entry: Entry) -> Path:
+    def begin(self, entry: Entry, source: str) -> Path:
         """The run's folder, empty but for the entry. Raises OSError, and then the run has not begun."""
         folder = self.folder(entry["id"])
         shutil.rmtree(str(folder), ignore_errors=True)
         folder.mkdir(mode=0o700, exist_ok=True)
         sync_folder(self._folder)
-        write(folder / "entry.json", json.dumps(entry).encode())
+        write(folder / "entry.json", json.dumps({**entry, _SOURCE: source}).encode())
         return folder
+
+    def adopt(self, deployed: Path) -> None:
+        """What heat-agents ran on this machine has run: a file for each, named as its config's id. Raises OSError."""
+        found = {path.stem for path in deployed.glob("*.json") if _ID.fullmatch(path.stem)}
+        self._put_past([id for id in sorted(found) if not self.known(id)])
 
     def end(self, id: str, values: Values) -> None:
         """Raises OSError."""
@@ -87,14 +103,26 @@ class Runs:
         return [each.name for each in self._each("entry.json") if not any((each / end).exists() for end in ends)]
 
     def forget_all_but(self, wanted: Collection[str]) -> None:
-        """Drop what the server has and nobody asks for any more."""
-        for each in self._each("acknowledged"):
-            old = each.joinpath("acknowledged").stat().st_mtime + _KEPT_SECONDS < time.time()
-            if old and each.name not in wanted:
-                # Last what says that it is done with: half of a run must not look like one to report.
-                for name in ("entry.json", "result.json"):
-                    each.joinpath(name).unlink(missing_ok=True)
-                shutil.rmtree(str(each), ignore_errors=True)
+        """Drop what is done with and nobody asks for any more; that it ran stays known. Raises OSError."""
+        long_ago = time.time() - _KEPT_SECONDS
+        old = [
+            each
+            for each in self._each("acknowledged")
+            if each.name not in wanted and each.joinpath("acknowledged").stat().st_mtime < long_ago
+        ]
+        if not old:
+            return
+        self._put_past([each.name for each in old])
+        for each in old:
+            # Last what says that it is done with: half of a run must not look like one to report.
+            for name in ("entry.json", "result.json"):
+                each.joinpath(name).unlink(missing_ok=True)
+            shutil.rmtree(str(each), ignore_errors=True)
+
+    def _put_past(self, ids: Sequence[str]) -> None:
+        if ids:
+            append(self._past, "".join(f"\n{id}" for id in ids).encode())
+            self._forgotten.update(ids)
 
     def _each(self, name: str) -> List[Path]:
         return [path.parent for path in self._folder.glob(f"*/{name}")]

@@ -75,6 +75,17 @@ class Identity:
         found = _of_name(self.credentials(), credential, "application credential")
         self._wire.send("DELETE", f"{self._credentials()}/{segment(found['id'])}")
 
+    def ec2_credentials(self) -> list[Thing]:
+        """One's own, with their secrets."""
+        return cast(list[Thing], part(self._wire.get(self._ec2()), "credentials"))
+
+    def create_ec2_credential(self) -> Thing:
+        """For the project of the token."""
+        return cast(Thing, part(self._wire.send("POST", self._ec2(), {}), "credential"))
+
+    def delete_ec2_credential(self, access: str) -> None:
+        self._wire.send("DELETE", f"{self._ec2()}/{segment(access)}")
+
     def project(self, name: str) -> Thing:
         return _of_name(self.projects(), name, "project")
 
@@ -84,6 +95,9 @@ class Identity:
     def _grant(self, user: str, project: str, role: str) -> str:
         place = f"/projects/{segment(self.project(project)['id'])}/users/{segment(self.user(user)['id'])}"
         return f"{place}/roles/{segment(role)}"
+
+    def _ec2(self) -> str:
+        return f"/users/{segment(self._wire.user_id)}/credentials/OS-EC2"
 
     def _credentials(self) -> str:
         return f"/users/{segment(self._wire.user_id)}/application_credentials"

@@ -170,3 +170,11 @@ def test_an_unknown_parameter_leaves_open_what_hangs_on_it() -> None:
 def test_a_template_without_any_is_the_same_one() -> None:
     template = hot.parse({"heat_template_version": "2018-08-31", "resources": {"a": {"type": "x"}}})
     assert hot.decide(template, {}) is template
+
+
+def test_conditions_that_build_on_each_other_without_end_are_refused() -> None:
+    """Each is decided by deciding the next; a chain of thousands is no mistake worth a crash."""
+    chain = {f"c{i}": {"not": f"c{i + 1}"} for i in range(3_000)} | {"c3000": True}
+    with pytest.raises(StackValidationFailed, match="too many conditions build on each other"):
+        decided(conditions=chain)
+    assert decided(conditions=dict(reversed(chain.items())))

@@ -198,3 +198,9 @@ def test_merging_asks_the_later_first(one: dict[str, Any], two: dict[str, Any], 
     two_exact = Registry({key: target for key, target in two.items() if key == name})
     if name in two and two[name] in (None, name):
         assert merged.resolve(name) == two_exact.resolve(name)
+
+
+@pytest.mark.parametrize("control", ["hooks", "restricted_actions"])
+def test_a_control_that_is_a_map_is_refused(control: str) -> None:
+    with pytest.raises(Invalid, match=rf"resource_registry\.resources\.a\.{control}: one or a list of these"):
+        Environment.parse({"resource_registry": {"resources": {"a": {control: {"pre-create": True}}}}})

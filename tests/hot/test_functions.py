@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker import hot
-from stoker.hot.foreign import FOREIGN
 from stoker.hot.functions import FUNCTIONS, KNOWN, lookup
+from stoker.hot.functions._foreign import FOREIGN
 from stoker.hot.versions import VERSIONS
 from stoker.model.errors import Invalid, InvalidTemplateVersion, StackValidationFailed, UserParameterMissing
 

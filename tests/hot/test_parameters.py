@@ -288,6 +288,7 @@ def test_custom_constraints_answer_anything(name: str, text: str) -> None:
         ({"type": "string", "constraints": [{"range": {"min": 1}}]}, "range constraint invalid for string"),
         ({"type": "number", "constraints": [{"length": {"min": 1}}]}, "length constraint invalid for number"),
         ({"type": "number", "constraints": [{"range": {}}]}, "min or max is needed"),
+        ({"type": "number", "constraints": [{"range": {"min": None, "max": None}}]}, "min or max is needed"),
         ({"type": "number", "constraints": [{"range": {"low": 1}}]}, "Invalid key 'low'"),
         ({"type": "number", "constraints": [{"range": {"min": "x"}}]}, "range.min: "),
         ({"type": "number", "constraints": [{"modulo": {"step": 0}}]}, "step must be"),

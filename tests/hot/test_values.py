@@ -157,6 +157,57 @@ def test_a_repetition_of_long_items_is_refused_as_soon_as_it_is_too_much(world: 
         hot.evaluate({"repeat": argument}, world(NEWEST))
 
 
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "sequence().len()",
+        "sequence(1, 2).where($ < 0).len()",
+        "'x'.repeat().len()",
+        "[1].cycle().len()",
+        "generate(1, true, $ + 1).len()",
+        "generateMany(1, [$, $]).len()",
+        "pow(9, 99999999)",
+        "shiftBitsLeft(1, 100000000000)",
+        "[1] * 1000000000",
+        "1000000000 * [1]",
+        "'a' * 1000000000",
+    ],
+)
+def test_an_endless_expression_ends(world: Any, expression: str) -> None:
+    with pytest.raises(StackValidationFailed, match=r"yaql.*(exceeds|too large|too long|too much memory)"):
+        hot.evaluate({"yaql": {"expression": expression, "data": 1}}, world(NEWEST))
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("sequence(1, 2).take(3)", [1, 3, 5]),
+        ("'x'.repeat(2)", ["x", "x"]),
+        ("[1, 2].cycle().take(3)", [1, 2, 1]),
+        ("generate(1, $ < 4, $ + 1)", [1, 2, 3]),
+        ("generate(1, $ < 4, $ + 1, $ * 2)", [2, 4, 6]),
+        ("generateMany('a', $.len() < 2 and [$ + 'b'] or [])", ["a", "ab"]),
+        ("pow(2, 10)", 1024),
+        ("pow(2, -1)", 0.5),
+        ("pow(2, 10, 1000)", 24),
+        ("shiftBitsLeft(1, 4)", 16),
+        ("[1, 2] * 2", [1, 2, 1, 2]),
+        ("2 * [1]", [1, 1]),
+        ("2 * 3", 6),
+        ("'a' * 3", "aaa"),
+    ],
+)
+def test_what_ends_by_itself_is_as_ever(world: Any, expression: str, value: Any) -> None:
+    assert hot.evaluate({"yaql": {"expression": expression, "data": 1}}, world(NEWEST)) == value
+
+
+def test_too_many_words_for_too_long_a_text_are_refused_at_once(world: Any) -> None:
+    words = [f"w{i:06}" for i in range(50_000)]
+    call = {"str_replace": {"template": " ".join(words), "params": dict.fromkeys(words, "x")}}
+    with pytest.raises(StackValidationFailed, match="50000 words are too many"):
+        hot.evaluate(call, world(NEWEST))
+
+
 def test_long_lists_are_filtered_in_time(world: Any) -> None:
     """Each with each they would be 10,000,000,000 comparisons."""
     texts, maps = [str(i) for i in range(50_000)], [{"a": i} for i in range(50_000)]

@@ -264,6 +264,24 @@ def test_a_signal_token_signals_one_resource_and_nothing_else(stoker):
     assert stoker.heat("POST", f"{path}/resources/one/signal", {}, **headers).status == 403
 
 
+def test_a_handle_of_any_name_is_signalled_where_it_says(stoker):
+    name = "a b?c;d☃"
+    template = {"heat_template_version": "2018-08-31", "resources": {name: {"type": "OS::Heat::WaitConditionHandle"}}}
+    template["outputs"] = {key: {"value": {"get_attr": [name, key]}} for key in ("token", "endpoint")}
+    made = stoker.heat("POST", "/stacks", {"stack_name": "named", "template": template}).body["stack"]["id"]
+    path = f"/stacks/named/{made}"
+    told = {each["output_key"]: each["output_value"] for each in stoker.heat("GET", path).body["stack"]["outputs"]}
+    place = told["endpoint"].removeprefix(stoker.url)
+    assert stoker.request("POST", place, {"data": "x"}, {"X-Auth-Token": told["token"]}).status == 200
+    assert (
+        stoker.request("GET", place.replace("/signal", "/metadata"), headers={"X-Auth-Token": stoker.token}).body[
+            "metadata"
+        ]["1"]["data"]
+        == "x"
+    )
+    assert stoker.heat("DELETE", path).status == 204
+
+
 def test_a_signal_token_does_not_tell_what_else_there_is(stoker, things, other):
     template = {"heat_template_version": "2018-08-31", "resources": {"one": {"type": "OS::Heat::WaitConditionHandle"}}}
     template["outputs"] = {"token": {"value": {"get_attr": ["one", "token"]}}}

@@ -557,6 +557,33 @@ def test_what_nobody_abandoned_is_not_adopted_or_does_no_harm(stoker, key, junk)
     assert stoker.heat("DELETE", path).status == 204
 
 
+@pytest.mark.parametrize("place", ["", "/preview"])
+@pytest.mark.parametrize(
+    ("resource", "sentence"),
+    [
+        ({"type": "OS::Heat::Delay", "properties": {"get_param": "p"}}, "resources.r.properties: Value must be a map"),
+        ({"type": "OS::Heat::None", "metadata": {"get_param": "p"}}, "resources.r.metadata: Value must be a map"),
+        ({"type": "OS::Heat::Delay", "properties": {"min_wait": 10**300}}, "resources.r.properties.min_wait: 1000"),
+        (
+            {"type": "OS::Heat::MultipartMime", "properties": {"parts": [{"config": "x", "subtype": "a\nb"}]}},
+            "resources.r.properties: parts: the subtype 'a\\nb' is none",
+        ),
+        (
+            {"type": "OS::Heat::SoftwareDeployment", "properties": {"server": "s" * 9_000}},
+            "resources.r.properties.server: Value must have at most 36 characters, not 9000",
+        ),
+        (
+            {"type": "OS::Heat::Value", "properties": {"type": "json", "value": "[" * 9_000}},
+            "resources.r.properties: value: Value must be valid JSON",
+        ),
+    ],
+)
+def test_odd_properties_are_refused_by_name(stoker, refused, place, resource, sentence):
+    parameters = {"p": {"type": "json", "default": [1]}}
+    template = {"heat_template_version": "2018-08-31", "parameters": parameters, "resources": {"r": resource}}
+    assert sentence in refused("POST", f"/stacks{place}", {"stack_name": "odd", "template": template})
+
+
 @pytest.mark.parametrize("name", ["preview", "detail"])
 def test_a_stack_may_be_called_as_a_place_is(stoker, name):
     made = stoker.heat("POST", "/stacks", {"stack_name": name, "template": template()}).body["stack"]

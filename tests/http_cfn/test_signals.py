@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
+from support.reports import CLIENT, report, token
 from support.server import Served, served
 from support.signing import signed
 from support.templates import config, deployment, server, template
@@ -144,3 +146,122 @@ def test_a_servers_login_sees_that_server_only(stoker, transport) -> None:
         assert stoker.request("GET", "/identity/v3/users", headers=token).status == 403
         assert stoker.heat("DELETE", f"/stacks/{name}/{id}").status == 204
         assert read(f"{resource}/server/metadata") in (401, 403), "gone with its resource"
+
+
+def test_a_swift_signal_is_put_into_an_object(stoker) -> None:
+    handle = {"type": "OS::Heat::SwiftSignalHandle"}
+    waits = {
+        "type": "OS::Heat::SwiftSignal",
+        "properties": {"handle": {"get_resource": "handle"}, "timeout": 60, "count": 2},
+    }
+    names = ("endpoint", "token", "curl_cli")
+    told = {name: {"value": {"get_attr": ["handle", name]}} for name in names}
+    told["data"] = {"value": {"get_attr": ["waits", "data"]}}
+    path = create(stoker, "swift-signal", template({"handle": handle, "waits": waits}, outputs=told))
+    said = outputs(stoker, path)
+    assert said["token"] == ""
+    url = below(stoker, said["endpoint"])
+    assert stoker.request("POST", url, {}).status == 401
+    assert stoker.request("PUT", url, b"no json").status == 400
+    assert stoker.request("PUT", url, {"status": "PERHAPS"}).status == 400
+    assert stoker.request("PUT", url, b"").status == 201
+    assert stack(stoker, path)["stack_status"] == "CREATE_IN_PROGRESS"
+    assert stoker.request("PUT", url, {"id": "second", "data": [1]}).status == 201
+    assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
+    assert json.loads(outputs(stoker, path)["data"]) == {"1": None, "second": [1]}
+    assert stoker.heat("DELETE", path).status == 204
+    assert stoker.request("PUT", url, {}).status == 404
+    account = stoker.request("GET", f"/object-store/v1/AUTH_{stoker.project}", headers={"X-Auth-Token": stoker.token})
+    assert path.rsplit("/", 1)[1] not in account.raw.decode(), "its container is gone"
+
+
+def test_what_suspending_runs_is_reported_yet(stoker) -> None:
+    one = deployment(signal_transport="CFN_SIGNAL", actions=["SUSPEND"])
+    path = create(
+        stoker,
+        "suspending",
+        template(
+            {"config": config(), "server": server(), "one": one},
+            outputs={"id": {"value": {"get_resource": "server"}}},
+        ),
+    )
+    assert stoker.heat("POST", f"{path}/actions", {"suspend": None}).status == 200
+    assert stack(stoker, path)["stack_status"] == "SUSPEND_IN_PROGRESS"
+    told = stoker.heat("GET", f"/software_deployments/metadata/{outputs(stoker, path)['id']}").body["metadata"]
+    inputs = {each["name"]: each["value"] for each in told[0]["inputs"]}
+    url = below(stoker, inputs["deploy_signal_id"])
+    assert stoker.request("POST", url, {"deploy_status_code": 0}).status == 200
+    assert stack(stoker, path)["stack_status"] == "SUSPEND_COMPLETE"
+    assert stoker.request("POST", url, {"deploy_status_code": 0}).status == 403, "suspended by now"
+
+
+@pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
+@pytest.mark.parametrize("dropped", [False, True])
+def test_the_last_run_of_what_is_going_is_reported_too(stoker, transport, dropped) -> None:
+    name = f"going-{transport.lower()}-{dropped}"
+    one = deployment(signal_transport=transport, actions=["CREATE", "DELETE"])
+    rest = {"config": config(), "server": server(name)}
+    told = {"id": {"value": {"get_resource": "server"}}}
+    path = create(stoker, name, template({**rest, "one": one}, outputs=told))
+    metadata = f"/software_deployments/metadata/{outputs(stoker, path)['id']}"
+    report(stoker, stoker.heat("GET", metadata).body["metadata"][0])
+    assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
+    if dropped:
+        assert stoker.heat("PUT", path, {"template": template(rest, outputs=told)}).status == 202
+    else:
+        assert stoker.heat("DELETE", path).status == 204
+    action = "UPDATE" if dropped else "DELETE"
+    assert stack(stoker, path)["stack_status"] == f"{action}_IN_PROGRESS"
+    report(stoker, stoker.heat("GET", metadata).body["metadata"][0])
+    assert stack(stoker, path)["stack_status"] == f"{action}_COMPLETE"
+
+
+@pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
+def test_a_late_result_of_an_earlier_run_changes_nothing(stoker, transport) -> None:
+    name = f"late-{transport.lower()}"
+
+    def said(word: str) -> dict:
+        one = deployment(signal_transport=transport, input_values={"word": word})
+        told = {"id": {"value": {"get_resource": "server"}}}
+        return template({"config": config(), "server": server(name), "one": one}, outputs=told)
+
+    path = create(stoker, name, said("first"))
+    metadata = f"/software_deployments/metadata/{outputs(stoker, path)['id']}"
+    first = stoker.heat("GET", metadata).body["metadata"][0]
+    assert stoker.heat("PUT", path, {"template": said("second")}).status == 202
+    report(stoker, first, {"deploy_status_code": 0, "deploy_config_id": first["id"]})
+    if transport == "CFN_SIGNAL":
+        report(stoker, first)  # also from an agent that says nothing of the run: its URL does
+    assert stack(stoker, path)["stack_status"] == "UPDATE_IN_PROGRESS"
+    second = stoker.heat("GET", metadata).body["metadata"][0]
+    report(stoker, second, {"deploy_status_code": 0, "deploy_config_id": second["id"]})
+    assert stack(stoker, path)["stack_status"] == "UPDATE_COMPLETE"
+
+
+@pytest.mark.parametrize("transport", ["CFN_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
+def test_a_broken_result_is_refused_and_the_right_one_counts(stoker, transport) -> None:
+    name = f"broken-{transport.lower()}"
+    resources = {"config": config(), "server": server(name), "one": deployment(signal_transport=transport)}
+    path = create(stoker, name, template(resources, outputs={"id": {"value": {"get_resource": "server"}}}))
+    metadata = f"/software_deployments/metadata/{outputs(stoker, path)['id']}"
+    derived = stoker.heat("GET", metadata).body["metadata"][0]
+    inputs = {each["name"]: each["value"] for each in derived["inputs"]}
+    headers, verb = {}, inputs.get("deploy_signal_verb", "POST")
+    url = inputs.get("deploy_signal_id", "").removeprefix(stoker.url)
+    if transport == "ZAQAR_SIGNAL":
+        headers = {**token(stoker, inputs), **CLIENT}
+        url = f"/messaging/v2/queues/{inputs['deploy_queue_id']}/messages"
+
+    def sent(body: bytes) -> int:
+        whole = b'{"messages": [{"body": %s}]}' % body if transport == "ZAQAR_SIGNAL" else body
+        return stoker.request(verb, url, whole, headers).status
+
+    assert sent(b'{"deploy_status_code": 0') == 400, "truncated"
+    assert sent(b"[1]") == 400
+    assert sent(b'"text"') == 400
+    too_large = {"CFN_SIGNAL": 1_100_000, "TEMP_URL_SIGNAL": 17_000_000, "ZAQAR_SIGNAL": 300_000}[transport]
+    assert sent(b'{"deploy_stdout": "%s"}' % (b"x" * too_large)) in (400, 413), "oversized"
+    assert stack(stoker, path)["stack_status"] == "CREATE_IN_PROGRESS"
+    for _ in range(2):
+        assert sent(b'{"deploy_status_code": 0}') in (200, 201)
+        assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"

@@ -126,7 +126,7 @@ def test_a_range(swift, path, said, start, end):
     assert (got.status, got.raw) == (206, DATA[start:end])
     assert got.headers["Content-Range"] == f"bytes {start}-{end - 1}/1024"
     head = swift("HEAD", f"{path}/o", Range=said)
-    assert (head.status, head.headers["Content-Length"]) == (206, str(end - start))
+    assert (head.status, head.headers["Content-Length"]) == (200, "1024")
 
 
 def test_ranges_that_are_several_senseless_or_out_of_reach(swift, path):
@@ -137,8 +137,6 @@ def test_ranges_that_are_several_senseless_or_out_of_reach(swift, path):
     pieces = several.raw.split(b"--" + line)
     assert [piece.partition(b"\r\n\r\n")[2][:-2] for piece in pieces[1:3]] == [DATA[:2], DATA[1020:]]
     assert b"Content-Range: bytes 0-1/1024" in pieces[1]
-    head = swift("HEAD", f"{path}/o", Range="bytes=0-1,1020-")
-    assert head.headers["Content-Length"] == str(len(several.raw))
     for said in ("bytes=5-1", "lines=1-2", "bytes=", "bytes=a-b"):
         assert swift("GET", f"{path}/o", Range=said).status == 200
     for said in ("bytes=1024-", "bytes=-0", "bytes=" + ",".join(["0-1"] * 51)):
@@ -195,7 +193,6 @@ def test_conditions_of_writing(swift, path):
         ("PUT", "/o", b"new", {"X-Delete-At": "soon"}, 400),
         ("PUT", "/o", b"new", {"X-Delete-After": "-1"}, 400),
         ("PUT", "/o", b"new", {"X-Delete-After": "0"}, 400),
-        ("PUT", "/o", b"new", {"X-Delete-At": "9" * 30}, 400),
         ("PUT", "/o", b"new", {"X-Object-Manifest": "c/o"}, 400),
         ("PUT", "/o", b"new", {"X-Symlink-Target": "c/o"}, 400),
         ("PUT", "/o?multipart-manifest=put", b"[]", {}, 400),
@@ -213,6 +210,7 @@ def test_conditions_of_writing(swift, path):
         ("POST", "/o", b"", {"X-Object-Meta-A": "v" * 257}, 400),
         ("DELETE", "/o?version-id=1.1", None, {}, 404),
         ("GET", "/o?version-id=1.1", None, {}, 404),
+        ("GET", "/o?version-id=latest", None, {}, 400),
         ("GET", "/%FF", None, {}, 412),
         ("PATCH", "/o", b"", {}, 405),
     ],

@@ -166,3 +166,14 @@ def test_pages_of_versions(swift, kept):
     assert [each["name"] for each in versions(swift, kept, "&prefix=b")] == ["b", "b"]
     assert [each["name"] for each in versions(swift, kept, "&reverse=true")] == ["c", "b", "b", "a"]
     assert swift("GET", f"{kept}?versions&delimiter=/").status == 400
+
+
+def test_when_the_version_that_was_restored_goes_what_was_deleted_is_deleted(swift, kept):
+    first = swift("PUT", f"{kept}/o", b"1").headers["X-Object-Version-Id"]
+    marker = swift("DELETE", f"{kept}/o").headers["X-Object-Version-Id"]
+    swift("PUT", f"{kept}/o?version-id={first}", b"")
+    assert swift("DELETE", f"{kept}/o?version-id={first}").status == 204
+    assert [(each["version_id"], each["is_latest"]) for each in versions(swift, kept)] == [(marker, True)]
+    assert swift("GET", f"{kept}/o").status == 404
+    assert swift("PUT", f"{kept}/o", b"2").status == 201
+    assert len(versions(swift, kept)) == 2

@@ -11,6 +11,8 @@ from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 from openstack import exceptions
 
+from support.signing import signed
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -158,3 +160,23 @@ def test_the_openstack_command_administers(openstack):
     openstack("user", "delete", user["id"])
     openstack("project", "delete", project["id"])
     assert "osc-project" not in [each["Name"] for each in openstack("project", "list", "-f", "json")]
+
+
+def test_ec2_credentials_by_the_openstack_command_and_ours(stoker, openstack):
+    made = openstack("ec2", "credentials", "create", "-f", "json")
+    assert made["project_id"] == stoker.project
+    [listed] = [
+        each for each in openstack("ec2", "credentials", "list", "-f", "json") if each["Access"] == made["access"]
+    ]
+    assert listed["Secret"] == made["secret"]
+    assert openstack("ec2", "credentials", "show", made["access"], "-f", "json")["secret"] == made["secret"]
+    asked = signed(stoker, made["access"], made["secret"], Action="ListStacks")
+    assert stoker.request("GET", asked).status == 200
+    openstack("ec2", "credentials", "delete", made["access"])
+    assert stoker.request("GET", asked).status == 403
+    ours = stoker.json("ec2-credential", "create")
+    assert ours["access"] in [each["access"] for each in stoker.json("ec2-credential", "list")]
+    stoker.run("ec2-credential", "delete", ours["access"])
+    refused = stoker.run("ec2-credential", "delete", ours["access"], check=False)
+    assert refused.returncode != 0
+    assert "Could not find credential" in refused.stderr

@@ -137,8 +137,11 @@ def test_an_account_has_a_key_once_asked_for(store, objects):
     assert store.write(lambda tx: objects.account_key(tx, P)) == "own"
 
 
-def test_many_ask_for_the_key_at_once(store, objects):
+@pytest.mark.parametrize("known", [True, False])
+def test_many_ask_for_the_key_at_once(store, objects, known):
     ready, found = threading.Barrier(6), []
+    if known:
+        store.write(lambda tx: holding.change_account(tx, P, {"x-account-meta-a": "1"}))
 
     def ask():
         ready.wait()
@@ -221,3 +224,40 @@ def counted(store, name):
         all_of = tx.run(sa.select(found).where(found.c.container == name)).all()
     seen = [row for row in all_of if row.replaced_at is None and not row.marker]
     return (len(seen), sum(row.size for row in all_of), len(all_of) - len(seen))
+
+
+@pytest.mark.parametrize(
+    "headers", [{"x-versions-enabled": "true"}, {"x-versions-location": "old"}, {"x-versions-location": "c"}]
+)
+def test_the_history_of_a_name(store, objects, headers):
+    """As signals are read: all of them, in order, and none of another name's."""
+    store.write(lambda tx: objects.create_container(tx, P, "old"))
+    store.write(lambda tx: objects.create_container(tx, P, "c", headers))
+    for number in range(12):
+        for name in ("o", "o/2", "oo"):
+            store.write(lambda tx, n=name, i=number: objects.put(tx, P, "c", n, f"{n}{i}".encode()))
+    with store.read() as tx:
+        assert objects.history(tx, P, "c", "o") == [b"o%d" % number for number in range(12)]
+        assert objects.history(tx, P, "c", "none") == []
+        with pytest.raises(EntityNotFound):
+            objects.history(tx, P, "none", "o")
+
+
+def test_where_nothing_is_kept_the_history_is_what_is_there(store, objects, container):
+    for data in (b"1", b"2"):
+        store.write(lambda tx, d=data: objects.put(tx, P, "c", "o", d))
+    with store.read() as tx:
+        assert objects.history(tx, P, "c", "o") == [b"2"]
+
+
+def test_containers_whose_owner_is_no_more(store, objects):
+    for name, owner in (("a", "gone"), ("b", "there"), ("c", None)):
+        store.write(lambda tx, n=name, o=owner: objects.create_container(tx, P, n, owner=o))
+    said = {column.name: None for column in schema.servers.c}
+    for column in schema.servers.c:
+        if not column.nullable:
+            said[column.name] = 1 if column.type.python_type is int else "there"
+    store.write(lambda tx: tx.run(sa.insert(schema.servers), said))
+    with store.read() as tx:
+        assert [each.name for each in objects.orphaned_containers(tx)] == ["a"]
+        assert objects.orphaned_containers(tx, 0) == []

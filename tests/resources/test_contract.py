@@ -27,11 +27,15 @@ ENOUGH = {
     "OS::Heat::StructuredDeployments": {"servers": {"a": "s"}, "signal_transport": "NO_SIGNAL"},
     "OS::Heat::WaitCondition": {"handle": "h", "timeout": 10},
     "AWS::CloudFormation::WaitCondition": {"Handle": "h", "Timeout": 10},
+    "OS::Heat::Stack": {"template": "heat_template_version: 2018-08-31"},
+    "OS::Heat::SwiftSignal": {"handle": "h", "timeout": 10},
+    "OS::Zaqar::SignedQueueURL": {"queue": "q"},
+    "OS::Zaqar::Subscription": {"queue_name": "q", "subscriber": "http://127.0.0.1:9/"},
 }
 
 
 #: What ends them is another resource's.
-WAITS = ("OS::Heat::WaitCondition", "AWS::CloudFormation::WaitCondition")
+WAITS = ("OS::Heat::WaitCondition", "AWS::CloudFormation::WaitCondition", "OS::Heat::SwiftSignal", "OS::Heat::Stack")
 
 
 def test_the_public_names_are_exactly_these():
@@ -51,16 +55,22 @@ def test_the_public_names_are_exactly_these():
         "OS::Heat::SoftwareDeployment",
         "OS::Heat::SoftwareDeploymentGroup",
         "OS::Heat::SoftwareDeployments",
+        "OS::Heat::Stack",
         "OS::Heat::StructuredConfig",
         "OS::Heat::StructuredDeployment",
         "OS::Heat::StructuredDeploymentGroup",
         "OS::Heat::StructuredDeployments",
+        "OS::Heat::SwiftSignal",
+        "OS::Heat::SwiftSignalHandle",
         "OS::Heat::TestResource",
         "OS::Heat::UpdateWaitConditionHandle",
         "OS::Heat::Value",
         "OS::Heat::WaitCondition",
         "OS::Heat::WaitConditionHandle",
         "OS::Nova::Server",
+        "OS::Zaqar::Queue",
+        "OS::Zaqar::SignedQueueURL",
+        "OS::Zaqar::Subscription",
     ]
 
 

@@ -12,6 +12,8 @@ from stoker.deployments import manage
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.status import Action
 from stoker.resources.base import WAKE
+from stoker.stacks import preview
+from stoker.stacks.prepare import Handed, Identity, prepare
 from support.stacks import world
 from support.templates import template
 
@@ -232,3 +234,61 @@ def test_a_resource_whose_properties_come_late_and_are_wrong_failed_at_its_creat
     stack = heat.update(stack, told({}, "TestResource"))
     assert heat.states(stack)["r"] == "CREATE_COMPLETE"
     assert heat.work.run(WAKE) == 0
+
+
+LOOKS_LIKE_A_CALL = [
+    {"get_param": "OS::stack_name"},
+    {"get_attr": ["no", "such"]},
+    {"get_resource": "no"},
+    {"get_file": "here.txt"},
+    {"if": [1, 2]},
+    {"a": [{"if": [True, 1, 2]}], "b": {"repeat": "daily"}},
+    {"Stoker::Data": {"get_param": "p"}},
+    {"Ref": "x"},
+]
+
+
+@pytest.mark.parametrize("data", LOOKS_LIKE_A_CALL)
+def test_data_in_a_group_stays_data(heat, data):
+    """The group's template is Stoker's own: what was a value where the group stands is no function inside of it."""
+    value = {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "p"}}, "metadata": {"get_param": "p"}}
+    resources = {
+        "group": {"type": "OS::Heat::ResourceGroup", "properties": {"resource_def": value, "count": 2}},
+        "chain": {
+            "type": "OS::Heat::ResourceChain",
+            "properties": {"resources": ["OS::Heat::Value"], "resource_properties": {"value": {"get_param": "p"}}},
+        },
+        "runs": {
+            "type": "OS::Heat::SoftwareDeploymentGroup",
+            "properties": {
+                "servers": {"a": "s"},
+                "signal_transport": "NO_SIGNAL",
+                "input_values": {"x": {"get_param": "p"}},
+            },
+        },
+    }
+    outputs = {
+        "group": {"value": {"get_attr": ["group", "value"]}},
+        "chain": {"value": {"get_attr": ["chain", "attributes", "value"]}},
+    }
+    source = template(resources, parameters={"p": {"type": "json"}}, outputs=outputs)
+    handed = {"parameters": {"p": data}, "files": {"here.txt": "text"}}
+    stack = heat.create(source, **handed)
+    assert stack.status == "COMPLETE", stack.reason
+    assert heat.outputs(stack) == {"group": [data, data], "chain": {"0": data}}
+    assert [each.input_values for each in heat.deployments()] == [{"x": data}]
+    resources["group"]["properties"]["count"] = 3
+    stack = heat.update(stack, source, **handed)
+    assert heat.outputs(stack)["group"] == [data] * 3
+
+
+def test_a_preview_of_what_will_fail_says_so(heat):
+    """What another resource tells is known by then, and does not fit."""
+    told_length = {"type": "OS::Heat::RandomString", "properties": {"length": {"get_attr": ["v", "value"]}}}
+    value = {"v": {"type": "OS::Heat::Value", "properties": {"value": "long"}}}
+    stack = heat.create(template(value))
+    identity = Identity(stack.id, stack.name, heat.project)
+    prepared = prepare(heat.engine, Handed(template=template({**value, "r": told_length})), identity)
+    sentence = r"resources\.r: .*properties\.length: .*long"
+    with heat.store.read() as tx, pytest.raises(StackValidationFailed, match=sentence):
+        preview.changes(tx, heat.engine, stack, prepared)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from stoker.model.errors import StackValidationFailed
 from stoker.resources import random_string
+from stoker.stacks import outputs
 from support.stacks import world
 from support.templates import config, deployment, server, template
 
@@ -138,3 +139,15 @@ def test_the_facts_of_a_deployment_reach_the_agent(store):
         "deploy_timeout": "90",
         "deploy_on_interrupt": "RERUN",
     }
+
+
+def test_every_resource_can_be_shown(store):
+    """What is accepted beforehand is answered later."""
+    heat = world(store)
+    resources = {"none": {"type": "OS::Heat::TestResource"}, "config": config(), "server": server()}
+    stack = heat.create(
+        template(resources, outputs={name: {"value": {"get_attr": [name, "show"]}} for name in resources})
+    )
+    assert heat.outputs(stack) == dict.fromkeys(resources)
+    with heat.store.read() as tx:
+        assert not any("output_error" in each for each in outputs.all_values(tx, heat.engine, stack))

@@ -9,8 +9,7 @@ import pytest
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.status import Action
 from stoker.resources.base import WAKE
-from stoker.stacks import signals
-from support.stacks import world
+from support.stacks import signal_named, world
 from support.templates import template
 
 
@@ -37,7 +36,7 @@ def waiting(count=1, **more):
 
 
 def say(heat, stack, **details):
-    heat.store.write(lambda tx: signals.signal_resource(tx, heat.engine, stack, "handle", details))
+    heat.store.write(lambda tx: signal_named(tx, heat.engine, stack, "handle", details))
     return heat.settled(stack.id)
 
 
@@ -228,6 +227,11 @@ def test_every_update_makes_the_handle_anew(heat):
 @pytest.mark.parametrize(
     ("transport", "keys"),
     [
+        ("TEMP_URL_SIGNAL", {"alarm_url"}),
+        (
+            "ZAQAR_SIGNAL",
+            {"auth_url", "username", "user_id", "password", "project_id", "domain_id", "region_name", "queue_id"},
+        ),
         ("CFN_SIGNAL", {"alarm_url"}),
         (
             "HEAT_SIGNAL",
@@ -242,3 +246,16 @@ def test_a_handle_says_how_it_is_signalled(heat, transport, keys):
     said = heat.outputs(heat.create(template(resources, outputs=outputs)))
     assert json.loads(said["signal"]).keys() == keys
     assert said["token"] is said["endpoint"] is None
+
+
+def test_the_endpoint_of_a_handle_with_any_name_is_a_url(heat):
+    name = "a b?c;d☃"
+    stack = heat.create(
+        template(
+            {name: {"type": "OS::Heat::WaitConditionHandle"}},
+            outputs={key: {"value": {"get_attr": [name, key]}} for key in ("endpoint", "curl_cli")},
+        )
+    )
+    shown = heat.outputs(stack)
+    assert shown["endpoint"].endswith("/resources/a%20b%3Fc%3Bd%E2%98%83/signal")
+    assert shown["curl_cli"].endswith(shown["endpoint"])

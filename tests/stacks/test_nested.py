@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from stoker.model.errors import RequestLimitExceeded, StackValidationFailed
@@ -9,6 +11,7 @@ from stoker.model.status import Action
 from stoker.stacks import operations
 from stoker.stacks.engine import DEADLINE
 from stoker.store import stacks
+from support.stacks import world
 from support.templates import template
 
 #: One deployment whose text and answer pass through parameters and outputs.
@@ -157,6 +160,13 @@ def test_what_does_not_fit_inside_is_refused(heat, properties, sentence):
         heat.create(template({"inner": {"type": "child.yaml", "properties": properties}}), files=FILES)
 
 
+def test_a_list_inside_may_be_text_with_commas(heat):
+    stack = heat.create(parent(words="a,b"), files={"child.yaml": CHILD})
+    assert heat.outputs(stack)["words"] == ["a", "b"]
+    with pytest.raises(StackValidationFailed, match=r"resources\.inner\.properties\.words: a list or text with commas"):
+        heat.create(parent(words={"a": 1}), files={"child.yaml": CHILD}, name="t")
+
+
 def test_what_is_wrong_inside_is_said_with_its_place(heat):
     wrong = {"child.yaml": CHILD.replace("group: script", "gruop: script")}
     with pytest.raises(StackValidationFailed, match=r"resources.inner<child.yaml>.*conf.*Unknown Property gruop"):
@@ -199,3 +209,31 @@ def test_two_of_one_template_never_collide(heat):
     both = {name: {"type": "child.yaml", "properties": {"text": name}} for name in ("one", "two")}
     stack = heat.create(template(both), files=FILES)
     assert child(heat, stack, "one").name != child(heat, stack, "two").name
+
+
+def test_a_template_inside_may_be_of_the_other_syntax(heat):
+    inner = {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Parameters": {"word": {"Type": "String"}},
+        "Resources": {"value": {"Type": "OS::Heat::Value", "Properties": {"value": {"Ref": "AWS::StackName"}}}},
+        "Outputs": {"name": {"Value": {"Fn::Join": ["-", [{"Ref": "word"}, {"Fn::GetAtt": ["value", "value"]}]]}}},
+    }
+    outer = template(
+        {"inner": {"type": "inner.yaml", "properties": {"word": "a"}}},
+        outputs={"name": {"value": {"get_attr": ["inner", "name"]}}},
+    )
+    stack = heat.create(outer, files={"inner.yaml": json.dumps(inner)})
+    assert str(stack.status) == "COMPLETE", stack.reason
+    assert heat.outputs(stack)["name"].startswith("a-s-inner-")
+
+
+def test_resources_inside_count_too(store):
+    heat = world(store, limits={"resources_per_stack": 3})
+    inner = json.dumps(template({"one": {"type": "OS::Heat::None"}, "two": {"type": "OS::Heat::None"}}))
+    heat.create(template({"inner": {"type": "inner.yaml"}}), files={"inner.yaml": inner})
+    with pytest.raises(RequestLimitExceeded, match="3 resources with all inside of it"):
+        heat.create(
+            template({"inner": {"type": "inner.yaml"}, "more": {"type": "OS::Heat::None"}}),
+            name="t",
+            files={"inner.yaml": inner},
+        )

@@ -8,9 +8,10 @@ from typing import Any
 from uuid import uuid4
 
 from stoker import resources, transports
+from stoker.external.heats import Heats
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
-from stoker.lodgings import EmbeddedObjects, EmbeddedQueues, SiteKey
+from stoker.lodgings import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.messaging import Messaging, SignedUrls
 from stoker.messaging.subscribing import Subscribing
 from stoker.model.deployment import Deployment
@@ -31,10 +32,18 @@ from stoker.work import Work
 from support.work import HeldWork
 
 
+def signal_named(tx: Tx, engine: Engine, stack: Stack, name: str, said: Mapping[str, Any]) -> None:
+    target = signals.addressed(tx, stack, name)
+    assert target is not None, name
+    signals.signal_resource(tx, engine, stack, target, said)
+
+
 def site(store: Store, work: Work) -> ThisSite:
-    messaging = Messaging(work, Subscribing(work, SignedUrls(b"secret"), "http://stoker.test", confirming=False))
+    urls = SignedUrls(b"secret")
+    messaging = Messaging(work, Subscribing(work, urls, "http://stoker.test", confirming=False))
     objects = EmbeddedObjects(Objects(store, work), SiteKey(b"secret"), "http://stoker.test")
-    return ThisSite("http://stoker.test", StackUsers(b"secret"), objects, EmbeddedQueues(messaging))
+    asked_for = EmbeddedMessaging(messaging, urls, "http://stoker.test")
+    return ThisSite("http://stoker.test", StackUsers(b"secret"), objects, EmbeddedQueues(messaging), asked_for)
 
 
 class Machines:
@@ -108,7 +117,7 @@ class World:
 
     def signal(self, stack: Stack, name: str, **values: Any) -> Stack:
         said = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0, **values}
-        self.store.write(lambda tx: signals.signal_resource(tx, self.engine, stack, name, said))
+        self.store.write(lambda tx: signal_named(tx, self.engine, stack, name, said))
         return self.settled(stack.id)
 
     def report(self, deployment: Deployment, **values: Any) -> None:
@@ -168,7 +177,14 @@ class World:
 
 def world(store: Store, *, steps: int = 500, limits: Mapping[str, int] | None = None) -> World:
     work, machines = HeldWork(), Machines()
-    services = Services(transports.load(), work, machines, SignalTokens(b"secret"), site(store, work))
+    services = Services(
+        transports.load().with_defaults("STOKER_SIGNAL", "STOKER_PUSH"),
+        work,
+        machines,
+        SignalTokens(b"secret"),
+        site(store, work),
+        Heats("http://stoker.test", "RegionOne", {}, lambda _: None),
+    )
     engine = nested.engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)
     return World(store, engine, work, machines)

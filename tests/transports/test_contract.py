@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
 
 from stoker import transports
+from stoker.model.errors import Invalid
+from stoker.transports import choosing
 from stoker.transports.base import Lodging, Party, Pushing
 from support.stacks import site
 from support.work import HeldWork
@@ -71,8 +74,24 @@ def test_the_public_names_are_exactly_these():
 
 
 def test_the_defaults_are_there():
-    assert transports.DEFAULT_SIGNAL in FOUND.signalling
-    assert transports.DEFAULT_METADATA in FOUND.carrying
+    assert FOUND.default_signal in FOUND.signal_names
+    assert FOUND.default_metadata in FOUND.metadata_names
+    with pytest.raises(Invalid, match="default_software_config_transport must be one of AUTO"):
+        FOUND.with_defaults("AUTO", "PIGEON")
+
+
+@pytest.mark.parametrize(
+    ("queues", "objects", "own_agent", "expected"),
+    [
+        (True, True, True, ("STOKER_PUSH", "STOKER_SIGNAL")),
+        (True, True, False, ("ZAQAR_MESSAGE", "ZAQAR_SIGNAL")),
+        (False, True, False, ("POLL_TEMP_URL", "TEMP_URL_SIGNAL")),
+        (False, False, False, ("POLL_SERVER_CFN", "CFN_SIGNAL")),
+    ],
+)
+def test_what_auto_means(here, queues, objects, own_agent, expected):
+    site = replace(here[1], has_queues=queues, has_objects=objects)
+    assert (choosing.metadata(site, own_agent=own_agent), choosing.signal(site, own_agent=own_agent)) == expected
 
 
 @pytest.mark.parametrize("transport", FOUND.signalling.values(), ids=lambda each: each.signal_name)

@@ -1,4 +1,4 @@
-"""The administrator's login of an installation, kept in its state directory."""
+"""How to log in to an installation, kept in its state directory: as its administrator, or at which Keystone."""
 
 from __future__ import annotations
 
@@ -18,6 +18,26 @@ def keep(path: Path, *, auth_url: str, password: str) -> dict[str, str]:
         os.fsync(file.fileno())
     fresh.replace(path)
     return said
+
+
+def at_keystone(state_dir: Path) -> str | None:
+    """The Keystone whose users an installation has; None: it has its own."""
+    try:
+        return _note(state_dir).read_text().strip()
+    except OSError:
+        return None
+
+
+def note_keystone(state_dir: Path, auth_url: str | None) -> None:
+    """For ``stoker env``, which does not know what flags the server was started with."""
+    if auth_url is None:
+        _note(state_dir).unlink(missing_ok=True)
+    else:
+        _note(state_dir).write_text(f"{auth_url}\n")
+
+
+def _note(state_dir: Path) -> Path:
+    return state_dir / "keystone.url"
 
 
 def read(path: Path) -> dict[str, str]:

@@ -12,6 +12,7 @@ import click
 from stoker import settings as all_settings
 from stoker.commands import clouds_yaml, login
 from stoker.commands.errors import told
+from stoker.model.errors import Invalid
 from stoker.settings import Settings
 from stoker.version import VERSION
 
@@ -52,13 +53,22 @@ def _serve(settings: Settings, reset_admin_password: bool) -> None:
     from stoker import log
     from stoker import serve as server
 
+    if settings.at_keystone and reset_admin_password:
+        raise Invalid(
+            "--reset-admin-password is for Stoker's own users: with identity_mode keystone they are Keystone's"
+        )
     held = server.lock(settings)
     log.configure(settings.log_level, settings.state_dir / "logs")
     store = server.open_store(settings)
     try:
         listening = server.listen(settings)
         joined = server.join(settings, store)
-        said = _administrator(settings, joined.services.identity, reset_admin_password)
+        said = None
+        if settings.at_keystone:
+            login.note_keystone(settings.state_dir, f"{settings.identity_url}/v3")
+        else:
+            login.note_keystone(settings.state_dir, None)
+            said = _administrator(settings, joined.services.identity, reset_admin_password)
     except BaseException:
         store.close()
         raise
@@ -84,7 +94,9 @@ def _administrator(settings: Settings, directory: Any, reset: bool) -> dict[str,
 
 def _ready(settings: Settings, said: dict[str, str] | None) -> None:
     click.echo(f"Stoker {VERSION} serves at {settings.public_url}")
-    if said is None:
+    if settings.at_keystone:
+        click.echo(f"Its users are those of Keystone at {settings.identity_url}")
+    elif said is None:
         click.echo(
             "This state directory does not know the administrator's login: --reset-admin-password makes a new one."
         )

@@ -12,6 +12,7 @@ from stoker.hot.definition import Definition, inline_files
 from stoker.hot.environment import Environment
 from stoker.hot.evaluate import evaluate
 from stoker.hot.functions import functions_of
+from stoker.hot.literal import literal
 from stoker.hot.locate import at
 from stoker.hot.parameters.bind import Parameters, bind
 from stoker.hot.parameters.schema import ParameterSchema
@@ -44,6 +45,7 @@ __all__ = [
     "evaluate",
     "functions_of",
     "inline_files",
+    "literal",
     "order",
     "parse",
     "pseudo_parameters",

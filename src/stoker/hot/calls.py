@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from stoker.hot.functions import FUNCTIONS, KNOWN
+from stoker.hot.literal import LITERAL, is_literal
 from stoker.hot.paths import Path
 
 
@@ -20,7 +21,7 @@ def calls(root: Any, path: Path = ()) -> Iterator[Call]:
     """
     Every call in ``root``, outer before inner, in the order written.
 
-    Nothing inside of an ``if``: which part of it counts is decided later.
+    Nothing inside of an ``if``: which part of it counts is decided later. Nothing in what is only data.
     """
     pending: list[tuple[Any, Path]] = [(root, path)]
     while pending:
@@ -30,7 +31,7 @@ def calls(root: Any, path: Path = ()) -> Iterator[Call]:
                 [(name, argument)] = value.items()
                 if name in KNOWN or name == "if":
                     yield Call(name, argument, path)
-                if name == "if":
+                if name in ("if", LITERAL):
                     continue
             inner = [(part, (*path, key)) for key, part in value.items() if type(part) is dict or type(part) is list]
         elif type(value) is list:
@@ -58,5 +59,7 @@ def inline(value: Any, files: Mapping[str, str]) -> Any:
             name = value.get("get_file")
             if isinstance(name, str) and name in files:
                 return files[name]
+            if is_literal(value):
+                return value
         return {key: inline(part, files) for key, part in value.items()}
     return [inline(part, files) for part in value] if type(value) is list else value

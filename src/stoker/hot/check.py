@@ -12,6 +12,7 @@ from stoker.hot.flaw import Flaw, flaw
 from stoker.hot.functions import Function, known_in, lookup
 from stoker.hot.paths import Path, dotted
 from stoker.hot.pseudo import names_of
+from stoker.hot.words import clip, quoted
 from stoker.model.errors import InvalidTemplateReference, StokerError, UserParameterMissing
 
 
@@ -42,7 +43,7 @@ def check_calls(value: Any, path: Path, names: Names) -> None:
                 raise _no_resource(resource, call.path, (*call.path, call.name))
         for parameter in function.parameters(call.argument):
             if parameter not in names.parameters and parameter not in names_of(names.version):
-                sentence = f"The Parameter ({parameter}) was not provided."
+                sentence = f"The Parameter ({clip(parameter)}) was not provided."
                 raise Flaw(sentence, (*call.path, call.name), UserParameterMissing)
         if names.files is not None:
             _check_files(function.files(call.argument), call, names.files)
@@ -67,13 +68,13 @@ def _function(call: Call, version: str) -> Function:
 
 
 def _no_resource(name: str, shown: Path, place: Path) -> Flaw:
-    sentence = f'The specified reference "{name}" (in {dotted(shown)}) is incorrect.'
+    sentence = f"The specified reference {quoted(name)} (in {dotted(shown)}) is incorrect."
     return Flaw(sentence, place, InvalidTemplateReference)
 
 
 def _check_files(wanted: Iterable[str], call: Call, files: Mapping[str, str]) -> None:
     for name in wanted:
         if name not in files:
-            raise flaw(call.path, f'No content found in the "files" section for get_file path: {name}')
+            raise flaw(call.path, f'No content found in the "files" section for get_file path: {clip(name)}')
         if not isinstance(files[name], str):
-            raise flaw(call.path, f"the file {name} is not text")
+            raise flaw(call.path, f"the file {clip(name)} is not text")

@@ -14,6 +14,7 @@ from stoker.hot import functions
 from stoker.hot.definition import Definition
 from stoker.hot.evaluate import evaluate
 from stoker.hot.flaw import Flaw, flaw
+from stoker.hot.literal import is_literal
 from stoker.hot.paths import Path, dotted
 from stoker.hot.scope import UNKNOWN, Scope
 from stoker.hot.versions import has_conditions
@@ -41,7 +42,10 @@ class Conditions:
 
     def decide_all(self) -> None:
         for name in self._raw:
-            self.named(name, ("conditions", name))
+            try:
+                self.named(name, ("conditions", name))
+            except RecursionError:
+                raise flaw(("conditions", name), "too many conditions build on each other") from None
 
     def named(self, name: str, path: Path) -> Any:
         """True, false or UNKNOWN."""
@@ -137,7 +141,7 @@ _OWN: Mapping[str, Callable[[Conditions, Any, Path], Any]] = {
 def has_if(value: Any) -> bool:
     """Whether there is any ``if`` in it."""
     if type(value) is dict:
-        return (len(value) == 1 and IF in value) or any(map(has_if, value.values()))
+        return (len(value) == 1 and IF in value) or (not is_literal(value) and any(map(has_if, value.values())))
     return type(value) is list and any(map(has_if, value))
 
 
@@ -162,6 +166,8 @@ def _chosen(value: Any, conditions: Conditions, path: Path) -> Any:
     if type(value) is dict:
         if len(value) == 1 and IF in value:
             return _branch(value[IF], conditions, (*path, IF))
+        if is_literal(value):
+            return value
         parts = {key: _chosen(part, conditions, (*path, key)) for key, part in value.items()}
         return {key: part for key, part in parts.items() if part is not _OMITTED}
     if type(value) is list:

@@ -11,6 +11,7 @@ from stoker.hot.flaw import Flaw
 from stoker.hot.merging import merged, strategies_after, strategy_of
 from stoker.hot.registry import Registry
 from stoker.hot.shapes import list_at, map_at
+from stoker.hot.sinks import Sink
 from stoker.hot.text import read
 from stoker.model.errors import Invalid
 
@@ -23,7 +24,7 @@ class Environment:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     parameter_defaults: Mapping[str, Any] = field(default_factory=dict)
     registry: Registry = field(default_factory=Registry)
-    event_sinks: tuple[Any, ...] = ()
+    event_sinks: tuple[Sink, ...] = ()
     encrypted_param_names: tuple[Any, ...] = ()
     parameter_merge_strategies: Mapping[str, Any] = field(default_factory=dict)
 
@@ -34,13 +35,14 @@ class Environment:
         try:
             _check(data)
             registry = Registry.parse(data.get("resource_registry", {}), ("resource_registry",))
+            sinks = tuple(Sink.of(raw, index) for index, raw in enumerate(data.get("event_sinks", ())))
         except Flaw as flaw:
             raise Invalid(f"Environment not in valid format: {flaw.error(source)}") from None
         return cls(
             parameters=data.get("parameters", {}),
             parameter_defaults=data.get("parameter_defaults", {}),
             registry=registry,
-            event_sinks=tuple(data.get("event_sinks", ())),
+            event_sinks=sinks,
             encrypted_param_names=tuple(data.get("encrypted_param_names", ())),
             parameter_merge_strategies=data.get("parameter_merge_strategies", {}),
         )
@@ -67,7 +69,7 @@ class Environment:
             "parameters": dict(self.parameters),
             "parameter_defaults": dict(self.parameter_defaults),
             "resource_registry": self.registry.to_json(),
-            "event_sinks": list(self.event_sinks),
+            "event_sinks": [sink.to_json() for sink in self.event_sinks],
             "encrypted_param_names": list(self.encrypted_param_names),
         }
         if self.parameter_merge_strategies:

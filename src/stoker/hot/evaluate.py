@@ -6,6 +6,7 @@ from typing import Any
 
 from stoker.hot import functions
 from stoker.hot.functions import Evaluate
+from stoker.hot.literal import LITERAL
 from stoker.hot.scope import UNKNOWN, Scope
 from stoker.hot.weight import MAX_WEIGHT, weigh
 
@@ -41,6 +42,8 @@ class _Evaluation:
                 function = self._table.get(name)
                 if function is not None:
                     return self._call(function, self.value(argument))
+                if name == LITERAL:
+                    return argument
             return {name: self.value(part) for name, part in value.items()}
         if kind is list:
             return [self.value(part) for part in value]

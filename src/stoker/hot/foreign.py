@@ -8,41 +8,15 @@ does the same, or the value it stands for.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from stoker.hot.functions._foreign import FOREIGN
+from stoker.hot.literal import LITERAL
 from stoker.model.errors import StackValidationFailed
 
 #: Without a cloud behind it there is one zone, under OpenStack's usual name.
 ZONES = ["nova"]
 _CONDITIONS = {"Fn::If": "if", "Fn::Equals": "equals", "Fn::And": "and", "Fn::Or": "or"}
-
-
-@dataclass(frozen=True, slots=True)
-class Foreign:
-    description: str
-    #: The first version of HOT that lacks it; None: none has it.
-    until: str | None = None
-
-
-#: No version of HOT from here on has any of them.
-FOREIGN_UNTIL = "2014-10-16"
-
-FOREIGN: Mapping[str, Foreign] = {
-    "Ref": Foreign("The value of a parameter, or the reference of a resource.", FOREIGN_UNTIL),
-    "Fn::GetAZs": Foreign("The availability zones of a region.", FOREIGN_UNTIL),
-    "Fn::Join": Foreign("A list's items with a delimiter between them.", FOREIGN_UNTIL),
-    "Fn::Replace": Foreign("A text with words replaced.", FOREIGN_UNTIL),
-    "Fn::Base64": Foreign("The text itself: whoever hands it to a server encodes it.", FOREIGN_UNTIL),
-    "Fn::ResourceFacade": Foreign("What the resource that a nested stack is has been given.", FOREIGN_UNTIL),
-    "Fn::GetAtt": Foreign("An attribute of a resource."),
-    "Fn::FindInMap": Foreign("A value of the section Mappings."),
-    "Fn::If": Foreign("One of two values, as a condition says."),
-    "Fn::Equals": Foreign("Whether two values are the same."),
-    "Fn::And": Foreign("Whether all conditions hold."),
-    "Fn::Or": Foreign("Whether any condition holds."),
-    "Fn::Not": Foreign("Whether a condition does not hold."),
-}
 
 
 def rewritten(value: Any, resources: Collection[str], mappings: Mapping[str, Any] | None, version: str = "") -> Any:
@@ -58,6 +32,8 @@ def rewritten(value: Any, resources: Collection[str], mappings: Mapping[str, Any
         return value
     if len(value) == 1:
         [(name, argument)] = value.items()
+        if name == LITERAL:
+            return value
         if name in FOREIGN and (mappings is not None or version < (FOREIGN[name].until or "")):
             return _call(name, rewritten(argument, resources, mappings, version), resources, mappings or {})
     return {key: rewritten(part, resources, mappings, version) for key, part in value.items()}

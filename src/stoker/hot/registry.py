@@ -142,10 +142,10 @@ def _check_resources(value: Any, path: Path) -> None:
     for name, entries in map_at({} if value is None else value, path).items():
         for key, entry in map_at(entries, (*path, name)).items():
             place = (*path, name, key)
-            if isinstance(entry, dict):
-                _check_resources({key: entry}, (*path, name))
-            elif key in _CONTROLS:
+            if key in _CONTROLS:
                 _check_control(entry, place)
+            elif isinstance(entry, dict):
+                _check_resources({key: entry}, (*path, name))
             elif entry is not None and not isinstance(entry, str):
                 raise flaw(place, f"a type's name or null is needed, not {kind_of(entry)}", Invalid)
 

@@ -13,7 +13,8 @@ from stoker.hot.check import Names, check_calls, check_depends_on
 from stoker.hot.conditions import Conditions, chosen, decided, has_if
 from stoker.hot.definition import Definition, define
 from stoker.hot.flaw import Flaw, flaw
-from stoker.hot.foreign import FOREIGN_UNTIL, rewritten
+from stoker.hot.foreign import rewritten
+from stoker.hot.functions._foreign import FOREIGN_UNTIL
 from stoker.hot.parameters.groups import parse_groups
 from stoker.hot.parameters.schema import ParameterSchema, parse_schema
 from stoker.hot.paths import Path

@@ -70,9 +70,11 @@ class Token:
 
     async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
         principal = await principal_of(request, services)
-        if principal.project_id != path["project"] or not self._roles & principal.roles:
+        right = path["project"] in (principal.project_id, principal.login_project_id)
+        if not right or not self._roles & principal.roles:
             raise Forbidden("You are not authorized to complete this action.")
-        return Admitted(principal=principal)
+        # Whoever stands for a resource may name the project of its login: it sees that of the resource.
+        return Admitted(principal=principal, project=principal.project_id)
 
 
 class OneResource(Token):
@@ -112,5 +114,5 @@ async def principal_of(request: Request, services: Services) -> Principal:
     token = request.headers.get("x-auth-token")
     if not token:
         raise Unauthorized("Authentication required")
-    known = services.identity.tokens.known(token)
-    return known if known is not None else await in_thread(services.identity.tokens.validate, token)
+    known = services.tokens.known(token)
+    return known if known is not None else await in_thread(services.tokens.validate, token)

@@ -69,7 +69,7 @@ async def _answer(router: Router, services: Services, request: Request, request_
         else:
             reply = await in_thread(route.handler, call)  # type: ignore[arg-type]
     except StokerError as error:
-        return errors.of(path, error, f"{services.settings.public_url}/identity")
+        return errors.of(path, error, services.settings.identity_url)
     except ClientDisconnect:
         raise
     except Exception:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stoker.deployments.documents import Documents
+from stoker.external.looking import Looking
 from stoker.http.waiters import Waiters
+from stoker.identity.checks import KeyCheck, TokenCheck
 from stoker.identity.directory import Directory
-from stoker.identity.signal_tokens import SignalTokens
+from stoker.identity.signal_tokens import CallTokens, SignalTokens
 from stoker.lodgings import SiteKey
 from stoker.messaging import Messaging, SignedUrls
 from stoker.objects import Objects
@@ -23,6 +25,8 @@ class Services:
     settings: Settings
     store: Store
     identity: Directory
+    tokens: TokenCheck
+    keys: KeyCheck
     signal_tokens: SignalTokens
     waiters: Waiters
     documents: Documents
@@ -33,3 +37,6 @@ class Services:
     signed_urls: SignedUrls
     objects: Objects
     site_key: SiteKey
+    call_tokens: CallTokens
+    #: Where a Swift or a Zaqar stands in for the embedded ones.
+    looking: Looking | None = None

@@ -14,8 +14,10 @@ _SHAPE = re.compile(r"signal\.(?P<resource>[0-9a-f-]{36})\.(?P<proof>[0-9a-f]{64
 
 
 class SignalTokens:
+    _use = b"stoker signal tokens"
+
     def __init__(self, secret: bytes) -> None:
-        self._secret = hmac.digest(secret, b"stoker signal tokens", hashlib.sha256)
+        self._secret = hmac.digest(secret, self._use, hashlib.sha256)
 
     def token(self, resource_id: str) -> str:
         return f"signal.{resource_id}.{self._proof(resource_id)}"
@@ -29,3 +31,9 @@ class SignalTokens:
 
     def _proof(self, resource_id: str) -> str:
         return hmac.new(self._secret, resource_id.encode(), hashlib.sha256).hexdigest()
+
+
+class CallTokens(SignalTokens):
+    """For less: to say that there may be a result in the resource's queue. Zaqar shows them to its users."""
+
+    _use = b"stoker call tokens"

@@ -14,7 +14,6 @@ import uuid
 from dataclasses import dataclass
 
 from stoker.model.principal import Project
-from stoker.model.status import Action
 from stoker.store import identity
 from stoker.store.tx import Tx
 
@@ -58,6 +57,6 @@ def find(tx: Tx, user_id: str) -> StackUser | None:
     """None without such a resource, and while it is suspended."""
     resource_id = resource_of(user_id)
     owner = identity.owner_of(tx, resource_id) if resource_id else None
-    if owner is None or resource_id is None or owner.action == Action.SUSPEND:
+    if owner is None or resource_id is None or owner.suspended:
         return None
     return StackUser(user_id, f"{owner.stack_name}-{owner.resource_name}", resource_id, owner.project)

@@ -68,6 +68,17 @@ class Tokens:
         tokens.drop_expired(tx, tx.now)
         return Issued(token, _principal(tx, made), made)
 
+    def of_project(self, project_id: str) -> str | None:
+        """A member's, for Stoker's own calls of services that trust its identity; None: the project has no member."""
+
+        def do(tx: Tx) -> str | None:
+            user_id = identity.member_of(tx, project_id)
+            if user_id is None:
+                return None
+            return self.issue(tx, Wanted(user_id=user_id, project_id=project_id, methods=("password",))).token
+
+        return self._store.write(do)
+
     def known(self, token: str) -> Principal | None:
         """Without I/O; None: look with ``validate``."""
         found = self._seen.get(_hash(token))

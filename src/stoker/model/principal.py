@@ -66,6 +66,8 @@ class Principal:
     restricted: bool = False
     #: The one resource that it stands for, and that it may see and signal.
     resource_id: str | None = None
+    #: Of one that stands for a resource and has its login at a Keystone: the project there.
+    login_project_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

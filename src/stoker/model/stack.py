@@ -50,6 +50,8 @@ class Stack:
     outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     version: str
     tags: tuple[str, ...] = ()
+    #: Queues that are told of its events: ``target`` and ``ttl``.
+    event_sinks: tuple[Mapping[str, Any], ...] = ()
     timeout_mins: int | None = None
     disable_rollback: bool = True
     created_at: datetime

@@ -61,6 +61,10 @@ class Objects:
         """Raises EntityNotFound."""
         return writing.read(tx, account, container, name)[1]
 
+    def history(self, tx: Tx, account: str, container: str, name: str) -> list[bytes]:
+        """All contents that are kept, the oldest first, versions or archive alike. Raises EntityNotFound."""
+        return writing.history(tx, account, container, name)
+
     def delete(self, tx: Tx, account: str, container: str, name: str) -> bool:
         """Whether there was one. Raises EntityNotFound for the container."""
         return writing.delete(tx, account, container, name).found
@@ -93,6 +97,10 @@ class Objects:
 
     def containers_of(self, tx: Tx, owner: str) -> list[Container]:
         return containers.of_owner(tx, owner)
+
+    def orphaned_containers(self, tx: Tx, limit: int = 100) -> list[Container]:
+        """Some of those whose owner is no more, for whoever tidies up."""
+        return containers.orphaned(tx, limit)
 
     def account_key(self, tx: Tx, account: str) -> str:
         """The key for ``tempurl.sign`` and ``tempurl.url``; made when first asked for, in a transaction that writes."""

@@ -52,7 +52,7 @@ def bring_back(tx: Tx, container: Container, name: str) -> None:
     assert container.archive is not None, "asked only where there is one"
     if containers.find(tx, container.account, container.archive, hold=True) is None:
         return
-    last = objects.last_with(tx, container.account, container.archive, _prefix(name))
+    last = objects.last_with(tx, container.account, container.archive, archive_prefix(name))
     if last is not None and last.content_type == DELETE_MARKER:
         remove(tx, last)
     elif last is not None:
@@ -68,11 +68,19 @@ def restore(tx: Tx, container: Container, now: Stored | None, wanted: Stored, at
         containers.count(tx, container.account, container.name, objects=1, kept=-1)
 
 
+def still_deleted(tx: Tx, container: Container, name: str) -> None:
+    """The version that the name meant is gone: if what remains was deleted last, that is what the name means."""
+    left = objects.newest(tx, container.account, container.name, name)
+    if left is not None and left.marker:
+        objects.replaced(tx, left.seq, None)
+
+
 def archived_name(name: str, at: int) -> str:
-    return f"{_prefix(name)}{timestamp(at)}"
+    return f"{archive_prefix(name)}{timestamp(at)}"
 
 
-def _prefix(name: str) -> str:
+def archive_prefix(name: str) -> str:
+    """What the names of an object's versions begin with in an archive."""
     return f"{len(name.encode()):03x}{name}/"
 
 
@@ -81,7 +89,7 @@ def _is_archived(container: Container, old: Stored) -> bool:
     if container.archive != container.name:
         return False
     bare, _, _ = old.name.rpartition("/")
-    return bool(bare) and old.name.startswith(_prefix(bare[3:]))
+    return bool(bare) and old.name.startswith(archive_prefix(bare[3:]))
 
 
 def _archive(tx: Tx, container: Container, old: Stored) -> None:

@@ -167,6 +167,14 @@ def read(tx: Tx, account: str, container: str, name: str, version: str | None = 
     return found
 
 
+def history(tx: Tx, account: str, container: str, name: str) -> list[bytes]:
+    """All contents of the name that are kept, the oldest first. Raises EntityNotFound for the container."""
+    place = containers.find(tx, account, container)
+    if place is None:
+        raise EntityNotFound.of("Container", container)
+    return objects.history(tx, account, container, name, place.archive or "", versions.archive_prefix(name))
+
+
 def _delete_version(tx: Tx, place: Container, name: str, version: str, check: Check | None) -> Gone:
     row = objects.version(tx, place.account, place.name, name, version)
     if row is None:
@@ -174,6 +182,8 @@ def _delete_version(tx: Tx, place: Container, name: str, version: str, check: Ch
     if check is not None:
         check(None if row.marker else row)
     expiry.remove(tx, row)
+    if row.replaced_at is None:
+        versions.still_deleted(tx, place, name)
     return Gone(True, version)
 
 

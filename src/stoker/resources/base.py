@@ -17,12 +17,14 @@ from stoker.model.status import Action
 from stoker.resources.properties import Property
 from stoker.resources.services import Nested, Services
 from stoker.store.tx import Tx
-from stoker.transports.base import Party
+from stoker.transports.base import Party, User
 
 #: Kind of the job that has a resource's ``check`` asked at a certain time; its arguments: ``resource_id``.
 WAKE = "resource.wake"
 
 
+#: Where a resource's data has its user at a Keystone.
+USER = "stack_user"
 #: Seconds that anything may be asked to wait: ten years. No date comes out that a calendar lacks.
 LONGEST_WAIT = 315_360_000
 
@@ -181,6 +183,8 @@ class ResourceType:
     retries: bool = False
     #: (name, type, properties) of resources that one with such properties will have inside, to be validated with it.
     members: Callable[[Properties], Iterable[tuple[str, str, Properties]]] = _no_members
+    #: The property that names the transport by which agents reach Stoker for it: they may have to log in.
+    agents_transport: str | None = None
     #: Other names of the type, which lists do not show.
     aliases: tuple[str, ...] = ()
     description: str = ""
@@ -200,6 +204,7 @@ def party_of(context: Context, resource: Resource) -> Party:
         stack_id=context.stack_id,
         stack_name=context.stack_name,
         project_id=context.project_id,
+        user=User(**resource.data[USER]) if USER in resource.data else None,
     )
 
 

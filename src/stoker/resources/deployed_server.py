@@ -9,6 +9,7 @@ from stoker.model.stack import Resource
 from stoker.resources import serving
 from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, physical_name
 from stoker.resources.properties import Property
+from stoker.resources.user_data import SOFTWARE_CONFIG
 from stoker.store import documents, servers
 
 
@@ -16,8 +17,8 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
     """An enrolled server of that name is that machine; otherwise a new id stands for it, as in Heat."""
     name = properties["name"] or physical_name(context, resource)
     if enrolled := _enrolled(context, name):
-        serving.begin(context, resource, properties, enrolled.id)
-        return Outcome(physical_id=enrolled.id, data={"name": name, "enrolled": True})
+        had = serving.begin(context, resource, properties, enrolled.id, own_agent=True)
+        return Outcome(physical_id=enrolled.id, data={"name": name, "enrolled": True, "transports": had})
     servers.add(
         context.tx,
         Server(
@@ -31,8 +32,8 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
             created_at=context.tx.now,
         ),
     )
-    serving.begin(context, resource, properties, resource.id)
-    return Outcome(physical_id=resource.id, data={"name": name, "enrolled": False})
+    had = serving.begin(context, resource, properties, resource.id, own_agent=False)
+    return Outcome(physical_id=resource.id, data={"name": name, "enrolled": False, "transports": had})
 
 
 def _enrolled(context: Context, name: str) -> Server | None:
@@ -44,11 +45,13 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
     name = properties["name"] or physical_name(context, resource)
     if resource.physical_id and not resource.data.get("enrolled"):
         servers.rename(context.tx, resource.physical_id, name)
-    return Outcome(data={**resource.data, "name": name, "transports": serving.change(context, resource, properties)})
+    known = bool(resource.data.get("enrolled"))
+    had = serving.begin(context, resource, properties, resource.physical_id or resource.id, own_agent=known)
+    return Outcome(data={**resource.data, "name": name, "transports": had})
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
-    serving.end(context, resource, resource.properties)
+    serving.end(context, resource)
     if resource.physical_id and not resource.data.get("enrolled"):
         servers.delete(context.tx, resource.physical_id)
         documents.delete(context.tx, resource.physical_id)
@@ -63,6 +66,8 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
         return resource.data.get("name")
     if name == "os_collect_config":
         return serving.collect_config(context, resource)
+    if name == "user_data":
+        return serving.user_data(context, resource, SOFTWARE_CONFIG, "")
     raise NoSuchAttribute(name)
 
 
@@ -73,7 +78,11 @@ TYPE = ResourceType(
         "metadata": Property(kind="map", update_allowed=True, description="Ignored, as in Heat."),
         **serving.PROPERTIES,
     },
-    attributes={"name": "Name of the machine.", "os_collect_config": "The agent's configuration."},
+    attributes={
+        "name": "Name of the machine.",
+        "os_collect_config": "The agent's configuration.",
+        "user_data": "What a machine has to boot with to be this server (Stoker's own).",
+    },
     create=create,
     update=update,
     delete=delete,
@@ -82,5 +91,6 @@ TYPE = ResourceType(
     attribute=attribute,
     validate=serving.validate,
     live_metadata=serving.live_metadata,
+    agents_transport="software_config_transport",
     description="A server that exists already.",
 )

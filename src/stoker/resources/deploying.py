@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -16,6 +16,7 @@ from stoker.hot.words import clip
 from stoker.model.config import UNGROUPED, Config
 from stoker.model.deployment import Deployment
 from stoker.model.errors import StackValidationFailed
+from stoker.model.server import Kind
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.resources.base import (
@@ -33,13 +34,17 @@ from stoker.resources.base import (
 )
 from stoker.resources.properties import Property
 from stoker.store import configs, deployments, servers
-from stoker.transports.base import Lodging
+from stoker.transports import choosing
+from stoker.transports.base import Lodging, Signalling
+from stoker.transports.choosing import AUTO
 
 #: Kind of the job that ends a run whose time is over.
 DEADLINE = "deployment.deadline"
 #: The agent itself ends the hook in time; the server gives up only when no word of that comes.
 GRACE = timedelta(seconds=15)
 COMPONENT = "component"
+#: In a result: the derived config that was run.
+RUN = "deploy_config_id"
 #: Characters of a server's id.
 LONGEST_ID = 36
 
@@ -60,9 +65,7 @@ PROPERTIES: Mapping[str, Property] = {
         update_allowed=True,
         description="Name of the derived config: a server runs in order of names.",
     ),
-    "signal_transport": Property(
-        kind="string", default=transports.DEFAULT_SIGNAL, description="How the server reports the result."
-    ),
+    "signal_transport": Property(kind="string", description="How the server reports the result."),
     "timeout": Property(
         kind="number",
         minimum=1,
@@ -163,7 +166,11 @@ def signal(context: Context, resource: Resource, details: Mapping[str, Any]) -> 
     deployment = _existing(context, resource)
     if deployment is None:
         return Signalled("no deployment to signal")
-    settled = manage.take_signal(context.tx, deployment, details)
+    # Our agent says which run it speaks of, whatever the transport.
+    if details.get(RUN, deployment.config_id) != deployment.config_id:
+        return Signalled(f"deployment {deployment.id}: late, of an earlier run")
+    said = {name: value for name, value in details.items() if name != RUN}
+    settled = manage.take_signal(context.tx, deployment, said)
     if settled.status != Status.FAILED:
         return Signalled(f"deployment {settled.id} succeeded")
     code = settled.output_values.get("deploy_status_code")
@@ -212,10 +219,10 @@ def cancel(context: Context, resource: Resource) -> None:
 
 def validate(properties: Properties) -> None:
     wanted = properties["signal_transport"]
-    known = transports.load().signalling
-    if wanted is not UNKNOWN and wanted not in known:
+    known = transports.load().signal_names
+    if wanted not in (UNKNOWN, None, *known):
         raise StackValidationFailed(
-            f"signal_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(sorted(known))}]"
+            f"signal_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(known)}]"
         )
 
 
@@ -254,6 +261,17 @@ def _deletes_on_server(context: Context, deployment: Deployment, properties: Pro
     return servers.find(context.tx, deployment.server_id) is not None
 
 
+def _transport(context: Context, resource: Resource, properties: Properties) -> Signalling:
+    """Once chosen it stays."""
+    known = context.services.transports
+    name = resource.data.get("signal_transport") or properties["signal_transport"] or known.default_signal
+    if name == AUTO:
+        server = servers.find(context.tx, properties["server"])
+        own_agent = server is not None and server.kind is not Kind.DEPLOYED
+        name = choosing.signal(context.services.site, own_agent=own_agent)
+    return known.signalling[name]
+
+
 def _plan(
     context: Context,
     resource: Resource,
@@ -262,9 +280,9 @@ def _plan(
     source: _Source | Config,
     render: Render,
 ) -> manage.Run:
-    transport = context.services.transports.signalling[properties["signal_transport"]]
-    party = party_of(context, resource)
-    if isinstance(transport, Lodging) and resource.physical_id is None:
+    transport = _transport(context, resource, properties)
+    party = replace(party_of(context, resource), run=str(_runs(resource) + 1))
+    if isinstance(transport, Lodging) and "signal_transport" not in resource.data:
         transport.open(context.tx, context.services.site, party)
     facts = {
         "deploy_server_id": properties["server"],
@@ -312,7 +330,13 @@ def _run(context: Context, resource: Resource, properties: Properties, run: mana
         args = {"deployment_id": deployment.id, "config_id": deployment.config_id}
         at = context.tx.now + timedelta(seconds=properties["timeout"]) + GRACE
         context.services.work.defer(context.tx, DEADLINE, deployment.config_id, args, at=at)
-    return Outcome(done=not run.awaits_signal, physical_id=deployment.id)
+    data = {**resource.data, "signal_transport": run.signal_transport, "runs": _runs(resource) + 1}
+    return Outcome(done=not run.awaits_signal, physical_id=deployment.id, data=data)
+
+
+def _runs(resource: Resource) -> int:
+    """How many it has begun."""
+    return int(resource.data.get("runs") or 0)
 
 
 def _existing(context: Context, resource: Resource) -> Deployment | None:
@@ -323,7 +347,7 @@ def _remove(context: Context, resource: Resource, deployment: Deployment) -> Out
     context.services.work.cancel(context.tx, DEADLINE, deployment.config_id)
     manage.withdraw(context.tx, deployment)
     configs.delete(context.tx, deployment.config_id)
-    transport = context.services.transports.signalling.get(resource.properties.get("signal_transport") or "")
+    transport = context.services.transports.signalling.get(resource.data.get("signal_transport") or "")
     if isinstance(transport, Lodging):
         transport.close(context.tx, context.services.site, party_of(context, resource))
     return DONE

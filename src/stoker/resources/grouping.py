@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from stoker.hot import literal
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.model.status import Action
@@ -39,7 +40,7 @@ class Group:
         known = context.nested.status(context, resource.physical_id)
         if known is not None and not known.deleted:
             return self.update(context, resource, properties)  # it failed, and is tried again in place
-        members = self.members(resource, properties)
+        members = self._members(resource, properties)
         policy = self._policy(resource, "batch_create")
         wanted = replace(resource, properties=properties)
         return self._go_on(context, wanted, members, _batches(list(members), len(members), policy), policy)
@@ -47,7 +48,7 @@ class Group:
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         if context.nested.status(context, resource.physical_id) is None:
             raise Replace(resource.name)
-        members = self.members(resource, properties)
+        members = self._members(resource, properties)
         policy = self._policy(resource, "rolling_update")
         present = _present(context, resource)
         changing = [name for name, said in members.items() if present.get(name) != said]
@@ -65,11 +66,11 @@ class Group:
         if pause and not resource.data.get("paused"):
             wake_at(context, resource, context.tx.now + pause)
             return Outcome(False, data={**resource.data, "paused": True})
-        members = self.members(resource, resource.properties)
+        members = self._members(resource, resource.properties)
         return self._go_on(context, resource, members, batches, policy)
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        members = self.members(resource, properties)
+        members = self._members(resource, properties)
         inner = Inner(_template(members), adopt=resource.data.get("adopt") or {})
         id = context.nested.create(context, resource, inner)
         kept = {name: value for name, value in resource.data.items() if name != "adopt"}
@@ -78,6 +79,14 @@ class Group:
 
     def is_stale(self, context: Context, resource: Resource) -> bool:
         return bool(resource.data.get("made_from") != context.nested.fingerprint(context))
+
+    def _members(self, resource: Resource, properties: Properties) -> Members:
+        """As the inner template has them: their values are known, and no functions any more."""
+        values = ("properties", "metadata")
+        return {
+            name: {key: literal(part) if key in values else part for key, part in said.items()}
+            for name, said in self.members(resource, properties).items()
+        }
 
     def _go_on(
         self,
@@ -126,7 +135,7 @@ class Group:
 
 
 def _template(members: Members) -> dict[str, Any]:
-    return {"heat_template_version": _VERSION, "resources": {name: dict(said) for name, said in members.items()}}
+    return {"heat_template_version": _VERSION, "resources": dict(members)}
 
 
 def _present(context: Context, resource: Resource) -> Members:

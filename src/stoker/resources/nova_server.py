@@ -18,6 +18,7 @@ from stoker.resources.base import (
 )
 from stoker.resources.properties import Property
 from stoker.resources.services import Owner
+from stoker.resources.user_data import FORMATS, SOFTWARE_CONFIG
 from stoker.store import documents, servers
 
 #: Nova's limit of a server's name.
@@ -53,22 +54,23 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
     context.services.compute.create(
         context.tx, server_id=resource.id, project_id=context.project_id, name=name, owner=owner
     )
-    serving.begin(context, resource, properties, resource.id)
-    return Outcome(done=False, physical_id=resource.id, data={"name": name})
+    had = serving.begin(context, resource, properties, resource.id, own_agent=True)
+    return Outcome(done=False, physical_id=resource.id, data={"name": name, "transports": had})
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
     name = properties["name"] or resource.data.get("name")
     if resource.physical_id and name:
         servers.rename(context.tx, resource.physical_id, name)
-    return Outcome(data={**resource.data, "name": name, "transports": serving.change(context, resource, properties)})
+    had = serving.begin(context, resource, properties, resource.id, own_agent=True)
+    return Outcome(data={**resource.data, "name": name, "transports": had})
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
     if resource.physical_id:
         if context.services.compute is None:
             raise ResourceFailure(_NO_COMPUTE)
-        serving.end(context, resource, resource.properties)
+        serving.end(context, resource)
         context.services.compute.delete(context.tx, resource.physical_id)
         documents.delete(context.tx, resource.physical_id)
     return DONE
@@ -77,6 +79,9 @@ def delete(context: Context, resource: Resource) -> Outcome:
 def attribute(context: Context, resource: Resource, name: str) -> Any:
     if name == "os_collect_config":
         return serving.collect_config(context, resource)
+    if name == "user_data":
+        said = resource.properties
+        return serving.user_data(context, resource, said.get("user_data_format") or "", said.get("user_data") or "")
     if name in ("name", "instance_name"):
         return resource.data.get("name")
     if name == "console_urls":
@@ -105,8 +110,8 @@ TYPE = ResourceType(
         "user_data": Property(kind="string", default="", update_allowed=True, description="Data for the boot."),
         "user_data_format": Property(
             kind="string",
-            default="SOFTWARE_CONFIG",
-            allowed=("HEAT_CFNTOOLS", "RAW", "SOFTWARE_CONFIG"),
+            default=SOFTWARE_CONFIG,
+            allowed=FORMATS,
             description="How user data is made up; deployments need SOFTWARE_CONFIG.",
         ),
         "user_data_update_policy": Property(
@@ -129,6 +134,7 @@ TYPE = ResourceType(
         "tags": "None on the local provider.",
         "console_urls": "None on the local provider.",
         "os_collect_config": "The agent's configuration.",
+        "user_data": "What such a server boots with elsewhere (Stoker's own).",
     },
     create=create,
     update=update,
@@ -138,5 +144,6 @@ TYPE = ResourceType(
     attribute=attribute,
     validate=serving.validate,
     live_metadata=serving.live_metadata,
+    agents_transport="software_config_transport",
     description="A server of the compute provider.",
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stoker.identity.signal_tokens import SignalTokens
-from stoker.model.stack import Resource
+from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.store.tx import Tx
 from stoker.transports import Transports
@@ -103,6 +103,42 @@ class Nested(Protocol):
         """Changes with the files and the environment of the tree."""
 
 
+class Logins(Protocol):
+    """Users for agents that log in at a Keystone; Stoker's own need none."""
+
+    def want(self, tx: Tx, resource_id: str, stack_id: str, name: str) -> None:
+        """Have an enabled user; the resource's ``check`` is asked once there is one."""
+
+    def found(self, tx: Tx, resource_id: str) -> Mapping[str, str] | None:
+        """``user_id``, ``project_id`` and ``domain_id``, as soon as it is there and enabled."""
+
+    def rest(self, tx: Tx, resource_id: str) -> None:
+        """Have it disabled."""
+
+    def forget(self, tx: Tx, resource_id: str) -> None: ...
+
+    def stack_gone(self, tx: Tx, stack: Stack) -> None:
+        """Have everything gone that there is yet for a tree of stacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    #: Decoded; None where there is none.
+    body: Any
+
+
+class RemoteHeats(Protocol):
+    """Heat's API, here and in other regions."""
+
+    def problem(self, region: str | None) -> str | None:
+        """Why that region cannot be asked, if it cannot."""
+
+    def ask(self, region: str | None, project_id: str, verb: str, path: str, body: Any = None) -> Answer:
+        """A call below a project's root; outside of transactions. Raises when there is no answer."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """What types may ask of the rest of Stoker."""
@@ -113,3 +149,6 @@ class Services:
     compute: Compute | None
     signal_tokens: SignalTokens
     site: Site
+    remote_heats: RemoteHeats
+    #: None where Stoker keeps the users.
+    logins: Logins | None = None

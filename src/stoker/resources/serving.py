@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,15 +14,27 @@ from stoker.model.server import Kind
 from stoker.model.stack import Resource
 from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, party_of
 from stoker.resources.properties import Property
-from stoker.store import deployments, documents, rows, servers
+from stoker.resources.user_data import HEAT_CFNTOOLS, Boot, build
+from stoker.store import configs, deployments, documents, rows, servers
+from stoker.transports import choosing
 from stoker.transports.base import Lodging, Pushing
+from stoker.transports.choosing import AUTO
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+#: Kind of the job that publishes a server's document, by the server's id; its arguments: ``resource_id``.
+PUBLISH = "document.publish"
 
 PROPERTIES: Mapping[str, Property] = {
     "software_config_transport": Property(
         kind="string",
-        default=transports.DEFAULT_METADATA,
         update_allowed=True,
         description="How the server learns what to run.",
+    ),
+    "agent": Property(
+        kind="string",
+        allowed=("stoker", "os-collect-config"),
+        update_allowed=True,
+        description="Which agent the attribute user_data brings: ours installed, or upstream's configured.",
     ),
     "deployment_swift_data": Property(
         kind="map",
@@ -34,10 +47,10 @@ PROPERTIES: Mapping[str, Property] = {
 
 def validate(properties: Properties) -> None:
     wanted = properties["software_config_transport"]
-    known = transports.load().carrying
-    if wanted is not UNKNOWN and wanted not in known:
+    known = transports.load().metadata_names
+    if wanted not in (UNKNOWN, None, *known):
         raise StackValidationFailed(
-            f"software_config_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(sorted(known))}]"
+            f"software_config_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(known)}]"
         )
 
 
@@ -68,50 +81,69 @@ def live_metadata(context: Context, resource: Resource) -> Mapping[str, Any]:
 def collect_config(context: Context, resource: Resource) -> Mapping[str, Any]:
     """The agent's own configuration. Sections of transports that it had before are there, with nothing in them."""
     known = context.services.transports.carrying
-    now = known.get(resource.properties.get("software_config_transport") or "")
     site, party = context.services.site, party_of(context, resource)
-    sections = now.sections(site, party) if now else {}
+    all_sections = [known[name].sections(site, party) for name in all_transports(resource) if name in known]
+    sections = all_sections[0] if all_sections else {}
     emptied: dict[str, Any] = {}
-    for before in (known[name] for name in resource.data.get("transports", ()) if name in known):
-        emptied |= {name: dict.fromkeys(section) for name, section in before.sections(site, party).items()}
+    for before in all_sections[1:]:
+        emptied |= {name: dict.fromkeys(section) for name, section in before.items()}
     return {"collectors": [*_first_collectors(resource), *sections, "local"], **emptied, **sections}
 
 
-def begin(context: Context, resource: Resource, properties: Properties, server_id: str) -> None:
-    """Have the transport's place ready, and the document carried there if it is one that carries."""
-    now = context.services.transports.carrying[properties["software_config_transport"]]
-    if isinstance(now, Lodging):
+def all_transports(resource: Resource) -> list[str]:
+    """The one that a server has now, and those it had before."""
+    found: list[str] = resource.data.get("transports") or []
+    return found
+
+
+def begin(
+    context: Context, resource: Resource, properties: Properties, server_id: str, *, own_agent: bool
+) -> list[str]:
+    """
+    Have the transport's place ready, and the document carried there if it is one that carries.
+
+    Returns all transports that it has had, this one first. What those before have left stays until the server goes: an
+    agent that has not heard of the change hears of it there.
+    """
+    name = properties["software_config_transport"] or context.services.transports.default_metadata
+    if name == AUTO:
+        name = choosing.metadata(context.services.site, own_agent=own_agent)
+    had = all_transports(resource)
+    if had and had[0] == name:
+        return had
+    now = context.services.transports.carrying[name]
+    if isinstance(now, Lodging) and name not in had:
         now.open(context.tx, context.services.site, party_of(context, resource))
-    if isinstance(now, Pushing):
+    found = [name, *(each for each in had if each != name)]
+    if any(isinstance(context.services.transports.carrying.get(each), Pushing) for each in found):
         documents.carry(context.tx, server_id, resource.id)
         context.tx.touch(server_id)
+    return found
 
 
-def end(context: Context, resource: Resource, properties: Properties) -> None:
+def end(context: Context, resource: Resource) -> None:
     """With whatever any of its transports has left anywhere."""
-    names = (properties.get("software_config_transport"), *resource.data.get("transports", ()))
     known = context.services.transports.carrying
-    for each in (known[name] for name in names if name in known):
+    context.services.work.cancel(context.tx, PUBLISH, resource.physical_id or resource.id)
+    for each in (known[name] for name in all_transports(resource) if name in known):
         if isinstance(each, Lodging):
             each.close(context.tx, context.services.site, party_of(context, resource))
 
 
-def change(context: Context, resource: Resource, properties: Properties) -> list[str]:
-    """
-    The transports that it had before. What they have left stays until the server goes: an agent that has not heard of
-    the change yet hears of it there.
-    """
-    before = resource.properties.get("software_config_transport")
-    if resource.physical_id and before != properties["software_config_transport"]:
-        begin(context, resource, properties, resource.physical_id)
-    return transports_after(resource, properties)
-
-
-def transports_after(resource: Resource, properties: Properties) -> list[str]:
-    """The transports that a server had before; its agent has to forget them."""
-    now = properties["software_config_transport"]
-    had = [*resource.data.get("transports", ()), resource.properties.get("software_config_transport")]
-    return [name for name in dict.fromkeys(had) if name and name != now]
+def user_data(context: Context, resource: Resource, format: str, text: str) -> str:
+    """What a server has to boot with to find its way here. A config's id stands for what the config holds."""
+    known = configs.find(context.tx, text) if format != HEAT_CFNTOOLS and _ID.fullmatch(text) else None
+    if known is not None and known.project_id == context.project_id and isinstance(known.config, str):
+        text = known.config
+    return build(
+        Boot(
+            format=format,
+            text=text,
+            metadata={**resource.metadata, **live_metadata(context, resource)},
+            public_url=context.services.site.public_url,
+            stoker_agent=resource.properties.get("agent") == "stoker",
+        )
+    )
 
 
 def _first_collectors(resource: Resource) -> list[str]:

@@ -42,5 +42,6 @@ TYPE = ResourceType(
     adopt=deploying.adopt,
     exists=deploying.exists,
     retries=True,
+    agents_transport="signal_transport",
     description="Runs a software config on a server.",
 )

@@ -58,5 +58,6 @@ TYPE = ResourceType(
     adopt=deploying.adopt,
     exists=deploying.exists,
     retries=True,
+    agents_transport="signal_transport",
     description="Runs a structured config on a server, with values put in place.",
 )

@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from stoker.identity.directory import DOMAIN_ID
 from stoker.model.errors import Invalid
 from stoker.model.stack import Resource
 from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, Signalled, party_of
 from stoker.resources.properties import Property
 from stoker.resources.waiting import FAILURE, SUCCESS, kept, waiters
+from stoker.transports.base import Lodging, Signalling
+from stoker.transports.temp_url_signal import signal_place
 
 WAIT_CONDITION = "OS::Heat::WaitCondition"
 _ATTRIBUTES = {
@@ -26,8 +27,20 @@ TOKEN_SIGNAL = "TOKEN_SIGNAL"  # noqa: S105 - the name of a transport
 _KEYS = ("status", "reason", "data", "id")
 
 
-def create(_context: Context, resource: Resource, _properties: Properties) -> Outcome:
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    if isinstance(transport := _transport(context, properties), Lodging):
+        transport.open(context.tx, context.services.site, party_of(context, resource))
     return Outcome(physical_id=resource.id)
+
+
+def delete(context: Context, resource: Resource) -> Outcome:
+    if isinstance(transport := _transport(context, resource.properties), Lodging):
+        transport.close(context.tx, context.services.site, party_of(context, resource))
+    return DONE
+
+
+def _transport(context: Context, properties: Properties) -> Signalling | None:
+    return context.services.transports.signalling.get(properties.get("signal_transport") or "")
 
 
 def update(_context: Context, _resource: Resource, _properties: Properties) -> Outcome:
@@ -61,22 +74,30 @@ def _details(context: Context, resource: Resource, transport: Any) -> str | None
         case "CFN_SIGNAL":
             said = {"alarm_url": site.signed_url(party, "waitcondition", "PUT")}
         case "HEAT_SIGNAL":
-            login = site.login(party)
-            said = {
-                "auth_url": site.auth_url,
-                "username": login.username,
-                "user_id": login.user_id,
-                "password": login.password,
-                "project_id": context.project_id,
-                "domain_id": DOMAIN_ID,
-                "region_name": site.region,
-                "alarm_url": _endpoint(context, resource),
-            }
+            said = {**_login(context, resource), "alarm_url": _endpoint(context, resource)}
+        case "TEMP_URL_SIGNAL":
+            said = {"alarm_url": site.objects.url(party, signal_place(party), "PUT")}
+        case "ZAQAR_SIGNAL":
+            said = {**_login(context, resource), "queue_id": resource.id}
         case "NO_SIGNAL":
             said = {}
         case _:
             return None
     return json.dumps(said)
+
+
+def _login(context: Context, resource: Resource) -> dict[str, Any]:
+    site = context.services.site
+    login = site.login(party_of(context, resource))
+    return {
+        "auth_url": site.auth_url,
+        "username": login.username,
+        "user_id": login.user_id,
+        "password": login.password,
+        "project_id": login.project_id,
+        "domain_id": login.domain_id,
+        "region_name": site.region,
+    }
 
 
 def _endpoint(context: Context, resource: Resource) -> str:
@@ -109,15 +130,17 @@ TYPE = ResourceType(
         "signal_transport": Property(
             kind="string",
             default=TOKEN_SIGNAL,
-            allowed=(TOKEN_SIGNAL, "CFN_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL"),
+            allowed=(TOKEN_SIGNAL, "CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL", "NO_SIGNAL"),
             description="How it is signalled.",
         )
     },
     attributes=_ATTRIBUTES,
     create=create,
     update=update,
+    delete=delete,
     attribute=attribute,
     signal=signal,
     waiters=waiting_for,
+    agents_transport="signal_transport",
     description="Takes signals for wait conditions.",
 )

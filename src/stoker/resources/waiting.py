@@ -90,7 +90,8 @@ def _cancel(context: Context, resource: Resource) -> None:
     context.services.work.cancel(context.tx, WAKE, resource.id)
 
 
-def wait_type(name: str, words: Words, find: Find) -> ResourceType:
+def wait_type(name: str, words: Words, find: Find, *, most: int | None = None) -> ResourceType:
+    """``most``: signals that may be waited for."""
     waiting = _Waiting(words, find)
     return ResourceType(
         name=name,
@@ -100,7 +101,12 @@ def wait_type(name: str, words: Words, find: Find) -> ResourceType:
                 kind="number", required=True, minimum=1, maximum=43200, description="Seconds to wait for the signals."
             ),
             words.count: Property(
-                kind="integer", default=1, minimum=1, update_allowed=True, description="Signals to wait for."
+                kind="integer",
+                default=1,
+                minimum=1,
+                maximum=most,
+                update_allowed=True,
+                description="Signals to wait for.",
             ),
         },
         attributes={words.data: "What the signals brought, in JSON, by their ids."},

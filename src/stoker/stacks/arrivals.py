@@ -48,10 +48,16 @@ class Arrivals:
         for each in messages:
             self._signal(tx, found, _details(each.body.encode()))
 
+    def lodged(self, tx: Tx, resource_id: str, data: bytes) -> None:
+        """What was found in a place elsewhere that was made for that resource. Raises Invalid for what is no signal."""
+        resource = resources.find(tx, resource_id)
+        stack = stacks.find(tx, resource.stack_id, hold=True) if resource else None
+        if resource is not None and stack is not None:
+            self._signal(tx, (resource, stack), _details(data))
+
     def _signal(self, tx: Tx, target: tuple[Resource, Stack], details: Mapping[str, Any]) -> None:
         resource, stack = target
-        if resource.current:
-            signals.signal_resource(tx, self._engine, stack, resource.name, details)
+        signals.signal_resource(tx, self._engine, stack, resource, details)
 
 
 def _target(tx: Tx, project_id: str, id: str) -> tuple[Resource, Stack] | None:

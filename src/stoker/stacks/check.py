@@ -28,7 +28,7 @@ _NEWEST = "2021-04-16"
 _KINDS: Mapping[str, schemas.Kind] = {
     "string": "string",
     "number": "number",
-    "comma_delimited_list": "list",
+    "comma_delimited_list": "any",  # also text with commas: the parameter itself tells
     "json": "any",
     "boolean": "boolean",
 }
@@ -46,6 +46,8 @@ class Checker:
     def __init__(self, engine: Engine, files: Mapping[str, str]) -> None:
         self._engine = engine
         self._files = files
+        #: Resources seen, those of templates inside of templates too; a group counts as one of its members.
+        self._count = 0
 
     def check(
         self, template: Template, parameters: Values, environment: Environment, text: Any = None, depth: int = 1
@@ -57,6 +59,10 @@ class Checker:
         """
         if depth > MAX_DEPTH:
             raise RequestLimitExceeded(f"Recursion depth exceeds {MAX_DEPTH}.")
+        self._count += len(template.resources)
+        limit = self._engine.limits.resources_per_stack
+        if 0 <= limit < self._count:
+            raise RequestLimitExceeded(f"a stack may have {limit} resources with all inside of it, this one has more")
         types = {name: self._type(environment, each, text) for name, each in template.resources.items()}
         scope = StaticScope(template.version, parameters, self._files, types)
         definitions = {}
@@ -135,11 +141,12 @@ class Checker:
         """What the resource will be made of."""
         below = replace(environment, parameters={}, registry=environment.registry.below(name))
         for member, type_name, given in kind.members(properties):
-            made = Definition(name=member, type=type_name, properties=given)
+            made = Definition(name=member, type=type_name, properties=hot.literal(given))
             self._deeper(f"resources.{name}", _holding(made), {}, below, depth)
         if kind.name.endswith(TEMPLATE_ENDINGS):
             template = self._parsed(kind.name)
-            self._deeper(f"resources.{name}<{kind.name}>", template, _bound(template, properties, below), below, depth)
+            bound = _bound(f"resources.{name}", template, properties, below)
+            self._deeper(f"resources.{name}<{kind.name}>", template, bound, below, depth)
 
     def _deeper(self, place: str, template: Template, parameters: Values, environment: Environment, depth: int) -> None:
         try:
@@ -154,9 +161,9 @@ def _check_map(value: Any) -> None:
         raise StackValidationFailed(f"Value must be a map, not {kind_of(value)}")
 
 
-def _bound(template: Template, properties: Properties, environment: Environment) -> dict[str, Any]:
+def _bound(place: str, template: Template, properties: Properties, environment: Environment) -> dict[str, Any]:
     """The inner parameters, as far as they are known yet. Raises StackValidationFailed."""
-    found: dict[str, Any] = {"OS::stack_id": UNKNOWN, "OS::stack_name": UNKNOWN, "OS::project_id": UNKNOWN}
+    found: dict[str, Any] = dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN)
     for schema in template.parameters.values():
         given = properties.get(schema.name)
         if given is None:
@@ -166,7 +173,7 @@ def _bound(template: Template, properties: Properties, environment: Environment)
         try:
             found[schema.name] = given if _is_unknown(given) else schema.accept(given)
         except ValueError as error:
-            raise StackValidationFailed(f"properties.{schema.name}: {error}") from None
+            raise StackValidationFailed(f"{place}.properties.{schema.name}: {clip(str(error))}") from None
     return found
 
 

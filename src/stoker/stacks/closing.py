@@ -16,6 +16,9 @@ def close(transition: Transition, *, quiet: bool = False) -> None:
     transition.save()
     phases.set_deadline(transition)
     stack = transition.stack
+    logins = transition.engine.services.logins
+    if logins is not None and stack.parent_id is None and stack.deleted_at and not transition.before.deleted_at:
+        logins.stack_gone(transition.tx, stack)
     if stack.parent_resource_id and stack.phase is Phase.IDLE and transition.ended and not quiet:
         wake_resource(transition.tx, transition.engine, stack.parent_resource_id)
 

@@ -9,11 +9,14 @@ from stoker.deployments import manage
 from stoker.model.stack import Phase
 from stoker.resources.base import WAKE
 from stoker.resources.deploying import DEADLINE as DEPLOYMENT_DEADLINE
+from stoker.resources.remote_stack import REMOTE
+from stoker.resources.serving import PUBLISH
 from stoker.stacks import operations, signals
 from stoker.stacks.advance import advance
 from stoker.stacks.closing import close, wake_resource
 from stoker.stacks.engine import ADVANCE, DEADLINE, Engine
-from stoker.stacks.publishing import PUBLISH, plan, publish
+from stoker.stacks.publishing import plan, publish
+from stoker.stacks.remote import RemoteStacks
 from stoker.stacks.transition import Transition
 from stoker.store import deployments, stacks
 from stoker.store.open import Store
@@ -31,6 +34,7 @@ def register(store: Store, engine: Engine) -> None:
     engine.services.work.register(ADVANCE, doing(go_on))
     engine.services.work.register(DEADLINE, doing(time_out_stack))
     engine.services.work.register(DEPLOYMENT_DEADLINE, doing(time_out_deployment))
+    engine.services.work.register(REMOTE, RemoteStacks(store, engine).go_on)
     engine.services.work.register(PUBLISH, doing(publish))
     store.on_carried_change(lambda tx, server_id, resource_id: plan(tx, engine, server_id, resource_id))
     engine.services.work.register(WAKE, doing(lambda tx, engine, args: wake_resource(tx, engine, args["resource_id"])))

@@ -99,6 +99,7 @@ class NestedStacks:
             stack_id=id,
             name=name,
             project_id=parent.project_id,
+            user_project_id=parent.user_project_id,
             username=parent.username,
             root_id=parent.root_id,
             parent_id=parent.id,

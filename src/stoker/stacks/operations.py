@@ -81,7 +81,6 @@ def new_stack(
         name=name,
         project_id=project_id,
         username=username,
-        user_project_id=project_id,
         action=action,
         status=Status.IN_PROGRESS,
         reason=f"Stack {action} started",
@@ -92,7 +91,7 @@ def new_stack(
         created_at=tx.now,
         traversal=str(uuid4()),
         phase=Phase.APPLY,
-        **{"root_id": stack_id, **more},
+        **{"root_id": stack_id, "user_project_id": project_id, **more},
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from stoker import hot
 from stoker.hot import Environment, Parameters, Template
 from stoker.model.arn import Arn
-from stoker.model.errors import Invalid, RequestLimitExceeded
+from stoker.model.errors import Invalid
 from stoker.model.stack import Source
 from stoker.resources.services import Inner
 from stoker.stacks.check import Checker, parse_once
@@ -38,6 +38,7 @@ class Prepared:
     #: By resource name, in JSON form: final types, files in place.
     definitions: Mapping[str, Mapping[str, Any]]
     needs: Mapping[str, Collection[str]]
+    event_sinks: tuple[Mapping[str, Any], ...] = ()
 
     def facts(self) -> dict[str, Any]:
         """What a stack's row says of its template."""
@@ -45,6 +46,7 @@ class Prepared:
             "description": self.template.description,
             "version": self.template.version,
             "parameters": self.parameters.to_json(),
+            "event_sinks": self.event_sinks,
             "outputs": {
                 name: {"description": output.description, "value": output.value}
                 for name, output in self.template.outputs.items()
@@ -133,14 +135,12 @@ def _prepared(
     identity: Identity,
     files: Mapping[str, str],
 ) -> Prepared:
-    limit = engine.limits.resources_per_stack
-    if 0 <= limit < len(template.resources):
-        raise RequestLimitExceeded(f"a stack may have {limit} resources, this template has {len(template.resources)}")
     parameters = hot.bind(template, environment, supplied=source.supplied, pseudo=identity.pseudo())
     template = hot.decide(template, parameters, files)
     definitions = Checker(engine, files).check(template, parameters, environment, text)
     needs = {name: each.requires for name, each in template.resources.items()}
-    return Prepared(source, template, parameters, definitions, needs)
+    sinks = tuple({"target": sink.queue, "ttl": sink.ttl} for sink in environment.event_sinks)
+    return Prepared(source, template, parameters, definitions, needs, sinks)
 
 
 def _environment(handed: Handed, files: Mapping[str, str], template: Template | None = None) -> Environment:

@@ -14,9 +14,10 @@ from typing import Any
 
 from stoker import hot
 from stoker.hot import UNKNOWN, Definition
+from stoker.model.errors import StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
-from stoker.resources import properties as schemas
+from stoker.stacks.applying import resolve
 from stoker.stacks.decide import Deed, decide
 from stoker.stacks.engine import Engine
 from stoker.stacks.prepare import Prepared
@@ -88,8 +89,11 @@ def changes(tx: Tx, engine: Engine, stack: Stack, prepared: Prepared) -> list[Ch
 def _change(transition: Transition, scope: _Beforehand, definition: Definition) -> Change:
     kind = transition.engine.type(definition.type)
     resource = transition.resource(definition.name)
-    values = hot.evaluate(definition.properties, scope)
-    properties = dict(values) if kind.properties is None else schemas.check(kind.properties, values)
+    try:
+        properties = resolve(kind, definition, scope)
+    except StokerError as error:
+        # What resources tell now may be wrong already.
+        raise type(error)(f"resources.{definition.name}: {error.message}") from None
     exists = resource is not None and resource.action is not Action.INIT
     stale = resource is not None and exists and kind.is_stale(transition.context, resource)
     deed = decide(resource, kind, definition, properties, stale=stale)

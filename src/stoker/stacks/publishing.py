@@ -13,15 +13,15 @@ from datetime import timedelta
 from typing import Any
 
 from stoker.model.stack import Resource
+from stoker.resources import serving
 from stoker.resources.base import Context, party_of
+from stoker.resources.serving import PUBLISH
 from stoker.stacks.engine import Engine
 from stoker.stacks.transition import Transition
 from stoker.store import documents, resources, stacks
 from stoker.store.tx import Tx
 from stoker.transports.base import Pushing
 
-#: Kind of the job that publishes a server's document, by the server's id; its arguments: ``resource_id``.
-PUBLISH = "document.publish"
 #: What expires is published anew in time.
 _AGAIN = timedelta(minutes=40)
 
@@ -58,6 +58,5 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
 
 def _pushing(context: Context, resource: Resource) -> list[Pushing]:
     known = context.services.transports.carrying
-    names = [resource.properties.get("software_config_transport"), *resource.data.get("transports", ())]
-    found = (known[name] for name in names if name in known)
+    found = (known[name] for name in serving.all_transports(resource) if name in known)
     return [each for each in found if isinstance(each, Pushing)]

@@ -13,6 +13,9 @@ from stoker.stacks.attributes import all_attributes
 from stoker.stacks.transition import Transition
 from stoker.store import resources, stacks
 
+#: Every resource has this attribute: the raw thing behind it, null for types that have none.
+SHOW = "show"
+
 
 class LiveScope:
     """Reads the resources as they are. Only what is asked for is loaded."""
@@ -42,6 +45,8 @@ class LiveScope:
                 return kind.attribute_at(self._transition.context, resource, attribute, tuple(path))
             return select(kind.attribute(self._transition.context, resource, attribute), path)
         except NoSuchAttribute:
+            if attribute == SHOW:
+                return None
             raise _incorrect(name, attribute) from None
 
     def file(self, name: str) -> str:
@@ -78,7 +83,7 @@ class StaticScope:
     def attribute(self, name: str, attribute: str, path: Sequence[Any] = ()) -> Any:
         kind = self._types[name]
         inside = kind.attribute_at is not None and attribute.startswith("resource.")
-        if inside or attribute in (ALL_ATTRIBUTES, "show"):
+        if inside or attribute in (ALL_ATTRIBUTES, SHOW):
             return UNKNOWN
         if kind.attributes is not None and attribute not in kind.attributes:
             raise _incorrect(name, attribute)

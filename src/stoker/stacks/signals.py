@@ -42,12 +42,16 @@ def signal_deployment(tx: Tx, engine: Engine, deployment: Deployment, values: Ma
     return settled
 
 
-def signal_resource(tx: Tx, engine: Engine, stack: Stack, name: str, details: Mapping[str, Any]) -> None:
-    """Heat's resource signal. Raises EntityNotFound, NotSupported."""
+def signal_resource(tx: Tx, engine: Engine, stack: Stack, target: Resource, details: Mapping[str, Any]) -> None:
+    """
+    Heat's resource signal; ``target`` may be an incarnation that is going, and runs its last.
+
+    Raises EntityNotFound, NotSupported.
+    """
     held = stacks.get(tx, stack.id, hold=True)
-    resource = resources.named(tx, held.id, name)
+    resource = resources.find(tx, target.id)
     if resource is None or resource.action is Action.INIT:
-        raise no_resource(name, held)
+        raise no_resource(target.name, held)
     kind = engine.type(resource.type)
     if kind.signal is None:
         raise NotSupported(f"Signals to {resource.type} resources are not supported.")
@@ -62,6 +66,20 @@ def signal_resource(tx: Tx, engine: Engine, stack: Stack, name: str, details: Ma
         if waiting is not None:
             wake(transition, waiting)
     close(transition)
+
+
+def addressed(tx: Tx, stack: Stack, name: str, only: str | None = None) -> Resource | None:
+    """
+    Whom a signal by name means: the current incarnation, or one that is going while there is no other. Who stands for
+    one resource (``only``, its id) means that one, whichever it is.
+    """
+    if only is not None:
+        found = resources.find(tx, only)
+        return found if found is not None and (found.stack_id, found.name) == (stack.id, name) else None
+    current = resources.named(tx, stack.id, name)
+    if current is not None:
+        return current
+    return next((each for each in resources.in_progress(tx, stack.id) if each.name == name), None)
 
 
 def unset_hook(tx: Tx, engine: Engine, stack: Stack, name: str, hook: str) -> None:

@@ -15,7 +15,7 @@ from stoker.model.status import Action, Status
 from stoker.resources.base import Context, ResourceType
 from stoker.stacks.engine import Engine
 from stoker.stacks.plan import NewPlan, Plan, StoredPlan
-from stoker.store import events, resources, stacks
+from stoker.store import events, resources, rows, stacks
 from stoker.store.tx import Tx
 
 #: The type under which a stack's own events are listed.
@@ -45,6 +45,8 @@ class Transition:
         self._new: dict[str, Resource] = {}
         self._changed: dict[str, Resource] = {}
         self._dropped: list[str] = []
+        #: Events that the stack's sinks have yet to hear of.
+        self._untold: list[Event] = []
 
     @cached_property
     def context(self) -> Context:
@@ -157,6 +159,7 @@ class Transition:
         resources.save_all(self.tx, self._changed.values())
         self._dropped, self._new, self._changed = [], {}, {}
         self.plan.save()
+        self._tell_sinks()
         if self.stack is not self._saved:
             stacks.save(self.tx, self.stack)
             self._saved = self.stack
@@ -184,17 +187,46 @@ class Transition:
                 )
 
     def _add_event(self, name: str, kind: str, physical_id: str | None, action: str, status: str, reason: str) -> None:
-        events.add(
-            self.tx,
-            Event(
-                id=str(uuid4()),
-                stack_id=self.stack.id,
-                resource_name=name,
-                resource_type=kind,
-                physical_id=physical_id,
-                action=str(action),
-                status=str(status),
-                reason=reason,
-                at=self.tx.now,
-            ),
+        new = Event(
+            id=str(uuid4()),
+            stack_id=self.stack.id,
+            resource_name=name,
+            resource_type=kind,
+            physical_id=physical_id,
+            action=str(action),
+            status=str(status),
+            reason=reason,
+            at=self.tx.now,
         )
+        events.add(self.tx, new)
+        if self.stack.event_sinks:
+            self._untold.append(new)
+
+    def _tell_sinks(self) -> None:
+        told, self._untold = [_told(each) for each in self._untold], []
+        messaging = self.engine.services.site.messaging
+        if not told or messaging is None:
+            return
+        for sink in self.stack.event_sinks:
+            messaging.post(self.tx, self.stack.project_id, sink["target"], told, sink["ttl"])
+
+
+def _told(event: Event) -> dict[str, Any]:
+    """As Heat tells it."""
+    return {
+        "timestamp": rows.heat_time(event.at),
+        "version": "0.1",
+        "type": "os.heat.event",
+        "id": event.id,
+        "payload": {
+            "resource_name": event.resource_name,
+            "physical_resource_id": event.physical_id,
+            "stack_id": event.stack_id,
+            "resource_action": event.action,
+            "resource_status": event.status,
+            "resource_status_reason": event.reason,
+            "resource_type": event.resource_type,
+            "resource_properties": dict(event.properties),
+            "version": "0.1",
+        },
+    }

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from stoker.model.principal import Project, User
-from stoker.model.status import Action
+from stoker.model.status import Action, Status
 from stoker.store.schema import assignments, configs, deployments, projects, queues, resources, servers, stacks, users
 from stoker.store.tx import Tx
 
@@ -18,7 +18,8 @@ class Owner:
     """A resource, and whose it is."""
 
     resource_name: str
-    action: Action
+    #: Suspended, and not only about to be: what suspending runs there is reported yet.
+    suspended: bool
     stack_name: str
     project: Project
 
@@ -27,11 +28,14 @@ _OWNER = (
     sa.select(
         resources.c.name.label("resource_name"),
         resources.c.action,
+        resources.c.status,
         stacks.c.name.label("stack_name"),
+        stacks.c.project_id.label("owner_id"),
         projects,
     )
     .join(stacks, stacks.c.id == resources.c.stack_id)
-    .join(projects, projects.c.id == stacks.c.project_id)
+    # A Keystone's projects are not here.
+    .outerjoin(projects, projects.c.id == stacks.c.project_id)
     .where(resources.c.id == sa.bindparam("resource"))
 )
 _ADD_PROJECT = sa.insert(projects)
@@ -82,6 +86,13 @@ _DROP_ROLE = sa.delete(assignments).where(
 _DROP_ROLES_OF = sa.delete(assignments).where(assignments.c.user_id == sa.bindparam("user"))
 _DROP_ROLES_IN = sa.delete(assignments).where(assignments.c.project_id == sa.bindparam("project"))
 _ASSIGNMENTS = sa.select(assignments).order_by(assignments.c.user_id, assignments.c.project_id, assignments.c.role)
+_MEMBER = (
+    sa.select(users.c.id)
+    .join_from(assignments, users, users.c.id == assignments.c.user_id)
+    .where(assignments.c.project_id == sa.bindparam("project"), assignments.c.role == "member", users.c.enabled)
+    .order_by(users.c.id)
+    .limit(1)
+)
 _ADD_ROLE = sa.insert(assignments)
 _ROLES = sa.select(assignments.c.role).where(
     assignments.c.user_id == sa.bindparam("user"), assignments.c.project_id == sa.bindparam("project")
@@ -113,7 +124,11 @@ def project_named(tx: Tx, name: str, domain_id: str) -> Project | None:
 
 def owner_of(tx: Tx, resource_id: str) -> Owner | None:
     row = tx.run(_OWNER, {"resource": resource_id}).first()
-    return None if row is None else Owner(row.resource_name, Action(row.action), row.stack_name, _project(row))
+    if row is None:
+        return None
+    project = _project(row) if row.id else Project(id=row.owner_id, name=row.owner_id, domain_id="")
+    suspended = (row.action, row.status) == (Action.SUSPEND, Status.COMPLETE)
+    return Owner(row.resource_name, suspended, row.stack_name, project)
 
 
 def projects_listed(tx: Tx) -> list[Project]:
@@ -209,6 +224,12 @@ def set_password(tx: Tx, user_id: str, password_hash: str) -> None:
 
 def add_role(tx: Tx, user_id: str, project_id: str, role: str) -> None:
     tx.run(_ADD_ROLE, {"user_id": user_id, "project_id": project_id, "role": role})
+
+
+def member_of(tx: Tx, project_id: str) -> str | None:
+    """The id of somebody who may work in the project."""
+    found: str | None = tx.run(_MEMBER, {"project": project_id}).scalar()
+    return found
 
 
 def roles(tx: Tx, user_id: str, project_id: str) -> frozenset[str]:

@@ -56,17 +56,17 @@ def add(tx: Tx, new: Queue) -> bool:
 
 def find(tx: Tx, project_id: str, name: str, *, hold: bool = False) -> Queue | None:
     row = tx.run(_HELD if hold else _ONE, {"project": project_id, "name": name}).first()
-    return None if row is None else _queue(row)
+    return None if row is None else of_row(row)
 
 
 def of_owner(tx: Tx, owner: str) -> list[Queue]:
-    return [_queue(row) for row in tx.run(_OF_OWNER, {"owner": owner})]
+    return [of_row(row) for row in tx.run(_OF_OWNER, {"owner": owner})]
 
 
 def page(tx: Tx, project_id: str, *, marker: str, limit: int, part: str) -> list[Queue]:
     """By name, from behind ``marker`` on; those whose names hold ``part``."""
     values = {"project": project_id, "marker": marker, "part": part, "limit": limit}
-    return [_queue(row) for row in tx.run(_PAGE, values)]
+    return [of_row(row) for row in tx.run(_PAGE, values)]
 
 
 def count(tx: Tx, project_id: str) -> int:
@@ -85,7 +85,7 @@ def delete(tx: Tx, id: str) -> None:
         tx.run(statement, {"queue": id})
 
 
-def _queue(row: Any) -> Queue:
+def of_row(row: Any) -> Queue:
     return Queue(
         id=row.id,
         project_id=row.project_id,

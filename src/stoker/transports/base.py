@@ -7,11 +7,24 @@ things in the object store or in the messaging service: they ``open`` and ``clos
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
 from stoker.store.tx import Tx
+
+#: What a transport may need of the site, which may do without.
+OBJECTS, QUEUES = "objects", "queues"
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """One that was made at a Keystone for a resource."""
+
+    user_id: str
+    project_id: str
+    domain_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +38,10 @@ class Party:
     stack_id: str
     stack_name: str
     project_id: str
+    #: Of a deployment: which of its runs, so that a late result of an earlier one can be told; empty: not said.
+    run: str = ""
+    #: None where Stoker's own stands for it.
+    user: User | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +59,9 @@ class Login:
     user_id: str
     username: str
     password: str
+    #: Where it logs in to.
+    project_id: str
+    domain_id: str
     access_key: str
     secret_key: str
 
@@ -57,6 +77,9 @@ class Objects(Protocol):
     def close(self, tx: Tx, party: Party, place: Place) -> None:
         """Have it gone, and its container with the last of its objects."""
 
+    def expect(self, tx: Tx, party: Party, place: Place) -> None:
+        """A run begins whose result is going to be put there."""
+
     def url(self, party: Party, place: Place, verb: str) -> str:
         """What opens that object to ``verb``, for as long as a clock can tell."""
         ...
@@ -71,7 +94,39 @@ class Queues(Protocol):
     def replace(self, tx: Tx, party: Party, body: Any) -> None:
         """Post a message, and have those gone that it makes stale."""
 
+    def expect(self, tx: Tx, party: Party) -> None:
+        """A run begins whose result is going to be posted there."""
+
     def close(self, tx: Tx, party: Party) -> None: ...
+
+
+class Messaging(Protocol):
+    """A project's own queues, as templates ask for them. What cannot be raises Invalid or Conflict."""
+
+    @property
+    def url(self) -> str: ...
+
+    def create(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None: ...
+
+    def describe(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None: ...
+
+    def delete(self, tx: Tx, project_id: str, queue: str) -> None: ...
+
+    def post(self, tx: Tx, project_id: str, queue: str, bodies: Sequence[Any], ttl: int) -> None: ...
+
+    def sign(
+        self, project_id: str, queue: str, paths: Sequence[str], methods: Sequence[str], expires: datetime
+    ) -> Mapping[str, Any]:
+        """``signature``, ``expires``, ``paths``, ``methods`` and ``project``."""
+        ...
+
+    def subscribe(self, tx: Tx, project_id: str, queue: str, said: Mapping[str, Any]) -> str:
+        """The subscription's id."""
+        ...
+
+    def resubscribe(self, tx: Tx, project_id: str, queue: str, id: str, said: Mapping[str, Any]) -> None: ...
+
+    def unsubscribe(self, tx: Tx, project_id: str, queue: str, id: str) -> None: ...
 
 
 class Site(Protocol):
@@ -87,16 +142,34 @@ class Site(Protocol):
     def region(self) -> str: ...
 
     @property
+    def has_objects(self) -> bool: ...
+
+    @property
+    def has_queues(self) -> bool: ...
+
+    @property
     def objects(self) -> Objects: ...
 
     @property
     def queues(self) -> Queues: ...
+
+    @property
+    def messaging(self) -> Messaging | None:
+        """None where templates can have no queues of this site's."""
+        ...
 
     def login(self, party: Party) -> Login: ...
 
     def signed_url(self, party: Party, kind: str, verb: str) -> str:
         """A URL of CloudFormation's API, ``signal`` or ``waitcondition``, that only ``verb`` may be sent to."""
         ...
+
+
+@runtime_checkable
+class LoggingIn(Protocol):
+    """The agent comes with a token: its party needs a user that can log in."""
+
+    logs_in: bool
 
 
 @runtime_checkable

@@ -13,6 +13,7 @@ from stoker.transports.base import Party, Site
 @dataclass(frozen=True, slots=True)
 class HeatSignal:
     signal_name: str = "HEAT_SIGNAL"
+    logs_in: bool = True
     awaits_signal: bool = True
 
     def signal_inputs(self, _tx: Tx, site: Site, party: Party) -> Mapping[str, Any]:
@@ -26,7 +27,7 @@ def login_inputs(site: Site, party: Party) -> dict[str, Any]:
         "deploy_username": login.username,
         "deploy_user_id": login.user_id,
         "deploy_password": login.password,
-        "deploy_project_id": party.project_id,
+        "deploy_project_id": login.project_id,
         "deploy_region_name": site.region,
     }
 

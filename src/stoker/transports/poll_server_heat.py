@@ -12,6 +12,7 @@ from stoker.transports.base import Party, Site
 @dataclass(frozen=True, slots=True)
 class PollServerHeat:
     metadata_name: str = "POLL_SERVER_HEAT"
+    logs_in: bool = True
 
     def sections(self, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
         login = site.login(party)
@@ -20,7 +21,7 @@ class PollServerHeat:
                 "user_id": login.user_id,
                 "password": login.password,
                 "auth_url": site.auth_url,
-                "project_id": party.project_id,
+                "project_id": login.project_id,
                 "stack_id": f"{party.stack_name}/{party.stack_id}",
                 "resource_name": party.resource_name,
                 "region_name": site.region,

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.store.tx import Tx
-from stoker.transports.base import Party, Place, Site
+from stoker.transports.base import OBJECTS, Party, Place, Site
 
 
 @dataclass(frozen=True, slots=True)
 class PollTempUrl:
     metadata_name: str = "POLL_TEMP_URL"
     expires: bool = False
+    needs: str = OBJECTS
 
     def sections(self, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
         return {"request": {"metadata_url": site.objects.url(party, _place(party), "GET")}}

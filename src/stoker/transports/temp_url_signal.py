@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.store.tx import Tx
-from stoker.transports.base import Party, Place, Site
+from stoker.transports.base import OBJECTS, Party, Place, Site
 
 
 @dataclass(frozen=True, slots=True)
 class TempUrlSignal:
     signal_name: str = "TEMP_URL_SIGNAL"
     awaits_signal: bool = True
+    needs: str = OBJECTS
 
-    def signal_inputs(self, _tx: Tx, site: Site, party: Party) -> Mapping[str, Any]:
+    def signal_inputs(self, tx: Tx, site: Site, party: Party) -> Mapping[str, Any]:
+        site.objects.expect(tx, party, signal_place(party))
         url = site.objects.url(party, signal_place(party), "PUT")
         return {"deploy_signal_id": url, "deploy_signal_verb": "PUT"}
 

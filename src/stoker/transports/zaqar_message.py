@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.store.tx import Tx
-from stoker.transports.base import Party, Site
+from stoker.transports.base import QUEUES, Party, Site
 
 
 @dataclass(frozen=True, slots=True)
 class ZaqarMessage:
     metadata_name: str = "ZAQAR_MESSAGE"
+    logs_in: bool = True
     expires: bool = True
+    needs: str = QUEUES
 
     def sections(self, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
         login = site.login(party)
@@ -22,7 +24,7 @@ class ZaqarMessage:
                 "user_id": login.user_id,
                 "password": login.password,
                 "auth_url": site.auth_url,
-                "project_id": party.project_id,
+                "project_id": login.project_id,
                 "queue_id": party.resource_id,
                 "region_name": site.region,
             }

@@ -142,3 +142,4 @@ def _parsed(name: str, argument: Any) -> None:
             hot.parse(template, {})
         except Invalid as error:
             assert error.message
+            assert len(error.message) < 12_000  # places may be of names as long as they like

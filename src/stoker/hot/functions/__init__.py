@@ -17,7 +17,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from stoker.hot.foreign import FOREIGN
+from stoker.hot.functions._foreign import FOREIGN
 from stoker.hot.scope import Scope
 from stoker.hot.versions import CFN_VERSIONS
 from stoker.model.errors import InvalidTemplateVersion

@@ -7,6 +7,7 @@ from typing import Any
 
 from stoker.hot.functions._texts import is_call
 from stoker.hot.scope import Scope
+from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed
 
 NAME = "get_file"
@@ -28,4 +29,5 @@ def evaluate(argument: Any, scope: Scope) -> Any:
     try:
         return scope.file(argument)
     except KeyError:
-        raise StackValidationFailed(f'No content found in the "files" section for get_file path: {argument}') from None
+        sentence = f'No content found in the "files" section for get_file path: {clip(argument)}'
+        raise StackValidationFailed(sentence) from None

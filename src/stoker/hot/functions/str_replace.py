@@ -16,6 +16,8 @@ from stoker.model.errors import StackValidationFailed
 NAME = "str_replace"
 SINCE = "2013-05-23"
 
+#: Words times characters of the text. Some seconds at worst, and far above what a template can mean.
+_MOST_WORK = 500_000_000
 #: Before this only text, numbers and booleans could be put in.
 _JSON_VALUES = "2015-10-15"
 
@@ -42,7 +44,9 @@ def evaluate(argument: Any, scope: Scope) -> str:
 
 
 def replace(name: str, template: str, values: dict[str, str]) -> str:
-    """Replace the words in the order of ``values``."""
+    """Replace the words in the order of ``values``. Raises StackValidationFailed for what would take too long."""
+    if len(values) * len(template) > _MOST_WORK:
+        raise StackValidationFailed(f'"{name}": {len(values)} words are too many for a text that long')
     # Text still to be searched stands at even places, text put in at odd ones.
     pieces = [template]
     for word, value in values.items():

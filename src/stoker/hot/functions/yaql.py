@@ -68,7 +68,9 @@ def _engine() -> Any:
 def _context() -> Any:
     import yaql
 
-    return yaql.create_context()
+    from stoker.hot.functions._yaql_bounds import bounded
+
+    return bounded(yaql.create_context())
 
 
 def _plain(value: Any) -> Any:

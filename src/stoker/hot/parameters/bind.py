@@ -36,7 +36,7 @@ class Parameters:
         try:
             return self.values[name]
         except KeyError:
-            raise UserParameterMissing(f"The Parameter ({name}) was not provided.") from None
+            raise UserParameterMissing(f"The Parameter ({clip(name)}) was not provided.") from None
 
     def shown(self) -> dict[str, str]:
         """Every value as text, as Heat's API shows it; hidden ones masked."""

@@ -229,9 +229,9 @@ def _numbers(raw: Any, keys: tuple[str, str], path: Path) -> tuple[_Number, _Num
     for key in data:
         if key not in keys:
             raise flaw((*path, key), f"Invalid key '{key}' for the constraint", InvalidSchemaError)
-    if not data:
-        raise flaw(path, f"{' or '.join(keys)} is needed", InvalidSchemaError)
     first, second = (_number(data.get(key), (*path, key)) for key in keys)
+    if first is None and second is None:
+        raise flaw(path, f"{' or '.join(keys)} is needed", InvalidSchemaError)
     return first, second
 
 

@@ -71,14 +71,14 @@ def params_of(call: Call) -> dict[str, str]:
 def signer(call: Call, params: Mapping[str, str], *, aging: bool = True) -> Principal:
     """Who asks: by token, or by the signature. Raises Refused, Unauthorized."""
     token = call.request.headers.get("x-auth-token")
-    identity = call.services.identity
-    if token:
-        principal = identity.tokens.known(token) or identity.tokens.validate(token)
-    else:
-        principal = _by_signature(call, params, aging=aging)
+    principal = _by_token(call, token) if token else _by_signature(call, params, aging=aging)
     if principal.project_id is None:
         raise Unauthorized("a token of a project is needed")
     return principal
+
+
+def _by_token(call: Call, token: str) -> Principal:
+    return call.services.tokens.known(token) or call.services.tokens.validate(token)
 
 
 def request_of(call: Call, params: Mapping[str, str]) -> ec2.Request:
@@ -106,7 +106,7 @@ def _by_signature(call: Call, params: Mapping[str, str], *, aging: bool) -> Prin
         ec2.access_of(request)
     except Unauthorized as error:
         raise Refused(403, "MissingAuthenticationToken", error.message) from None
-    known = call.services.identity.ec2
+    known = call.services.keys
     try:
         return known.authenticate(request, aging=aging)
     except Unauthorized:

@@ -16,7 +16,7 @@ from stoker.http.cfn.asking import params_of, request_of
 from stoker.http.cfn.reads import described
 from stoker.http.cfn.serialize import answer
 from stoker.model.errors import StokerError
-from stoker.model.status import Action
+from stoker.model.status import Action, Status
 from stoker.store import documents, resources, stacks
 
 _ACTION = "DescribeStackResource"
@@ -24,7 +24,7 @@ _ACTION = "DescribeStackResource"
 
 async def poll(call: Call) -> Reply:
     params = _plain_poll(call)
-    resource_id = params and call.services.identity.ec2.stands_for(request_of(call, params))
+    resource_id = params and call.services.keys.stands_for(request_of(call, params))
     if params and resource_id:
         known = call.services.documents.known(resource_id, _form(params))
         if known is not None:
@@ -52,9 +52,9 @@ def _load(call: Call, params: Mapping[str, str], resource_id: str) -> Document |
     with call.services.store.read() as tx:
         found = resources.find(tx, resource_id)
         stack = stacks.find(tx, found.stack_id) if found else None
-        if found is None or stack is None or not found.physical_id or found.action is Action.SUSPEND:
+        if found is None or stack is None or not found.physical_id or not query.is_itself(found, stack, params):
             return None
-        if not query.is_itself(found, stack, params):
+        if (found.action, found.status) == (Action.SUSPEND, Status.COMPLETE):
             return None
         server_id = found.physical_id
         revision = documents.revision(tx, server_id)

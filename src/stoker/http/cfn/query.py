@@ -40,10 +40,10 @@ ACTIONS: Mapping[str, _Action] = {
 
 
 def is_itself(resource: Resource, stack: Stack, params: Mapping[str, str]) -> bool:
-    """Whether StackName and LogicalResourceId name that resource, which is the current one of its name."""
+    """Whether StackName and LogicalResourceId name that resource."""
     named = params["StackName"]
     right = named in (stack.name, stack.id) or named == reads.arn(stack)
-    return right and resource.current and resource.name == params["LogicalResourceId"] and stack.deleted_at is None
+    return right and resource.name == params["LogicalResourceId"] and stack.deleted_at is None
 
 
 def act(call: Call) -> Reply:

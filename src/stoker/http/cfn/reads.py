@@ -15,6 +15,7 @@ from stoker.model.stack import Event, Resource, Stack
 from stoker.stacks import outputs
 from stoker.stacks.engine import Engine
 from stoker.stacks.looking import look_ahead
+from stoker.stacks.signals import addressed
 from stoker.stacks.transition import Transition
 from stoker.store import events, resources, stacks
 from stoker.store.stacks import Filter
@@ -67,8 +68,8 @@ def describe_stack_resource(asking: Asking) -> Any:
     services = asking.call.services
     with services.store.read() as tx:
         stack = asking.stack(tx)
-        found = resources.named(tx, stack.id, name)
-        if asking.principal.resource_id is not None and (found is None or found.id != asking.principal.resource_id):
+        found = addressed(tx, stack, name, asking.principal.resource_id)
+        if found is None and asking.principal.resource_id is not None:
             raise Forbidden("You are not authorized to complete this action.")
         if found is None:
             raise EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")

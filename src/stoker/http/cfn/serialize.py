@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -58,7 +59,8 @@ def refusal(found: StokerError | Refused, *, as_json: bool) -> Reply:
     status, code = next(
         (said for kind, said in _CODES.items() if isinstance(found, kind)), (400, "InvalidParameterValue")
     )
-    return error(status, code, found.message, as_json=as_json)
+    said = error(status, code, found.message, as_json=as_json)
+    return replace(said, headers={"Retry-After": "1"}) if isinstance(found, Unavailable) else said
 
 
 def _reply(status: int, name: str, content: Mapping[str, Any], *, as_json: bool) -> Reply:

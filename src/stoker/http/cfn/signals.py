@@ -16,7 +16,7 @@ from stoker.model.arn import Arn
 from stoker.model.errors import EntityNotFound, Forbidden, Invalid, StokerError
 from stoker.model.principal import Principal
 from stoker.stacks import signals
-from stoker.store import resources, stacks
+from stoker.store import stacks
 from stoker.store.tx import Tx
 
 _TYPES = ("", "application/json", "text/plain")
@@ -43,16 +43,19 @@ def wait_condition(call: Call) -> Reply:
 
 def _take(call: Call, details: dict[str, Any]) -> str:
     """The resource's name."""
-    principal = signer(call, params_of(call))
+    params = params_of(call)
+    principal = signer(call, params)
     arn = Arn.parse("{arn}/{stack_name}/{stack_id}/resources/{resource_name}".format_map(call.path))
 
     def do(tx: Tx) -> str:
         stack = stacks.find(tx, arn.stack_id)
-        found = resources.named(tx, stack.id, arn.resource or "") if stack else None
+        found = signals.addressed(tx, stack, arn.resource or "", principal.resource_id) if stack else None
         _may(principal, None if found is None else found.id, None if stack is None else stack.project_id)
         if stack is None or found is None or arn.project_id != stack.project_id or arn.stack_name != stack.name:
             raise EntityNotFound.of("Resource", arn.resource or "")
-        signals.signal_resource(tx, call.services.engine, stack, found.name, details)
+        if params.get("Run") not in (None, str(found.data.get("runs"))):
+            return found.name  # late, of an earlier run: it changes nothing
+        signals.signal_resource(tx, call.services.engine, stack, found, details)
         return found.name
 
     return call.services.store.write(do)

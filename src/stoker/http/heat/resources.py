@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from stoker.deployments.documents import Document
 from stoker.http import reading
 from stoker.http.call import Call, Reply
 from stoker.http.heat import finding, shapes
@@ -16,7 +17,7 @@ from stoker.stacks.attributes import all_attributes
 from stoker.stacks.looking import look_ahead, look_at
 from stoker.stacks.operations import no_resource
 from stoker.stacks.transition import Transition
-from stoker.store import deployments, resources, stacks
+from stoker.store import deployments, documents, resources, stacks
 from stoker.store.tx import Tx
 
 FILTERS: Mapping[str, Callable[[Resource], str]] = {
@@ -77,13 +78,24 @@ def _of_stack(
     return shown
 
 
-def metadata(call: Call) -> Reply:
-    """What agents poll with POLL_SERVER_HEAT."""
+async def metadata(call: Call) -> Reply:
+    """What agents poll with POLL_SERVER_HEAT: on the event loop, and mostly answered from memory."""
+    form = f"heat/{call.path['stack_name']}/{call.path['stack_id']}/{call.path['resource_name']}"
+    known = call.services.documents.known(call.only, form) if call.only else None
+    return Reply(200, known.body) if known else await call.in_thread(_metadata, call, form)
+
+
+def _metadata(call: Call, form: str) -> Reply:
     with call.services.store.read() as tx:
         stack, found = _permitted(tx, call)
+        revision = documents.revision(tx, found.physical_id or found.id)
         transition = Transition(tx, call.services.engine, stack)
         live = transition.type_of(found).live_metadata(transition.context, found)
-    return Reply(200, {"metadata": {**found.metadata, **live}})
+    reply = Reply(200, {"metadata": {**found.metadata, **live}})
+    if call.only and found.physical_id and transition.type_of(found).has_live_metadata:
+        document = Document(revision, bytes(reply.response().body))
+        call.services.documents.remember(found.id, found.physical_id, form, document)
+    return reply
 
 
 def signal(call: Call) -> Reply:
@@ -102,7 +114,7 @@ def signal(call: Call) -> Reply:
         kind = call.services.engine.type(found.type)
         if found.action in _DEAF and kind.signal is None:
             raise Invalid(f"Signal resource during {found.action} is not supported.")
-        signals.signal_resource(tx, call.services.engine, stack, found.name, details or {})
+        signals.signal_resource(tx, call.services.engine, stack, found, details or {})
 
     call.services.store.write(do)
     return Reply(200, b"null")
@@ -110,15 +122,16 @@ def signal(call: Call) -> Reply:
 
 def _permitted(tx: Tx, call: Call) -> tuple[Stack, Resource]:
     """Who stands for one resource does not learn which others there are: for all that are not it, one answer."""
+    name = call.path["resource_name"]
     try:
         stack = finding.stack(tx, call)
-        found = _named(tx, stack, call.path["resource_name"])
+        found = signals.addressed(tx, stack, name, call.only)
+        if found is None:
+            raise no_resource(name, stack)
     except EntityNotFound:
         if call.only is None:
             raise
-        found = None
-    if found is None or call.only not in (None, found.id):
-        raise Forbidden("You are not authorized to complete this action.")
+        raise Forbidden("You are not authorized to complete this action.") from None
     return stack, found
 
 

@@ -58,7 +58,7 @@ def revoke(call: Call) -> Reply:
 
 
 def catalog(call: Call) -> Reply:
-    return Reply(200, {"catalog": shapes.catalog(call.services.settings.public_url, call.user.project_id), "links": {}})
+    return Reply(200, {"catalog": shapes.catalog(call.services.settings, call.user.project_id), "links": {}})
 
 
 def projects(call: Call) -> Reply:
@@ -89,8 +89,8 @@ def shown(call: Call, issued: Issued) -> dict[str, Any]:
     if principal.project_id is not None:
         with call.services.store.read() as tx:
             project = identity.project(tx, principal.project_id)
-    url = None if "nocatalog" in call.query else call.services.settings.public_url
-    return {"token": shapes.token(principal, project, issued.row, url)}
+    site = None if "nocatalog" in call.query else call.services.settings
+    return {"token": shapes.token(principal, project, issued.row, site)}
 
 
 def _subject(call: Call) -> str:

@@ -25,13 +25,13 @@ def show_domain(call: Call) -> Reply:
 
 
 def services(call: Call) -> Reply:
-    found = shapes.services(call.services.settings.public_url, call.user.project_id)
+    found = shapes.services(call.services.settings, call.user.project_id)
     shown = [{"id": kind, "type": kind, "name": name, "enabled": True} for kind, name, _ in found]
     return Reply(200, {"services": shown, "links": {}})
 
 
 def endpoints(call: Call) -> Reply:
-    found = shapes.catalog(call.services.settings.public_url, call.user.project_id)
+    found = shapes.catalog(call.services.settings, call.user.project_id)
     shown = [
         {**endpoint, "service_id": service["id"], "enabled": True}
         for service in found

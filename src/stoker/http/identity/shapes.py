@@ -7,6 +7,7 @@ from typing import Any
 
 from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME
 from stoker.model.principal import ApplicationCredential, Principal, Project, Token, User
+from stoker.settings import OFF, Settings
 
 DOMAIN = {"id": DOMAIN_ID, "name": DOMAIN_NAME}
 REGION = "RegionOne"
@@ -17,18 +18,22 @@ def time(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def services(public_url: str, project_id: str | None) -> list[tuple[str, str, str]]:
+def services(site: Settings, project_id: str | None) -> list[tuple[str, str, str]]:
     """(type, name, URL) of everything the catalog points at."""
+    public_url = site.public_url
     found = [("identity", "keystone", f"{public_url}/identity/v3")]
     if project_id:
         found.append(("orchestration", "heat", f"{public_url}/v1/{project_id}"))
         found.append(("cloudformation", "heat-cfn", f"{public_url}/cfn/v1"))
-        found.append(("messaging", "zaqar", f"{public_url}/messaging"))
-        found.append(("object-store", "swift", f"{public_url}/object-store/v1/AUTH_{project_id}"))
+        if site.messaging != OFF:
+            found.append(("messaging", "zaqar", f"{public_url}/messaging" if site.embeds_queues else site.messaging))
+        if site.object_store != OFF:
+            embedded = f"{public_url}/object-store/v1/AUTH_{project_id}"
+            found.append(("object-store", "swift", embedded if site.embeds_objects else site.object_store))
     return found
 
 
-def catalog(public_url: str, project_id: str | None) -> list[dict[str, Any]]:
+def catalog(site: Settings, project_id: str | None) -> list[dict[str, Any]]:
     return [
         {
             "id": kind,
@@ -39,12 +44,12 @@ def catalog(public_url: str, project_id: str | None) -> list[dict[str, Any]]:
                 for interface in _INTERFACES
             ],
         }
-        for kind, name, url in services(public_url, project_id)
+        for kind, name, url in services(site, project_id)
     ]
 
 
-def token(principal: Principal, project: Project | None, row: Token, public_url: str | None) -> dict[str, Any]:
-    """``public_url`` None: without the catalog."""
+def token(principal: Principal, project: Project | None, row: Token, site: Settings | None) -> dict[str, Any]:
+    """``site`` None: without the catalog."""
     shown: dict[str, Any] = {
         "methods": list(row.methods),
         "user": {"id": principal.user_id, "name": principal.user_name, "domain": DOMAIN, "password_expires_at": None},
@@ -56,8 +61,8 @@ def token(principal: Principal, project: Project | None, row: Token, public_url:
         shown["project"] = {"id": project.id, "name": project.name, "domain": DOMAIN}
         shown["is_domain"] = False
         shown["roles"] = [{"id": role, "name": role} for role in sorted(principal.roles)]
-        if public_url is not None:
-            shown["catalog"] = catalog(public_url, project.id)
+        if site is not None:
+            shown["catalog"] = catalog(site, project.id)
     if row.application_credential_id is not None:
         shown["application_credential"] = {"id": row.application_credential_id, "restricted": principal.restricted}
     return shown

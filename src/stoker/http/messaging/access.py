@@ -32,7 +32,7 @@ class QueueAccess:
         principal = await principal_of(request, services)
         if principal.project_id is None:
             raise Invalid("queues belong to projects: use a token that is scoped to one")
-        if said and said != principal.project_id:
+        if said and said not in (principal.project_id, principal.login_project_id):
             raise Forbidden("X-Project-Id names another project than the one that the token is for")
         if principal.resource_id is not None:
             if not _own_queue(principal.resource_id, request.scope["path"].removeprefix(MOUNTED_AT)):
@@ -70,4 +70,4 @@ def _own_queue(resource_id: str, path: str) -> bool:
 def _lives(services: Services, project_id: str) -> bool:
     with services.store.read() as tx:
         found = identity.project(tx, project_id)
-    return found is not None and found.enabled
+    return found.enabled if found is not None else services.settings.at_keystone

@@ -19,7 +19,7 @@ def delete(call: Call) -> Reply:
     account = account_of(call.path)
     try:
         lines = [line.strip() for line in call.body.decode().splitlines() if line.strip()]
-        names = [unquote(line, errors="strict").lstrip("/") for line in lines]
+        names = [unquote(line, errors="strict") for line in lines]
     except UnicodeDecodeError:
         raise Invalid("the names to delete must be percent-encoded UTF-8, a line each") from None
     if len(names) > MOST:
@@ -31,7 +31,7 @@ def _delete(tx: Tx, account: str, names: list[str]) -> dict[str, object]:
     deleted = missing = 0
     errors: list[list[str]] = []
     for each in names:
-        container, _, name = each.partition("/")
+        container, _, name = each.lstrip("/").partition("/")
         try:
             if "\0" in each:
                 raise Invalid("no name holds a NUL character")
@@ -47,9 +47,8 @@ def _delete(tx: Tx, account: str, names: list[str]) -> dict[str, object]:
             errors.append([each, "409 Conflict"])
         except Invalid:
             errors.append([each, "400 Bad Request"])
-    status = "400 Bad Request" if errors else "404 Not Found" if missing and not deleted else "200 OK"
     return {
-        "Response Status": status,
+        "Response Status": "400 Bad Request" if errors else "200 OK",
         "Response Body": "",
         "Number Deleted": deleted,
         "Number Not Found": missing,

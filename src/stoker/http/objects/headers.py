@@ -15,6 +15,8 @@ from stoker.objects import limits, metadata
 from stoker.objects.tempurl import KEY_HEADERS
 
 _SECOND = 1_000_000
+#: The last one that Swift can tell: ten digits.
+_LAST_SECOND = 9_999_999_999
 #: Of objects, besides their metadata.
 KEPT = ("content-disposition", "content-encoding", "content-language", "cache-control", "expires", "x-robots-tag")
 _SECRET = frozenset(prefix + name for prefix in (metadata.ACCOUNT, metadata.CONTAINER) for name in KEY_HEADERS)
@@ -48,8 +50,7 @@ def kept_of_object(headers: Mapping[str, str]) -> dict[str, str]:
     found = {name: limits.header(name, headers[name]) for name in KEPT if headers.get(name)}
     found |= {name: value for name, value in headers.items() if name.startswith(metadata.OBJECT)}
     limits.metadata(found, metadata.OBJECT)
-    # Metadata without a value is none: Swift's POST takes it away by that.
-    return {name: value for name, value in found.items() if value}
+    return found
 
 
 def delete_at(headers: Mapping[str, str], now: float) -> int | None:
@@ -62,7 +63,7 @@ def delete_at(headers: Mapping[str, str], now: float) -> int | None:
         return None
     if seconds <= now:
         raise Invalid(f"{'X-Delete-After' if after is not None else 'X-Delete-At'} in past")
-    return seconds * _SECOND
+    return min(seconds, _LAST_SECOND) * _SECOND
 
 
 def of_object(stored: Stored) -> dict[str, str]:
@@ -92,6 +93,6 @@ def iso_time(moment: int) -> str:
 
 def _whole(name: str, value: str) -> int:
     text = value.strip()
-    if not (text.isascii() and text.isdigit() and len(text) <= 10):
+    if not (text.isascii() and text.isdigit()):
         raise Invalid(f"Non-integer {name}: {value!r:.100}")
-    return int(text)
+    return int(text) if len(text) <= 10 else _LAST_SECOND

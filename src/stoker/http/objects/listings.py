@@ -68,7 +68,7 @@ def form(call: Call) -> str:
 def reply(call: Call, name: str, kind: str, entries: Sequence[Entry], headers: dict[str, str]) -> Reply:
     """``kind``: whether the entries are of an account, of a container, or versions."""
     shape = form(call)
-    content_type = {"Content-Type": f"{_FORMATS[shape]}; charset=utf-8", **headers}
+    content_type = {**headers, "Content-Type": f"{_FORMATS[shape]}; charset=utf-8"}
     if shape == "json":
         show = _JSON[kind]
         return Reply(200, msgspec.json.encode([show(entry) for entry in entries]), content_type)

@@ -26,7 +26,8 @@ def put(call: Call) -> Reply:
     if "content-length" not in said and "transfer-encoding" not in said:
         return errors.reply(errors.OBJECTS, 411, "LengthRequired", None)
     sending.refuse_segments(call, said)
-    if said.get("etag") and conditions.etag(said["etag"]) != hashlib.md5(call.body, usedforsecurity=False).hexdigest():
+    told = said.get("etag", "").strip('"').lower()
+    if told and told != hashlib.md5(call.body, usedforsecurity=False).hexdigest():
         raise Unprocessable("the body's MD5 is not what the ETag says")
     new = New(
         account=account_of(call.path),
@@ -99,10 +100,11 @@ def _answer(call: Call, stored: Stored, data: bytes | None) -> Reply:
         return Reply(
             304, headers=headers.wire({name: value for name, value in shown.items() if name != "Content-Type"})
         )
+    if data is None:
+        return Reply(200, None, headers.wire({**shown, "Content-Length": str(stored.size)}))
     wanted = conditions.ranges(stored, said)
     if wanted is None:
-        length = {"Content-Length": str(stored.size)} if data is None else {}
-        return Reply(200, data, headers.wire({**shown, **length}))
+        return Reply(200, data, headers.wire(shown))
     if not wanted:
         whole = {"Content-Range": f"bytes */{stored.size}"}
         return errors.reply(errors.OBJECTS, 416, "RangeNotSatisfiable", None, whole)

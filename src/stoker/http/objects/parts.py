@@ -10,12 +10,11 @@ from stoker.http.objects.headers import wire
 from stoker.model.objects import Stored
 
 
-def reply(stored: Stored, data: bytes | None, wanted: Sequence[tuple[int, int]], shown: Mapping[str, str]) -> Reply:
-    """``data`` None: only what is known of it. ``wanted``: (first byte, one behind the last), at least one."""
+def reply(stored: Stored, data: bytes, wanted: Sequence[tuple[int, int]], shown: Mapping[str, str]) -> Reply:
+    """``wanted``: (first byte, one behind the last), at least one."""
     if len(wanted) == 1:
         start, end = wanted[0]
-        part = {**shown, "Content-Range": _range(start, end, stored.size), "Content-Length": str(end - start)}
-        return Reply(206, None if data is None else data[start:end], wire(part))
+        return Reply(206, data[start:end], wire({**shown, "Content-Range": _range(start, end, stored.size)}))
     line = secrets.token_hex(16)
     kind = {**shown, "Content-Type": f"multipart/byteranges;boundary={line}"}
     heads = [
@@ -26,9 +25,6 @@ def reply(stored: Stored, data: bytes | None, wanted: Sequence[tuple[int, int]],
         for start, end in wanted
     ]
     last = f"--{line}--".encode()
-    if data is None:
-        sizes = (len(head) + end - start + 2 for head, (start, end) in zip(heads, wanted, strict=True))
-        return Reply(206, None, wire({**kind, "Content-Length": str(sum(sizes) + len(last))}))
     pieces = [head + data[start:end] + b"\r\n" for head, (start, end) in zip(heads, wanted, strict=True)]
     return Reply(206, b"".join([*pieces, last]), wire(kind))
 

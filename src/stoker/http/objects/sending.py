@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mimetypes
+import re
 from collections.abc import Mapping
 
 from stoker.http.call import Call, Reply
@@ -12,13 +13,17 @@ from stoker.model.objects import timestamp
 from stoker.objects import limits, writing
 from stoker.objects.writing import DEFAULT_TYPE, New
 
+_VERSION = re.compile(r"null|[0-9]{1,10}(\.[0-9]{1,9})?")
 #: What would make an object stand for others.
 _SEGMENTED = ("x-object-manifest", "x-symlink-target")
 
 
 def version_of(call: Call) -> str | None:
-    """The version that is asked for. A signed URL is for what the name means."""
-    return None if call.principal is None else call.query.get("version-id")
+    """The version that is asked for. A signed URL is for what the name means. Raises Invalid for what is no version."""
+    said = None if call.principal is None else call.query.get("version-id")
+    if said is not None and not _VERSION.fullmatch(said):
+        raise Invalid("Invalid version parameter")
+    return said
 
 
 def refuse_segments(call: Call, said: Mapping[str, str]) -> None:

@@ -1,0 +1,193 @@
+"""What each transport costs and how fast it is: unchanged polls, and from a result to the dependent being told."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from keystoneclient.contrib.ec2.utils import Ec2Signer
+
+from bench.cases import RESULT, Result, Target, _spread, template
+from bench.measure import cpu_seconds, load
+
+#: A request: verb, URL, body, headers.
+Ask = tuple[str, str, bytes | None, Mapping[str, str]]
+
+
+def unchanged_polls(target: Target, transport: str) -> Result:
+    """Of a server with ten deployments, as its agent polls; logins are kept, as ours does and upstream's does not."""
+    made = template(10)
+    made["resources"]["server0"]["properties"]["software_config_transport"] = transport
+    made["outputs"] = {"agent": {"value": {"get_attr": ["server0", "os_collect_config"]}}}
+    name, id = target.api.create_stack(made)
+    target.api.wait(name, id, "CREATE_COMPLETE")
+    [said] = target.api("GET", f"/stacks/{name}/{id}")["stack"]["outputs"]
+    ask = _ASKING[transport](target, said["output_value"])
+    time.sleep(0.5)  # what is carried somewhere is there
+    found = load(lambda _: _send(*ask), target.count(2000), 8, target.pids)
+    target.api.delete_stack(name, id)
+    return found
+
+
+def result_to_dependent(target: Target, signal: str) -> Result:
+    """From sending a result by a signal transport to the dependent's config being in the server's metadata."""
+    latencies = []
+    for _ in range(target.count(20)):
+        name, id = target.api.create_stack(template(2, signal=signal, chain=True))
+        shown = target.api("GET", f"/stacks/{name}/{id}/resources")["resources"]
+        server = next(each["physical_resource_id"] for each in shown if each["resource_name"] == "server0")
+        told = f"/software_deployments/metadata/{server}"
+        while not (found := target.api("GET", told)["metadata"]):
+            time.sleep(0.001)
+        inputs = {each["name"]: each["value"] for each in found[0]["inputs"]}
+        ask = _signalling(target, inputs)
+        began = time.perf_counter()
+        _send(*ask)
+        while len(target.api("GET", told)["metadata"]) < 2:
+            time.sleep(0.001)
+        latencies.append(time.perf_counter() - began)
+        target.api.delete_stack(name, id)
+    return _spread(latencies)
+
+
+def reach(target: Target, transport: str) -> Result:
+    """From an update of a stack to the last of its servers having been told, each asked again until it has been."""
+    count = target.count(1000)
+
+    def made(word: str) -> dict[str, Any]:
+        said = template(count, servers=count)
+        for s in range(count):
+            said["resources"][f"server{s}"]["properties"]["software_config_transport"] = transport
+            said["resources"][f"dep{s}"]["properties"]["input_values"] = {"foo": word}
+        agents = {f"{s}": {"value": {"get_attr": [f"server{s}", "os_collect_config"]}} for s in range(count)}
+        return {**said, "outputs": agents}
+
+    name, id = target.api.create_stack(made("before"))
+    target.api.wait(name, id, "CREATE_COMPLETE")
+    outputs = target.api("GET", f"/stacks/{name}/{id}")["stack"]["outputs"]
+    asks = [_ASKING[transport](target, each["output_value"]) for each in outputs]
+    # What is asked for shall be the document itself.
+    asks = [("GET" if verb == "HEAD" else verb, *rest) for verb, *rest in asks]
+    cpu, began = cpu_seconds(target.pids), time.perf_counter()
+    target.api("PUT", f"/stacks/{name}/{id}", {"template": made("afterwards")})
+    updated = time.perf_counter() - began
+
+    def told(ask: Ask) -> float:
+        while b"afterwards" not in _send(*ask):
+            time.sleep(0.05)
+        return time.perf_counter() - began
+
+    with ThreadPoolExecutor(8) as pool:
+        all_told = max(pool.map(told, asks))
+    used = cpu_seconds(target.pids) - cpu
+    target.api.delete_stack(name, id)
+    return {"servers": count, "updated_s": round(updated, 2), "all_told_s": round(all_told, 2), "cpu_s": round(used, 2)}
+
+
+def _cfn(_target: Target, agent: Mapping[str, Any]) -> Ask:
+    said = agent["cfn"]
+    url = urlsplit(said["metadata_url"])
+    params = {
+        "Action": "DescribeStackResource",
+        "StackName": said["stack_name"],
+        "LogicalResourceId": said["path"].partition(".")[0],
+        "AWSAccessKeyId": said["access_key_id"],
+        "SignatureVersion": "2",
+    }
+    signed = {"verb": "GET", "host": url.netloc, "path": url.path, "params": params}
+    params["Signature"] = Ec2Signer(said["secret_access_key"]).generate(signed)
+    return "GET", f"{said['metadata_url']}?{urlencode(params)}", None, {}
+
+
+def _heat(target: Target, agent: Mapping[str, Any]) -> Ask:
+    said = agent["heat"]
+    path = f"stacks/{said['stack_id']}/resources/{said['resource_name']}/metadata"
+    return "GET", f"{target.api.base.geturl()}/{path}", None, {"X-Auth-Token": _token(said)}
+
+
+def _request(_target: Target, agent: Mapping[str, Any]) -> Ask:
+    return "HEAD", agent["request"]["metadata_url"], None, {}
+
+
+def _zaqar(target: Target, agent: Mapping[str, Any]) -> Ask:
+    said = agent["zaqar"]
+    root = f"{target.api.base.scheme}://{target.api.base.netloc}"
+    headers = {"X-Auth-Token": _token(said), "Client-ID": "8d7dbfb8-5b0c-4e6a-9a3c-1f0f3b4f8f52"}
+    return "DELETE", f"{root}/messaging/v2/queues/{said['queue_id']}/messages?pop=1", None, headers
+
+
+def _signalling(target: Target, inputs: Mapping[str, Any]) -> Ask:
+    body = json.dumps(RESULT).encode()
+    plain = {"Content-Type": "application/json"}
+    if "deploy_signal_id" in inputs:
+        return inputs.get("deploy_signal_verb", "POST"), inputs["deploy_signal_id"], body, plain
+    said = {name.removeprefix("deploy_"): value for name, value in inputs.items()}
+    headers = {**plain, "X-Auth-Token": _token(said)}
+    if "deploy_queue_id" in inputs:
+        root = f"{target.api.base.scheme}://{target.api.base.netloc}"
+        url = f"{root}/messaging/v2/queues/{inputs['deploy_queue_id']}/messages"
+        message = json.dumps({"messages": [{"body": RESULT, "ttl": 600}]}).encode()
+        return "POST", url, message, {**headers, "Client-ID": "8d7dbfb8-5b0c-4e6a-9a3c-1f0f3b4f8f52"}
+    path = f"stacks/{inputs['deploy_stack_id']}/resources/{inputs['deploy_resource_name']}/signal"
+    return "POST", f"{target.api.base.geturl()}/{path}", body, headers
+
+
+def _token(said: Mapping[str, Any]) -> str:
+    user = {"id": said["user_id"], "password": said["password"]}
+    scope = {"project": {"id": said["project_id"]}}
+    auth = {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}
+    url = urlsplit(said["auth_url"])
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=60)
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", f"{url.path}/auth/tokens", json.dumps({"auth": auth}), headers)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    assert answer.status == 201, answer.status
+    return answer.headers["X-Subject-Token"]
+
+
+_CONNECTIONS: dict[tuple[int, str], http.client.HTTPConnection] = {}
+
+
+def _send(verb: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
+    """On a connection of the thread's own, kept open."""
+    parts = urlsplit(url)
+    key = (threading.get_ident(), parts.netloc)
+    connection = _CONNECTIONS.get(key)
+    if connection is None:
+        connection = _CONNECTIONS[key] = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+    connection.request(verb, f"{parts.path}?{parts.query}".rstrip("?"), body, dict(headers))
+    answer = connection.getresponse()
+    found = answer.read()
+    if answer.status >= 400:
+        raise RuntimeError(f"{verb} {parts.path}: {answer.status}")
+    return found
+
+
+_ASKING: Mapping[str, Callable[[Target, Mapping[str, Any]], Ask]] = {
+    "POLL_SERVER_CFN": _cfn,
+    "POLL_SERVER_HEAT": _heat,
+    "POLL_TEMP_URL": _request,
+    "ZAQAR_MESSAGE": _zaqar,
+}
+#: What Heat without Swift and Zaqar can do too.
+COMMON: dict[str, Callable[[Target], Result]] = {
+    "unchanged poll, POLL_SERVER_CFN": lambda t: unchanged_polls(t, "POLL_SERVER_CFN"),
+    "unchanged poll, POLL_SERVER_HEAT": lambda t: unchanged_polls(t, "POLL_SERVER_HEAT"),
+    "result to dependent, CFN_SIGNAL": lambda t: result_to_dependent(t, "CFN_SIGNAL"),
+}
+OURS: dict[str, Callable[[Target], Result]] = {
+    "unchanged poll, POLL_TEMP_URL": lambda t: unchanged_polls(t, "POLL_TEMP_URL"),
+    "unchanged poll, ZAQAR_MESSAGE": lambda t: unchanged_polls(t, "ZAQAR_MESSAGE"),
+    "result to dependent, HEAT_SIGNAL": lambda t: result_to_dependent(t, "HEAT_SIGNAL"),
+    "result to dependent, TEMP_URL_SIGNAL": lambda t: result_to_dependent(t, "TEMP_URL_SIGNAL"),
+    **{f"change reaches 1,000 servers, {name}": lambda t, name=name: reach(t, name) for name in _ASKING},
+    "result to dependent, ZAQAR_SIGNAL": lambda t: result_to_dependent(t, "ZAQAR_SIGNAL"),
+}

@@ -1,0 +1,128 @@
+"""The projects and users that stand for stacks and their resources, in a domain of their own at Keystone."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from urllib.parse import urlencode
+
+from keystoneauth1 import exceptions
+from keystoneauth1.session import Session
+
+from stoker.identity.keystone.client import Refused
+from stoker.identity.stack_users import ROLE
+from stoker.model.errors import Unavailable
+
+_SETTINGS = "see the settings stack_domain_admin, stack_domain_admin_password and stack_user_domain"
+#: Nobody changes their passwords, and a typing mistake of somebody else's must not lock an agent out.
+_OPTIONS = {
+    "ignore_change_password_upon_first_use": True,
+    "ignore_password_expiry": True,
+    "ignore_lockout_failure_attempts": True,
+}
+
+
+class Accounts:
+    """
+    Everything may be done again: what is there already is taken for what was asked for, what is gone for gone.
+
+    Raises Unavailable when Keystone does not answer, Refused when it will not have it.
+    """
+
+    def __init__(self, session: Session, url: str) -> None:
+        self._session = session
+        self._url = url
+        self._lock = threading.Lock()
+        self._role: str | None = None
+
+    @property
+    def domain_id(self) -> str:
+        access = self._guarded(lambda: self._session.auth.get_access(self._session))
+        return str(access.domain_id)
+
+    def project(self, name: str, description: str) -> str:
+        """The id of the project of that name."""
+        said = {"name": name, "domain_id": self.domain_id, "description": description}
+        made = self._call("POST", "/projects", {"project": said}, allowed=(201, 409))
+        if made.status_code == 201:
+            return str(made.json()["project"]["id"])
+        return self._there("projects", name)
+
+    def user(self, name: str, project_id: str, password: str) -> str:
+        """The id of the enabled user of that name, who has the role in the project. Raises Refused for another's."""
+        said = {
+            "name": name,
+            "domain_id": self.domain_id,
+            "default_project_id": project_id,
+            "password": password,
+            "enabled": True,
+            "options": _OPTIONS,
+        }
+        made = self._call("POST", "/users", {"user": said}, allowed=(201, 409))
+        if made.status_code == 201:
+            id = str(made.json()["user"]["id"])
+        else:
+            id = self._there("users", name, default_project_id=project_id)
+            self._call("PATCH", f"/users/{id}", {"user": {"password": password, "enabled": True}})
+        self._call("PUT", f"/projects/{project_id}/users/{id}/roles/{self._role_id()}")
+        return id
+
+    def enable(self, user_id: str, *, enabled: bool) -> bool:
+        """False: somebody has removed it."""
+        said = {"user": {"enabled": enabled}}
+        return bool(self._call("PATCH", f"/users/{user_id}", said, allowed=(200, 404)).status_code == 200)
+
+    def delete_user(self, id: str | None, name: str) -> None:
+        """By its name where the id was never learnt."""
+        known = id or self._find("users", name)
+        if known is not None:
+            self._call("DELETE", f"/users/{known}", allowed=(204, 404))
+
+    def delete_project(self, id: str | None, name: str) -> None:
+        known = id or self._find("projects", name)
+        if known is not None:
+            self._call("DELETE", f"/projects/{known}", allowed=(204, 404))
+
+    def _role_id(self) -> str:
+        with self._lock:
+            if self._role is None:
+                found = self._call("GET", f"/roles?name={ROLE}").json()["roles"]
+                if not found:
+                    raise Refused(f"Keystone has no role {ROLE}: openstack role create {ROLE}")
+                self._role = str(found[0]["id"])
+            return self._role
+
+    def _there(self, kind: str, name: str, **like: str) -> str:
+        found = self._find(kind, name, **like)
+        if found is None:
+            raise Refused(f"Keystone has another of the {kind} called {name} in the domain of stacks' users")
+        return found
+
+    def _find(self, kind: str, name: str, **like: str) -> str | None:
+        query = urlencode({"name": name, "domain_id": self.domain_id})
+        for each in self._call("GET", f"/{kind}?{query}").json()[kind]:
+            if all(each.get(key) == value for key, value in like.items()):
+                return str(each["id"])
+        return None
+
+    def _call(self, verb: str, path: str, body: Any = None, *, allowed: tuple[int, ...] = ()) -> Any:
+        url = self._url + path
+        more = {"raise_exc": False, "redirect": False, "log": False}
+        answer = self._guarded(lambda: self._session.request(url, verb, json=body, **more))
+        if answer.status_code in (allowed or (200, 201, 204)):
+            return answer
+        if answer.status_code >= 500 or answer.status_code == 429:
+            raise Unavailable(f"Keystone at {self._url} answers {answer.status_code} to {verb} {path}")
+        raise Refused(f"Keystone refuses {verb} {path.partition('?')[0]} ({answer.status_code}): {_SETTINGS}")
+
+    def _guarded(self, ask: Any) -> Any:
+        try:
+            return ask()
+        except exceptions.HttpError as error:
+            if error.http_status >= 500:
+                raise Unavailable(f"Keystone at {self._url} answers {error.http_status}") from None
+            raise Refused(
+                f"Keystone refuses the login of stack_domain_admin ({error.http_status}): {_SETTINGS}"
+            ) from None
+        except exceptions.ClientException as error:
+            raise Unavailable(f"Keystone at {self._url} does not answer: {error}") from None

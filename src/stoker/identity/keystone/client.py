@@ -1,0 +1,170 @@
+"""What Stoker asks Keystone about others, with a login of its own."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from keystoneauth1 import exceptions
+from keystoneauth1.session import Session
+
+from stoker.identity import ec2
+from stoker.model.errors import Unauthorized, Unavailable
+
+_log = structlog.get_logger("stoker.keystone")
+#: Seconds between two doubts about our own token: a wrong signature looks the same as a token that was revoked.
+_DOUBT = 60.0
+#: What may stand in a header.
+_TOKEN = re.compile("[!-~]+")
+
+Body = Mapping[str, Any]
+
+
+class Refused(Unavailable):
+    """Keystone is there, and it is us that it does not want."""
+
+
+class Client:
+    """
+    ``url`` ends with the version. While Keystone does not answer, one request at a time finds out whether it does
+    again; the others are told at once, so that no threads pile up behind a network that swallows packets.
+    """
+
+    def __init__(self, session: Session, url: str, settings_named: str) -> None:
+        self._session = session
+        self._url = url
+        #: The settings to look at when Keystone refuses us.
+        self._settings_named = settings_named
+        self._down = False
+        self._trying = threading.Lock()
+        self._doubted = 0.0
+        self._in_use = False
+
+    def token(self, subject: str) -> Body | None:
+        """What Keystone says of a token; None: that it is none, or not valid any more. Raises Unavailable."""
+        if not _TOKEN.fullmatch(subject):
+            return None
+        answer = self._ask("GET", "/auth/tokens?nocatalog", headers={"X-Subject-Token": subject})
+        if answer.status_code == 404:
+            return None
+        if answer.status_code == 200:
+            return _body(answer)
+        raise self._refused(answer.status_code, "to look at a token")
+
+    def signed(self, request: ec2.Request) -> Body:
+        """The token's body of whose EC2 key signed a request. Raises Unauthorized, Unavailable."""
+        said = {
+            "ec2Credentials": {
+                "access": ec2.access_of(request),
+                "signature": request.signature,
+                "host": request.host,
+                "verb": request.verb,
+                "path": request.path,
+                "params": dict(request.params),
+                "headers": _signed_headers(request),
+                "body_hash": request.body_hash,
+            }
+        }
+        answer = self._ask_signed(said)
+        if answer.status_code == 401 and time.monotonic() - self._doubted > _DOUBT:
+            self._doubted = time.monotonic()
+            self._session.invalidate()
+            answer = self._ask_signed(said)
+        if answer.status_code in (200, 201):
+            return _body(answer)
+        if answer.status_code in (400, 401, 404):
+            raise Unauthorized("The EC2 access key or the signature is not valid.")
+        raise self._refused(answer.status_code, "to check a signature")
+
+    def log_in(self) -> None:
+        """Whether our own login is right. Raises Refused, Unavailable."""
+        try:
+            self._guarded(self._session.get_token)
+        finally:
+            self._in_use = True
+
+    def _ask_signed(self, said: Body) -> Any:
+        def ask() -> Any:
+            # Not through the session's own way: that takes each 401 for an end of our token and logs in anew.
+            headers = {"X-Auth-Token": self._session.get_token()}
+            return self._request("POST", "/ec2tokens", headers=headers, json=said, authenticated=False)
+
+        return self._guarded(ask)
+
+    def _ask(self, verb: str, path: str, **more: Any) -> Any:
+        return self._guarded(lambda: self._request(verb, path, **more))
+
+    def _request(self, verb: str, path: str, **more: Any) -> Any:
+        return self._session.request(self._url + path, verb, raise_exc=False, redirect=False, log=False, **more)
+
+    def _guarded(self, ask: Any) -> Any:
+        if not self._down:
+            return self._tried(ask)
+        if not self._trying.acquire(blocking=False):
+            raise self._silent()
+        try:
+            return self._tried(ask)
+        finally:
+            self._trying.release()
+
+    def _tried(self, ask: Any) -> Any:
+        try:
+            answer = ask()
+        except exceptions.ConnectFailure as error:
+            self._is_down(str(error))
+            raise self._silent() from None
+        except exceptions.HttpError as error:
+            # Only our own login raises these.
+            if error.http_status >= 500:
+                self._is_down(f"it answers {error.http_status}")
+                raise self._silent() from None
+            self._down = False
+            raise self._refused(error.http_status, "its login") from None
+        except exceptions.ClientException as error:
+            self._is_down(str(error))
+            raise self._silent() from None
+        if getattr(answer, "status_code", 200) >= 500:
+            self._is_down(f"it answers {answer.status_code}")
+            raise self._silent()
+        if self._down:
+            _log.info("Keystone answers again", url=self._url)
+            self._down = False
+        return answer
+
+    def _is_down(self, why: str) -> None:
+        if not self._down:
+            _log.warning("Keystone does not answer", url=self._url, error=why)
+            self._down = True
+
+    def _silent(self) -> Unavailable:
+        return Unavailable(f"Keystone at {self._url} does not answer; try again later")
+
+    def _refused(self, status: int, what: str) -> Refused:
+        sentence = f"Keystone at {self._url} refuses Stoker {what} ({status}): see the settings {self._settings_named}"
+        if self._in_use:  # who starts Stoker is told anyway
+            _log.error(sentence)
+        return Refused(sentence)
+
+
+def _signed_headers(request: ec2.Request) -> dict[str, str]:
+    """Those that a signature of version 4 may cover, with the one that holds it."""
+    kept = ("authorization", "host", "content-type")
+    found = {name: value for name, value in request.headers.items() if name in kept or name.startswith("x-amz-")}
+    # Keystone looks for these two by the names that Heat sends.
+    named = {"authorization": "Authorization", "x-amz-date": "X-Amz-Date"}
+    return {named.get(name, name): value for name, value in found.items()}
+
+
+def _body(answer: Any) -> Body:
+    """Raises Unavailable for what is no word of Keystone's, as a proxy's page."""
+    try:
+        token = answer.json()["token"]
+    except (ValueError, KeyError, TypeError):
+        token = None
+    if not isinstance(token, dict):
+        raise Unavailable("what answers for Keystone is none: check the setting keystone_auth_url")
+    return token

@@ -1,0 +1,132 @@
+"""
+OS::Heat::Stack: a stack of its own, here or at another Heat, that goes with this one.
+
+What is to be done there is kept in the resource's ``data``; a job does it and looks until it has ended
+(``stacks.remote``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import uuid4
+
+from stoker.hot import UNKNOWN, select
+from stoker.model.errors import StackValidationFailed
+from stoker.model.stack import Resource
+from stoker.model.status import Action
+from stoker.resources.base import (
+    DONE,
+    Context,
+    NoSuchAttribute,
+    Outcome,
+    Properties,
+    Replace,
+    ResourceFailure,
+    ResourceType,
+    physical_name,
+)
+from stoker.resources.properties import Property
+
+#: Kind of the job that does it, by the resource's id; its arguments: ``resource_id`` and ``task``.
+REMOTE = "stack.remote"
+_CONTEXT = {
+    "region_name": Property(kind="string", description="Region of the Heat to ask; its name is in remote_heats."),
+    "credential_secret_id": Property(kind="string", description="Refused: there is no Barbican to look it up in."),
+    "ca_cert": Property(kind="string", description="Refused: the site's entry of clouds.yaml says what to trust."),
+    "insecure": Property(kind="boolean", default=False, description="Refused when true, for the same reason."),
+}
+
+
+def _task(context: Context, resource: Resource, action: Action, properties: Properties) -> Outcome:
+    region = (properties.get("context") or {}).get("region_name")
+    if (problem := context.services.remote_heats.problem(region)) is not None:
+        raise ResourceFailure(problem)
+    task = str(uuid4())
+    context.services.work.cancel(context.tx, REMOTE, resource.id)
+    context.services.work.defer(context.tx, REMOTE, resource.id, {"resource_id": resource.id, "task": task})
+    wanted = {
+        "task": task,
+        "action": action.value,
+        "region": region,
+        "name": resource.data.get("name") or physical_name(context, resource),
+        "body": {
+            "template": properties.get("template"),
+            "parameters": properties.get("parameters") or {},
+            "timeout_mins": properties.get("timeout"),
+            "disable_rollback": True,
+        },
+    }
+    return Outcome(False, data={**resource.data, "name": wanted["name"], "wanted": wanted, "ended": None})
+
+
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    return _task(context, resource, Action.CREATE, properties)
+
+
+def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    """Another region means another stack."""
+    before, after = ((said.get("context") or {}).get("region_name") for said in (resource.properties, properties))
+    if before != after or resource.physical_id is None:
+        raise Replace(resource.name)
+    return _task(context, resource, Action.UPDATE, properties)
+
+
+def delete(context: Context, resource: Resource) -> Outcome:
+    """Also of one that may have come to be without a word of it."""
+    return _task(context, resource, Action.DELETE, resource.properties) if resource.data.get("name") else DONE
+
+
+def check(_context: Context, resource: Resource) -> Outcome:
+    return Outcome(resource.data.get("ended") == (resource.data.get("wanted") or {}).get("task"))
+
+
+def cancel(context: Context, resource: Resource) -> None:
+    context.services.work.cancel(context.tx, REMOTE, resource.id)
+
+
+def attribute(_context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+    match name:
+        case "stack_name":
+            return select(resource.data.get("name"), path)
+        case "outputs":
+            return select(resource.data.get("outputs") or {}, path)
+        case _:
+            raise NoSuchAttribute(name)
+
+
+def validate(properties: Properties) -> None:
+    said = properties["context"]
+    if not isinstance(said, Mapping):
+        return
+    for name in ("credential_secret_id", "ca_cert", "insecure"):
+        if said.get(name) not in (None, False, UNKNOWN):
+            raise StackValidationFailed(f"context.{name}: {_CONTEXT[name].description}")
+
+
+def _visit(action: Action) -> Callable[[Context, Resource], Outcome]:
+    def do(context: Context, resource: Resource) -> Outcome:
+        return _task(context, resource, action, resource.properties) if resource.physical_id else DONE
+
+    return do
+
+
+TYPE = ResourceType(
+    name="OS::Heat::Stack",
+    properties={
+        "template": Property(kind="string", required=True, update_allowed=True, description="The stack's template."),
+        "parameters": Property(kind="map", update_allowed=True, description="Its parameters."),
+        "timeout": Property(kind="integer", minimum=1, update_allowed=True, description="Minutes it may take."),
+        "context": Property(kind="map", update_allowed=True, schema=_CONTEXT, description="Which Heat, and how."),
+    },
+    attributes={"stack_name": "The stack's name.", "outputs": "Its outputs, by name."},
+    create=create,
+    update=update,
+    delete=delete,
+    check=check,
+    cancel=cancel,
+    attribute_at=attribute,
+    validate=validate,
+    actions={action: _visit(action) for action in (Action.SUSPEND, Action.RESUME, Action.CHECK)},
+    description="A stack of its own, here or at another Heat.",
+)

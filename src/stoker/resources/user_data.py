@@ -1,0 +1,213 @@
+"""
+What a server boots with, as Heat makes it: a MIME message of parts for cloud-init. Pure.
+
+Beside the user's own parts it brings the server's metadata, with which an agent finds its way to Stoker.
+"""
+
+from __future__ import annotations
+
+import base64
+import email
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
+from typing import Any
+
+HEAT_CFNTOOLS, RAW, SOFTWARE_CONFIG = "HEAT_CFNTOOLS", "RAW", "SOFTWARE_CONFIG"
+FORMATS = (HEAT_CFNTOOLS, RAW, SOFTWARE_CONFIG)
+#: Where agents look for the metadata that a server booted with.
+_PLACES = ("/var/lib/heat-cfntools", "/var/lib/cloud/data")
+_METADATA = "cfn-init-data"
+_INITDATA = "x-cfninitdata"
+
+_CLOUD_CONFIG = """\
+#cloud-config
+output: {all: '| tee -a /var/log/cloud-init-output.log'}
+"""
+_BOOTHOOK = """\
+#!/bin/sh
+# The cfn tools look for each other in /opt/aws/bin, wherever they were installed.
+mkdir -p /opt/aws/bin /var/lib/heat-cfntools
+for tool in /usr/bin/cfn-* /usr/local/bin/cfn-*; do
+    [ -x "$tool" ] && ln -sf "$tool" "/opt/aws/bin/${tool##*/}"
+done
+exit 0
+"""
+_PART_HANDLER = '''\
+#part-handler
+"""Keeps what the parts of type text/x-cfninitdata hold where agents look for it."""
+import os
+
+PLACES = ("/var/lib/heat-cfntools", "/var/lib/cloud/data")
+
+
+def list_types():
+    return ["text/x-cfninitdata"]
+
+
+def handle_part(data, ctype, filename, payload):
+    if ctype in ("__begin__", "__end__"):
+        return
+    if isinstance(payload, str):
+        payload = payload.encode("utf-8")
+    mode = 0o700 if filename == "cfn-userdata" else 0o600
+    for place in PLACES:
+        os.makedirs(place, mode=0o700, exist_ok=True)
+        path = os.path.join(place, os.path.basename(filename))
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+            file.write(payload)
+'''
+_LOG_USERDATA = '''\
+#!/usr/bin/env python3
+"""Runs the user's script and keeps what it says."""
+import datetime
+import subprocess
+import sys
+
+with open("/var/log/heat-provision.log", "a") as log:
+    log.write("started %s\\n" % datetime.datetime.now())
+    log.flush()
+    code = subprocess.call(["/var/lib/heat-cfntools/cfn-userdata"], stdout=log, stderr=log)
+    log.write("ended %s with %s\\n" % (datetime.datetime.now(), code))
+open("/var/lib/heat-cfntools/provision-finished", "w").close()
+sys.exit(code)
+'''
+_STOKER_AGENT = """\
+#!/bin/sh
+# Installs Stoker's agent, which goes by the metadata that this server booted with.
+set -e
+mkdir -p /usr/local/lib/stoker
+agent=/usr/local/lib/stoker/stoker-agent.pyz
+url={url}/agent/v1/stoker-agent.pyz
+if command -v curl >/dev/null; then curl -fsS --retry 10 -o "$agent.new" "$url"
+else wget -q -t 10 -O "$agent.new" "$url"; fi
+mv "$agent.new" "$agent"
+run="/usr/bin/env python3 $agent run --os-collect-config /var/lib/heat-cfntools/cfn-init-data"
+if [ -d /run/systemd/system ]; then
+    cat > /etc/systemd/system/stoker-agent.service <<UNIT
+[Unit]
+Description=Stoker's agent
+After=network-online.target
+Wants=network-online.target
+[Service]
+ExecStart=$run
+Restart=always
+KillMode=process
+[Install]
+WantedBy=multi-user.target
+UNIT
+    systemctl daemon-reload
+    systemctl enable --now stoker-agent.service
+else
+    nohup $run >/dev/null 2>&1 &
+fi
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boot:
+    """``text``: the user's own. ``stoker_agent``: have Stoker's agent installed."""
+
+    format: str
+    text: str = ""
+    metadata: Mapping[str, Any]
+    public_url: str
+    stoker_agent: bool = False
+
+
+def build(boot: Boot) -> str:
+    if boot.format == RAW:
+        return boot.text
+    if boot.format == SOFTWARE_CONFIG and (ignition := _ignition(boot.text)) is not None:
+        return _with_metadata(ignition, boot.metadata)
+    whole = MIMEMultipart()
+    for part in _parts(boot):
+        whole.attach(part)
+    return whole.as_string()
+
+
+def _parts(boot: Boot) -> list[MIMEText]:
+    parts = [
+        _part(_CLOUD_CONFIG, "cloud-config", "cloud-config"),
+        _part(_BOOTHOOK, "boothook.sh", "cloud-boothook"),
+        _part(_PART_HANDLER, "part-handler.py", "part-handler"),
+    ]
+    if boot.format == HEAT_CFNTOOLS:
+        parts += [
+            _part(boot.text, "cfn-userdata", _INITDATA),
+            _part(_LOG_USERDATA, "loguserdata.py", "x-shellscript"),
+        ]
+    else:
+        parts += _own_parts(boot.text)
+    if boot.metadata:
+        parts.append(_part(json.dumps(boot.metadata), _METADATA, _INITDATA))
+    if boot.format == HEAT_CFNTOOLS:
+        endpoint = f"{boot.public_url}/cfn/v1/"
+        parts += [
+            _part(endpoint, "cfn-metadata-server", _INITDATA),
+            _part(_boto(boot.public_url), "cfn-boto-cfg", _INITDATA),
+        ]
+    if boot.stoker_agent:
+        parts.append(_part(_STOKER_AGENT.format(url=boot.public_url), "stoker-agent.sh", "x-shellscript"))
+    return parts
+
+
+def _own_parts(text: str) -> list[MIMEText]:
+    """The user's parts one by one, where the text is a MIME message; else the text as it is, for cloud-init to tell."""
+    said = email.message_from_string(text)
+    if not said.is_multipart():
+        return [_part(text, "", "plain")]
+    found = []
+    for part in said.walk():
+        if not part.is_multipart():
+            raw = part.get_payload(decode=True)
+            content = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else ""
+            found.append(_part(content, part.get_filename() or "", part.get_content_subtype()))
+    return found
+
+
+def _part(text: str, filename: str, subtype: str) -> MIMEText:
+    part = MIMEText(text, subtype, "us-ascii" if text.isascii() else "utf-8")
+    part.add_header("Content-Disposition", "attachment", filename=filename)
+    return part
+
+
+def _boto(public_url: str) -> str:
+    host = public_url.partition("://")[2].partition("/")[0].partition(":")[0]
+    secure = int(public_url.startswith("https://"))
+    return (
+        f"[Boto]\ndebug = 0\nis_secure = {secure}\nhttps_validate_certificates = 1\n"
+        f"cfn_region_name = heat\ncfn_region_endpoint = {host}\n"
+    )
+
+
+def _ignition(text: str) -> dict[str, Any] | None:
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    version = said.get("ignition", {}) if isinstance(said, dict) else {}
+    return said if isinstance(version, dict) and "version" in version else None
+
+
+def _with_metadata(ignition: dict[str, Any], metadata: Mapping[str, Any]) -> str:
+    """Ignition brings files itself: the metadata is two of them."""
+    data = base64.b64encode(json.dumps(metadata).encode()).decode()
+    source = f"data:;base64,{data}"
+    owner = {"id": 0}
+    files = [
+        {
+            "filesystem": "root",
+            "path": f"{place}/{_METADATA}",
+            "mode": 0o640,
+            "user": owner,
+            "group": owner,
+            "contents": {"source": source},
+        }
+        for place in _PLACES
+    ]
+    storage = ignition.get("storage") if isinstance(ignition.get("storage"), dict) else {}
+    known = storage.get("files") if isinstance(storage, dict) and isinstance(storage.get("files"), list) else []
+    return json.dumps({**ignition, "storage": {**(storage or {}), "files": [*(known or []), *files]}})

@@ -1,0 +1,79 @@
+"""OS::Zaqar::Queue: a queue of the project's messaging service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.model.errors import Invalid
+from stoker.model.stack import Resource
+from stoker.resources.base import (
+    DONE,
+    Context,
+    NoSuchAttribute,
+    Outcome,
+    Properties,
+    ResourceFailure,
+    ResourceType,
+    physical_name,
+)
+from stoker.resources.properties import Property
+from stoker.transports.base import Messaging
+
+#: Zaqar's limit of a queue's name.
+_NAME = 64
+
+
+def messaging_of(context: Context) -> Messaging:
+    """Raises ResourceFailure where the messaging service is another's, or none."""
+    found = context.services.site.messaging
+    if found is None:
+        raise ResourceFailure(
+            "OS::Zaqar types need the messaging service that Stoker itself serves: messaging = embedded"
+        )
+    return found
+
+
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    """One that is there already is taken as it is, as in Zaqar."""
+    name = properties["name"] or physical_name(context, resource, _NAME)
+    try:
+        messaging_of(context).create(context.tx, context.project_id, name, properties["metadata"] or {})
+    except Invalid as error:
+        raise ResourceFailure(error.message) from None
+    return Outcome(physical_id=name)
+
+
+def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    try:
+        name = resource.physical_id or ""
+        messaging_of(context).describe(context.tx, context.project_id, name, properties["metadata"] or {})
+    except Invalid as error:
+        raise ResourceFailure(error.message) from None
+    return DONE
+
+
+def delete(context: Context, resource: Resource) -> Outcome:
+    if resource.physical_id:
+        messaging_of(context).delete(context.tx, context.project_id, resource.physical_id)
+    return DONE
+
+
+def attribute(context: Context, resource: Resource, name: str) -> Any:
+    if name != "href":
+        raise NoSuchAttribute(name)
+    return f"{messaging_of(context).url}/v2/queues/{resource.physical_id}"
+
+
+TYPE = ResourceType(
+    name="OS::Zaqar::Queue",
+    properties={
+        "name": Property(kind="string", longest=_NAME, description="Name of the queue."),
+        "metadata": Property(kind="map", update_allowed=True, description="What is said of the queue."),
+    },
+    attributes={"href": "The queue's own URL."},
+    create=create,
+    update=update,
+    delete=delete,
+    attribute=attribute,
+    description="A queue of the messaging service.",
+)

@@ -1,0 +1,68 @@
+"""OS::Zaqar::SignedQueueURL: leave for whoever holds it to use a queue without a login."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from stoker.model.stack import Resource
+from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties, ResourceType
+from stoker.resources.properties import Property
+from stoker.resources.zaqar_queue import messaging_of
+
+_METHODS = ("GET", "DELETE", "PATCH", "POST", "PUT")
+_PATHS = ["messages"]
+_ATTRIBUTES = {
+    "signature": "What proves the leave.",
+    "expires": "When it ends.",
+    "paths": "What it opens.",
+    "methods": "To what.",
+    "project": "Whose queue it is.",
+    "query_str": "All of it, as a query.",
+}
+
+
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    queue = properties["queue"]
+    made = messaging_of(context).sign(
+        context.project_id,
+        queue,
+        properties["paths"] or _PATHS,
+        properties["methods"] or ["GET"],
+        context.tx.now + timedelta(seconds=properties["ttl"] or 86400),
+    )
+    return Outcome(physical_id=resource.id, data={**made, "queue_name": queue})
+
+
+def attribute(_context: Context, resource: Resource, name: str) -> Any:
+    if name not in _ATTRIBUTES:
+        raise NoSuchAttribute(name)
+    said = resource.data
+    if name != "query_str":
+        return said.get(name)
+    return urlencode(
+        {
+            "signature": said.get("signature"),
+            "expires": said.get("expires"),
+            "paths": ",".join(said.get("paths", ())),
+            "methods": ",".join(said.get("methods", ())),
+            "project_id": said.get("project"),
+            "queue_name": said.get("queue_name"),
+        }
+    )
+
+
+TYPE = ResourceType(
+    name="OS::Zaqar::SignedQueueURL",
+    properties={
+        "queue": Property(kind="string", required=True, description="Name of the queue."),
+        "paths": Property(kind="list", each=Property(kind="string"), description="What of the queue it opens."),
+        "ttl": Property(kind="integer", minimum=1, maximum=3_153_600_000, description="Seconds that it lasts."),
+        "methods": Property(kind="list", each=Property(kind="string", allowed=_METHODS), description="To what."),
+    },
+    attributes=_ATTRIBUTES,
+    create=create,
+    attribute=attribute,
+    description="A pre-signed URL of a queue.",
+)

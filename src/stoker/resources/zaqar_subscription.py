@@ -1,0 +1,70 @@
+"""OS::Zaqar::Subscription: whoever is told of each message of a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stoker.model.errors import Conflict, Invalid
+from stoker.model.stack import Resource
+from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, ResourceType
+from stoker.resources.properties import Property
+from stoker.resources.zaqar_queue import messaging_of
+
+#: Zaqar's longest, which stands for ever.
+_LONGEST = 3_153_600_000
+_FOREVER = 220_367_260_800
+
+
+def create(context: Context, _resource: Resource, properties: Properties) -> Outcome:
+    messaging, queue = messaging_of(context), properties["queue_name"]
+    id = _said(lambda: messaging.subscribe(context.tx, context.project_id, queue, _body(properties)))
+    return Outcome(physical_id=id)
+
+
+def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    messaging, queue, id = messaging_of(context), properties["queue_name"], resource.physical_id or ""
+    _said(lambda: messaging.resubscribe(context.tx, context.project_id, queue, id, _body(properties)))
+    return DONE
+
+
+def delete(context: Context, resource: Resource) -> Outcome:
+    if resource.physical_id:
+        queue = resource.properties.get("queue_name") or ""
+        messaging_of(context).unsubscribe(context.tx, context.project_id, queue, resource.physical_id)
+    return DONE
+
+
+def _said(do: Callable[[], Any]) -> Any:
+    try:
+        return do()
+    except (Invalid, Conflict) as error:
+        raise ResourceFailure(error.message) from None
+
+
+def _body(properties: Properties) -> dict[str, Any]:
+    # What stands for ever in Heat is longer than the service itself takes.
+    ttl = min(properties["ttl"], _LONGEST)
+    return {"subscriber": properties["subscriber"], "options": properties["options"] or {}, "ttl": ttl}
+
+
+TYPE = ResourceType(
+    name="OS::Zaqar::Subscription",
+    properties={
+        "queue_name": Property(kind="string", required=True, description="Name of the queue."),
+        "subscriber": Property(kind="string", required=True, update_allowed=True, description="URL that is told."),
+        "ttl": Property(
+            kind="integer",
+            minimum=60,
+            maximum=_FOREVER,
+            default=_FOREVER,
+            update_allowed=True,
+            description="Seconds that it lasts.",
+        ),
+        "options": Property(kind="map", update_allowed=True, description="What the service knows of it."),
+    },
+    create=create,
+    update=update,
+    delete=delete,
+    description="A webhook that is told of a queue's messages.",
+)

@@ -1,0 +1,220 @@
+"""What Stoker has, or is to have, in a Swift or a Zaqar, in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import sqlalchemy as sa
+
+from stoker.store import rows
+from stoker.store.schema import deployments, lodgings, resources, servers
+from stoker.store.tx import Tx
+
+OBJECT, QUEUE = "object", "queue"
+_MICROSECOND = timedelta(microseconds=1)
+
+_WANT = sa.text(
+    "INSERT INTO lodgings (id, kind, name, project_id, resource_id, body, revision, reached, gone, pause, details)"
+    " VALUES (:id, :kind, :name, :project_id, :resource_id, :body, 1, 0, false, 0, '{}')"
+    " ON CONFLICT (kind, name) DO UPDATE SET"
+    " body = COALESCE(excluded.body, lodgings.body), revision = lodgings.revision + 1, gone = false"
+    " RETURNING id"
+)
+_GONE = sa.text(
+    "UPDATE lodgings SET gone = true, revision = revision + 1, look_at = NULL, body = NULL"
+    " WHERE kind = :kind AND name = :name AND NOT gone RETURNING id"
+)
+_ONE = sa.select(lodgings).where(lodgings.c.id == sa.bindparam("id"))
+_REACHED = (
+    sa.update(lodgings)
+    .where(lodgings.c.id == sa.bindparam("id_"))
+    .values(reached=sa.bindparam("upto"), details=sa.bindparam("new_details"))
+)
+_FORGET = sa.delete(lodgings).where(
+    lodgings.c.id == sa.bindparam("id_"), lodgings.c.gone, lodgings.c.revision == sa.bindparam("upto")
+)
+_LISTEN = (
+    sa.update(lodgings)
+    .where(lodgings.c.kind == sa.bindparam("of"), lodgings.c.name == sa.bindparam("named"), sa.not_(lodgings.c.gone))
+    .values(look_at=sa.bindparam("at"), pause=sa.bindparam("every"))
+)
+#: Rung for; what nobody listens for any more stays so.
+_RING = (
+    sa.update(lodgings)
+    .where(
+        lodgings.c.resource_id == sa.bindparam("resource"),
+        lodgings.c.kind == QUEUE,
+        lodgings.c.look_at.is_not(None),
+    )
+    .values(look_at=sa.bindparam("at"), pause=sa.bindparam("every"))
+)
+_DUE = (
+    sa.select(
+        lodgings,
+        deployments.c.status,
+        sa.func.coalesce(deployments.c.updated_at, deployments.c.created_at).label("began"),
+    )
+    .join_from(lodgings, resources, resources.c.id == lodgings.c.resource_id, isouter=True)
+    .join(deployments, deployments.c.id == resources.c.physical_id, isouter=True)
+    .where(lodgings.c.kind == sa.bindparam("of"), lodgings.c.look_at <= sa.bindparam("now"))
+    .order_by(lodgings.c.look_at)
+    .limit(sa.bindparam("most"))
+)
+_NEXT = sa.select(sa.func.min(lodgings.c.look_at)).where(
+    lodgings.c.kind == sa.bindparam("of"), lodgings.c.look_at.is_not(None)
+)
+#: Not when somebody asked for another time meanwhile.
+_LOOKED = (
+    sa.update(lodgings)
+    .where(lodgings.c.id == sa.bindparam("id_"), lodgings.c.look_at == sa.bindparam("was"))
+    .values(look_at=sa.bindparam("at"), pause=sa.bindparam("every"))
+)
+_HEARD = sa.update(lodgings).where(lodgings.c.id == sa.bindparam("id_")).values(heard=sa.bindparam("what"))
+_LEFT_OVER = (
+    sa.select(lodgings)
+    .where(
+        sa.or_(
+            lodgings.c.gone,
+            sa.and_(
+                sa.not_(sa.exists().where(resources.c.id == lodgings.c.resource_id)),
+                sa.not_(sa.exists().where(servers.c.id == lodgings.c.resource_id)),
+            ),
+        )
+    )
+    .order_by(lodgings.c.kind, lodgings.c.name)
+)
+_KNOWN = sa.select(lodgings.c.name).where(
+    lodgings.c.kind == sa.bindparam("of"), lodgings.c.name.in_(sa.bindparam("names", expanding=True))
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lodging:
+    id: str
+    kind: str
+    name: str
+    project_id: str
+    resource_id: str
+    #: JSON.
+    body: str | None
+    revision: int
+    reached: int
+    gone: bool
+    look_at: int | None
+    pause: timedelta
+    heard: str | None
+    details: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    lodging: Lodging
+    #: When the run began whose result is awaited; None: none is.
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    lodging: Lodging
+    #: None: no more.
+    again: datetime | None
+    pause: timedelta = timedelta(0)
+
+
+def want(tx: Tx, kind: str, name: str, project_id: str, resource_id: str, body: str | None) -> str:
+    """Have ``body`` there from now on, or what is wanted there already if it is None; returns the lodging's id."""
+    values = {"kind": kind, "name": name, "project_id": project_id, "resource_id": resource_id, "body": body}
+    id: str = tx.run(_WANT, {"id": str(uuid4()), **values}).scalar_one()
+    return id
+
+
+def end(tx: Tx, kind: str, name: str) -> str | None:
+    """It is to go; None: there is none of that name that is not going already."""
+    id: str | None = tx.run(_GONE, {"kind": kind, "name": name}).scalar()
+    return id
+
+
+def find(tx: Tx, id: str) -> Lodging | None:
+    row = tx.run(_ONE, {"id": id}).first()
+    return None if row is None else _lodging(row)
+
+
+def reached(tx: Tx, lodging: Lodging, details: Mapping[str, Any]) -> None:
+    """What was wanted of it, as ``lodging`` says, is there."""
+    tx.run(_REACHED, {"id_": lodging.id, "upto": lodging.revision, "new_details": rows.dump(details)})
+
+
+def forget(tx: Tx, lodging: Lodging) -> None:
+    """It is gone there, too; it stays when it was asked for again meanwhile."""
+    tx.run(_FORGET, {"id_": lodging.id, "upto": lodging.revision})
+
+
+def listen(tx: Tx, kind: str, name: str, at: datetime, pause: timedelta) -> None:
+    tx.run(_LISTEN, {"of": kind, "named": name, "at": rows.stamp(at), "every": pause // _MICROSECOND})
+
+
+def ring(tx: Tx, resource_id: str, pause: timedelta) -> bool:
+    """A result is said to be in the resource's queue; False when nobody waits for one."""
+    values = {"resource": resource_id, "at": rows.stamp(tx.now), "every": pause // _MICROSECOND}
+    return tx.run(_RING, values).rowcount > 0
+
+
+def due(tx: Tx, kind: str, limit: int) -> list[Due]:
+    """Those that have to be looked at by now."""
+    found = tx.run(_DUE, {"of": kind, "now": rows.stamp(tx.now), "most": limit})
+    return [Due(_lodging(row), rows.moment(row.began) if row.status == "IN_PROGRESS" else None) for row in found]
+
+
+def next_look(tx: Tx, kind: str) -> datetime | None:
+    found: int | None = tx.run(_NEXT, {"of": kind}).scalar()
+    return rows.moment_optional(found)
+
+
+def looked(tx: Tx, done: Iterable[Looked]) -> None:
+    values = [
+        {
+            "id_": each.lodging.id,
+            "was": each.lodging.look_at,
+            "at": rows.stamp_optional(each.again),
+            "every": each.pause // _MICROSECOND,
+        }
+        for each in done
+    ]
+    if values:
+        tx.run(_LOOKED, values)
+
+
+def heard(tx: Tx, id: str, what: str) -> None:
+    tx.run(_HEARD, {"id_": id, "what": what})
+
+
+def left_over(tx: Tx) -> list[Lodging]:
+    """Those that are to go, and those whose resource is no more; a server may outlive its resource."""
+    return [_lodging(row) for row in tx.run(_LEFT_OVER)]
+
+
+def known(tx: Tx, kind: str, names: Sequence[str]) -> set[str]:
+    """Those of the names that are lodgings'."""
+    return {row.name for row in tx.run(_KNOWN, {"of": kind, "names": list(names)})} if names else set()
+
+
+def _lodging(row: Any) -> Lodging:
+    return Lodging(
+        id=row.id,
+        kind=row.kind,
+        name=row.name,
+        project_id=row.project_id,
+        resource_id=row.resource_id,
+        body=row.body,
+        revision=row.revision,
+        reached=row.reached,
+        gone=row.gone,
+        look_at=row.look_at,
+        pause=row.pause * _MICROSECOND,
+        heard=row.heard,
+        details=rows.load(row.details),
+    )

@@ -1,0 +1,160 @@
+"""Users that Stoker has made at a Keystone, in SQL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import sqlalchemy as sa
+
+from stoker.model.status import Action, Status
+from stoker.store.schema import resources, stack_users, stacks
+from stoker.store.tx import Tx
+
+
+class Wanted(StrEnum):
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    resource_id: str
+    root_id: str
+    name: str
+    user_id: str | None
+    user_project_id: str | None
+    domain_id: str | None
+    wanted: Wanted
+    #: Empty until it is made.
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Which resource a user stands for, in whose project; ``resting``: the resource is suspended."""
+
+    resource_id: str
+    project_id: str
+    user_project_id: str | None
+    resting: bool
+
+
+_WANT = sa.text(
+    "INSERT INTO stack_users (resource_id, root_id, name, wanted, state)"
+    " SELECT :resource, root_id, :name, 'enabled', '' FROM stacks WHERE id = :stack"
+    " ON CONFLICT (resource_id) DO UPDATE SET wanted = 'enabled'"
+)
+_MARK = (
+    sa.update(stack_users)
+    .where(stack_users.c.resource_id == sa.bindparam("resource"))
+    .values(wanted=sa.bindparam("wanted_"))
+)
+_MARK_ALL = (
+    sa.update(stack_users).where(stack_users.c.root_id == sa.bindparam("root")).values(wanted=sa.bindparam("wanted_"))
+)
+_FIND = sa.select(stack_users).where(stack_users.c.resource_id == sa.bindparam("resource"))
+_OF_ROOT = sa.select(stack_users).where(stack_users.c.root_id == sa.bindparam("root"))
+_ANY_OF_ROOT = _OF_ROOT.limit(1)
+_OF_USER = (
+    sa.select(
+        stack_users.c.resource_id,
+        stack_users.c.user_project_id,
+        stacks.c.project_id,
+        resources.c.action,
+        resources.c.status,
+    )
+    .join(resources, resources.c.id == stack_users.c.resource_id)
+    .join(stacks, stacks.c.id == resources.c.stack_id)
+    .where(stack_users.c.user_id == sa.bindparam("user"), stack_users.c.wanted != Wanted.GONE.value)
+)
+_MADE = (
+    sa.update(stack_users)
+    .where(stack_users.c.resource_id == sa.bindparam("resource"))
+    .values(
+        user_id=sa.bindparam("user"),
+        user_project_id=sa.bindparam("project"),
+        domain_id=sa.bindparam("domain"),
+        state=sa.bindparam("state_"),
+    )
+)
+_DROP = sa.delete(stack_users).where(stack_users.c.resource_id == sa.bindparam("resource"))
+_SET_PROJECT = (
+    sa.update(stacks)
+    .where(stacks.c.root_id == sa.bindparam("root"))
+    .values(user_project_id=sa.bindparam("user_project"))
+)
+
+
+def want(tx: Tx, resource_id: str, stack_id: str, name: str) -> None:
+    """It should be there and enabled."""
+    tx.run(_WANT, {"resource": resource_id, "stack": stack_id, "name": name})
+
+
+def mark(tx: Tx, resource_id: str, wanted: Wanted) -> bool:
+    """False where there is none."""
+    return bool(tx.run(_MARK, {"resource": resource_id, "wanted_": wanted.value}).rowcount)
+
+
+def mark_all(tx: Tx, root_id: str, wanted: Wanted) -> None:
+    tx.run(_MARK_ALL, {"root": root_id, "wanted_": wanted.value})
+
+
+def find(tx: Tx, resource_id: str) -> Row | None:
+    row = tx.run(_FIND, {"resource": resource_id}).first()
+    return None if row is None else _row(row)
+
+
+def of_root(tx: Tx, root_id: str) -> list[Row]:
+    return [_row(row) for row in tx.run(_OF_ROOT, {"root": root_id})]
+
+
+def any_of_root(tx: Tx, root_id: str) -> bool:
+    return tx.run(_ANY_OF_ROOT, {"root": root_id}).first() is not None
+
+
+def of_user(tx: Tx, user_id: str) -> Standing | None:
+    row = tx.run(_OF_USER, {"user": user_id}).first()
+    if row is None:
+        return None
+    # What a suspended deployment runs last reports yet.
+    resting = row.action == Action.SUSPEND and row.status != Status.IN_PROGRESS
+    return Standing(row.resource_id, row.project_id, row.user_project_id, resting)
+
+
+def save(tx: Tx, row: Row) -> None:
+    """What it is; what it should be stays as it is."""
+    tx.run(
+        _MADE,
+        {
+            "resource": row.resource_id,
+            "user": row.user_id,
+            "project": row.user_project_id,
+            "domain": row.domain_id,
+            "state_": row.state,
+        },
+    )
+
+
+def drop(tx: Tx, resource_id: str) -> None:
+    tx.run(_DROP, {"resource": resource_id})
+
+
+def set_project(tx: Tx, root_id: str, user_project_id: str) -> None:
+    """Of a whole tree of stacks, whose top the transaction holds."""
+    tx.run(_SET_PROJECT, {"root": root_id, "user_project": user_project_id})
+
+
+def _row(row: Any) -> Row:
+    return Row(
+        resource_id=row.resource_id,
+        root_id=row.root_id,
+        name=row.name,
+        user_id=row.user_id,
+        user_project_id=row.user_project_id,
+        domain_id=row.domain_id,
+        wanted=Wanted(row.wanted),
+        state=row.state,
+    )

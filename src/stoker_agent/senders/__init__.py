@@ -1,0 +1,70 @@
+"""How results go back: one file for each way, chosen by what the config's inputs say, as heat-config-notify chooses."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any, Mapping, Optional
+
+from stoker_agent.channel import Channel
+from stoker_agent.config import Config
+from stoker_agent.keystone import Login, Session
+from stoker_agent.programs import inputs
+from stoker_agent.senders.base import Nobody, Sender
+from stoker_agent.senders.heat import HeatSignal
+from stoker_agent.senders.queue import QueueSignal
+from stoker_agent.senders.stoker import StokerSignal
+from stoker_agent.senders.url import UrlSignal
+from stoker_agent.sources import STOKER
+from stoker_agent.web import Web
+
+__all__ = ["Nobody", "Sender", "Senders"]
+
+_SESSIONS = 16
+_NOT_ENROLLED = "it is for Stoker's own channel, and this agent is not enrolled"
+
+
+class Senders:
+    """For one thread. Connections and tokens are kept from one result to the next."""
+
+    def __init__(self, config: Optional[Config], ca_file: Optional[str] = None) -> None:
+        self._channel = None if config is None else Channel(config)
+        self._web = Web(ca_file)
+        self._sessions: OrderedDict[Login, Session] = OrderedDict()
+
+    def of(self, entry: Mapping[str, Any], source: str) -> Optional[Sender]:
+        """None where no result is expected. What there is no way to send is for ``Nobody``."""
+        said = inputs(entry)
+        transport = said.get("deploy_signal_transport")
+        own = source == STOKER or transport == "STOKER_SIGNAL"
+        if transport == "NO_SIGNAL":
+            return None
+        if own and self._channel is not None:
+            return StokerSignal(self._channel)
+        return self._named(said) or (Nobody(_NOT_ENROLLED) if own else None)
+
+    def close(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+        self._web.close()
+
+    def _named(self, said: Mapping[str, Any]) -> Optional[Sender]:
+        """By what the inputs name; None when that is nothing."""
+        url = said.get("deploy_signal_id")
+        if isinstance(url, str) and url:
+            return UrlSignal(self._web, url, str(said.get("deploy_signal_verb") or "POST"))
+        if not said.get("deploy_auth_url"):
+            return None
+        try:
+            session = self._session(Login.of(said, "deploy_"))
+            if said.get("deploy_queue_id"):
+                return QueueSignal(session, str(said["deploy_queue_id"]))
+            return HeatSignal(session, str(said["deploy_stack_id"]), str(said["deploy_resource_name"]))
+        except KeyError as error:
+            return Nobody(f"its input {error} is missing")
+
+    def _session(self, login: Login) -> Session:
+        found = self._sessions.pop(login, None) or Session(self._web, login)
+        self._sessions[login] = found
+        if len(self._sessions) > _SESSIONS:
+            self._sessions.popitem(last=False)
+        return found

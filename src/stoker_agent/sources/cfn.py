@@ -1,0 +1,106 @@
+"""POLL_SERVER_CFN: CloudFormation's DescribeStackResource, signed with an EC2 key of this server's own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import urllib.parse
+from typing import Any, List, Mapping, Optional, Tuple
+from xml.etree import ElementTree
+
+from stoker_agent.sources.base import Document, Polled, ca_file, document, parsed, seconds
+from stoker_agent.web import Unreachable, Web, host_of
+
+
+class Cfn(Polled):
+    name = "cfn"
+
+    def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str]) -> None:
+        super().__init__(Web(ca_file(section, trusted)), longest)
+        self._url = str(section["metadata_url"])
+        self._access, self._secret = str(section["access_key_id"]), str(section["secret_access_key"])
+        self._stack = str(section["stack_name"])
+        said = section["path"]
+        self._paths = [str(each) for each in (said if isinstance(said, list) else [said])]
+        self._seconds = seconds(section)
+        self._last: Optional[List[bytes]] = None
+
+    def fetch(self, wait: float) -> Optional[Document]:
+        texts = [self._field(path) for path in self._paths]
+        if texts == self._last:
+            return None
+        parts = [document(_below(parsed(texts[at]), path)) for at, path in enumerate(self._paths)]
+        self._last = texts
+        collect = next((part.collect for part in parts if part.collect), {})
+        return Document([entry for part in parts for entry in part.entries], collect)
+
+    def reset(self) -> None:
+        self._last = None
+
+    def _field(self, path: str) -> bytes:
+        """The text of what the path begins with, JSON. Raises Unreachable."""
+        resource, field, _ = _words(path)
+        params = {
+            "Action": "DescribeStackResource",
+            "StackName": self._stack,
+            "LogicalResourceId": resource,
+            "AWSAccessKeyId": self._access,
+            "SignatureMethod": "HmacSHA256",
+            "SignatureVersion": "2",
+        }
+        host = host_of(self._url)
+        place = urllib.parse.urlsplit(self._url).path or "/"
+        params["Signature"] = signature(self._secret, "GET", host, place, params)
+        answer = self._web.call(
+            "GET", f"{self._url.partition('?')[0]}?{_query(params)}", headers={"Host": host}, seconds=self._seconds
+        )
+        if answer.status != 200:
+            raise Unreachable(f"the server answered {answer.said()}")
+        return _text(answer.body, field)
+
+
+def signature(secret: str, verb: str, host: str, path: str, params: Mapping[str, str]) -> str:
+    """Of version 2."""
+    text = f"{verb}\n{host}\n{path}\n{_query(params)}"
+    return base64.b64encode(hmac.new(secret.encode(), text.encode(), hashlib.sha256).digest()).decode()
+
+
+def _query(params: Mapping[str, str]) -> str:
+    return "&".join(
+        f"{urllib.parse.quote(name, safe='-_~')}={urllib.parse.quote(value, safe='-_~')}"
+        for name, value in sorted(params.items())
+    )
+
+
+def _words(path: str) -> Tuple[str, str, List[str]]:
+    """``resource.Metadata.some.keys``"""
+    resource, *rest = path.split(".")
+    return resource, rest[0] if rest else "Metadata", rest[1:]
+
+
+def _text(body: bytes, field: str) -> bytes:
+    """Of the field's element. Raises Unreachable."""
+    if b"<!DOCTYPE" in body:
+        raise Unreachable("the server's answer declares a document type: no CloudFormation API does")
+    try:
+        root = ElementTree.fromstring(body)  # noqa: S314 — nothing can be declared in it
+    except ElementTree.ParseError as error:
+        raise Unreachable(f"the server's answer is no XML: {error}") from None
+    for detail in root.iter():
+        if _plain(detail.tag) == "StackResourceDetail":
+            for each in detail:
+                if _plain(each.tag) == field:
+                    return (each.text or "{}").encode()
+    raise Unreachable(f"the server's answer has no {field} of a StackResourceDetail")
+
+
+def _plain(tag: str) -> str:
+    """Without its namespace."""
+    return tag.rpartition("}")[2]
+
+
+def _below(said: Any, path: str) -> Any:
+    for word in _words(path)[2]:
+        said = said.get(word, {}) if isinstance(said, dict) else {}
+    return said

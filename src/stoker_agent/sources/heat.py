@@ -1,0 +1,35 @@
+"""POLL_SERVER_HEAT: the metadata of this server's resource, with a user of its own."""
+
+from __future__ import annotations
+
+import urllib.parse
+from typing import Any, Mapping, Optional
+
+from stoker_agent.keystone import Login, Session
+from stoker_agent.sources.base import Document, Polled, ca_file, document, parsed, seconds
+from stoker_agent.web import Unreachable, Web
+
+
+class Heat(Polled):
+    name = "heat"
+
+    def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str]) -> None:
+        super().__init__(Web(ca_file(section, trusted)), longest)
+        self._session = Session(self._web, Login.of(section), seconds(section))
+        stack, name = (urllib.parse.quote(str(section[each]), safe="/") for each in ("stack_id", "resource_name"))
+        self._path = f"/stacks/{stack}/resources/{name}/metadata"
+        self._last: Optional[bytes] = None
+
+    def fetch(self, wait: float) -> Optional[Document]:
+        answer = self._session.call("orchestration", "GET", self._path)
+        if answer.status != 200:
+            raise Unreachable(f"the server answered {answer.said()}")
+        if answer.body == self._last:
+            return None
+        said = parsed(answer.body)
+        found = document(said.get("metadata") if isinstance(said, dict) else None)
+        self._last = answer.body
+        return found
+
+    def reset(self) -> None:
+        self._last = None

@@ -1,0 +1,65 @@
+"""Stoker's own channel: one poll is always open, and answered as soon as there is something to run."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Optional, Tuple
+
+from stoker_agent import __version__
+from stoker_agent.channel import Channel
+from stoker_agent.programs import available
+from stoker_agent.sources.base import Document, document, parsed
+from stoker_agent.web import Answer, Refused, Unreachable
+
+_FIRST_WAIT = 50.0
+
+
+class Stoker:
+    name = "stoker"
+
+    def __init__(self, channel: Channel, own_hooks: Path) -> None:
+        self._channel = channel
+        self._own_hooks = own_hooks
+        self._etag: Optional[str] = None
+        self._wait = _FIRST_WAIT
+
+    def fetch(self, wait: float) -> Optional[Document]:
+        headers = {"X-Stoker-Agent": f"{__version__}; hooks={','.join(available(self._own_hooks))}"}
+        held = 0
+        if self._etag is not None:
+            headers["If-None-Match"] = self._etag
+            held = math.ceil(min(wait, self._wait))
+        answer = self._channel.call("GET", f"/agent/v1/document?wait={held}", headers=headers, seconds=held + 20.0)
+        if answer.status == 200:
+            self._wait, found = _document(answer, self._wait)
+            self._etag = answer.etag
+            return found
+        if answer.status in (401, 403, 404):
+            raise Refused("the server refuses this agent's key: was this server deleted, or enrolled anew?")
+        if answer.status != 304:
+            raise Unreachable(f"the server answered {answer.status}")
+        return None
+
+    def come_again(self, news: bool) -> float:
+        return 0.0
+
+    def hurry(self) -> None:
+        pass
+
+    def reset(self) -> None:
+        self._etag = None
+
+    def close(self) -> None:
+        self._channel.close()
+
+
+def _document(answer: Answer, wait: float) -> Tuple[float, Document]:
+    """How long the next one may be waited for, and the document."""
+    said: Any = parsed(answer.body)
+    try:
+        if isinstance(said["deployments"], list):
+            return max(1.0, float(int(said.get("poll_wait", wait)))), document(said)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    raise Unreachable(f"the document cannot be read: {answer.body[:100]!r}")

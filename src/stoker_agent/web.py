@@ -1,0 +1,171 @@
+"""HTTP for everything that the agent talks to: one kept connection for each place."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import socket
+import ssl
+import urllib.parse
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
+
+from stoker_agent import __version__
+
+SECONDS = 20.0
+#: Whoever is there takes a connection at once, however long its answer may take.
+_CONNECT_SECONDS = 10.0
+#: Places that connections are kept to.
+_KEPT = 4
+_REDIRECTS = 5
+_MOVED = (301, 302, 303, 307, 308)
+#: What opens one place is not told to another.
+_SECRET = ("authorization", "x-auth-token")
+
+
+class Unreachable(Exception):
+    """No answer, or one that says to come back later."""
+
+
+class Busy(Unreachable):
+    """The server is there, and says to come back later."""
+
+
+class Refused(Unreachable):
+    """Coming back soon will not help."""
+
+
+class Answer(NamedTuple):
+    status: int
+    #: By lower-case names.
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def etag(self) -> Optional[str]:
+        return self.headers.get("etag")
+
+    def json(self) -> Any:
+        """Raises ValueError."""
+        return json.loads(self.body)
+
+    def said(self) -> str:
+        """For a line in a log."""
+        return " ".join(f"{self.status} {self.body[:300].decode('utf-8', 'replace')}".split())
+
+
+_UNSENDABLE = re.compile("[^!-~]")
+_Place = Tuple[str, str, Optional[int]]
+
+
+class Web:
+    """Not to be shared between threads. ``ca_file``: what to trust, when it is not the system's."""
+
+    def __init__(self, ca_file: Optional[str] = None) -> None:
+        self._ca_file = ca_file
+        self._tls: Optional[ssl.SSLContext] = None
+        self._connections: Dict[_Place, http.client.HTTPConnection] = {}
+
+    def call(
+        self,
+        verb: str,
+        url: str,
+        body: Optional[bytes] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        seconds: float = SECONDS,
+    ) -> Answer:
+        """Raises Unreachable; any other answer, errors too, is returned. What only reads follows redirects."""
+        sent = dict(headers or {})
+        for _ in range(_REDIRECTS + 1):
+            answer = self._call(verb, url, body, sent, seconds)
+            if answer.status not in _MOVED or verb not in ("GET", "HEAD") or "location" not in answer.headers:
+                return answer
+            target = urllib.parse.urljoin(url, answer.headers["location"])
+            if _netloc(target) != _netloc(url):
+                sent = {name: value for name, value in sent.items() if name.lower() not in (*_SECRET, "host")}
+            url = target
+        raise Unreachable("the server sends from one address to the next without end")
+
+    def close(self) -> None:
+        while self._connections:
+            self._connections.popitem()[1].close()
+
+    def _call(self, verb: str, url: str, body: Optional[bytes], headers: Mapping[str, str], seconds: float) -> Answer:
+        place, path = _parts(url)
+        sent = {"User-Agent": f"stoker-agent/{__version__}", **headers}
+        kept = place in self._connections
+        try:
+            answer = self._exchange(place, verb, path, body, sent, seconds)
+        except (http.client.HTTPException, OSError, ValueError) as error:
+            self._drop(place)
+            if isinstance(error, ValueError) and not isinstance(error, OSError):
+                # Its text would have the header in it, which may be a secret.
+                raise Unreachable("a header has characters in it that cannot be sent") from None
+            if not kept or isinstance(error, socket.timeout):
+                raise Unreachable(f"{type(error).__name__}: {error}") from None
+            # A kept connection may have been closed by the other side meanwhile: that says nothing yet.
+            return self._call(verb, url, body, headers, seconds)
+        if answer.status >= 500 or answer.status in (408, 429):
+            raise Busy(f"the server answered {answer.status}")
+        return answer
+
+    def _exchange(
+        self, place: _Place, verb: str, path: str, body: Optional[bytes], headers: Mapping[str, str], seconds: float
+    ) -> Answer:
+        connection = self._connections.get(place)
+        if connection is None:
+            connection = self._connect(place)
+        if connection.sock is None:
+            connection.timeout = min(seconds, _CONNECT_SECONDS)
+            connection.connect()
+        connection.sock.settimeout(seconds)
+        connection.request(verb, path, body, dict(headers))
+        response = connection.getresponse()
+        found = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, found, response.read())
+
+    def _connect(self, place: _Place) -> http.client.HTTPConnection:
+        while len(self._connections) >= _KEPT:
+            self._drop(next(iter(self._connections)))
+        scheme, host, port = place
+        made: http.client.HTTPConnection
+        if scheme == "https":
+            if self._tls is None:
+                self._tls = ssl.create_default_context(cafile=self._ca_file)
+            made = http.client.HTTPSConnection(host, port, context=self._tls)
+        else:
+            made = http.client.HTTPConnection(host, port)
+        self._connections[place] = made
+        return made
+
+    def _drop(self, place: _Place) -> None:
+        connection = self._connections.pop(place, None)
+        if connection is not None:
+            connection.close()
+
+
+def host_of(url: str) -> str:
+    """As a Host header has it; also what a log may say of a URL that is a secret."""
+    return _netloc(url).rpartition("@")[2]
+
+
+def _netloc(url: str) -> str:
+    try:
+        return urllib.parse.urlsplit(url).netloc
+    except ValueError:
+        return ""
+
+
+def _parts(url: str) -> Tuple[_Place, str]:
+    """Where to connect, and what to ask for there. Raises Unreachable for what is no URL."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise Unreachable("the URL cannot be read") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise Unreachable("the URL is none of HTTP")
+    if _UNSENDABLE.search(url):
+        raise Unreachable("the URL has characters in it that cannot be sent")
+    path = parts.path or "/"
+    return (parts.scheme, host, port), f"{path}?{parts.query}" if parts.query else path

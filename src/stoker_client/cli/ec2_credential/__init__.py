@@ -1,0 +1,1 @@
+"""EC2 credentials: keys to sign requests to CloudFormation's API with."""

@@ -1,0 +1,179 @@
+"""Which source is asked, and when: the first that is well, and those before it now and then."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from stoker_agent.poll import TRIES, Poller
+from stoker_agent.sources import Document
+from stoker_agent.web import Refused, Unreachable
+
+
+class Scripted:
+    """A source that does what it is told; it has news when its document was put there, or after a reset."""
+
+    def __init__(self, name: str, pause: float = 0.005) -> None:
+        self.name = name
+        self.pause = pause
+        self.error: Exception | None = None
+        self.document = Document([{"id": name}], {})
+        self.fresh = True
+        self.fetched = 0
+        self.hurried = 0
+        self.closed = False
+
+    def fetch(self, wait: float) -> Document | None:
+        self.fetched += 1
+        if self.error is not None:
+            raise self.error
+        fresh, self.fresh = self.fresh, False
+        return self.document if fresh else None
+
+    def come_again(self, news: bool) -> float:
+        return self.pause
+
+    def hurry(self) -> None:
+        self.hurried += 1
+
+    def reset(self) -> None:
+        self.fresh = True
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Following:
+    """A poller at work, and what it told."""
+
+    def __init__(self, *sources: Scripted) -> None:
+        self.told: list[str] = []
+        self.changes: dict[str, list[Scripted]] = {}
+        self.poller = Poller(sources, self._take, 0.2)
+        self._thread = threading.Thread(target=self.poller.run, daemon=True)
+
+    def _take(self, document: Document, source: str) -> Any:
+        self.told.append(source)
+        return self.changes.pop(source, None)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.poller.stop()
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture
+def follow() -> Iterator[Callable[..., Following]]:
+    made = []
+
+    def one(*sources: Scripted) -> Following:
+        made.append(Following(*sources))
+        made[-1].start()
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.stop()
+
+
+def until(holds: Callable[[], Any]) -> None:
+    waiting = threading.Event()
+    for _ in range(3000):
+        if holds():
+            return
+        waiting.wait(0.01)
+    raise AssertionError("what was waited for never came")
+
+
+def test_while_the_first_is_well_nobody_else_is_asked(follow):
+    first, second = Scripted("first"), Scripted("second")
+    following = follow(first, second)
+    until(lambda: first.fetched > 5)
+    assert (second.fetched, following.told) == (0, ["first"])
+
+
+def test_a_short_trouble_is_no_reason_to_ask_another(follow):
+    first, second = Scripted("first"), Scripted("second")
+    following = follow(first, second)
+    until(lambda: first.fetched)
+    first.error = Unreachable("away")
+    count = first.fetched
+    until(lambda: first.fetched >= count + TRIES - 1)
+    first.error = None
+    until(lambda: first.fetched > count + TRIES + 2)
+    assert second.fetched == 0
+    assert following.told == ["first"]
+
+
+@pytest.mark.parametrize("error", [Unreachable("away"), Refused("no"), KeyError("odd")])
+def test_the_next_one_has_it_until_the_first_is_back(follow, error):
+    first, second, third = Scripted("first"), Scripted("second"), Scripted("third")
+    first.error = error
+    following = follow(first, second, third)
+    until(lambda: following.told == ["second"])
+    if isinstance(error, Refused):
+        assert first.fetched == 1
+        return  # it is asked again after a minute
+    assert first.fetched >= TRIES
+    first.error = None
+    until(lambda: following.told == ["second", "first"])
+    count = second.fetched
+    until(lambda: first.fetched > 30)
+    assert second.fetched == count
+    assert third.fetched == 0
+    first.error = error
+    until(lambda: following.told == ["second", "first", "second"])  # whole, though it told of it before
+
+
+def test_all_are_away_and_the_last_comes_back_first(follow):
+    sources = [Scripted(name) for name in ("first", "second", "third")]
+    for each in sources:
+        each.error = Unreachable("away")
+    following = follow(*sources)
+    until(lambda: sources[2].fetched >= TRIES)
+    sources[2].error = None
+    until(lambda: following.told == ["third"])
+    sources[1].error = None
+    until(lambda: following.told == ["third", "second"])
+    sources[0].error = None
+    until(lambda: following.told == ["third", "second", "first"])
+
+
+def test_a_source_with_nothing_new_is_asked_at_once_when_something_is_to_be_expected(follow):
+    first = Scripted("first", pause=1000.0)
+    following = follow(first)
+    until(lambda: first.fetched == 1)
+    for turn in range(2, 5):
+        following.poller.hurry()
+        until(lambda turn=turn: first.fetched == turn)
+    assert first.hurried == 3
+
+
+def test_a_document_that_names_other_sources(follow):
+    first, second, new = Scripted("first"), Scripted("second"), Scripted("new")
+    following = Following(first, second)
+    following.changes["first"] = [new, second]
+    following.start()
+    try:
+        until(lambda: following.told == ["first", "new"])
+        until(lambda: new.fetched > 3)
+        assert (first.fetched, first.closed, second.closed) == (1, True, False)
+    finally:
+        following.stop()
+
+
+def test_one_look_takes_the_first_that_answers():
+    first, second = Scripted("first"), Scripted("second")
+    first.error = Unreachable("away")
+    following = Following(first, second)
+    following.poller.once()
+    assert following.told == ["second"]
+    second.error = Unreachable("away too")
+    with pytest.raises(Unreachable, match="away too"):
+        following.poller.once()

@@ -1,0 +1,200 @@
+"""Which sources an agent has: from its words, from a file, and from documents."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stoker_agent.config import Unusable
+from stoker_agent.ini import listed, read_ini
+from stoker_agent.settings import Said, Settings, keep, settings, taken_over
+
+CFN = {
+    "metadata_url": "http://heat/v1/",
+    "access_key_id": "a",
+    "secret_access_key": "s",
+    "stack_name": "stack",
+    "path": "server.Metadata",
+}
+REQUEST = {"metadata_url": "http://store/v1/AUTH_p/c/o?temp_url_sig=x"}
+HEAT = {
+    "auth_url": "http://key/v3",
+    "user_id": "u",
+    "password": "pw",
+    "project_id": "p",
+    "stack_id": "stack/1",
+    "resource_name": "server",
+}
+INI = """
+# written by an image
+[DEFAULT]
+collectors = ec2
+collectors = cfn, local
+polling-interval = 5
+
+[cfn]
+metadata_url = http://heat/v1/
+access_key_id = a
+secret_access_key : s
+stack_name = stack
+path = server.Metadata
+ other.Metadata
+ca_certificate = /ca.pem
+a line of nothing
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "sources.json"
+
+
+def file(tmp_path: Path, text: str) -> Path:
+    made = tmp_path / "os-collect-config.conf"
+    made.write_text(text)
+    return made
+
+
+def taken(known: Settings, collect: dict[str, Any], *, enrolled: bool = False) -> Settings:
+    return taken_over(known, collect, enrolled=enrolled)
+
+
+def of(*order: str, **sections: Any) -> Settings:
+    return Settings(order, {name: dict(section) for name, section in sections.items()})
+
+
+def test_an_ini_file_with_lists_of_both_kinds():
+    said = read_ini(INI)
+    assert listed(said["DEFAULT"]["collectors"]) == ["ec2", "cfn", "local"]
+    assert said["DEFAULT"]["polling_interval"] == "5"
+    assert said["cfn"]["secret_access_key"] == "s"
+    assert said["cfn"]["metadata_url"] == "http://heat/v1/"
+    assert said["cfn"]["path"] == ["server.Metadata", "other.Metadata"]
+
+
+def test_an_enrolled_agent_that_is_told_nothing_has_the_own_channel(path):
+    assert settings(path, Said(), enrolled=True).order == ("stoker",)
+
+
+def test_an_agent_without_anything_says_what_to_do(path):
+    with pytest.raises(Unusable, match="stoker-agent enroll"):
+        settings(path, Said(), enrolled=False)
+
+
+def test_a_file_of_os_collect_config(path, tmp_path):
+    found = settings(path, Said(os_collect_config=file(tmp_path, INI)), enrolled=False)
+    assert (found.usable(False), found.usable(True), found.polling) == (["cfn"], ["stoker", "cfn"], 5.0)
+    assert found.sections["cfn"]["ca_certificate"] == "/ca.pem"
+
+
+def test_an_agent_that_is_enrolled_later_has_the_own_channel_too(path, tmp_path):
+    said = Said(os_collect_config=file(tmp_path, INI))
+    keep(path, settings(path, said, enrolled=False))
+    assert settings(path, said, enrolled=True).usable(True) == ["stoker", "cfn"]
+
+
+def test_a_file_that_is_metadata(path, tmp_path):
+    said = {"os-collect-config": {"collectors": ["ec2", "cfn", "local"], "cfn": CFN, "heat": None}, "deployments": []}
+    found = settings(path, Said(os_collect_config=file(tmp_path, json.dumps(said))), enrolled=False)
+    assert (found.usable(False), found.sections) == (["cfn"], {"cfn": CFN})
+
+
+@pytest.mark.parametrize("text", ["{", '{"os-collect-config": 5}', "[cfn]\npath = x\n", "", "[[[", '{"cfn": 5}'])
+def test_a_file_that_says_nothing_of_use(path, tmp_path, text):
+    with pytest.raises(Unusable):
+        settings(path, Said(os_collect_config=file(tmp_path, text)), enrolled=False)
+
+
+def test_a_file_that_is_not_there(path, tmp_path):
+    with pytest.raises(Unusable, match="cannot read"):
+        settings(path, Said(os_collect_config=tmp_path / "none"), enrolled=True)
+
+
+def test_the_order_of_the_words(path, tmp_path):
+    text = INI + "[request]\nmetadata_url = http://store/\n"
+    said = Said(("request", "stoker", "heat", "cfn"), file(tmp_path, text))
+    assert settings(path, said, enrolled=True).order == ("request", "stoker", "cfn")
+    assert settings(path, said, enrolled=False).usable(False) == ["request", "cfn"]
+    assert set(settings(path, said._replace(sources=("cfn",)), enrolled=True).sections) == {"cfn"}
+
+
+def test_a_word_that_is_no_source(path):
+    with pytest.raises(Unusable, match="no such source: carrier-pigeon"):
+        settings(path, Said(("carrier-pigeon",)), enrolled=True)
+
+
+@pytest.mark.parametrize(("said", "kept"), [(0.001, 0.2), (1.5, 1.5), (900.0, 30.0), (float("nan"), 30.0)])
+def test_the_interval_has_bounds(path, said, kept):
+    assert settings(path, Said(polling=said), enrolled=True).polling == kept
+
+
+def test_what_was_taken_over_stands_at_the_next_start_with_the_same_words(path, tmp_path):
+    said = Said(os_collect_config=file(tmp_path, INI))
+    now = taken(settings(path, said, enrolled=False), {"cfn": dict.fromkeys(CFN), "heat": HEAT})
+    keep(path, now)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert settings(path, said, enrolled=False) == now
+    assert settings(path, Said(), enrolled=False) == now
+    said.os_collect_config.write_text(INI + "# another content\n")
+    assert settings(path, said, enrolled=False).usable(False) == ["cfn"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "5", "{}", '{"order": 5, "sections": {}}', '{"order": [], "sections": 5}'])
+def test_kept_settings_that_are_damaged_are_named(path, text):
+    path.write_text(text)
+    with pytest.raises(Unusable, match=r"cannot read .*sources\.json"):
+        settings(path, Said(), enrolled=True)
+
+
+def test_a_new_transport_takes_the_place_of_the_old_one():
+    now = taken(of("cfn", cfn=CFN), {"collectors": ["heat", "local"], "heat": HEAT, "cfn": dict.fromkeys(CFN)})
+    assert (now.order, now.sections) == (("heat",), {"heat": HEAT})
+
+
+def test_what_a_document_does_not_mention_stays_behind_what_is_new():
+    now = taken(of("stoker", "cfn", cfn=CFN), {"collectors": ["request"], "request": REQUEST})
+    assert now.order == ("stoker", "request", "cfn")
+    later = taken(of("cfn", "stoker", cfn=CFN), {"collectors": ["request"], "request": REQUEST})
+    assert later.order == ("request", "cfn", "stoker")
+
+
+def test_the_order_that_was_given_stays_while_nothing_is_new():
+    known = of("request", "cfn", request=REQUEST, cfn=CFN)
+    assert taken(known, {"collectors": ["cfn", "local"], "cfn": CFN}) == known
+
+
+def test_what_only_this_machine_knows_stays_in_a_section_that_changes():
+    known = of("cfn", cfn={**CFN, "ca_certificate": "/ca.pem", "timeout": "3"})
+    now = taken(known, {"cfn": {**CFN, "secret_access_key": "new"}})
+    assert now.sections["cfn"] == {**CFN, "secret_access_key": "new", "ca_certificate": "/ca.pem", "timeout": "3"}
+
+
+def test_an_agent_is_never_left_without_a_source():
+    known = of("cfn", cfn=CFN)
+    assert taken(known, {"cfn": dict.fromkeys(CFN)}) == known
+    both = of("stoker", "cfn", cfn=CFN)
+    assert taken(both, {"cfn": dict.fromkeys(CFN)}) == both
+    assert taken(both, {"cfn": dict.fromkeys(CFN)}, enrolled=True) == of("stoker")
+
+
+@pytest.mark.parametrize(
+    "collect",
+    [
+        {},
+        {"collectors": 5},
+        {"collectors": [5, None, ["cfn"], "pigeon"]},
+        {"cfn": None},
+        {"cfn": []},
+        {"cfn": {}},
+        {"heat": {"auth_url": "http://key"}},
+        {"heat": {**HEAT, "password": None}},
+        {"heat": "text", "zaqar": 7, "command": "rm"},
+    ],
+)
+def test_what_makes_no_sense_changes_nothing(collect):
+    known = of("cfn", cfn=CFN)
+    assert taken(known, collect) == known

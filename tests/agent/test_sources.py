@@ -1,0 +1,486 @@
+"""Each source by itself, against a server that does what a test says: what is asked, what is new, what is an error."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import pytest
+
+from stoker.identity import ec2
+from stoker_agent.sources.cfn import Cfn
+from stoker_agent.sources.heat import Heat
+from stoker_agent.sources.request import Request
+from stoker_agent.sources.zaqar import Zaqar
+from stoker_agent.web import Busy, Unreachable
+from support.answering import Answering, Asked, Said, answering, certificate
+
+ENTRY = {"id": "c1", "group": "script"}
+DOCUMENT = {"deployments": [ENTRY], "os-collect-config": {"collectors": ["heat"]}}
+OTHER = {"deployments": [{"id": "c2"}]}
+
+
+class World:
+    """What is there to be fetched, and what goes wrong."""
+
+    def __init__(self) -> None:
+        self.document: Any = DOCUMENT
+        self.fails: list[Said] = []
+        self.tokens: list[str] = []
+        self.refused: set[str] = set()
+        self.life = 3600.0
+        self.messages: list[Any] = []
+        self.conditional = True
+        self.etags = True
+        self.modified = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def decide(self, asked: Asked) -> Said:
+        if self.fails:
+            return self.fails.pop(0)
+        if asked.path.endswith("/auth/tokens"):
+            return self._log_in(asked)
+        if asked.path.startswith(("/heat", "/zaqar")):
+            token = asked.headers.get("x-auth-token", "")
+            if token not in self.tokens or token in self.refused:
+                return Said(401, {"error": "no"})
+        if asked.path == "/heat/p/stacks/s/1/resources/server/metadata":
+            return Said(body={"metadata": self.document})
+        if asked.path == "/zaqar/v2/queues/q/messages" and asked.verb == "DELETE":
+            assert asked.query == {"pop": "1"}
+            assert len(asked.headers["client-id"]) == 36
+            taken, self.messages = self.messages[:1], self.messages[1:]
+            return Said(body={"messages": [{"id": "m", "body": each} for each in taken]})
+        if asked.path == "/cfn/v1/":
+            return self._described(asked)
+        if asked.path == "/object":
+            return self._object(asked)
+        return Said(404)
+
+    def _log_in(self, asked: Asked) -> Said:
+        said = asked.json["auth"]
+        if said["identity"]["password"]["user"] != {"id": "u", "password": "pw"}:
+            return Said(401, {"error": "no"})
+        assert said["scope"] == {"project": {"id": "p"}}
+        self.tokens.append(f"token-{len(self.tokens)}")
+        issued = datetime(2020, 1, 1, tzinfo=UTC)  # its clock is years behind
+        endpoint = "http://{}{}".format(asked.headers["host"], "/{}")
+        catalog = [
+            {
+                "type": kind,
+                "endpoints": [
+                    {"interface": "internal", "region": "here", "url": "http://nowhere.invalid"},
+                    {"interface": "public", "region": "there", "url": "http://nowhere.invalid"},
+                    {"interface": "public", "region_id": "here", "url": endpoint.format(path)},
+                ],
+            }
+            for kind, path in (("orchestration", "heat/p"), ("messaging", "zaqar"))
+        ]
+        token = {
+            "issued_at": issued.isoformat().replace("+00:00", ".000000Z"),
+            "expires_at": (issued + timedelta(seconds=self.life)).isoformat().replace("+00:00", "Z"),
+            "catalog": catalog,
+        }
+        return Said(201, {"token": token}, {"X-Subject-Token": self.tokens[-1]})
+
+    def _described(self, asked: Asked) -> Said:
+        params = dict(asked.query)
+        signature = params.pop("Signature")
+        assert signature == ec2.signed_v2("s+/ß", asked.verb, asked.headers["host"], asked.path, params)
+        assert params["StackName"] == "stack & co"
+        return Said(body=described(self.document, params["LogicalResourceId"]).encode())
+
+    def _object(self, asked: Asked) -> Said:
+        raw = Said(body=self.document).raw
+        modified = format_datetime(self.modified, usegmt=True)
+        headers = {"Last-Modified": modified}
+        if self.etags:
+            headers["ETag"] = f'"{hashlib.sha256(raw).hexdigest()[:8]}"'
+        if self.conditional and (
+            (self.etags and asked.headers.get("if-none-match") == headers["ETag"])
+            or (not self.etags and asked.headers.get("if-modified-since") == modified)
+        ):
+            return Said(304, headers=headers)
+        return Said(body=raw, headers=headers)
+
+
+def described(document: Any, resource: str, namespace: str = "") -> str:
+    detail = f"<LogicalResourceId>{resource}</LogicalResourceId><Metadata>{escape(json.dumps(document))}</Metadata>"
+    for name in ("StackResourceDetail", "DescribeStackResourceResult"):
+        detail = f"<{name}>{detail}</{name}>"
+    return f"<DescribeStackResourceResponse{namespace}>{detail}</DescribeStackResourceResponse>"
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def there(world: World) -> Iterator[Answering]:
+    with answering(world.decide) as running:
+        yield running
+
+
+def login(there: Answering, **more: Any) -> dict[str, Any]:
+    known = {"auth_url": f"{there.url}/v3", "user_id": "u", "password": "pw", "project_id": "p", "region_name": "here"}
+    return {**known, **more}
+
+
+def cfn_section(there: Answering, **more: Any) -> dict[str, Any]:
+    return {
+        "metadata_url": f"{there.url}/cfn/v1/",
+        "access_key_id": "access",
+        "secret_access_key": "s+/ß",
+        "stack_name": "stack & co",
+        "path": "server.Metadata",
+        **more,
+    }
+
+
+Make = Callable[..., Any]
+
+
+@pytest.fixture
+def make(there, tmp_path) -> Iterator[Make]:
+    """By its name, with more in its section."""
+    made = []
+
+    def one(name: str, state: Path = tmp_path, **more: Any) -> Any:
+        if name == "cfn":
+            made.append(Cfn(cfn_section(there, **more), 30.0, None))
+        elif name == "heat":
+            made.append(Heat(login(there, stack_id="s/1", resource_name="server", **more), 30.0, None))
+        elif name == "request":
+            made.append(Request({"metadata_url": f"{there.url}/object", **more}, 30.0, None))
+        else:
+            made.append(Zaqar(login(there, queue_id="q", **more), 30.0, None, state))
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.close()
+
+
+@pytest.fixture(params=["cfn", "heat", "request", "zaqar"])
+def source(request, make, world) -> Any:
+    world.messages = [DOCUMENT]
+    return make(request.param)
+
+
+def put(world: World, document: Any) -> None:
+    world.document, world.messages = document, [document]
+    world.modified += timedelta(days=1)
+
+
+def test_a_document_once_and_the_next_when_it_is_another(source, world):
+    found = source.fetch(0)
+    assert (found.entries, found.collect) == ([ENTRY], {"collectors": ["heat"]})
+    assert source.fetch(0) is None
+    assert source.fetch(0) is None
+    put(world, OTHER)
+    assert (source.fetch(0).entries, source.fetch(0)) == ([{"id": "c2"}], None)
+
+
+def test_after_a_reset_the_document_comes_again(source, world):
+    first = source.fetch(0)
+    assert source.fetch(0) is None
+    source.reset()
+    assert source.fetch(0) == first
+
+
+def test_an_empty_document_is_one(source, world):
+    put(world, {})
+    found = source.fetch(0)
+    assert (found.entries, found.collect) == ([], {})
+
+
+@pytest.mark.parametrize("document", [5, "text", [DOCUMENT], None])
+def test_a_document_that_is_none(source, world, document):
+    put(world, document)
+    with pytest.raises(Unreachable, match="document"):
+        source.fetch(0)
+
+
+@pytest.mark.parametrize("document", [{"deployments": 5, "os-collect-config": [1]}, {"deployments": [None, 5, "x"]}])
+def test_parts_of_a_document_that_make_no_sense_are_left_out(source, world, document):
+    put(world, document)
+    found = source.fetch(0)
+    assert (found.entries, found.collect) == ([], {})
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 418])
+def test_an_error_is_said_in_one_line_without_secrets(source, world, status):
+    source.fetch(0)
+    world.fails = [Said(status, b"so it is\nin two lines")] * 3
+    with pytest.raises(Unreachable, match=f"{status} so it is in two lines") as error:
+        source.fetch(0)
+    assert "pw" not in str(error.value)
+    world.fails = []
+    source.reset()
+    put(world, DOCUMENT)
+    assert source.fetch(0).entries == [ENTRY]
+
+
+@pytest.mark.parametrize("status", [500, 503, 429, 408])
+def test_a_server_in_trouble(source, world, status):
+    world.fails = [Said(status)]
+    with pytest.raises(Busy):
+        source.fetch(0)
+    assert source.fetch(0).entries == [ENTRY]
+
+
+def test_an_answer_that_is_no_document(source, world):
+    source.fetch(0)
+    world.fails = [Said(200, b"\xff<html>")]
+    with pytest.raises(Unreachable):
+        source.fetch(0)
+
+
+def test_a_connection_that_was_closed_meanwhile_says_nothing(source, world):
+    source.fetch(0)
+    put(world, OTHER)
+    world.fails = [Said(lost=True)]
+    assert source.fetch(0).entries == [{"id": "c2"}]
+
+
+def test_nobody_there(source, there):
+    there.close()
+    with pytest.raises(Unreachable, match="Refused"):
+        source.fetch(0)
+
+
+def test_pauses_grow_up_to_the_interval_and_are_short_again_after_news(source):
+    source.fetch(0)
+    pauses = [source.come_again(False) for _ in range(12)]
+    assert 0.1 <= pauses[0] <= 0.2
+    assert all(15 <= each <= 30 for each in pauses[-3:])
+    assert source.come_again(True) <= 0.2
+    for _ in range(5):
+        source.come_again(False)
+    source.hurry()
+    assert source.come_again(False) <= 0.2
+
+
+# Keystone
+
+
+@pytest.mark.parametrize("name", ["heat", "zaqar"])
+def test_one_login_for_many_looks(world, there, make, name):
+    source = make(name)
+    for _ in range(3):
+        source.fetch(0)
+    assert len(world.tokens) == 1
+
+
+def test_a_token_that_is_refused_is_replaced_at_once(world, there, make):
+    source = make("heat")
+    source.fetch(0)
+    world.refused.add(world.tokens[-1])
+    put(world, OTHER)
+    assert source.fetch(0).entries == [{"id": "c2"}]
+    assert len(world.tokens) == 2
+
+
+def test_a_token_that_ends_is_replaced_before(world, there, make):
+    world.life = 0.0
+    source = make("heat")
+    source.fetch(0)
+    source.fetch(0)
+    assert len(world.tokens) == 2
+    assert all(each.headers["x-auth-token"] != "token-0" for each in there.asked[-1:])
+
+
+def test_a_login_that_is_refused_asks_no_more_than_once(world, there, make):
+    source = make("heat", password="wrong")
+    with pytest.raises(Unreachable, match="login is refused: 401") as error:
+        source.fetch(0)
+    assert len(there.asked) == 1
+    assert "wrong" not in str(error.value)
+
+
+@pytest.mark.parametrize("suffix", ["", "/", "/v2.0", "/v3/"])
+def test_a_url_of_keystone_with_another_version_or_none(world, there, make, suffix):
+    source = make("heat", auth_url=there.url + suffix)
+    assert source.fetch(0).entries == [ENTRY]
+    assert there.asked[0].path == "/v3/auth/tokens"
+
+
+def test_a_region_that_the_catalog_does_not_know_is_no_reason_to_stop(world, there, make):
+    source = make("heat", region_name="elsewhere")
+    with pytest.raises(Unreachable, match=r"nowhere|resolution|gaierror"):
+        source.fetch(0)  # it went for the first public one
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"token": 5}', b'{"token": {"catalog": []}}'])
+def test_a_keystone_that_is_none(world, there, make, body):
+    source = make("heat")
+    world.fails = [Said(201, body, {"X-Subject-Token": "t"})]
+    with pytest.raises(Unreachable):
+        source.fetch(0)
+
+
+# CloudFormation
+
+
+def test_several_paths_and_keys_below(world, there, make):
+    world.document = {"a": {"deployments": [ENTRY]}, "b": {"c": OTHER}}
+    source = make("cfn", path=["one.Metadata.a", "two.Metadata.b.c", "three.Metadata.none"])
+    assert source.fetch(0).entries == [ENTRY, {"id": "c2"}]
+    assert [each.query["LogicalResourceId"] for each in there.asked] == ["one", "two", "three"]
+
+
+def test_xml_in_a_namespace(world, there, make):
+    source = make("cfn")
+    world.fails = [Said(200, described(DOCUMENT, "server", ' xmlns="http://heat/"').encode())]
+    assert source.fetch(0).entries == [ENTRY]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<a>",
+        b"<StackResourceDetail/>",
+        b"<StackResourceDetail><Metadata>[</Metadata></StackResourceDetail>",
+        b'<!DOCTYPE a [<!ENTITY e "x">]><StackResourceDetail><Metadata>{}</Metadata></StackResourceDetail>',
+    ],
+)
+def test_xml_that_has_no_document(world, there, make, body):
+    source = make("cfn")
+    world.fails = [Said(200, body)]
+    with pytest.raises(Unreachable):
+        source.fetch(0)
+
+
+# Objects
+
+
+@pytest.mark.parametrize("etags", [True, False])
+def test_what_has_not_changed_is_not_sent(world, there, make, etags):
+    world.etags = etags
+    source = make("request")
+    source.fetch(0)
+    assert source.fetch(0) is None
+    named = "if-none-match" if etags else "if-modified-since"
+    assert named in there.asked[-1].headers
+    put(world, OTHER)
+    assert source.fetch(0).entries == [{"id": "c2"}]
+
+
+def test_a_store_that_does_not_compare_is_asked_by_head(world, there, make):
+    world.conditional = False
+    source = make("request")
+    assert [source.fetch(0) is None for _ in range(4)] == [False, True, True, True]
+    assert there.verbs == ["GET", "GET", "HEAD", "HEAD"]
+    put(world, OTHER)
+    assert source.fetch(0).entries == [{"id": "c2"}]
+
+
+def test_two_documents_in_one_second_without_an_etag(world, there, make):
+    world.etags = False
+    world.modified = datetime.now(UTC) + timedelta(seconds=1)
+    source = make("request")
+    source.fetch(0)
+    world.document = OTHER
+    assert source.fetch(0).entries == [{"id": "c2"}]
+
+
+def test_an_object_that_nothing_was_put_into_yet(world, there, make):
+    world.document = b""
+    source = make("request")
+    assert source.fetch(0).entries == []
+    assert source.fetch(0) is None
+    put(world, DOCUMENT)
+    assert source.fetch(0).entries == [ENTRY]
+
+
+def test_a_store_that_sends_elsewhere(world, there, make):
+    source = make("request")
+    world.fails = [Said(307, headers={"Location": "/object"})]
+    assert source.fetch(0).entries == [ENTRY]
+    world.fails = [Said(307, headers={"Location": "/object"})] * 10
+    with pytest.raises(Unreachable, match="without end"):
+        source.fetch(0)
+
+
+@pytest.mark.parametrize("url", ["", "ftp://x/y", "http://", "nothing", "http://x:port/", "http://x/\x01", "http://[/"])
+def test_a_url_that_is_none(tmp_path, url):
+    with pytest.raises(Unreachable, match="URL"):
+        Request({"metadata_url": url}, 30.0, None).fetch(0)
+
+
+# Queues
+
+
+def test_a_message_that_was_taken_is_there_for_the_next_agent(world, make, tmp_path):
+    world.messages = [DOCUMENT]
+    make("zaqar").fetch(0)
+    assert world.messages == []
+    later = make("zaqar")
+    assert later.fetch(0).entries == [ENTRY]
+    assert later.fetch(0) is None
+    (kept,) = tmp_path.iterdir()
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_newer_message_stands_before_the_one_that_was_kept(world, there, make):
+    world.messages = [DOCUMENT]
+    make("zaqar").fetch(0)
+    world.messages = [OTHER]
+    later = make("zaqar")
+    assert later.fetch(0).entries == [{"id": "c2"}]
+    assert later.fetch(0) is None
+
+
+def test_no_message_yet(world, there, make):
+    assert make("zaqar").fetch(0) is None
+
+
+def test_a_queue_that_keeps_its_newest_gives_it_once(world, there, make):
+    source = make("zaqar")
+    for expected in (1, 0, 0):
+        world.messages = [DOCUMENT]
+        found = source.fetch(0)
+        assert len(found.entries if found else []) == expected
+
+
+def test_a_document_that_cannot_be_kept_counts_all_the_same(world, make, tmp_path):
+    world.messages = [DOCUMENT]
+    source = make("zaqar", tmp_path / "not there")
+    assert source.fetch(0).entries == [ENTRY]
+
+
+# TLS
+
+
+@pytest.fixture
+def secure(world, tmp_path) -> Iterator[tuple[Answering, str]]:
+    """A server, and the file to trust it by."""
+    own = certificate(tmp_path)
+    with answering(world.decide, own) as running:
+        yield running, str(own.chain)
+
+
+@pytest.mark.parametrize("key", ["ca_certificate", "ca_file", None])
+def test_a_server_that_a_file_vouches_for(secure, key):
+    there, file = secure
+    more = {key: file} if key else {}
+    source = Cfn(cfn_section(there, **more), 30.0, None if key else file)
+    try:
+        assert source.fetch(0).entries == [ENTRY]
+    finally:
+        source.close()
+
+
+@pytest.mark.parametrize("file", [None, "/not/there.pem"])
+def test_a_server_that_nobody_vouches_for(secure, file):
+    there, _ = secure
+    source = Cfn(cfn_section(there), 30.0, file)
+    with pytest.raises(Unreachable, match=r"CERTIFICATE_VERIFY_FAILED|FileNotFound"):
+        source.fetch(0)
+    source.close()

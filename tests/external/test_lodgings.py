@@ -1,0 +1,257 @@
+"""What is wanted elsewhere, brought there by jobs: the newest wins, nothing is lost, and looking has an end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.external.looking import LOOK, Found, Looking
+from stoker.external.peer import PeerAway
+from stoker.external.work import REACH, Lodgings, Reaching
+from stoker.model.errors import Invalid
+from stoker.store import lodgings
+from stoker.store.lodgings import OBJECT
+from stoker.transports.base import Party
+from support.stacks import world
+from support.templates import config, deployment, server, template
+from support.work import HeldWork
+
+PARTY = Party(resource_id=str(uuid4()), resource_name="r", name="n", stack_id="s", stack_name="s", project_id="p")
+
+
+class Shelf:
+    """A place elsewhere, in memory."""
+
+    def __init__(self):
+        self.away = False
+        self.there = {}
+        self.writes = 0
+        self.results = {}
+        self.looks = 0
+        self.meanwhile = lambda: None
+
+    def bring(self, lodging):
+        self._answer()
+        self.writes += 1
+        self.there[lodging.name] = lodging.body
+        return {}
+
+    def remove(self, lodging):
+        self._answer()
+        self.there.pop(lodging.name, None)
+
+    def look(self, lodging, since):
+        self._answer()
+        self.looks += 1
+        return [Found(mark, data) for mark, data in self.results.pop(lodging.resource_id, ())]
+
+    def taken(self, lodging, found):
+        self._answer()
+
+    def _answer(self):
+        self.meanwhile()
+        if self.away:
+            raise PeerAway("away")
+
+
+@pytest.fixture
+def shelf():
+    return Shelf()
+
+
+@pytest.fixture
+def work():
+    return HeldWork()
+
+
+@pytest.fixture
+def places(store, work, shelf):
+    Reaching(store, work, {OBJECT: shelf})
+    return Lodgings(work)
+
+
+def put(store, places, body, name="a"):
+    store.write(lambda tx: places.put(tx, OBJECT, name, PARTY, body))
+
+
+def rows(store):
+    with store.read() as tx:
+        return tx.run(sa.text("SELECT count(*) FROM lodgings")).scalar_one()
+
+
+def test_the_newest_wins(store, work, shelf, places):
+    for number in range(5):
+        put(store, places, f'"{number}"')
+    assert work.run(REACH) == 1
+    assert shelf.there == {"a": '"4"'}
+    assert shelf.writes == 1
+
+
+def test_what_is_there_is_not_brought_again(store, work, shelf, places):
+    put(store, places, "1")
+    (job,) = work.jobs
+    work.run(REACH)
+    work.handlers[REACH](job[2])
+    assert shelf.writes == 1
+
+
+def test_one_that_is_away_is_tried_until_it_is_back_with_growing_pauses(store, work, shelf, places):
+    shelf.away = True
+    put(store, places, "1")
+    pauses = []
+    for _ in range(10):
+        ((_, _, args, _),) = work.jobs
+        work.jobs.clear()
+        work.handlers[REACH](args)
+        with store.read() as tx:
+            pauses.append(round((work.jobs[0][3] - tx.now).total_seconds()))
+    assert pauses == sorted(pauses)
+    assert pauses[-1] <= 60
+    shelf.away = False
+    work.run(REACH)
+    assert shelf.there == {"a": "1"}
+    assert work.jobs == []
+
+
+def test_a_change_while_it_is_brought_is_brought_too(store, work, shelf, places):
+    put(store, places, "1")
+
+    def change():
+        shelf.meanwhile = lambda: None
+        put(store, places, "2")
+
+    shelf.meanwhile = change
+    work.run(REACH)
+    assert shelf.there == {"a": "2"}
+
+
+def test_what_is_closed_is_removed_with_its_record(store, work, shelf, places):
+    put(store, places, "1")
+    work.run(REACH)
+    for _ in range(2):
+        store.write(lambda tx: places.close(tx, OBJECT, "a"))
+    assert work.run(REACH) == 1
+    assert (shelf.there, rows(store)) == ({}, 0)
+
+
+def test_what_is_opened_again_while_it_is_removed_stays(store, work, shelf, places):
+    put(store, places, "1")
+    work.run(REACH)
+    store.write(lambda tx: places.close(tx, OBJECT, "a"))
+
+    def again():
+        shelf.meanwhile = lambda: None
+        put(store, places, "2")
+
+    shelf.meanwhile = again
+    work.run(REACH)
+    assert (shelf.there, rows(store)) == ({"a": "2"}, 1)
+
+
+def test_opening_what_is_there_does_not_forget_what_was_to_come(store, work, shelf, places):
+    put(store, places, "1")
+    store.write(lambda tx: places.open(tx, OBJECT, "a", PARTY, bring=True))
+    work.run(REACH)
+    assert shelf.there == {"a": "1"}
+
+
+def test_a_body_may_hold_what_databases_do_not_like(store, work, shelf, places):
+    put(store, places, '{"a": "\\u0000 \U0001f40d"}')
+    work.run(REACH)
+    assert shelf.there == {"a": '{"a": "\\u0000 \U0001f40d"}'}
+
+
+@pytest.fixture
+def waiting(store, work, shelf):
+    """A deployment whose result comes elsewhere: its id's lodging, the world, and what was heard."""
+    here = world(store)
+    made = template({"server": server(), "config": config(), "d": deployment()})
+    stack = here.create(made)
+    resource = here.resources(stack)["d"]
+    party = Party(
+        resource_id=resource.id,
+        resource_name="d",
+        name="d",
+        stack_id=stack.id,
+        stack_name="s",
+        project_id="p",
+    )
+    places = Lodgings(work)
+    store.write(lambda tx: places.open(tx, OBJECT, "d", party))
+    store.write(lambda tx: places.listen(tx, OBJECT, "d"))
+    return here, stack, resource
+
+
+def pass_time(store):
+    """Whatever is to be looked at later is due now."""
+    store.write(lambda tx: tx.run(sa.text("UPDATE lodgings SET look_at = 1 WHERE look_at IS NOT NULL")))
+
+
+def pause_of(store):
+    with store.read() as tx:
+        found = tx.run(sa.text("SELECT id FROM lodgings")).scalar_one()
+        return lodgings.find(tx, found)
+
+
+def look(store, work):
+    (args,) = {job[1]: job[2] for job in work.jobs if job[0] == LOOK}.values()
+    pass_time(store)
+    work.handlers[LOOK](args)
+
+
+def test_looking_slows_down_and_ends_with_the_run(store, work, shelf, waiting):
+    here, stack, _ = waiting
+    Looking(store, work, {OBJECT: shelf}, lambda tx, id, data: None)
+    pauses = []
+    for _ in range(20):
+        look(store, work)
+        pauses.append(pause_of(store).pause)
+    assert pauses == sorted(pauses)
+    assert pauses[0] < timedelta(seconds=1)
+    assert pauses[-1] == timedelta(seconds=30)
+    here.signal(stack, "d")
+    looks = shelf.looks
+    look(store, work)
+    assert shelf.looks == looks, "nobody waits any more"
+    assert pause_of(store).look_at is None
+    assert work.jobs == []
+
+
+def test_results_are_heard_in_order_and_one_that_is_none_stops_no_other(store, work, shelf, waiting):
+    _, _, resource = waiting
+    heard = []
+
+    def hear(tx, id, data):
+        if data == b"no":
+            raise Invalid("no result")
+        heard.append((id, data))
+
+    Looking(store, work, {OBJECT: shelf}, hear)
+    shelf.results[resource.id] = [("1", b"a"), ("2", b"no"), ("3", b"b")]
+    look(store, work)
+    assert heard == [(resource.id, b"a"), (resource.id, b"b")]
+    assert pause_of(store).heard == "3"
+
+
+def test_one_that_is_away_is_looked_at_later(store, work, shelf, waiting):
+    _, _, resource = waiting
+    heard = []
+    Looking(store, work, {OBJECT: shelf}, lambda tx, id, data: heard.append(data))
+    shelf.away = True
+    shelf.results[resource.id] = [("1", b"a")]
+    look(store, work)
+    shelf.away = False
+    look(store, work)
+    assert heard == [b"a"]
+
+
+def test_looks_cost_no_more_jobs_than_one(store, work, shelf, waiting):
+    Looking(store, work, {OBJECT: shelf}, lambda tx, id, data: None)
+    for _ in range(5):
+        store.write(lambda tx: Lodgings(work).listen(tx, OBJECT, "d"))
+    assert work.kinds() == [LOOK] * 6
+    look(store, work)
+    assert work.kinds() == [LOOK]

@@ -1,0 +1,306 @@
+"""Stoker with the users of a real Keystone: whose tokens are good, for what, and for how long."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import openstack as sdk
+import pytest
+import yaml
+from keystoneauth1.session import Session
+from keystoneclient.contrib.ec2.utils import Ec2Signer
+
+from support.keystone import ADMIN, SERVICE, Keystone, flags
+from support.server import STOKER, Answer, Served, free_port, served
+from support.signing import signed
+from support.templates import config, deployment, server, template
+from support.upstream import heat_agents, upstream_agent
+
+TEMPLATE = {
+    "heat_template_version": "2018-08-31",
+    "resources": {"value": {"type": "OS::Heat::Value", "properties": {"value": "kept"}}},
+    "outputs": {"said": {"value": {"get_attr": ["value", "value"]}}},
+}
+
+
+@pytest.fixture(scope="module")
+def stoker(keystone: Keystone, tmp_path_factory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("stoker"), *flags(keystone)) as running:
+        keystone.add_service("orchestration", f"{running.url}/v1/%(tenant_id)s")
+        keystone.add_service("messaging", f"{running.url}/messaging")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def project(keystone: Keystone) -> str:
+    made = keystone.add_project("people")
+    for role in ("member", "reader"):
+        keystone.add_user(f"a-{role}", "secret", made, role)
+    keystone.add_user("nobody", "secret", keystone.add_project("elsewhere"), "member")
+    return made
+
+
+@pytest.fixture
+def member(keystone: Keystone, project: str) -> Session:
+    return keystone.session(("a-member", "secret"), "people")
+
+
+def stacks(stoker: Served, project: str, token: str | None, verb: str = "GET", body: object = None) -> Answer:
+    return stoker.request(verb, f"/v1/{project}/stacks", body, {"X-Auth-Token": token} if token else {})
+
+
+def test_the_openstack_command_with_keystones_login(stoker, keystone, project):
+    def run(*words: str) -> str:
+        program = str(Path(sys.executable).with_name("openstack"))
+        plain = {**stoker.environment, **keystone.environment("a-member", "secret", "people")}
+        done = subprocess.run(
+            [program, *words],
+            env={**plain, "PYTHONWARNINGS": "ignore"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{words}\n{done.stderr}\n{stoker.output}"
+        return done.stdout
+
+    template = stoker.folder / "template.yaml"
+    template.write_text(json.dumps(TEMPLATE))
+    run("stack", "create", "by-command", "-t", str(template), "--wait")
+    shown = yaml.safe_load(run("stack", "show", "by-command", "-f", "json"))
+    assert shown["stack_status"] == "CREATE_COMPLETE"
+    assert all(f"/v1/{project}/" in link["href"] for link in shown["links"])
+    run("stack", "delete", "by-command", "--yes", "--wait")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_openstacksdk_with_keystones_login(stoker, member):
+    with sdk.connection.Connection(session=member, region_name="RegionOne") as cloud:
+        made = cloud.orchestration.create_stack(name="by-sdk", template=TEMPLATE)
+        assert cloud.orchestration.get_stack(made.id).outputs[0]["output_value"] == "kept"
+        cloud.orchestration.delete_stack(made.id)
+
+
+def test_roles_hold(stoker, keystone, project, member):
+    asked = {"stack_name": "roles", "template": TEMPLATE}
+    reader = keystone.session(("a-reader", "secret"), "people").get_token()
+    assert stacks(stoker, project, reader).status == 200
+    assert stacks(stoker, project, reader, "POST", asked).status == 403
+    assert stacks(stoker, project, member.get_token(), "POST", asked).status == 201
+    other = keystone.session(("nobody", "secret"), "elsewhere").get_token()
+    assert stacks(stoker, project, other).status == 403
+
+
+def test_who_is_nobody_is_sent_to_keystone(stoker, keystone, project):
+    for token in (None, "nonsense", "x" * 5000, "schlüssel"):
+        answer = stacks(stoker, project, token)
+        assert answer.status == 401
+        assert answer.headers["WWW-Authenticate"] == f'Keystone uri="{keystone.url.removesuffix("/v3")}"'
+    # Stoker's own users are not asked.
+    assert stoker.request("GET", "/identity/v3").status == 404
+    assert stoker.environment["OS_AUTH_URL"] == keystone.url
+
+
+def test_a_revoked_token_stops(stoker, keystone, project):
+    token = keystone.session(("a-member", "secret"), "people").get_token()
+    assert stacks(stoker, project, token).status == 200
+    keystone.admin.delete(f"{keystone.url}/auth/tokens", headers={"X-Subject-Token": token})
+    stoker.until(lambda: stacks(stoker, project, token).status == 401)
+
+
+def test_wrong_settings_are_told_in_a_line(keystone, tmp_path):
+    command = [sys.executable, "-m", "stoker_client.cli.main", "serve", "--state-dir", str(tmp_path / "state")]
+    for changes, told in (
+        ({"keystone_password": "wrong"}, "keystone_user, keystone_password"),
+        ({"keystone_auth_url": "somewhere"}, "keystone_auth_url must begin with http"),
+        ({"keystone_user": ""}, "identity_mode keystone needs keystone_user"),
+        ({"identity_mode": "ldap"}, "identity_mode must be stoker or keystone"),
+        ({"stack_domain_admin": ""}, "stack_domain_admin and stack_domain_admin_password need one another"),
+        ({"keystone_cloud": "no-such-cloud"}, "keystone_cloud"),
+    ):
+        words = [*command, "--port", str(free_port()), *flags(keystone, **changes)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert told in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_it_goes_on_with_what_it_knows_while_keystone_is_away(keystone, project, tmp_path):
+    with served(tmp_path, *flags(keystone, keystone_cache_seconds="600")) as stoker:
+        known = keystone.session(("a-member", "secret"), "people").get_token()
+        unknown = keystone.session(("a-reader", "secret"), "people").get_token()
+        assert stacks(stoker, project, known).status == 200
+        keystone.stop()
+        try:
+            assert stacks(stoker, project, known).status == 200
+            for _ in range(3):
+                refused = stacks(stoker, project, unknown)
+                assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
+                assert "does not answer" in refused.body["error"]["message"]
+        finally:
+            keystone.start()
+        assert stacks(stoker, project, unknown).status == 200
+        # A Stoker that starts without it serves too.
+        keystone.stop()
+        stoker.stop()
+        try:
+            stoker.restart()
+            assert stacks(stoker, project, known).status == 503
+        finally:
+            keystone.start()
+        assert stacks(stoker, project, known).status == 200
+
+
+def test_the_administrator_is_keystones(stoker, keystone):
+    admin = keystone.named("projects", ADMIN[0])["id"]
+    assert stacks(stoker, admin, keystone.admin.get_token()).status == 200
+
+
+@pytest.fixture(scope="module")
+def key(keystone: Keystone, project: str) -> dict[str, str]:
+    """An EC2 key that Keystone made for a member."""
+    user = keystone.named("users", "a-member")["id"]
+    made = keystone.session(("a-member", "secret"), "people").post(
+        f"{keystone.url}/users/{user}/credentials/OS-EC2", json={"tenant_id": project}
+    )
+    return dict(made.json()["credential"])
+
+
+def test_a_request_signed_with_keystones_key(stoker, keystone, project, member, key):
+    asked = {"stack_name": "signed", "template": TEMPLATE}
+    assert stacks(stoker, project, member.get_token(), "POST", asked).status == 201
+    right = stoker.request("GET", signed(stoker, key["access"], key["secret"], Action="ListStacks"))
+    assert right.status == 200
+    assert b"<StackName>signed</StackName>" in right.raw
+    for access, secret in ((key["access"], "wrong"), ("f" * 32, "wrong")):
+        refused = stoker.request("GET", signed(stoker, access, secret, Action="ListStacks"))
+        assert (refused.status, b"AccessDenied" in refused.raw) == (403, True)
+
+
+def test_a_signature_of_version_4(stoker, project, key):
+    host, day = f"127.0.0.1:{stoker.port}", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    said = f"AWS4-HMAC-SHA256 Credential={key['access']}/{day[:8]}/here/cloudformation/aws4_request,"
+    headers = {"Host": host, "X-Amz-Date": day, "Authorization": f"{said}SignedHeaders=host;x-amz-date,Signature="}
+    signature = Ec2Signer(key["secret"]).generate(
+        {
+            "verb": "GET",
+            "host": host,
+            "path": "/cfn/v1/",
+            "params": {"Action": "ListStacks"},
+            "headers": headers,
+            "body_hash": hashlib.sha256(b"").hexdigest(),
+        }
+    )
+    signed_headers = {**headers, "Authorization": headers["Authorization"] + signature}
+    assert stoker.request("GET", "/cfn/v1/?Action=ListStacks", headers=signed_headers).status == 200
+    assert stoker.request("GET", "/cfn/v1/?Action=DescribeStacks", headers=signed_headers).status == 403
+
+
+def test_agents_with_keys_of_stokers_own_need_no_keystone(stoker, keystone, project, member, key):
+    machine = server()
+    machine["properties"]["software_config_transport"] = "POLL_SERVER_CFN"
+    asked = {"stack_name": "polled", "template": template({"server": machine})}
+    stack = stacks(stoker, project, member.get_token(), "POST", asked).body["stack"]["id"]
+    path = f"/v1/{project}/stacks/polled/{stack}"
+    headers = {"X-Auth-Token": str(member.get_token())}
+    metadata = stoker.request("GET", f"{path}/resources/server/metadata", headers=headers).body["metadata"]
+    section = metadata["os-collect-config"]["cfn"]
+    said = {"Action": "DescribeStackResource", "StackName": "polled", "LogicalResourceId": "server"}
+    poll = signed(stoker, section["access_key_id"], section["secret_access_key"], **said)
+    keystone.stop()
+    try:
+        assert stoker.request("GET", poll).status == 200
+        away = stoker.request("GET", signed(stoker, key["access"], key["secret"], Action="ListStacks"))
+        assert (away.status, b"does not answer" in away.raw) == (503, True)
+    finally:
+        keystone.start()
+    assert stoker.request("DELETE", path, headers=headers).status == 204
+    assert stoker.request("GET", poll).status == 403
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory) -> Path:
+    return heat_agents(tmp_path_factory.mktemp("heat-agents"))
+
+
+@pytest.mark.parametrize("metadata", ["POLL_SERVER_HEAT", "ZAQAR_MESSAGE"])
+def test_the_upstream_agent_logs_in_at_keystone(stoker, keystone, project, member, release, tmp_path, metadata):
+    machine = server(f"machine-{metadata.lower()}")
+    machine["properties"]["software_config_transport"] = metadata
+    script = '#!/bin/sh\nprintf "$who" > "$heat_outputs_path.said"\n'
+    said = template(
+        {
+            "server": machine,
+            "config": config(script, inputs=("who",), outputs=("said",)),
+            "one": deployment(signal_transport="HEAT_SIGNAL", input_values={"who": "one"}),
+            "two": deployment(after=("one",), signal_transport="ZAQAR_SIGNAL", input_values={"who": "two"}),
+        },
+        outputs={name: {"value": {"get_attr": [name, "said"]}} for name in ("one", "two")},
+    )
+    name = f"upstream-{metadata.lower()}"
+    made = stacks(stoker, project, member.get_token(), "POST", {"stack_name": name, "template": said})
+    path = f"/v1/{project}/stacks/{name}/{made.body['stack']['id']}"
+
+    def asked(rest: str = "") -> Any:
+        return stoker.request("GET", path + rest, headers={"X-Auth-Token": str(member.get_token())}).body
+
+    def ready() -> bool:
+        return bool(asked("/resources/one")["resource"]["physical_resource_id"])
+
+    stoker.until(ready, 60)
+    known = asked("/resources/server/metadata")["metadata"]["os-collect-config"]
+    sections = {each: known[each] for each in known["collectors"] if each != "local"}
+    assert [section["auth_url"] for section in sections.values()] == [keystone.url]
+    with upstream_agent(tmp_path, release, sections) as agent:
+        stoker.until(lambda: asked()["stack"]["stack_status"] != "CREATE_IN_PROGRESS", 120)
+        shown = asked()["stack"]
+        assert shown["stack_status"] == "CREATE_COMPLETE", agent.log[-3000:]
+    assert {each["output_key"]: each["output_value"] for each in shown["outputs"]} == {"one": "one", "two": "two"}
+
+
+def test_our_own_command_with_keystones_login(stoker, keystone, project):
+    environment = {**stoker.environment, **keystone.environment("a-member", "secret", "people")}
+    done = subprocess.run(
+        [*STOKER, "stack", "list", "-o", "json"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert isinstance(json.loads(done.stdout), list)
+
+
+def test_the_library_is_loaded_in_this_mode_only():
+    said = "import sys, stoker.serve, stoker.commands.serve; print('keystoneauth1' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", said], text=True).strip() == "False"
+
+
+def test_a_login_of_clouds_yaml(keystone, project, tmp_path):
+    auth = {"auth_url": keystone.url, "username": SERVICE[0], "password": SERVICE[1], "project_name": "service"}
+    names = {"user_domain_name": "Default", "project_domain_name": "Default"}
+    file = tmp_path / "home" / ".config" / "openstack" / "clouds.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(yaml.safe_dump({"clouds": {"there": {"auth": {**auth, **names}, "region_name": "RegionOne"}}}))
+    without = {"keystone_user": "", "keystone_password": "", "keystone_cloud": "there"}
+    with served(tmp_path, *flags(keystone, **without)) as stoker:
+        token = keystone.session(("a-member", "secret"), "people").get_token()
+        assert stacks(stoker, project, token).status == 200
+        assert stacks(stoker, project, "nonsense").status == 401
+
+
+def test_a_keystone_that_swallows_everything(keystone, tmp_path):
+    """Nobody waits long for it but those few who find out whether it is there again."""
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(100)
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        with served(tmp_path, *flags(keystone, keystone_auth_url=url)) as stoker, ThreadPoolExecutor(60) as pool:
+            asked = [pool.submit(stacks, stoker, "p", f"token-{n}") for n in range(60)]
+            assert stoker.request("GET", "/healthz").status == 200
+            assert {each.result().status for each in asked} == {503}

@@ -1,0 +1,348 @@
+"""Users that Stoker makes at a real Keystone for its stacks: what they may do, and how they come and go."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from keystoneauth1 import exceptions
+from keystoneauth1.identity import v3
+from keystoneauth1.session import Session
+
+from support.keystone import DOMAIN, Keystone, flags
+from support.server import Answer, Served, served
+from support.templates import config, deployment, server, template
+
+
+class People:
+    """A project's member at one Stoker, with a token that was got beforehand."""
+
+    def __init__(self, keystone: Keystone, stoker: Served, name: str) -> None:
+        self.keystone, self.stoker = keystone, stoker
+        known = keystone.named("projects", name)
+        self.project = known["id"] if known else keystone.add_project(name)
+        if not known:
+            keystone.add_user(name, "secret", self.project, "member")
+        self.token = str(keystone.session((name, "secret"), name).get_token())
+        #: What a test that failed has left.
+        self.left = {"users": self._ids("users"), "projects": self._ids("projects")}
+
+    def ask(
+        self, verb: str, path: str, body: Any = None, token: str | None = None, project: str | None = None
+    ) -> Answer:
+        headers = {"X-Auth-Token": token or self.token}
+        return self.stoker.request(verb, f"/v1/{project or self.project}{path}", body, headers)
+
+    def create(self, name: str, said: Mapping[str, Any]) -> str:
+        made = self.ask("POST", "/stacks", {"stack_name": name, "template": said})
+        assert made.status == 201, made.raw
+        return f"/stacks/{name}/{made.body['stack']['id']}"
+
+    def status(self, stack: str) -> str:
+        return str(self.ask("GET", stack).body["stack"]["stack_status"])
+
+    def until(self, stack: str, status: str) -> dict[str, Any]:
+        """The stack, once it is there; what else ends its operation is a mistake."""
+        self.stoker.until(lambda: not self.status(stack).endswith("IN_PROGRESS"), 60)
+        shown = self.ask("GET", stack).body["stack"]
+        assert shown["stack_status"] == status, shown["stack_status_reason"]
+        return dict(shown)
+
+    def there(self, stack: str, resource: str) -> None:
+        """Wait for what the resource is to become."""
+        path = f"{stack}/resources/{resource}"
+        self.stoker.until(lambda: bool(self.ask("GET", path).body["resource"]["physical_resource_id"]))
+
+    def metadata(self, stack: str, resource: str = "server") -> dict[str, Any]:
+        return dict(self.ask("GET", f"{stack}/resources/{resource}/metadata").body["metadata"])
+
+    def users(self) -> set[str]:
+        """Names of those that came into the domain since."""
+        found = self._ids("users")
+        return {found[id] for id in found.keys() - self.left["users"].keys()}
+
+    def projects(self) -> set[str]:
+        """Ids of those that came into the domain since."""
+        return set(self._ids("projects").keys() - self.left["projects"].keys())
+
+    def _ids(self, kind: str) -> dict[str, str]:
+        domain = self.keystone.named("domains", DOMAIN)["id"]
+        return {each["id"]: each["name"] for each in self.keystone.request("GET", f"/{kind}?domain_id={domain}")[kind]}
+
+    def log_in(self, section: Mapping[str, Any]) -> Session:
+        """As an agent does that was told so."""
+        auth = v3.Password(
+            auth_url=section["auth_url"],
+            user_id=section["user_id"],
+            password=section["password"],
+            project_id=section["project_id"],
+        )
+        return Session(auth=auth)
+
+
+@pytest.fixture
+def people(keystone: Keystone, database_url: str, tmp_path) -> Iterator[People]:
+    with served(tmp_path, *flags(keystone, keystone_cache_seconds="1"), database=database_url) as stoker:
+        yield People(keystone, stoker, "owners")
+
+
+def machine(transport: str = "POLL_SERVER_HEAT") -> dict[str, Any]:
+    said = server()
+    said["properties"]["software_config_transport"] = transport
+    return said
+
+
+def one_of_each() -> dict[str, Any]:
+    return template(
+        {
+            "server": machine(),
+            "config": config(outputs=("said",)),
+            "run": deployment(signal_transport="HEAT_SIGNAL"),
+            "handle": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "HEAT_SIGNAL"}},
+        },
+        outputs={
+            "said": {"value": {"get_attr": ["run", "said"]}},
+            "how": {"value": {"get_attr": ["handle", "signal"]}},
+        },
+    )
+
+
+def inputs(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {each["name"]: each.get("value") for each in entry["inputs"]}
+
+
+def test_users_log_in_read_their_metadata_signal_and_go(people: People, keystone: Keystone):
+    stack = people.create("each", one_of_each())
+    people.there(stack, "run")
+    assert len(people.users()) == 3
+    [project] = people.projects()
+    assert people.ask("GET", "/stacks").body["stacks"][0]["stack_user_project_id"] == project
+
+    told = people.metadata(stack)
+    section = told["os-collect-config"]["heat"]
+    assert (section["auth_url"], section["project_id"]) == (keystone.url, project)
+    reading = people.log_in(section).get_token()
+    for shown in (project, people.project):
+        own = people.ask("GET", f"{stack}/resources/server/metadata", token=reading, project=shown)
+        assert own.body["metadata"]["deployments"] == told["deployments"]
+        assert people.ask("GET", f"{stack}/resources/run/metadata", token=reading, project=shown).status == 403
+        assert people.ask("GET", "/stacks", token=reading, project=shown).status == 403
+
+    said = inputs(told["deployments"][0])
+    signalling = people.log_in(
+        {
+            "auth_url": said["deploy_auth_url"],
+            "user_id": said["deploy_user_id"],
+            "password": said["deploy_password"],
+            "project_id": said["deploy_project_id"],
+        }
+    ).get_token()
+    assert said["deploy_username"] in people.users()
+    result = {"said": "done", "deploy_status_code": 0}
+    path = f"{stack}/resources/run/signal"
+    assert people.ask("POST", path, result, token=reading, project=project).status == 403
+    assert people.ask("POST", path, result, token=signalling, project=project).status == 200
+    outputs = {each["output_key"]: each["output_value"] for each in people.until(stack, "CREATE_COMPLETE")["outputs"]}
+    assert outputs["said"] == "done"
+    handle = json.loads(outputs["how"])
+    headers = {"X-Auth-Token": str(people.log_in(handle).get_token())}
+    path = handle["alarm_url"].removeprefix(people.stoker.url)
+    assert people.stoker.request("POST", path, {"data": "word"}, headers).status == 200
+    path = path.replace(f"/v1/{people.project}/", f"/v1/{handle['project_id']}/")
+    assert people.stoker.request("POST", path, {"data": "word"}, headers).status == 200
+
+    assert people.ask("DELETE", stack).status == 204
+    people.stoker.until(lambda: not people.users() and not people.projects())
+    people.stoker.until(
+        lambda: people.ask("GET", f"{stack}/resources/server/metadata", token=reading, project=project).status == 401
+    )
+    with pytest.raises(exceptions.Unauthorized):
+        people.log_in(section).get_token()
+
+
+def test_users_rest_with_their_stack(people: People):
+    stack = people.create("resting", template({"server": machine()}))
+    people.until(stack, "CREATE_COMPLETE")
+    section = people.metadata(stack)["os-collect-config"]["heat"]
+    token = people.log_in(section).get_token()
+
+    def logs_in() -> bool:
+        try:
+            people.log_in(section).get_token()
+        except exceptions.Unauthorized:
+            return False
+        return True
+
+    people.ask("POST", f"{stack}/actions", {"suspend": None})
+    people.until(stack, "SUSPEND_COMPLETE")
+    people.stoker.until(lambda: not logs_in())
+    path = f"{stack}/resources/server/metadata"
+    people.stoker.until(lambda: people.ask("GET", path, token=token).status == 401)
+    people.ask("POST", f"{stack}/actions", {"resume": None})
+    people.until(stack, "RESUME_COMPLETE")
+    again = people.log_in(section).get_token()  # at once: the resource has waited for that
+    assert people.ask("GET", path, token=again).status == 200
+    people.ask("DELETE", stack)
+    people.stoker.until(lambda: not people.users() and not people.projects())
+
+
+def test_a_user_that_somebody_removed_is_made_anew(people: People, keystone: Keystone):
+    stack = people.create("removed", template({"server": machine()}))
+    people.until(stack, "CREATE_COMPLETE")
+    before = people.metadata(stack)["os-collect-config"]["heat"]
+    keystone.request("DELETE", f"/users/{before['user_id']}")
+    people.ask("POST", f"{stack}/actions", {"suspend": None})
+    people.until(stack, "SUSPEND_COMPLETE")
+    people.ask("POST", f"{stack}/actions", {"resume": None})
+    people.until(stack, "RESUME_COMPLETE")
+    after = people.metadata(stack)["os-collect-config"]["heat"]
+    assert after["user_id"] != before["user_id"]
+    people.log_in(after).get_token()
+    people.ask("DELETE", stack)
+    people.stoker.until(lambda: not people.users() and not people.projects())
+
+
+def test_a_server_that_changes_its_transport_gets_its_user_then(people: People):
+    stack = people.create("changing", template({"server": machine("POLL_SERVER_CFN")}))
+    people.until(stack, "CREATE_COMPLETE")
+    assert (people.users(), people.projects()) == (set(), set())
+    assert people.ask("PUT", stack, {"template": template({"server": machine("ZAQAR_MESSAGE")})}).status == 202
+    people.until(stack, "UPDATE_COMPLETE")
+    told = people.metadata(stack)["os-collect-config"]
+    assert told["collectors"] == ["zaqar", "local"]
+    assert set(told["cfn"].values()) == {None}
+    token = people.log_in(told["zaqar"]).get_token()
+    headers = {"X-Auth-Token": token, "X-Project-Id": told["zaqar"]["project_id"], "Client-ID": "0" * 32}
+    path = f"/messaging/v2/queues/{told['zaqar']['queue_id']}/messages?echo=true"
+    people.stoker.until(lambda: bool(people.stoker.request("GET", path, headers=headers).body["messages"]))
+    people.ask("DELETE", stack)
+    people.stoker.until(lambda: not people.users() and not people.projects())
+
+
+def test_a_tree_of_stacks_has_one_project(people: People):
+    handle = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "HEAT_SIGNAL"}}
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 6, "resource_def": handle}}
+    stack = people.create("tree", template({"group": group, "alone": handle}))
+    people.until(stack, "CREATE_COMPLETE")
+    assert len(people.users()) == 7
+    assert len(people.projects()) == 1
+    group["properties"]["count"] = 2
+    people.ask("PUT", stack, {"template": template({"group": group, "alone": handle})})
+    people.until(stack, "UPDATE_COMPLETE")
+    people.stoker.until(lambda: len(people.users()) == 3)
+    people.ask("DELETE", stack)
+    people.stoker.until(lambda: not people.users() and not people.projects())
+
+
+def test_an_abandoned_stack_leaves_no_user(people: People):
+    stack = people.create("abandoned", template({"server": machine()}))
+    people.until(stack, "CREATE_COMPLETE")
+    left = people.ask("DELETE", f"{stack}/abandon").body
+    people.stoker.until(lambda: not people.users() and not people.projects())
+    asked = {"stack_name": "adopted", "template": left["template"], "adopt_stack_data": json.dumps(left)}
+    made = people.ask("POST", "/stacks", asked)
+    assert made.status == 201, made.raw
+    adopted = f"/stacks/adopted/{made.body['stack']['id']}"
+    people.until(adopted, "ADOPT_COMPLETE")
+    people.log_in(people.metadata(adopted)["os-collect-config"]["heat"]).get_token()
+    people.ask("DELETE", adopted)
+    people.stoker.until(lambda: not people.users() and not people.projects())
+
+
+def test_stacks_wait_for_a_keystone_that_is_away(keystone: Keystone, database_url: str, tmp_path):
+    with served(tmp_path, *flags(keystone, keystone_cache_seconds="600"), database=database_url) as stoker:
+        people = People(keystone, stoker, "patient")
+        renamed = machine()
+        renamed["properties"]["name"] = "another"
+        keystone.stop()
+        # The token is one that Stoker has not seen.
+        assert people.ask("GET", "/stacks").status == 503
+        keystone.start()
+        polled = people.create("polled", template({"server": machine("POLL_SERVER_CFN")}))
+        people.until(polled, "CREATE_COMPLETE")
+        known = people.metadata(polled)["os-collect-config"]
+        keystone.stop()
+        try:
+            stack = people.create("waiting", template({"server": machine()}))
+            gone = people.create("given-up", template({"server": machine("ZAQAR_MESSAGE")}))
+            for path, said in ((stack, renamed), (polled, machine("ZAQAR_MESSAGE"))):
+                assert people.ask("PUT", path, {"template": template({"server": said})}).status == 202
+                assert people.status(path) == "UPDATE_IN_PROGRESS"
+            # Until there is a user the agent goes on as it did.
+            assert people.metadata(polled)["os-collect-config"] == known
+            people.ask("DELETE", gone)
+            people.stoker.until(lambda: people.status(gone) == "DELETE_COMPLETE")
+            stoker.kill9()
+        finally:
+            keystone.start()
+        stoker.restart()
+        assert people.until(stack, "UPDATE_COMPLETE")
+        assert people.ask("GET", f"{stack}/resources/server").body["resource"]["attributes"]["name"] == "another"
+        people.until(polled, "UPDATE_COMPLETE")
+        people.log_in(people.metadata(polled)["os-collect-config"]["zaqar"]).get_token()
+        people.stoker.until(lambda: len(people.users()) == 2)
+        keystone.stop()
+        try:
+            for path in (stack, polled):
+                assert people.ask("DELETE", path).status == 204
+                people.stoker.until(lambda path=path: people.status(path) == "DELETE_COMPLETE")
+        finally:
+            keystone.start()
+        people.stoker.until(lambda: not people.users() and not people.projects(), 60)
+
+
+def test_transports_that_are_the_sites_defaults(keystone: Keystone, tmp_path):
+    defaults = {
+        "default_software_config_transport": "POLL_SERVER_HEAT",
+        "default_deployment_signal_transport": "HEAT_SIGNAL",
+    }
+    with served(tmp_path, *flags(keystone, **defaults)) as stoker:
+        people = People(keystone, stoker, "owners")
+        stack = people.create("defaults", template({"server": server(), "config": config(), "run": deployment()}))
+        people.there(stack, "run")
+        told = people.metadata(stack)
+        people.log_in(told["os-collect-config"]["heat"]).get_token()
+        assert inputs(told["deployments"][0])["deploy_username"] in people.users()
+        people.ask("DELETE", stack)
+        people.stoker.until(lambda: not people.users() and not people.projects())
+
+
+def test_what_needs_users_is_refused_where_none_are_made(keystone: Keystone, tmp_path):
+    without = {"stack_domain_admin": "", "stack_domain_admin_password": ""}
+    with served(tmp_path, *flags(keystone, **without)) as stoker:
+        people = People(keystone, stoker, "owners")
+        asked = {"stack_name": "none", "template": template({"server": machine()})}
+        refused = people.ask("POST", "/stacks", asked)
+        assert refused.status == 400
+        assert "set stack_domain_admin" in refused.body["error"]["message"]
+        people.until(people.create("cfn", template({"server": machine("POLL_SERVER_CFN")})), "CREATE_COMPLETE")
+
+
+def test_a_domain_administrator_that_keystone_refuses(keystone: Keystone, tmp_path):
+    with served(tmp_path, *flags(keystone, stack_domain_admin_password="wrong")) as stoker:
+        people = People(keystone, stoker, "owners")
+        stack = people.create("refused", template({"server": machine()}))
+        reason = people.until(stack, "CREATE_FAILED")["stack_status_reason"]
+        assert "resources.server: Keystone refuses the login of stack_domain_admin (401)" in reason
+        assert people.ask("DELETE", stack).status == 204
+
+
+def test_many_at_once(people: People):
+    """One project a stack, whoever is first."""
+    handle = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "HEAT_SIGNAL"}}
+    said = template({f"h{i}": handle for i in range(4)})
+    made: list[str] = []
+    threads = [threading.Thread(target=lambda n=n: made.append(people.create(f"many-{n}", said))) for n in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    for stack in made:
+        people.until(stack, "CREATE_COMPLETE")
+    assert (len(people.users()), len(people.projects())) == (12, 3)
+    for stack in made:
+        people.ask("DELETE", stack)
+    people.stoker.until(lambda: not people.users() and not people.projects(), 60)

@@ -1,0 +1,116 @@
+"""OS::Heat::Stack: stacks of their own, here and at another Heat, which is another Stoker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from support.server import Served, served
+from support.templates import template
+
+INNER = """\
+heat_template_version: 2018-08-31
+parameters:
+  word: {type: string}
+  fails: {type: boolean, default: false}
+resources:
+  value: {type: OS::Heat::TestResource, properties: {value: {get_param: word}, fail: {get_param: fails}}}
+outputs:
+  said: {value: {get_attr: [value, output]}}
+"""
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("there")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory, there) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("here")
+    said = there.environment
+    auth = {name: said[f"OS_{name.upper()}"] for name in ("auth_url", "username", "password", "project_name")}
+    domains = {"user_domain_name": "Default", "project_domain_name": "Default"}
+    entry = {"auth": {**auth, **domains}, "region_name": "RegionOne"}
+    clouds = folder / "home" / ".config" / "openstack" / "clouds.yaml"
+    clouds.parent.mkdir(parents=True)
+    clouds.write_text(yaml.safe_dump({"clouds": {"other": entry}}))
+    # The other one calls its region as every Stoker does; what we call it here is ours to say.
+    with served(folder, "--remote-heats", "RegionTwo=other") as running:
+        yield running
+
+
+def outer(region: str | None, word: str, **more) -> dict:
+    context = {"context": {"region_name": region}} if region else {}
+    properties = {"template": INNER, "parameters": {"word": word, **more}, **context}
+    outputs = {
+        "said": {"value": {"get_attr": ["other", "outputs", "said"]}},
+        "name": {"value": {"get_attr": ["other", "stack_name"]}},
+    }
+    return template({"other": {"type": "OS::Heat::Stack", "properties": properties}}, outputs=outputs)
+
+
+def until(stoker: Served, path: str, status: str) -> dict:
+    stoker.until(lambda: stoker.heat("GET", path).body["stack"]["stack_status"].endswith(("COMPLETE", "FAILED")), 60)
+    stack = stoker.heat("GET", path).body["stack"]
+    assert stack["stack_status"] == status, stack["stack_status_reason"]
+    return {each["output_key"]: each["output_value"] for each in stack["outputs"]}
+
+
+def create(stoker: Served, name: str, said: dict) -> str:
+    made = stoker.heat("POST", "/stacks", {"stack_name": name, "template": said})
+    assert made.status == 201, made.raw
+    return f"/stacks/{name}/{made.body['stack']['id']}"
+
+
+def statuses(stoker: Served, name: str) -> list[str]:
+    return [each["stack_status"] for each in stoker.heat("GET", f"/stacks?name={name}").body["stacks"]]
+
+
+@pytest.mark.parametrize("region", [None, "RegionTwo"])
+def test_the_other_stack_does_what_this_one_does(here, there, region) -> None:
+    where = there if region else here
+    path = create(here, f"outer-{region or 'here'}".lower(), outer(region, "first"))
+    said = until(here, path, "CREATE_COMPLETE")
+    assert said["said"] == "first"
+    assert statuses(where, said["name"]) == ["CREATE_COMPLETE"]
+    assert here.heat("PUT", path, {"template": outer(region, "second")}).status == 202
+    assert until(here, path, "UPDATE_COMPLETE")["said"] == "second"
+    for action in ("suspend", "resume", "check"):
+        assert here.heat("POST", f"{path}/actions", {action: None}).status == 200
+        until(here, path, f"{action.upper()}_COMPLETE")
+        assert statuses(where, said["name"]) == [f"{action.upper()}_COMPLETE"]
+    assert here.heat("PUT", path, {"template": outer(region, "third", fails=True)}).status == 202
+    until(here, path, "UPDATE_FAILED")
+    reason = here.heat("GET", path).body["stack"]["stack_status_reason"]
+    assert "resources.other: UPDATE_FAILED" in reason
+    assert here.heat("DELETE", path).status == 204
+    here.until(lambda: here.heat("GET", path).body["stack"]["stack_status"] == "DELETE_COMPLETE", 60)
+    assert statuses(where, said["name"]) == []
+
+
+def test_a_heat_that_is_away_is_waited_for(here, there) -> None:
+    there.kill9()
+    path = create(here, "patient", outer("RegionTwo", "late"))
+    assert here.heat("GET", path).body["stack"]["stack_status"] == "CREATE_IN_PROGRESS"
+    there.restart()
+    assert until(here, path, "CREATE_COMPLETE")["said"] == "late"
+    assert here.heat("DELETE", path).status == 204
+
+
+@pytest.mark.parametrize(
+    ("properties", "sentence"),
+    [
+        ({"context": {"region_name": "Nowhere"}}, "no region 'Nowhere' in the setting remote_heats"),
+        ({"template": "heat_template_version: 1"}, "the other Heat answered 400"),
+    ],
+)
+def test_what_cannot_be_fails_with_the_reason(here, properties, sentence) -> None:
+    said = template({"other": {"type": "OS::Heat::Stack", "properties": {"template": INNER, **properties}}})
+    path = create(here, f"refused-{len(sentence)}", said)
+    until(here, path, "CREATE_FAILED")
+    assert sentence in here.heat("GET", path).body["stack"]["stack_status_reason"]
+    assert here.heat("DELETE", path).status == 204

@@ -1,0 +1,74 @@
+"""Whatever a signal says, it is taken or refused, and what waits for it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from stoker.model.errors import StokerError
+from stoker.model.status import Status
+from stoker.stacks.engine import DEADLINE
+from stoker.store import rows
+from support.stacks import signal_named, world
+from support.templates import template
+
+texts = st.sampled_from(["", "a", "a\0b", "ä", "x" * 10_000, "0", "SUCCESS", "FAILURE"]) | st.text(
+    st.characters(exclude_categories=["Cs"]), max_size=4
+)
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3), max_leaves=5
+)
+KEYS = {
+    "handle": ("status", "reason", "data", "id"),
+    "run": ("deploy_stdout", "deploy_stderr", "deploy_status_code", "deploy_status_reason", "x", "bad"),
+}
+WAITING = template(
+    {
+        "handle": {"type": "OS::Heat::WaitConditionHandle"},
+        "wait": {
+            "type": "OS::Heat::WaitCondition",
+            "properties": {"handle": {"get_resource": "handle"}, "timeout": 60, "count": 2},
+        },
+        "config": {
+            "type": "OS::Heat::SoftwareConfig",
+            "properties": {"outputs": [{"name": "x"}, {"name": "bad", "error_output": True}]},
+        },
+        "run": {
+            "type": "OS::Heat::SoftwareDeployment",
+            "properties": {"config": {"get_resource": "config"}, "server": "s"},
+        },
+    },
+    outputs={
+        "data": {"value": {"get_attr": ["wait", "data"]}},
+        "x": {"value": {"get_attr": ["run", "x"]}},
+        "all": {"value": {"get_attr": ["run"]}},
+    },
+)
+_count = iter(range(10**9))
+
+
+@pytest.mark.parametrize("name", sorted(KEYS))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+@example(data=None)
+def test_any_signal_is_taken_or_refused(store: Any, name: str, data: st.DataObject | None) -> None:
+    heat = world(store)
+    stack = heat.create(WAITING, name=f"s{next(_count)}")
+    if data is None:
+        said = [dict.fromkeys(KEYS[name], "a\0b") | ({"status": "FAILURE"} if name == "handle" else {})]
+    else:
+        known = st.fixed_dictionaries({}, optional={key: values for key in KEYS[name]})
+        said = data.draw(st.lists(known | st.dictionaries(texts, values, max_size=2), min_size=1, max_size=3))
+    for details in said:
+        try:
+            heat.store.write(lambda tx, details=details: signal_named(tx, heat.engine, stack, name, details))
+        except StokerError as error:
+            assert error.message
+        rows.dump(heat.outputs(stack))
+        heat.events(stack)
+    heat.work.run(DEADLINE)
+    assert heat.settled(stack.id).status is not Status.IN_PROGRESS

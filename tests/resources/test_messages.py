@@ -1,0 +1,124 @@
+"""Queues that templates ask for, and those that are told of a stack's events."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stoker.model.errors import Invalid
+from stoker.store import events, queues
+from support.stacks import world
+from support.templates import template
+
+
+@pytest.fixture
+def heat(store):
+    return world(store)
+
+
+def queue(**properties):
+    return {"type": "OS::Zaqar::Queue", "properties": properties}
+
+
+def found(heat, name):
+    with heat.store.read() as tx:
+        return queues.find(tx, heat.project, name)
+
+
+def messages(heat, name):
+    site = heat.engine.services.site
+    with heat.store.read() as tx:
+        return [json.loads(each.body) for each in site.queues.messaging.list(tx, heat.project, name, limit=100)]
+
+
+def test_a_queue_lives_as_long_as_its_resource(heat):
+    said = template({"q": queue(name="mine", metadata={"a": 1})}, outputs={"o": {"value": {"get_attr": ["q", "href"]}}})
+    stack = heat.create(said)
+    assert heat.outputs(stack)["o"] == "http://stoker.test/messaging/v2/queues/mine"
+    assert found(heat, "mine").metadata == {"a": 1}
+    stack = heat.update(stack, template({"q": queue(name="mine", metadata={"a": 2})}))
+    assert found(heat, "mine").metadata == {"a": 2}
+    assert heat.resources(stack)["q"].physical_id == "mine"
+    heat.delete(stack)
+    assert found(heat, "mine") is None
+
+
+def test_a_queue_without_a_name_has_one(heat):
+    stack = heat.create(template({"q": queue()}))
+    assert found(heat, heat.resources(stack)["q"].physical_id) is not None
+
+
+def test_what_cannot_be_a_queue_fails_with_the_reason(heat):
+    stack = heat.create(template({"q": queue(name="no queue")}))
+    assert "cannot be a queue's name" in stack.reason
+
+
+def test_leave_to_use_a_queue(heat):
+    url = {
+        "type": "OS::Zaqar::SignedQueueURL",
+        "properties": {"queue": {"get_resource": "q"}, "methods": ["GET", "DELETE"], "ttl": 60},
+    }
+    names = ("signature", "expires", "paths", "methods", "project", "query_str")
+    outputs = {name: {"value": {"get_attr": ["url", name]}} for name in names}
+    said = heat.outputs(heat.create(template({"q": queue(name="mine"), "url": url}, outputs=outputs)))
+    assert said["paths"] == ["/v2/queues/mine/messages"]
+    assert said["methods"] == ["DELETE", "GET"]
+    assert said["project"] == heat.project
+    assert f"signature={said['signature']}" in said["query_str"]
+    assert "queue_name=mine" in said["query_str"]
+
+
+def test_whoever_is_to_be_told(heat):
+    told = {
+        "type": "OS::Zaqar::Subscription",
+        "properties": {"queue_name": {"get_resource": "q"}, "subscriber": "http://127.0.0.1:9/", "options": {"a": 1}},
+    }
+    stack = heat.create(template({"q": queue(name="mine"), "told": told}))
+    assert str(stack.status) == "COMPLETE"
+    told["properties"]["subscriber"] = "mailto:me@example.org"
+    stack = heat.update(stack, template({"q": queue(name="mine"), "told": told}))
+    assert "by mail" in stack.reason
+    heat.delete(stack)
+
+
+SINK = {"type": "zaqar-queue", "target": "events", "ttl": 120}
+
+
+def test_every_event_goes_to_the_sinks(heat):
+    inner = json.dumps(template({"value": {"type": "OS::Heat::Value", "properties": {"value": 1}}}))
+    stack = heat.create(
+        template({"inner": {"type": "inner.yaml"}}), files={"inner.yaml": inner}, environment={"event_sinks": [SINK]}
+    )
+    told = messages(heat, "events")
+    assert {each["type"] for each in told} == {"os.heat.event"}
+    happened = [(each["payload"]["resource_name"], each["payload"]["resource_action"]) for each in told]
+    assert ("inner", "CREATE") in happened
+    assert ("value", "CREATE") in happened, "also of stacks inside"
+    with heat.store.read() as tx:
+        recorded = {
+            each.id for each in events.listed(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
+        }
+    assert recorded <= {each["id"] for each in told}
+    heat.delete(stack)
+    assert ("s", "DELETE") in [
+        (each["payload"]["resource_name"], each["payload"]["resource_action"]) for each in messages(heat, "events")
+    ]
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        "events",
+        {},
+        {"type": "pigeon", "target": "events"},
+        {"type": "zaqar-queue"},
+        {"type": "zaqar-queue", "target": "no queue"},
+        {**SINK, "ttl": 1},
+        {**SINK, "ttl": "120"},
+        {**SINK, "colour": 1},
+    ],
+)
+def test_what_is_no_sink_is_refused(heat, sink):
+    with pytest.raises(Invalid, match="event_sinks"):
+        heat.create(template({}), environment={"event_sinks": [sink]})

@@ -1,0 +1,200 @@
+"""What servers boot with, read by the real cloud-init."""
+
+from __future__ import annotations
+
+import email
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stoker.resources.user_data import HEAT_CFNTOOLS, RAW, SOFTWARE_CONFIG, Boot, build
+from support.stacks import world
+from support.templates import config, template
+
+METADATA = {"deployments": [], "os-collect-config": {"collectors": ["cfn", "local"], "cfn": {"path": "s.Metadata"}}}
+MIXED = """\
+Content-Type: multipart/mixed; boundary="=="
+MIME-Version: 1.0
+
+--==
+Content-Type: text/cloud-config; charset="us-ascii"
+Content-Disposition: attachment; filename="one.cfg"
+
+#cloud-config
+a: 1
+--==
+Content-Type: text/x-shellscript; charset="us-ascii"
+Content-Disposition: attachment; filename="two.sh"
+
+#!/bin/sh
+echo two
+--==--
+"""
+
+
+def boot(format: str, text: str = "", **more) -> str:
+    return build(Boot(format=format, text=text, metadata=METADATA, public_url="https://stoker.example:8004", **more))
+
+
+def parts(text: str) -> dict[str, tuple[str, str]]:
+    """By filename: type and content."""
+    found = email.message_from_string(text)
+    assert found.get_content_type() == "multipart/mixed"
+    return {
+        each.get_filename() or "": (each.get_content_type(), each.get_payload(decode=True).decode())
+        for each in found.get_payload()
+    }
+
+
+def test_raw_is_left_alone() -> None:
+    assert boot(RAW, "#!/bin/sh\nü") == "#!/bin/sh\nü"
+
+
+def test_the_cfn_tools_have_all_they_look_for() -> None:
+    found = parts(boot(HEAT_CFNTOOLS, "#!/bin/sh\necho mine"))
+    assert list(found) == [
+        "cloud-config",
+        "boothook.sh",
+        "part-handler.py",
+        "cfn-userdata",
+        "loguserdata.py",
+        "cfn-init-data",
+        "cfn-metadata-server",
+        "cfn-boto-cfg",
+    ]
+    assert found["cfn-userdata"] == ("text/x-cfninitdata", "#!/bin/sh\necho mine")
+    assert json.loads(found["cfn-init-data"][1]) == METADATA
+    assert found["cfn-metadata-server"][1] == "https://stoker.example:8004/cfn/v1/"
+    assert "is_secure = 1" in found["cfn-boto-cfg"][1]
+    assert "cfn_region_endpoint = stoker.example\n" in found["cfn-boto-cfg"][1]
+
+
+def test_a_users_own_parts_are_appended() -> None:
+    found = parts(boot(SOFTWARE_CONFIG, MIXED))
+    assert found["one.cfg"] == ("text/cloud-config", "#cloud-config\na: 1")
+    assert found["two.sh"] == ("text/x-shellscript", "#!/bin/sh\necho two")
+    assert "cfn-boto-cfg" not in found
+    assert parts(boot(SOFTWARE_CONFIG, "#!/bin/sh\nü"))[""] == ("text/plain", "#!/bin/sh\nü")
+
+
+def test_our_agent_is_installed_where_it_is_asked_for() -> None:
+    assert "stoker-agent.sh" not in parts(boot(SOFTWARE_CONFIG))
+    kind, script = parts(boot(SOFTWARE_CONFIG, stoker_agent=True))["stoker-agent.sh"]
+    assert kind == "text/x-shellscript"
+    assert "https://stoker.example:8004/agent/v1/stoker-agent.pyz" in script
+    subprocess.run(["sh", "-n"], input=script, text=True, check=True)
+
+
+def test_ignition_brings_the_metadata_as_files() -> None:
+    said = {"ignition": {"version": "2.2.0"}, "storage": {"files": [{"path": "/mine"}], "disks": []}}
+    found = json.loads(boot(SOFTWARE_CONFIG, json.dumps(said)))
+    assert [each["path"] for each in found["storage"]["files"]] == [
+        "/mine",
+        "/var/lib/heat-cfntools/cfn-init-data",
+        "/var/lib/cloud/data/cfn-init-data",
+    ]
+    assert found["storage"]["disks"] == []
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"ignition": 1}', "\0", "Content-Type: multipart/mixed\n\n--x"])
+@pytest.mark.parametrize("format", [HEAT_CFNTOOLS, SOFTWARE_CONFIG])
+def test_any_text_makes_a_message(format: str, text: str) -> None:
+    assert json.loads(parts(boot(format, text))["cfn-init-data"][1]) == METADATA
+
+
+def test_the_part_handler_puts_the_metadata_in_its_places(tmp_path, monkeypatch) -> None:
+    source = parts(boot(SOFTWARE_CONFIG))["part-handler.py"][1]
+    places: dict[str, object] = {}
+    exec(compile(source, "part-handler.py", "exec"), places)
+    places["PLACES"] = (str(tmp_path / "a"), str(tmp_path / "b" / "c"))
+    handle = places["handle_part"]
+    assert places["list_types"]() == ["text/x-cfninitdata"]
+    handle(None, "__begin__", None, None)
+    handle(None, "text/x-cfninitdata", "../cfn-init-data", '{"ü": 1}')
+    handle(None, "text/x-cfninitdata", "cfn-userdata", b"#!/bin/sh\n")
+    for place in places["PLACES"]:
+        kept = Path(place) / "cfn-init-data"
+        assert kept.read_text() == '{"ü": 1}'
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert (Path(place) / "cfn-userdata").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.fixture(scope="module")
+def cloud_init(tmp_path_factory) -> Path:
+    """Debian's package, unpacked."""
+    folder = tmp_path_factory.mktemp("cloud-init")
+    try:
+        subprocess.run(["apt-get", "download", "-q", "cloud-init"], cwd=folder, check=True, capture_output=True)
+        [package] = folder.glob("cloud-init*.deb")
+        subprocess.run(["dpkg-deb", "-x", str(package), str(folder / "root")], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError, ValueError) as error:
+        reason = f"Debian's cloud-init cannot be had: {error}"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return folder / "root/usr/lib/python3/dist-packages"
+
+
+READ = """
+import json, sys
+from cloudinit import user_data
+class Paths:
+    def get_ipath_cur(self, _): return "/nowhere"
+    def __getattr__(self, _): return lambda *_: "/nowhere"
+processor = user_data.UserDataProcessor(Paths())
+whole = processor.process(sys.stdin.read())
+print(json.dumps([[part.get_content_type(), part.get_filename(), part.get_payload(decode=True).decode()]
+                  for part in whole.walk() if not part.is_multipart()]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("format", "text", "expected"),
+    [
+        (HEAT_CFNTOOLS, "#!/bin/sh\necho mine", ("text/x-cfninitdata", "#!/bin/sh\necho mine")),
+        (SOFTWARE_CONFIG, "#!/bin/sh\necho mine", ("text/x-shellscript", "#!/bin/sh\necho mine")),
+        (SOFTWARE_CONFIG, "#cloud-config\na: ü", ("text/cloud-config", "#cloud-config\na: ü")),
+        (SOFTWARE_CONFIG, MIXED, ("text/x-shellscript", "#!/bin/sh\necho two")),
+        (RAW, "#!/bin/sh\necho mine", ("text/x-shellscript", "#!/bin/sh\necho mine")),
+    ],
+)
+def test_cloud_init_reads_it(cloud_init, format, text, expected) -> None:
+    said = boot(format, text, stoker_agent=True)
+    plain = {**os.environ, "PYTHONPATH": str(cloud_init)}
+    done = subprocess.run(
+        [sys.executable, "-c", READ], input=said, env=plain, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found = [(kind, content) for kind, _, content in json.loads(done.stdout)]
+    assert expected in found
+    if format != RAW:
+        assert ("text/x-cfninitdata", json.dumps(METADATA)) in found
+        assert {"text/cloud-config", "text/cloud-boothook", "text/part-handler"} <= {kind for kind, _ in found}
+        assert any(kind == "text/x-shellscript" and "stoker-agent.pyz" in content for kind, content in found)
+
+
+def test_a_server_tells_what_it_boots_with(store) -> None:
+    heat = world(store)
+    resources = {
+        "script": config("#!/bin/sh\necho from the config"),
+        "server": {
+            "type": "OS::Nova::Server",
+            "properties": {
+                "user_data": {"get_resource": "script"},
+                "agent": "stoker",
+                "software_config_transport": "POLL_SERVER_CFN",
+            },
+        },
+        "deployed": {"type": "OS::Heat::DeployedServer", "properties": {"software_config_transport": "POLL_TEMP_URL"}},
+    }
+    outputs = {name: {"value": {"get_attr": [name, "user_data"]}} for name in ("server", "deployed")}
+    stack = heat.create(template(resources, outputs=outputs))
+    said = {name: parts(text) for name, text in heat.outputs(stack).items()}
+    assert said["server"][""][1] == "#!/bin/sh\necho from the config"
+    assert "stoker-agent.sh" in said["server"]
+    assert json.loads(said["server"]["cfn-init-data"][1])["os-collect-config"]["collectors"] == ["ec2", "cfn", "local"]
+    assert "metadata_url" in json.loads(said["deployed"]["cfn-init-data"][1])["os-collect-config"]["request"]

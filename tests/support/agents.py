@@ -1,0 +1,104 @@
+"""Stoker's own agent as a process, told of its sources as a machine that boots is told: by os-collect-config's file."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import stoker_agent
+from support.server import Served
+
+_SOURCES = Path(stoker_agent.__file__).parents[1]
+
+
+@dataclass
+class OwnAgent:
+    """Scripts may append to files below ``$WORK``."""
+
+    folder: Path
+    words: tuple[str, ...] = ()
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "root"
+
+    @property
+    def work(self) -> Path:
+        return self.folder / "work"
+
+    @property
+    def log(self) -> str:
+        return self.folder.joinpath("agent.log").read_text()
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """What it keeps of its sources."""
+        return json.loads(self.root.joinpath("etc", "sources.json").read_text())
+
+    def lines(self, name: str = "runs") -> list[str]:
+        path = self.work / name
+        return path.read_text().splitlines() if path.exists() else []
+
+    def start(self, *words: str) -> None:
+        self.work.mkdir(parents=True, exist_ok=True)
+        kept = {key: each for key, each in os.environ.items() if not key.startswith(("STOKER_", "OS_"))}
+        # STOKER_TEST_AGENT_PYTHON: another Python, such as the oldest that the agent is for.
+        python = os.environ.get("STOKER_TEST_AGENT_PYTHON", sys.executable)
+        command = [python, "-m", "stoker_agent", "run", "--root", str(self.root), *self.words, *words]
+        with self.folder.joinpath("agent.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                env={**kept, "WORK": str(self.work), "PYTHONPATH": str(_SOURCES)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def end(self, sign: signal.Signals = signal.SIGTERM) -> None:
+        assert self.process is not None
+        self.process.send_signal(sign)
+        self.process.wait(30)
+
+    def enroll(self, stoker: Served, name: str, url: str | None = None) -> None:
+        """As ``name``; its key is its own from now on. ``url``: how it reaches Stoker, if not directly."""
+        token = stoker.heat("POST", "/servers", {"name": name}).body["enrolment"]["token"]
+        said = {"token": token, "instance": name, "hostname": "h"}
+        got = stoker.request("POST", "/agent/v1/enroll", said).body
+        self.root.joinpath("etc").mkdir(parents=True, exist_ok=True)
+        config = {"url": url or stoker.url, "server_id": got["server_id"], "key": got["key"]}
+        self.root.joinpath("etc", "agent.json").write_text(json.dumps(config))
+
+
+def collect_config(path: Path, sections: Mapping[str, Mapping[str, Any]]) -> Path:
+    said = configparser.ConfigParser(interpolation=None)
+    said["DEFAULT"] = {"collectors": ",".join(sections)}
+    for name, section in sections.items():
+        said[name] = {key: str(value) for key, value in section.items() if value is not None}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        said.write(file)
+    return path
+
+
+@contextmanager
+def own_agent(folder: Path, sections: Mapping[str, Mapping[str, Any]] | None = None, *words: str) -> Iterator[OwnAgent]:
+    """Not started; ended at the end."""
+    given: tuple[str, ...] = ("--polling-interval", "1", *words)
+    if sections is not None:
+        given += ("--os-collect-config", str(collect_config(folder / "os-collect-config.conf", sections)))
+    agent = OwnAgent(folder, given)
+    try:
+        yield agent
+    finally:
+        if agent.process is not None and agent.process.poll() is None:
+            agent.end(signal.SIGKILL)
