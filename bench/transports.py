@@ -102,7 +102,7 @@ def _cfn(_target: Target, agent: Mapping[str, Any]) -> Ask:
     }
     signed = {"verb": "GET", "host": url.netloc, "path": url.path, "params": params}
     params["Signature"] = Ec2Signer(said["secret_access_key"]).generate(signed)
-    return "GET", f"{said['metadata_url']}?{urlencode(params)}", None, {}
+    return "GET", f"{said['metadata_url']}?{urlencode(params)}", None, {"Content-Type": "application/json"}
 
 
 def _heat(target: Target, agent: Mapping[str, Any]) -> Ask:
@@ -145,7 +145,7 @@ def _token(said: Mapping[str, Any]) -> str:
     url = urlsplit(said["auth_url"])
     connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=60)
     headers = {"Content-Type": "application/json"}
-    connection.request("POST", f"{url.path}/auth/tokens", json.dumps({"auth": auth}), headers)
+    connection.request("POST", f"{url.path.rstrip('/')}/auth/tokens", json.dumps({"auth": auth}), headers)
     answer = connection.getresponse()
     answer.read()
     connection.close()
