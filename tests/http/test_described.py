@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 
 from stoker.http.openapi import places
@@ -327,6 +329,36 @@ def test_an_odd_value_in_any_field_is_refused_or_answered_as_described(of_http, 
             at[path[-1]] = odd
             of_http.ask(row.verb, row.path.format_map(names), body)
     of_http.heat("DELETE", f"/stacks/oddly/{stack}")
+
+
+ODD_WORDS = [
+    *("", "x", "-1", "0", "1.5", "TRUE", "2147483648", "9" * 30, "9" * 5000, "%ff", "%00", "٣", "²", "(", "[", ","),
+    *("a,b", "💥", "null", "desc", "IN_PROGRESS", "CREATE_", "_"),
+]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in DESCRIBED if described(row, NOUNS)[1].query and row.verb == "GET"],
+    ids=lambda row: f"{row.verb} {row.path}",
+)
+def test_an_odd_word_in_any_query_is_refused_or_answered_as_described(of_http, row):
+    template = {"heat_template_version": "2018-08-31", "resources": {"r": RESOURCE}}
+    made = of_http.heat("POST", "/stacks", {"stack_name": "asked", "template": template})
+    names = dict.fromkeys(places.PATH, "x") | {
+        "project": of_http.stoker.project,
+        "stack_name": "asked",
+        "stack_id": made.body["stack"]["id"],
+        "resource_name": "r",
+        "type_name": "OS::Heat::Value",
+        "version": "heat_template_version.2018-08-31",
+    }
+    for name in described(row, NOUNS)[1].query:
+        for odd in ODD_WORDS:
+            said = odd if odd.startswith("%") else quote(odd, safe="")
+            path = f"{row.path.format_map(names)}?{name}={said}"
+            of_http.ask(row.verb, path, headers={"X-Subject-Token": of_http.stoker.token})
+    of_http.heat("DELETE", f"/stacks/asked/{made.body['stack']['id']}")
 
 
 def test_an_answer_that_is_not_as_described_is_seen(asked):
