@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
 
 import pytest
@@ -124,7 +125,9 @@ def stacks(asked):
     for each in (*below, "/resources/run", "/resources/server/metadata", "/resources/run/events", "/snapshots"):
         assert asked.heat("GET", path + each).status == 200
     for each in asked.heat("GET", f"{path}/resources?with_detail=true").body["resources"]:  # read ahead, and alone
-        assert asked.heat("GET", f"{path}/resources/{each['resource_name']}").body["resource"] == each
+        alone = asked.heat("GET", f"{path}/resources/{each['resource_name']}").body["resource"]
+        # A multipart's boundary is made up anew each time.
+        assert re.sub(r"=\d+==", "", str(alone)) == re.sub(r"=\d+==", "", str(each))
     event = asked.heat("GET", f"{path}/resources/run/events?limit=1").body["events"][0]["id"]
     asked.heat("GET", f"{path}/resources/run/events/{event}")
     assert asked.heat("GET", f"{path}/events?nested_depth=3&sort_dir=asc").body["events"]
