@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote
 
 import pytest
@@ -123,6 +124,10 @@ def stacks(asked):
     below = ("/template", "/environment", "/files", "/outputs", "/outputs/o", "/export", "/resources", "/events")
     for each in (*below, "/resources/run", "/resources/server/metadata", "/resources/run/events", "/snapshots"):
         assert asked.heat("GET", path + each).status == 200
+    for each in asked.heat("GET", f"{path}/resources?with_detail=true").body["resources"]:  # read ahead, and alone
+        alone = asked.heat("GET", f"{path}/resources/{each['resource_name']}").body["resource"]
+        # A multipart's boundary is made up anew each time.
+        assert re.sub(r"=\d+==", "", str(alone)) == re.sub(r"=\d+==", "", str(each))
     event = asked.heat("GET", f"{path}/resources/run/events?limit=1").body["events"][0]["id"]
     asked.heat("GET", f"{path}/resources/run/events/{event}")
     assert asked.heat("GET", f"{path}/events?nested_depth=3&sort_dir=asc").body["events"]

@@ -163,6 +163,19 @@ def test_of_stacks_in_a_stack(nesting, below):
     assert program.get(many + below) == program.get(few + below)
 
 
+def test_of_many_servers(tmp_path):
+    program = Counted(tmp_path)
+    costs = []
+    for size in (2, 20):
+        said = {f"s{i}": {"type": "OS::Heat::DeployedServer"} for i in range(size)}
+        body = {"stack_name": f"of{size}", "template": {"heat_template_version": "2018-08-31", "resources": said}}
+        made = program.client.post(f"{program.base}/stacks", json=body, headers=program.headers).json()["stack"]["id"]
+        costs.append(program.get(f"/stacks/of{size}/{made}/resources?with_detail=true"))
+    assert costs[0] == costs[1]
+    program.client.close()
+    program.store.close()
+
+
 def test_of_all_stacks(tmp_path):
     program = Counted(tmp_path)
     costs = []

@@ -35,7 +35,9 @@ def look_ahead(tx: Tx, roots: Iterable[str]) -> None:
         unknown = {id for id in roots if ("tree", id) not in tx.seen}
         tx.seen |= {("tree", id): True for id in unknown}
         found = stacks.look_ahead(tx, unknown)
-        _look_behind(tx, resources.look_ahead(tx, [each.id for each in found]))
+        present = resources.look_ahead(tx, [each.id for each in found])
+        _look_behind(tx, present)
+        deployments.expect(tx, [each.physical_id or each.id for each in present])
 
 
 def is_known(tx: Tx, stack: Stack) -> bool:
