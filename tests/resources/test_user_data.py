@@ -100,6 +100,10 @@ def test_ignition_brings_the_metadata_as_files() -> None:
     assert found["storage"]["disks"] == []
 
 
+def test_the_same_is_the_same_text() -> None:
+    assert boot(SOFTWARE_CONFIG, MIXED) == boot(SOFTWARE_CONFIG, MIXED) != boot(SOFTWARE_CONFIG, "x")
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"ignition": 1}', "\0", "Content-Type: multipart/mixed\n\n--x"])
 @pytest.mark.parametrize("format", [HEAT_CFNTOOLS, SOFTWARE_CONFIG])
 def test_any_text_makes_a_message(format: str, text: str) -> None:

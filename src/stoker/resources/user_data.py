@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import email
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -122,8 +123,11 @@ def build(boot: Boot) -> str:
         return boot.text
     if boot.format == SOFTWARE_CONFIG and (ignition := _ignition(boot.text)) is not None:
         return _with_metadata(ignition, boot.metadata)
-    whole = MIMEMultipart()
-    for part in _parts(boot):
+    parts = _parts(boot)
+    # Of what is in it, so that the same is the same text each time.
+    digest = hashlib.sha256("".join(part.as_string() for part in parts).encode()).hexdigest()
+    whole = MIMEMultipart(boundary=f"==============={digest[:32]}==")
+    for part in parts:
         whole.attach(part)
     return whole.as_string()
 
