@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from urllib.parse import parse_qs, urlsplit
 
@@ -10,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
-from stoker.objects import Objects, expiry, holding, tempurl, writing
+from stoker.objects import Objects, expiry, tempurl, writing
 from stoker.store import accounts, containers, rows, schema
 from support.work import HeldWork
 
@@ -65,6 +64,11 @@ def test_what_cannot_be(store, objects, container):
     assert totals(store) == (0, 0, 0)
 
 
+def put(tx, objects, name, data):
+    """As a client's request does."""
+    return writing.put(tx, objects.port, writing.New(account=P, container="c", name=name, data=data))
+
+
 def test_whoever_listens_is_part_of_the_transaction(store, objects, container):
     heard = []
     objects.port.on_writing = lambda tx, *said: heard.append(said)
@@ -77,7 +81,9 @@ def test_whoever_listens_is_part_of_the_transaction(store, objects, container):
         )
 
     objects.port.on_written = written
-    store.write(lambda tx: objects.put(tx, P, "c", "o", b"data"))
+    store.write(lambda tx: objects.put(tx, P, "c", "quiet", b"Stoker's own, which nobody hears"))
+    assert heard == []
+    store.write(lambda tx: put(tx, objects, "o", b"data"))
     assert heard == [(P, "c", "o"), (P, "c", "o", b"data")]
     with store.read() as tx:
         assert tx.run(sa.select(schema.projects.c.name)).scalars().all() == ["data"]
@@ -91,7 +97,7 @@ def test_what_a_listener_refuses_was_never_written(store, objects, container):
 
     objects.port.on_written = refuse
     with pytest.raises(Conflict, match="not now"):
-        store.write(lambda tx: objects.put(tx, P, "c", "o", b"new"))
+        store.write(lambda tx: put(tx, objects, "o", b"new"))
     assert contents(store, objects, "o") == [b"old"]
     assert totals(store) == (1, 3, 0)
 
@@ -102,7 +108,7 @@ def test_a_listener_may_write_objects_itself(store, objects, container):
             objects.put(tx, account, container, "copy", data)
 
     objects.port.on_written = copy
-    store.write(lambda tx: objects.put(tx, P, "c", "o", b"x"))
+    store.write(lambda tx: put(tx, objects, "o", b"x"))
     assert contents(store, objects, "o", "copy") == [b"x", b"x"]
 
 
@@ -126,34 +132,6 @@ def test_a_container_with_all_that_is_in_it(store, objects):
     with store.read() as tx:
         assert tx.run(sa.select(schema.objects.c.container).distinct()).scalars().all() == ["other"]
         assert accounts.totals(tx, P).containers == 1
-
-
-def test_an_account_has_a_key_once_asked_for(store, objects):
-    made = store.write(lambda tx: objects.account_key(tx, P))
-    assert len(made) == 64
-    assert store.write(lambda tx: objects.account_key(tx, P)) == made
-    said = {"x-account-meta-temp-url-key": "own"}
-    store.write(lambda tx: holding.change_account(tx, P, said))
-    assert store.write(lambda tx: objects.account_key(tx, P)) == "own"
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_many_ask_for_the_key_at_once(store, objects, known):
-    ready, found = threading.Barrier(6), []
-    if known:
-        store.write(lambda tx: holding.change_account(tx, P, {"x-account-meta-a": "1"}))
-
-    def ask():
-        ready.wait()
-        found.append(store.write(lambda tx: objects.account_key(tx, P)))
-
-    threads = [threading.Thread(target=ask) for _ in range(6)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert len(found) == 6
-    assert len(set(found)) == 1
 
 
 def test_a_url_made_here_opens_what_it_is_for():

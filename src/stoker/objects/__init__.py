@@ -101,7 +101,3 @@ class Objects:
     def orphaned_containers(self, tx: Tx, limit: int = 100) -> list[Container]:
         """Some of those whose owner is no more, for whoever tidies up."""
         return containers.orphaned(tx, limit)
-
-    def account_key(self, tx: Tx, account: str) -> str:
-        """The key for ``tempurl.sign`` and ``tempurl.url``; made when first asked for, in a transaction that writes."""
-        return holding.account_key(tx, account)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 
 from stoker.model.errors import Conflict, EntityNotFound
@@ -23,19 +22,6 @@ def change_account(tx: Tx, account: str, said: Mapping[str, str]) -> None:
     """``said``: headers by lower-case names. Raises Invalid."""
     old = accounts.hold(tx, account)
     accounts.change(tx, account, metadata.merged(old.headers, said, metadata.ACCOUNT))
-
-
-def account_key(tx: Tx, account: str) -> str:
-    """The key that signed URLs of this account are made with; made when first asked for."""
-    known = keys(accounts.find(tx, account), None)
-    if known:
-        return known[0]
-    old = accounts.hold(tx, account)
-    if said := keys(old, None):  # somebody else made it meanwhile
-        return said[0]
-    made = secrets.token_hex(32)
-    accounts.change(tx, account, {**old.headers, metadata.ACCOUNT + KEY_HEADERS[0]: made})
-    return made
 
 
 def keys(account: Account | None, container: Container | None) -> list[str]:
