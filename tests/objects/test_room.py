@@ -226,16 +226,3 @@ def test_where_nothing_is_kept_the_history_is_what_is_there(store, objects, cont
         store.write(lambda tx, d=data: objects.put(tx, P, "c", "o", d))
     with store.read() as tx:
         assert objects.history(tx, P, "c", "o") == [b"2"]
-
-
-def test_containers_whose_owner_is_no_more(store, objects):
-    for name, owner in (("a", "gone"), ("b", "there"), ("c", None)):
-        store.write(lambda tx, n=name, o=owner: objects.create_container(tx, P, n, owner=o))
-    said = {column.name: None for column in schema.servers.c}
-    for column in schema.servers.c:
-        if not column.nullable:
-            said[column.name] = 1 if column.type.python_type is int else "there"
-    store.write(lambda tx: tx.run(sa.insert(schema.servers), said))
-    with store.read() as tx:
-        assert [each.name for each in objects.orphaned_containers(tx)] == ["a"]
-        assert objects.orphaned_containers(tx, 0) == []

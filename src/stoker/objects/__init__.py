@@ -97,7 +97,3 @@ class Objects:
 
     def containers_of(self, tx: Tx, owner: str) -> list[Container]:
         return containers.of_owner(tx, owner)
-
-    def orphaned_containers(self, tx: Tx, limit: int = 100) -> list[Container]:
-        """Some of those whose owner is no more, for whoever tidies up."""
-        return containers.orphaned(tx, limit)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from stoker.model.objects import Container, Entry, Page
 from stoker.store import listings, rows
-from stoker.store.schema import containers, resources, servers
+from stoker.store.schema import containers
 from stoker.store.tx import Tx
 
 _IT = (containers.c.account == sa.bindparam("of"), containers.c.name == sa.bindparam("named"))
@@ -20,16 +20,6 @@ _MAKE = sa.text(
 _ONE = sa.select(containers).where(*_IT)
 _HELD = _ONE.with_for_update()
 _OF_OWNER = sa.select(containers).where(containers.c.owner == sa.bindparam("owner")).order_by(containers.c.name)
-_ORPHANED = (
-    sa.select(containers)
-    .where(
-        containers.c.owner.is_not(None),
-        ~sa.exists().where(resources.c.id == containers.c.owner),
-        ~sa.exists().where(servers.c.id == containers.c.owner),
-    )
-    .order_by(containers.c.account, containers.c.name)
-    .limit(sa.bindparam("limit", type_=sa.Integer))
-)
 _CHANGE = sa.update(containers).where(*_IT).values(headers=sa.bindparam("new_headers"))
 _COUNT = (
     sa.update(containers)
@@ -69,11 +59,6 @@ def find(tx: Tx, account: str, name: str, *, hold: bool = False) -> Container | 
 
 def of_owner(tx: Tx, owner: str) -> list[Container]:
     return [_container(row) for row in tx.run(_OF_OWNER, {"owner": owner})]
-
-
-def orphaned(tx: Tx, limit: int) -> list[Container]:
-    """Some of those that were made for a resource or a server which is no more."""
-    return [_container(row) for row in tx.run(_ORPHANED, {"limit": limit})]
 
 
 def change(tx: Tx, account: str, name: str, headers: Mapping[str, str]) -> None:
