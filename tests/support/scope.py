@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker import hot
+from stoker.hot.words import clip
 from stoker.model.errors import UserParameterMissing
 
 
@@ -21,7 +22,7 @@ class World:
 
     def parameter(self, name: str) -> Any:
         if name not in self.parameters:
-            raise UserParameterMissing(f"The Parameter ({name}) was not provided.")
+            raise UserParameterMissing(f"The Parameter ({clip(name)}) was not provided.")
         return self.parameters[name]
 
     def resource_id(self, name: str) -> Any:

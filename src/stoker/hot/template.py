@@ -22,6 +22,7 @@ from stoker.hot.scope import Values
 from stoker.hot.shapes import map_at, optional_map, scalar_text
 from stoker.hot.text import read
 from stoker.hot.versions import CFN_VERSIONS, VERSION_KEY, has_conditions, version_of
+from stoker.hot.words import clip
 from stoker.model.errors import InvalidTemplateSection, StackValidationFailed, StokerError, UserParameterMissing
 
 _SECTIONS = frozenset((VERSION_KEY, "description", "parameter_groups", "parameters", "resources", "outputs"))
@@ -143,7 +144,7 @@ class _Parameters:
         try:
             return self._parameters[name]
         except KeyError:
-            raise UserParameterMissing(f"The Parameter ({name}) was not provided.") from None
+            raise UserParameterMissing(f"The Parameter ({clip(name)}) was not provided.") from None
 
     def resource_id(self, name: str) -> Any:
         raise _parameters_only(name)
