@@ -108,7 +108,9 @@ def _cfn(_target: Target, agent: Mapping[str, Any]) -> Ask:
 def _heat(target: Target, agent: Mapping[str, Any]) -> Ask:
     said = agent["heat"]
     path = f"stacks/{said['stack_id']}/resources/{said['resource_name']}/metadata"
-    return "GET", f"{target.api.base.geturl()}/{path}", None, {"X-Auth-Token": _token(said)}
+    # A Heat with a Keystone has a project of their own for the users it gives to servers.
+    root = target.api.base.geturl().rstrip("/").rpartition("/")[0]
+    return "GET", f"{root}/{said['project_id']}/{path}", None, {"X-Auth-Token": _token(said)}
 
 
 def _request(_target: Target, agent: Mapping[str, Any]) -> Ask:
