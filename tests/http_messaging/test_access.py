@@ -75,7 +75,14 @@ def things(stoker):
 
 def everything(zaqar, things):
     answers = [zaqar(verb, path.format(**things)) for verb, path, _ in READS[1:]]
-    return [(each.status, {**each.body, "age": 0}) for each in answers]
+    return [(each.status, ageless(each.body)) for each in answers]
+
+
+def ageless(said):
+    """Without what time alone changes."""
+    if isinstance(said, dict):
+        return {name: ageless(part) for name, part in said.items() if name != "age"}
+    return [ageless(part) for part in said] if isinstance(said, list) else said
 
 
 @pytest.mark.parametrize(("verb", "path", "body"), READS + WRITES)
