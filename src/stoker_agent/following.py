@@ -19,7 +19,7 @@ class Following:
         #: What is not on disk, as there was no room for it.
         self._unkept = False
         self._enrolled = config is not None
-        self._making = Making(config, paths.hooks, paths.state, settings.polling, settings.ca_file)
+        self._making = Making(config, paths.hooks, settings.polling, settings.ca_file)
         self._made: Dict[str, Source] = {name: self._make(settings, name) for name in self._names(settings)}
 
     @property

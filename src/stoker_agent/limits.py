@@ -23,7 +23,7 @@ def clipped_text(path: Path, limit: int = _STREAM) -> str:
             file.seek(0)
             if size <= limit:
                 return file.read(limit).decode("utf-8", "replace")  # and no more, however fast somebody goes on writing
-            head = _to_character(file.read(int(limit * _HEAD)))
+            head = to_character(file.read(int(limit * _HEAD)))
             file.seek(size - (limit - int(limit * _HEAD)))
             tail = _from_character(file.read(limit - int(limit * _HEAD)))
     except FileNotFoundError:
@@ -40,7 +40,7 @@ def _from_character(data: bytes) -> bytes:
     return data[start:]
 
 
-def _to_character(data: bytes) -> bytes:
+def to_character(data: bytes) -> bytes:
     """The same at the other side of the gap."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]

@@ -4,32 +4,46 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Mapping
 
 from stoker_agent.channel import Channel
+from stoker_agent.keeping import Kept
+from stoker_agent.limits import to_character
+from stoker_agent.progress import ProgressFile
 from stoker_agent.web import Unreachable
 
 _FIRST_WORD_SECONDS = 0.05
 _EVERY_SECONDS = 0.2
+#: A run that has nothing to say is said to go on so often.
+_BEAT_SECONDS = 15.0
 #: How long a report waits for what was written last, when the server is slow.
 _LAST_SECONDS = 5.0
+#: After these pauses it is tried again, while the report is long on its way.
+_LAST_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _CHUNK = 256 * 1024
-#: Beyond this the server keeps nothing more; the end of the output is in the report.
-_SENT_MOST = 8 * 1024 * 1024
-_PROGRESS_READ = 4096
-_STREAMS = ("stdout", "stderr")
+#: Once the head is sent: what has piled up to more than this is left out, so that followers see what is newest.
+_BACKLOG = 2 * _CHUNK
 
 
 class Live:
-    """One run's, with a channel of its own. A run that ends at once sends nothing: its report says it all."""
+    """
+    One run's, with a channel of its own. A run that ends at once sends nothing: its report says it all.
 
-    def __init__(self, channel: Channel, id: str, folder: Path) -> None:
+    ``most``: bytes of a stream that the server keeps, half of it of the head, half of the tail.
+    """
+
+    def __init__(self, channel: Channel, id: str, folder: Path, streams: Mapping[str, Kept], most: int) -> None:
         self._channel = channel
         self._path = f"/agent/v1/runs/{id}"
-        self._folder = folder
-        self._offsets: Dict[str, int] = {name: 0 for name in _STREAMS}
-        self._line: Optional[bytes] = None
+        self._progress = ProgressFile(folder)
+        self._streams = streams
+        self._most = most
+        self._offsets: Dict[str, int] = {name: 0 for name in streams}
+        #: From where on nothing was left out.
+        self._whole_from: Dict[str, int] = {name: 0 for name in streams}
+        self._said_at = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
         self._thread.start()
@@ -46,64 +60,68 @@ class Live:
         over = False
         while not over:
             over = self._ended.wait(_EVERY_SECONDS)
-            self._send_progress()
-            for name in _STREAMS:
-                self._send(name)
+            news = self._progress.news()
+            if news is not None:
+                self._say({"state": "RUNNING", **news})
+            for name, kept in self._streams.items():
+                self._send(name, kept, over)
+            if not over and time.monotonic() - self._said_at >= _BEAT_SECONDS:
+                self._say({"beat": True})
+        for pause in _LAST_PAUSES:
+            if all(self._offsets[name] >= kept.size() for name, kept in self._streams.items()):
+                break
+            time.sleep(pause)
+            for name, kept in self._streams.items():
+                self._send(name, kept, over=True)
         self._channel.close()
 
-    def _send(self, name: str) -> None:
-        """All there is by now; the server says from where it wants to go on."""
+    def _send(self, name: str, kept: Kept, over: bool) -> None:
+        """
+        What there is by now; the server says from where it wants to go on. Beyond the head no more than is worth
+        seeing, and at the end as much as is kept of the tail, also of what was left out before.
+        """
+        head, size = self._most // 2, kept.size()
+        tail = max(head, size - (self._most - head))
+        newest = tail if over else size - _CHUNK
         try:
-            with self._folder.joinpath(name).open("rb") as file:
-                while self._offsets[name] < _SENT_MOST:
-                    file.seek(self._offsets[name])
-                    data = file.read(_CHUNK)
-                    if not data or not self._send_part(name, data):
-                        return
+            if over and self._whole_from[name] > tail:
+                self._send_chunk(name, kept, tail, size, over, "&again=1")
+            while self._offsets[name] < size:
+                offset = self._offsets[name]
+                behind = offset >= head and size - offset > (size - tail if over else _BACKLOG)
+                if not self._send_chunk(name, kept, newest if behind else offset, size, over):
+                    return
         except (OSError, Unreachable, ValueError, KeyError, TypeError):
             return
 
-    def _send_part(self, name: str, data: bytes) -> bool:
-        """Whether the server took some of it."""
-        offset = self._offsets[name]
+    def _send_chunk(self, name: str, kept: Kept, offset: int, size: int, over: bool, word: str = "") -> bool:
+        """Whether the server took some of what is from there on; ``word``: of what is said again."""
+        start, data = kept.read(offset, min(_CHUNK, size - offset))
+        whole = over and start + len(data) >= size
+        part = data if whole else to_character(data)  # the rest of a character is still to come
+        if not part:
+            return False
+        if start > self._offsets[name]:
+            word = "&gap=1"  # what is before it will not come
         answer = self._channel.call(
             "POST",
-            f"{self._path}/logs?stream={name}&offset={offset}",
-            data,
+            f"{self._path}/logs?stream={name}&offset={start}{word}",
+            part,
             {"Content-Type": "application/octet-stream"},
         )
         if answer.status != 200:
             return False
-        self._offsets[name] = int(answer.json()["offset"])
-        return self._offsets[name] > offset
-
-    def _send_progress(self) -> None:
-        """The last whole line, when it is another than before: scripts may append to the file or write it anew."""
-        try:
-            with self._folder.joinpath("progress").open("rb") as file:
-                file.seek(max(0, file.seek(0, 2) - _PROGRESS_READ))
-                whole, newline, _ = file.read(_PROGRESS_READ).rpartition(b"\n")
-        except OSError:
-            return
-        line = whole.split(b"\n")[-1]
-        if newline and line != self._line:
-            self._line = line
-            percent, message = parsed(line.decode("utf-8", "replace"))
-            self._say({"state": "RUNNING", "percent": percent, "message": message})
+        self._said_at = time.monotonic()
+        known = self._offsets[name] = int(answer.json()["offset"])
+        if word and known > start:
+            self._whole_from[name] = start
+        return known > start
 
     def _say(self, said: Dict[str, Any]) -> None:
+        self._said_at = time.monotonic()
         try:
             self._channel.call(
                 "POST", f"{self._path}/progress", json.dumps(said).encode(), {"Content-Type": "application/json"}
             )
         except Unreachable:
             return
-
-
-def parsed(line: str) -> Tuple[Optional[int], Optional[str]]:
-    """``42 loading`` → (42, "loading"); a line that begins with no percentage is all message."""
-    first, *rest = line.split(None, 1) or [""]
-    number = first[:-1] if first.endswith("%") else first
-    if number.isdecimal() and len(number) <= 3 and int(number) <= 100:
-        return int(number), rest[0].strip() if rest else None
-    return None, line.strip() or None

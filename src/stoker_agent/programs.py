@@ -20,6 +20,11 @@ FOLDERS = (
     Path("/var/lib/heat-config/hooks"),
 )
 
+#: Below a run's folder: where the standard output of others' hooks goes, which is their result.
+ANSWER = "answer"
+#: Bytes of it that are read as one; what is longer is no result, but output.
+LONGEST_ANSWER = 16 * 1024 * 1024
+
 
 class CannotRun(Exception):
     """There is no way to run this config; the text is reported as the reason."""
@@ -79,6 +84,28 @@ def program(entry: Mapping[str, Any], own: Path, folder: Path) -> Program:
         raise CannotRun(str(error)) from None
 
 
+def on_cancel(entry: Mapping[str, Any], folder: Path) -> Optional[Program]:
+    """What the config wants to be run once it was stopped: a script, with the same inputs. Raises CannotRun."""
+    options = entry.get("options")
+    text = options.get("on_cancel") if isinstance(options, dict) else None
+    if text is None or text == "":
+        return None
+    script = importlib.import_module("stoker_agent.hooks.script")
+    working = folder / "on-cancel"
+    working.mkdir(mode=0o700, exist_ok=True)
+    config = {**entry, "config": text}
+    try:
+        return Program(
+            argv=script.command(config, working),
+            environment=script.environment(config, working / "out"),
+            stdin=b"",
+            stdout="stdout",
+            finish=lambda _: {},
+        )
+    except ValueError as error:
+        raise CannotRun(str(error)) from None
+
+
 def _component(entry: Mapping[str, Any]) -> Dict[str, Any]:
     """The part of a component that is for this action."""
     action = inputs(entry).get("deploy_action")
@@ -103,8 +130,8 @@ def _external(executable: Path, config: Mapping[str, Any], folder: Path) -> Prog
         argv=[str(executable)],
         environment={},
         stdin=json.dumps(config).encode(),
-        stdout="answer",
-        finish=lambda code: _answer(folder / "answer", code),
+        stdout=ANSWER,
+        finish=lambda code: _answer(folder / ANSWER, code),
     )
 
 
@@ -113,6 +140,8 @@ def _answer(path: Path, code: int) -> Dict[str, Any]:
     if not text.strip() and code == 0:
         return {"deploy_status_code": 0}
     try:
+        if path.stat().st_size > LONGEST_ANSWER:
+            return {"deploy_stdout": text, "deploy_status_code": code}
         said = json.loads(path.read_text(encoding="utf-8", errors="replace"))
         if isinstance(said, dict):
             return {"deploy_status_code": code, **said}

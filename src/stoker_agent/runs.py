@@ -6,6 +6,7 @@ Which files are there says how far the run is, so that no state is ever rewritte
     entry.json      begun: written before the hook starts, so that nothing runs twice
     result.json     ended: what is to be reported
     acknowledged    the server has it, or wants it no more
+    stopping        it is not wanted any more, and is being ended
     stdout, stderr  what the hook wrote, while it writes
 
 The ids of runs whose folders are gone are in a file of their own: another source may list them for ever.
@@ -118,6 +119,10 @@ class Runs:
             for name in ("entry.json", "result.json"):
                 each.joinpath(name).unlink(missing_ok=True)
             shutil.rmtree(str(each), ignore_errors=True)
+
+    def done(self) -> List[Path]:
+        """Folders of runs whose results somebody has."""
+        return self._each("acknowledged")
 
     def _put_past(self, ids: Sequence[str]) -> None:
         if ids:

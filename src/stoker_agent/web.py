@@ -20,7 +20,7 @@ _KEPT = 4
 _REDIRECTS = 5
 _MOVED = (301, 302, 303, 307, 308)
 #: What opens one place is not told to another.
-_SECRET = ("authorization", "x-auth-token")
+_SECRET = ("authorization", "x-auth-token", "url-signature")
 
 
 class Unreachable(Exception):

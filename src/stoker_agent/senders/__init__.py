@@ -9,6 +9,7 @@ from stoker_agent.channel import Channel
 from stoker_agent.config import Config
 from stoker_agent.keystone import Login, Session
 from stoker_agent.programs import inputs
+from stoker_agent.queues import QueueOfLogin, SignedQueue
 from stoker_agent.senders.base import Nobody, Sender
 from stoker_agent.senders.heat import HeatSignal
 from stoker_agent.senders.queue import QueueSignal
@@ -52,12 +53,15 @@ class Senders:
         url = said.get("deploy_signal_id")
         if isinstance(url, str) and url:
             return UrlSignal(self._web, url, str(said.get("deploy_signal_verb") or "POST"))
-        if not said.get("deploy_auth_url"):
+        signed = bool(said.get("deploy_url_signature"))
+        if not signed and not said.get("deploy_auth_url"):
             return None
         try:
+            if signed:
+                return QueueSignal(SignedQueue(self._web, said, "deploy_"))
             session = self._session(Login.of(said, "deploy_"))
             if said.get("deploy_queue_id"):
-                return QueueSignal(session, str(said["deploy_queue_id"]))
+                return QueueSignal(QueueOfLogin(session, str(said["deploy_queue_id"])))
             return HeatSignal(session, str(said["deploy_stack_id"]), str(said["deploy_resource_name"]))
         except KeyError as error:
             return Nobody(f"its input {error} is missing")

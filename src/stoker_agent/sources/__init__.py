@@ -7,6 +7,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional
 
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
+from stoker_agent.queues import SIGNED
 from stoker_agent.sources.base import LOCAL, Document, Entries, Source
 
 __all__ = ["LOCAL", "NEEDED", "STOKER", "Document", "Entries", "Making", "Source", "made", "missing"]
@@ -21,6 +22,8 @@ NEEDED = {
     "request": ("metadata_url",),
     "zaqar": (*_LOGIN, "queue_id"),
 }
+#: In place of a login.
+_SIGNED = ("queue_id", *SIGNED)
 
 
 class Making(NamedTuple):
@@ -28,7 +31,6 @@ class Making(NamedTuple):
 
     config: Optional[Config]
     hooks: Path
-    state: Path
     #: Seconds between two looks at a source that has nothing new.
     polling: float
     ca_file: Optional[str]
@@ -36,7 +38,8 @@ class Making(NamedTuple):
 
 def missing(name: str, section: Mapping[str, Any]) -> List[str]:
     """Keys without which this section is of no use."""
-    return [key for key in NEEDED[name] if section.get(key) in (None, "", [])]
+    needed = _SIGNED if name == "zaqar" and section.get("url_signature") else NEEDED[name]
+    return [key for key in needed if section.get(key) in (None, "", [])]
 
 
 def made(name: str, section: Mapping[str, Any], making: Making) -> Source:
@@ -60,4 +63,4 @@ def made(name: str, section: Mapping[str, Any], making: Making) -> Source:
         return Request(section, making.polling, making.ca_file)
     from stoker_agent.sources.zaqar import Zaqar
 
-    return Zaqar(section, making.polling, making.ca_file, making.state)
+    return Zaqar(section, making.polling, making.ca_file)

@@ -18,6 +18,12 @@ class Document(NamedTuple):
 
     entries: Entries
     collect: Mapping[str, Any]
+    #: Whether it lists runs at all: one that does not says nothing of those under way.
+    lists: bool = False
+    #: How many may run at a time.
+    concurrency: int = 1
+    #: Bytes of one stream of a run that somebody is going to keep.
+    log_bytes: int = 8 * 1024 * 1024
 
 
 class Source(Protocol):
@@ -70,7 +76,14 @@ def document(said: Any) -> Document:
     return Document(
         [each for each in found if isinstance(each, dict)] if isinstance(found, list) else [],
         collect if isinstance(collect, dict) else {},
+        isinstance(found, list),
+        _whole(said.get("concurrency"), Document._field_defaults["concurrency"]),
+        _whole(said.get("max_log_bytes"), Document._field_defaults["log_bytes"]),
     )
+
+
+def _whole(said: Any, default: int) -> int:
+    return said if isinstance(said, int) and not isinstance(said, bool) and said >= 1 else default
 
 
 def parsed(text: bytes) -> Any:

@@ -33,7 +33,8 @@ class Cfn(Polled):
         parts = [document(_below(parsed(texts[at]), path)) for at, path in enumerate(self._paths)]
         self._last = texts
         collect = next((part.collect for part in parts if part.collect), {})
-        return Document([entry for part in parts for entry in part.entries], collect)
+        listed = all(part.lists for part in parts)
+        return Document([entry for part in parts for entry in part.entries], collect, listed)
 
     def reset(self) -> None:
         self._last = None

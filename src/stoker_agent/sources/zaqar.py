@@ -1,81 +1,69 @@
 """
 ZAQAR_MESSAGE: the document is a message in a queue of this server's own.
 
-Taking a message may be the end of it in the queue, so it is on disk before anything in it begins.
+It is read, and left there: an answer that is lost on its way takes no document with it. Each look goes on where the one
+before ended. The service drops what is stale, and posts what is newest anew before its end.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import logging
 import urllib.parse
-import uuid
-from pathlib import Path
-from typing import Any, Mapping, Optional
+from typing import Any, List, Mapping, Optional
 
-from stoker_agent.files import write
-from stoker_agent.keystone import Login, Session
+from stoker_agent.queues import opened
 from stoker_agent.sources.base import Document, Polled, ca_file, document, parsed, seconds
 from stoker_agent.web import Unreachable, Web
 
-_log = logging.getLogger("stoker-agent")
+#: As many messages as a Zaqar gives at a time.
+_PAGE = 20
+#: After so many looks one begins at the beginning: a queue that was made anew counts anew.
+_WHOLE_LOOK = 20
 
 
 class Zaqar(Polled):
     name = "zaqar"
 
-    def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str], state: Path) -> None:
+    def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str]) -> None:
         super().__init__(Web(ca_file(section, trusted)), longest)
-        self._session = Session(self._web, Login.of(section), seconds(section))
-        queue = str(section["queue_id"])
-        self._path = f"/v2/queues/{urllib.parse.quote(queue, safe='')}/messages?pop=1"
-        # Of this queue alone: what another one brought is no document of this one's.
-        self._kept = state / f"zaqar-{hashlib.sha256(queue.encode()).hexdigest()[:16]}.json"
-        # A Zaqar without Keystone knows projects by their header alone.
-        self._headers = {"Client-ID": str(uuid.uuid4()), "X-Project-Id": self._session.project_id}
-        self._last: Optional[bytes] = None
+        self._queue = opened(self._web, section, seconds=seconds(section))
+        #: Where the next look goes on.
+        self._marker = ""
+        self._looks = 0
+        self._last: List[Any] = []
 
     def fetch(self, wait: float) -> Optional[Document]:
-        body = self._pop()
-        if body is None:
-            body = self._before() if self._last is None else None
-        if body is None or body == self._last:
+        newest: List[Any] = []
+        self._looks += 1
+        if self._looks % _WHOLE_LOOK == 0:
+            self._marker = ""
+        while True:
+            found = self._read()
+            newest = found[-1:] or newest
+            if len(found) < _PAGE:
+                break
+        if not newest or newest == self._last:
             return None
-        found = document(parsed(body))
-        self._last = body
-        return found
+        made = document(newest[0])
+        self._last = newest
+        return made
 
     def reset(self) -> None:
-        self._last = None
+        self._last, self._marker = [], ""
 
-    def _pop(self) -> Optional[bytes]:
-        """What the oldest message says. Raises Unreachable."""
-        answer = self._session.call("messaging", "DELETE", self._path, headers=self._headers)
+    def _read(self) -> List[Any]:
+        """What the next messages say, in their order. Raises Unreachable."""
+        marker = f"&marker={urllib.parse.quote(self._marker)}" if self._marker else ""
+        answer = self._queue.messages("GET", f"?echo=true&limit={_PAGE}{marker}")
         if answer.status == 204:
-            return None
+            return []
         if answer.status != 200:
             raise Unreachable(f"the messaging service answered {answer.said()}")
         said: Any = parsed(answer.body)
         try:
-            messages = said["messages"]
-            body = json.dumps(messages[0]["body"], sort_keys=True).encode() if messages else None
-        except (KeyError, TypeError, IndexError):
+            bodies = [message["body"] for message in said["messages"]]
+            following = [link["href"] for link in said.get("links") or [] if link["rel"] == "next"] if bodies else []
+        except (KeyError, TypeError, AttributeError):
             raise Unreachable(f"the messages cannot be read: {answer.body[:100]!r}") from None
-        if body is not None and body != self._last:
-            self._keep(body)
-        return body
-
-    def _keep(self, body: bytes) -> None:
-        try:
-            if body != self._before():
-                write(self._kept, body)
-        except OSError as error:
-            _log.error("cannot keep the document that came by a message: %s", error)
-
-    def _before(self) -> Optional[bytes]:
-        """The message that was taken last, by whichever agent of this server."""
-        try:
-            return self._kept.read_bytes()
-        except OSError:
-            return None
+        for href in following:
+            self._marker = "".join(urllib.parse.parse_qs(urllib.parse.urlsplit(href).query).get("marker", [])[-1:])
+        return bodies
