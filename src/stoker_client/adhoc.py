@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from stoker_client.client import Client
 from stoker_client.shapes import Deployment
@@ -65,10 +66,15 @@ def start(
 
 def exit_code(deployment: Deployment) -> int:
     """The exit code for a finished deployment: the script's own when it has one that says failure, else 0 or 1."""
-    if deployment["status"] == "COMPLETE":
+    return exit_code_of(deployment["status"], (deployment.get("output_values") or {}).get("deploy_status_code"))
+
+
+def exit_code_of(status: str | None, said: Any) -> int:
+    """The same for a run that ended as ``status`` and, as far as anybody knows, with the code ``said``."""
+    if status == "COMPLETE":
         return 0
     try:
-        code = int((deployment.get("output_values") or {}).get("deploy_status_code") or 0)
+        code = int(said or 0)
     except (TypeError, ValueError):
         return 1
     if code < 0:

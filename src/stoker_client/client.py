@@ -5,12 +5,15 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from stoker_client.audit import Audit
 from stoker_client.configs import Configs
 from stoker_client.deployments import Deployments
 from stoker_client.identity import Identity
+from stoker_client.schedules import Schedules
 from stoker_client.servers import Servers
 from stoker_client.stacks import Stacks
 from stoker_client.templates_api import Templates
+from stoker_client.triggers import Triggers
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
@@ -26,6 +29,9 @@ class Client:
         self.deployments = Deployments(wire)
         self.servers = Servers(wire)
         self.templates = Templates(wire)
+        self.triggers = Triggers(wire)
+        self.schedules = Schedules(wire)
+        self.audit = Audit(wire)
         self.identity = Identity(wire)
 
     def close(self) -> None:

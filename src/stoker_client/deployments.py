@@ -6,8 +6,11 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from stoker_client.errors import NoEvents
+from stoker_client.events import following
 from stoker_client.parts import part, segment
-from stoker_client.shapes import Deployment, LogChunk, LogPage
+from stoker_client.shapes import Deployment, LogChunk, LogPage, Run
+from stoker_client.sse import Event
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
@@ -40,6 +43,19 @@ class Deployments:
         """Delete a deployment; its derived config stays (``Configs.delete_derived``)."""
         self._wire.send("DELETE", _path(id_))
 
+    def runs(self, id_: str) -> list[Run]:
+        """Every run there was, newest first."""
+        return cast(list[Run], part(self._wire.get(f"{_path(id_)}/runs"), "runs"))
+
+    def cancel(self, id_: str, *, force: bool = False) -> Deployment:
+        """End the run under way: its agent is told to stop it; with ``force``, what it says is not waited for."""
+        body = {"force": True} if force else {}
+        return cast(Deployment, part(self._wire.send("POST", f"{_path(id_)}/cancel", body), "software_deployment"))
+
+    def retry(self, id_: str) -> Deployment:
+        """Run a failed one again, in place."""
+        return cast(Deployment, part(self._wire.send("POST", f"{_path(id_)}/retry", {}), "software_deployment"))
+
     def log_page(self, id_: str, after: int = 0, *, wait: int = 0) -> LogPage:
         """What was written after ``after``; with ``wait``, held until there is something or it is over."""
         query = {"after": after, "wait": wait or None}
@@ -53,6 +69,20 @@ class Deployments:
         while (page := self.log_page(id_, after))["logs"]:
             yield from page["logs"]
             after = page["next"]
+
+    def events(self, id_: str) -> Iterator[Event]:
+        """What happens to it until it is over: ``log``, ``progress``, ``status``, and at last ``end``."""
+        return following(self._wire, f"{_path(id_)}/logs")
+
+    def stream(self, id_: str) -> Iterator[LogChunk]:
+        """Everything written and what is being written, chunk by chunk, until the deployment is over."""
+        try:
+            for event in self.events(id_):
+                if event.name == "log":
+                    yield event.json()
+        except NoEvents:  # raised by the first question only: nothing was told yet
+            for page in self.follow(id_):
+                yield from page["logs"]
 
     def follow(self, id_: str) -> Iterator[LogPage]:
         """Pages of what is written, as it is written, until the deployment is over and nothing is left."""

@@ -17,6 +17,14 @@ class BadAnswer(ClientError):
     """Something answers, but not in the way an orchestration service does."""
 
 
+class NoEvents(BadAnswer):
+    """The service has the thing, but does not tell as a stream what happens to it."""
+
+
+class Broken(ClientError):
+    """A stream ended in the middle; it can be asked for again."""
+
+
 class BadInput(ClientError):
     """What the user gave (a file, a parameter) cannot be used; nothing was sent."""
 

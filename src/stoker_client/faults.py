@@ -17,6 +17,8 @@ LISTS = {
     "stacks": "`stoker stack list` shows what there is",
     "software_configs": "`stoker config list` shows what there is",
     "software_deployments": "`stoker deployment list` shows what there is",
+    "software_triggers": "`stoker trigger list` shows what there is",
+    "software_schedules": "`stoker schedule list` shows what there is",
     "servers": "`stoker server list` shows what there is",
 }
 
@@ -38,7 +40,8 @@ def answered(status: int, text: str, path: str) -> Refused:
 def _not_found(message: str, path: str) -> str:
     if not message:
         return f"nothing answers to {path} there: does the cloud's catalog lead to an orchestration service?"
-    remedy = LISTS.get(path.strip("/").partition("/")[0])
+    noun, _, which = path.partition("?")[0].strip("/").partition("/")
+    remedy = LISTS.get(noun) if which else None  # else it is not the noun that is missing
     return f"{message.rstrip('.')}; {remedy}" if remedy else message
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 from stoker_client.parts import part, segment
 from stoker_client.shapes import Enrolled, Server
@@ -17,9 +18,10 @@ class Servers:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
-    def all(self) -> list[Server]:
-        """All servers of the project."""
-        return cast(list[Server], part(self._wire.get("/servers"), "servers"))
+    def all(self, labels: Mapping[str, str] | None = None) -> list[Server]:
+        """All servers of the project, or those that have all of ``labels``."""
+        wanted = ",".join(f"{key}={value}" for key, value in (labels or {}).items())
+        return cast(list[Server], part(self._wire.get("/servers", {"labels": wanted or None}), "servers"))
 
     def show(self, ref: str) -> Server:
         """One server."""
@@ -30,6 +32,17 @@ class Servers:
         answer = self._wire.send("POST", "/servers", {"name": name})
         part(part(answer, "enrolment"), "command")
         return cast(Enrolled, answer)
+
+    def label(self, ref: str, labels: Mapping[str, str | None]) -> Server:
+        """Set labels, or take those away whose value is None."""
+        return self._changed(ref, {"labels": dict(labels)})
+
+    def set_policy(self, ref: str, policy: Any) -> Server:
+        """Say who may deploy what to it, and when; None leaves it to the site."""
+        return self._changed(ref, {"policy": policy})
+
+    def _changed(self, ref: str, changes: Mapping[str, Any]) -> Server:
+        return cast(Server, part(self._wire.send("PATCH", f"/servers/{segment(ref)}", changes), "server"))
 
     def delete(self, ref: str) -> None:
         """Forget a server; its agent's key is worth nothing from then on."""

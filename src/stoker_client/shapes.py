@@ -106,6 +106,104 @@ class Deployment(TypedDict):
     updated_time: NotRequired[str]
 
 
+class Run(TypedDict, total=False):
+    """One run of a deployment, as its history tells it."""
+
+    number: int
+    config_id: str
+    action: str | None
+    state: str
+    silent_seconds: float | None
+    percent: float | None
+    message: str | None
+    queued_time: str | None
+    delivered_time: str | None
+    start_time: str | None
+    end_time: str | None
+    status: str | None
+    status_code: int | str | None
+    status_reason: str | None
+    asked_by: str | None
+    input_values: dict[str, Any] | None
+    output_values: dict[str, Any] | None
+    stdout_bytes: int
+    stderr_bytes: int
+
+
+class Target(TypedDict):
+    """One server of a trigger."""
+
+    position: int
+    server_id: str
+    server_name: NotRequired[str | None]
+    deployment_id: NotRequired[str | None]
+    name: NotRequired[str | None]
+    status: str
+    status_reason: NotRequired[str | None]
+    run: NotRequired[Run | None]
+
+
+class Trigger(TypedDict):
+    """An action or a config that runs on servers; the lists leave out ``targets``."""
+
+    id: str
+    status: str
+    name: NotRequired[str | None]
+    action: NotRequired[str]
+    source: NotRequired[dict[str, Any]]
+    status_reason: NotRequired[str | None]
+    asked_by: NotRequired[str | None]
+    schedule_id: NotRequired[str | None]
+    total: NotRequired[int]
+    queued: NotRequired[int]
+    running: NotRequired[int]
+    complete: NotRequired[int]
+    failed: NotRequired[int]
+    cancelled: NotRequired[int]
+    input_values: NotRequired[dict[str, Any]]
+    max_concurrent: NotRequired[int | None]
+    max_fail_percentage: NotRequired[int | None]
+    creation_time: NotRequired[str]
+    end_time: NotRequired[str | None]
+    targets: NotRequired[list[Target]]
+
+
+class Schedule(TypedDict):
+    """A trigger that comes by itself."""
+
+    id: str
+    name: str | None
+    trigger: dict[str, Any]
+    cron: NotRequired[str | None]
+    at: NotRequired[str | None]
+    timezone: NotRequired[str]
+    in_window: NotRequired[bool]
+    missed: NotRequired[str]
+    enabled: NotRequired[bool]
+    next_time: NotRequired[str | None]
+    last_time: NotRequired[str | None]
+    last_trigger_id: NotRequired[str | None]
+    last_error: NotRequired[str | None]
+    times: NotRequired[int]
+    times_missed: NotRequired[int]
+    asked_by: NotRequired[str | None]
+    creation_time: NotRequired[str]
+
+
+class Decision(TypedDict):
+    """One entry of the audit log."""
+
+    id: int
+    time: str
+    who: str | None
+    what: str
+    decision: str
+    server_id: NotRequired[str | None]
+    deployment_id: NotRequired[str | None]
+    stack_id: NotRequired[str | None]
+    reason: NotRequired[str | None]
+
+
 class LogChunk(TypedDict):
     """A piece of what a script wrote."""
 
@@ -114,7 +212,15 @@ class LogChunk(TypedDict):
     data: str
     config_id: NotRequired[str]
     offset: NotRequired[int]
+    size: NotRequired[int]
     time: NotRequired[str]
+
+
+class TriggerLog(LogChunk):
+    """The same among several servers."""
+
+    server_id: str
+    server_name: NotRequired[str | None]
 
 
 class LogPage(TypedDict):
@@ -141,6 +247,10 @@ class Server(TypedDict):
     hostname: NotRequired[str | None]
     stack_id: NotRequired[str | None]
     resource_name: NotRequired[str | None]
+    labels: NotRequired[dict[str, str]]
+    policy: NotRequired[Any]
+    policy_source: NotRequired[str]
+    window: NotRequired[dict[str, Any]]
 
 
 class Enrolment(TypedDict):

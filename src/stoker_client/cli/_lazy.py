@@ -33,14 +33,31 @@ def _docstring(file: Path) -> str:
         return ""  # a broken add-on still has a name, and says what is wrong when it is run
 
 
+def _constant(file: Path, name: str) -> str | None:
+    """The text that a file gives the name ``name``, read without running the file."""
+    for node in ast.parse(file.read_bytes()).body:
+        if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == name for to in node.targets):
+            return str(ast.literal_eval(node.value))
+    return None
+
+
 class LazyGroup(click.Group):
     """A group whose commands are the files of a folder and, when named, the entry points of a group."""
 
-    def __init__(self, package: str, folder: Path, *, entry_group: str = "", **more: Any) -> None:
+    def __init__(
+        self, package: str, folder: Path, *, entry_group: str = "", default: str | None = None, **more: Any
+    ) -> None:
         super().__init__(**more)
         self._package = package
         self._folder = folder
         self._entry_group = entry_group
+        self._default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Words that begin with no command's name are the default command's, if there is one."""
+        if self._default and args and args[0] not in (*ctx.help_option_names, *self.list_commands(ctx)):
+            args = [self._default, *args]
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, in order."""
@@ -101,8 +118,15 @@ class _Folder:
     folder: Path
 
     def __call__(self) -> click.Command:
-        text = _docstring(self.folder / "__init__.py")
-        return LazyGroup(self.package, self.folder, name=self.name, help=text, no_args_is_help=True)
+        file = self.folder / "__init__.py"
+        return LazyGroup(
+            self.package,
+            self.folder,
+            default=_constant(file, "DEFAULT"),
+            name=self.name,
+            help=_docstring(file),
+            no_args_is_help=True,
+        )
 
 
 def _from_entry(entry: EntryPoint) -> Found:

@@ -51,7 +51,9 @@ class Clock:
         self._spans[name] = status, start, None if status.endswith("_IN_PROGRESS") else now
 
     def elapsed(self, name: str) -> float:
-        """Seconds, still growing while it is in progress."""
+        """Seconds, still growing while it is in progress; none for what was never seen."""
+        if name not in self._spans:
+            return 0.0
         _, start, end = self._spans[name]
         return (self._now() if end is None else end) - start
 

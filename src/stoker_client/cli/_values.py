@@ -32,3 +32,8 @@ def read_text(path: str, what: str) -> str:
 def merged(pairs: Sequence[tuple[str, str]], files: Sequence[tuple[str, str]], what: str) -> dict[str, str]:
     """Values given directly and values given as files, the direct ones winning."""
     return {name: read_text(path, what) for name, path in files} | dict(pairs)
+
+
+def one_of(*given: bool) -> bool:
+    """Whether exactly one of several ways to say something is used."""
+    return sum(given) == 1

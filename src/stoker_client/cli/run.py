@@ -101,6 +101,7 @@ def _tell_failure(done: Deployment) -> None:
 def _tell_what_stays(run: adhoc.AdHoc, server: str) -> None:
     click.echo(
         f"stoker: deployment {run.id} goes on on {server}: `stoker deployment logs --follow {run.id}` shows it, "
+        f"`stoker deployment cancel {run.id}` ends it, "
         f"`stoker deployment delete {run.id}` and `stoker config delete {run.config_id}` remove it",
         err=True,
     )

@@ -5,13 +5,11 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._failures import stderr_of
+from stoker_client.cli._deployed import wait_for
 from stoker_client.cli._output import emit_one, output_option
 from stoker_client.cli._servers import server_id
 from stoker_client.cli._session import Session
 from stoker_client.cli._values import pair
-from stoker_client.errors import ClientError
-from stoker_client.shapes import Deployment
 
 FIELDS = ("id", "server_id", "config_id", "action", "status", "status_reason", "creation_time", "output_values")
 
@@ -47,20 +45,5 @@ def command(
     body |= {key: value for key, value in more.items() if value is not None}
     made = client.deployments.create(body)
     if wait:
-        made = _wait(session, made["id"])
+        made = wait_for(session.client, made["id"])
     emit_one(form, made, FIELDS)
-
-
-def _wait(session: Session, id_: str) -> Deployment:
-    try:
-        for _ in session.client.deployments.follow(id_):
-            pass
-    except KeyboardInterrupt:
-        click.echo(f"stoker: no longer waiting; deployment {id_} goes on", err=True)
-        raise
-    done = session.client.deployments.show(id_, patient=True)
-    if done["status"] == "FAILED":
-        if text := stderr_of(done).rstrip("\n"):
-            click.echo(text, err=True)
-        raise ClientError(f"deployment {id_} failed: {done['status_reason'] or 'no reason given'}")
-    return done

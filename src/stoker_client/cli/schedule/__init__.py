@@ -1,0 +1,1 @@
+"""Schedules: triggers that come by themselves, at a time or by a cron expression."""

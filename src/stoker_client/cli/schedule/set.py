@@ -1,0 +1,24 @@
+"""Change when a schedule's trigger comes; what it runs stays."""
+
+from typing import Any
+
+import click
+
+from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._schedule import FIELDS, changed, schedule_options
+from stoker_client.cli._session import Session
+
+
+@click.command()
+@click.argument("schedule")
+@schedule_options
+@click.option("--enable/--disable", "enabled", default=None, help="Let it come, or not.")
+@output_option
+@click.pass_obj
+def command(session: Session, /, *, schedule: str, form: str, **given: Any) -> None:
+    changes = changed(given)
+    if not changes:
+        raise click.UsageError("there is nothing to change: give one of the options")
+    if "cron" in changes and "at" in changes:
+        raise click.UsageError("say when, either with --cron or with --at")
+    emit_one(form, session.client.schedules.change(schedule, changes), FIELDS)

@@ -1,0 +1,15 @@
+"""Show a schedule: what it runs, when it comes next, what became of the last time."""
+
+import click
+
+from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._schedule import FIELDS
+from stoker_client.cli._session import Session
+
+
+@click.command()
+@click.argument("schedule")
+@output_option
+@click.pass_obj
+def command(session: Session, schedule: str, form: str) -> None:
+    emit_one(form, session.client.schedules.find(schedule), FIELDS)

@@ -1,0 +1,38 @@
+"""Print what the runs of a trigger write; of several servers, each line with the server's name before it."""
+
+import click
+
+from stoker_client.cli._log_output import LogPrinter, stream_option
+from stoker_client.cli._output import emit_data, output_option
+from stoker_client.cli._session import Session
+from stoker_client.errors import ClientError
+from stoker_client.shapes import Target
+from stoker_client.trigger_logs import follow_written, written
+
+
+@click.command()
+@click.argument("trigger")
+@click.option("-f", "--follow", is_flag=True, help="Go on until it is over.")
+@click.option("--server", metavar="SERVER", help="Only this server's: name or id.")
+@stream_option
+@output_option
+@click.pass_obj
+def command(session: Session, trigger: str, follow: bool, server: str | None, stream: str | None, form: str) -> None:
+    client = session.client
+    targets = [each for each in client.triggers.show(trigger).get("targets") or [] if _is(each, server)]
+    if server is not None and not targets:
+        raise ClientError(f"trigger {trigger} does not run on a server {server!r} (`stoker trigger show` says where)")
+    wanted = {each["server_id"] for each in targets}
+    chunks = follow_written(client, trigger) if follow else written(client, targets)
+    found = (
+        chunk for chunk in chunks
+        if stream in (None, chunk["stream"]) and (server is None or chunk["server_id"] in wanted)
+    )  # fmt: skip
+    if form != "table" and not follow:
+        emit_data(form, list(found))
+    else:
+        LogPrinter(form, named=len(wanted) > 1).all(found)
+
+
+def _is(target: Target, server: str | None) -> bool:
+    return server in (None, target["server_id"], target.get("server_name"))

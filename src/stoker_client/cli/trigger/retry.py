@@ -1,0 +1,23 @@
+"""Run a trigger again where it failed or was cancelled: a new trigger with the same inputs."""
+
+import click
+
+from stoker_client.cli._output import output_option
+from stoker_client.cli._session import Session
+from stoker_client.cli._trigger_result import emit_trigger, follow_option, follow_trigger
+
+
+@click.command()
+@click.argument("trigger")
+@click.option("--all", "all_", is_flag=True, help="On all of its servers, also where it is complete.")
+@follow_option
+@output_option
+@click.pass_context
+def command(ctx: click.Context, trigger: str, all_: bool, follow: bool, form: str) -> None:
+    session = ctx.find_object(Session)
+    assert session is not None
+    made = session.client.triggers.retry(trigger, only_failed=not all_)
+    if follow:
+        follow_trigger(ctx, session.client, made["id"], form)
+    else:
+        emit_trigger(form, made)

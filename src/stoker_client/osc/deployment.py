@@ -1,0 +1,170 @@
+"""`openstack software deployment trigger`, `cancel`, `watch` and `history`."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from osc_lib.command import command
+from osc_lib.exceptions import CommandError
+
+from stoker_client.adhoc import exit_code
+from stoker_client.cli._trigger_follow import failure_line, follow
+from stoker_client.cli._trigger_result import leaving
+from stoker_client.errors import ClientError
+from stoker_client.osc._common import Row, client_of, count, listed, pair, percentage, shown
+
+RUNS = (
+    *("number", "action", "state", "status", "status_code", "asked_by"),
+    *("queued_time", "delivered_time", "start_time", "end_time"),
+)
+
+
+class TriggerDeployment(command.ShowOne):
+    """Run an action of a deployment, of a stack's resource, or a config, now, on one server or on many"""
+
+    code = 0
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        source = parser.add_mutually_exclusive_group(required=True)
+        source.add_argument("deployment", metavar="<deployment>", nargs="?", help="ID of the deployment to run again")
+        source.add_argument("--stack", metavar="<stack>", help="Name or ID of the stack whose --resource to trigger")
+        source.add_argument("--config", metavar="<config>", help="ID, or unique name, of the config to run")
+        parser.add_argument(
+            "--resource", metavar="<resource>", help="A deployment, a group of them, a component or a config of --stack"
+        )
+        parser.add_argument(
+            "--action", metavar="<action>", help="Which of a component's configs runs, and what it is told it runs for"
+        )
+        parser.add_argument(
+            "--input-value",
+            metavar="<key=value>",
+            type=pair,
+            action="append",
+            default=[],
+            help="One input (repeatable)",
+        )
+        where = parser.add_mutually_exclusive_group()
+        where.add_argument(
+            "--server", metavar="<server>", action="append", default=[], help="A server to run it on (repeatable)"
+        )
+        where.add_argument(
+            "--label", metavar="<key=value>", type=pair, action="append", default=[],
+            help="Run it on the servers with this label; of several, with all (repeatable)",
+        )  # fmt: skip
+        parser.add_argument("--max-concurrent", metavar="<n>", type=count, help="So many servers at a time")
+        parser.add_argument(
+            "--max-fail-percentage", metavar="<p>", type=percentage,
+            help="Begin on no more servers once it failed on more than this share",
+        )  # fmt: skip
+        parser.add_argument("--timeout", metavar="<seconds>", type=count, help="How long it may run on a server")
+        parser.add_argument("--signal-transport", metavar="<transport>", help="How the results come back")
+        parser.add_argument("--name", metavar="<name>", help="A name for the trigger")
+        parser.add_argument(
+            "--wait", action="store_true", help="Show every server until all is done; exit with the worst code"
+        )
+        return parser
+
+    def take_action(self, parsed_args: Namespace) -> tuple[Row, Row]:
+        client = client_of(self)
+        body = _body(parsed_args)
+        if parsed_args.config:
+            body["config_id"] = client.configs.find(parsed_args.config)["id"]
+        made = client.triggers.create(body)
+        if parsed_args.wait:
+            with leaving(made["id"], again=f"openstack software trigger show {made['id']}"):
+                watch = follow(client, made["id"])
+            made = {**watch.trigger, "targets": watch.targets}
+            self.code = watch.exit_code
+            if line := failure_line(watch):
+                print(line, file=sys.stderr)
+        return shown(made, parsed_args)
+
+    def run(self, parsed_args: Namespace) -> int:
+        return super().run(parsed_args) or self.code
+
+
+class CancelDeployment(command.Command):
+    """Cancel what deployments run"""
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("deployment", metavar="<deployment>", nargs="+", help="ID of the deployment(s) to cancel")
+        parser.add_argument("--force", action="store_true", help="Do not wait for agents to say that they stopped")
+        return parser
+
+    def take_action(self, parsed_args: Namespace) -> None:
+        failed = 0
+        for id_ in parsed_args.deployment:
+            try:
+                client_of(self).deployments.cancel(id_, force=parsed_args.force)
+            except ClientError as problem:
+                failed += 1
+                print(problem, file=sys.stderr)
+        if failed:
+            raise CommandError(f"{failed} of the {len(parsed_args.deployment)} deployments could not be cancelled")
+
+
+class WatchDeployment(command.Command):
+    """Show what a deployment writes and how far it is, until it is over; exit with its code"""
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("deployment", metavar="<deployment>", help="ID of the deployment to watch")
+        return parser
+
+    def take_action(self, parsed_args: Namespace) -> int:
+        deployments = client_of(self).deployments
+        for event in deployments.events(parsed_args.deployment):
+            if event.name == "log":
+                chunk = event.json()
+                stream = sys.stderr if chunk["stream"] == "stderr" else sys.stdout
+                stream.write(chunk["data"])
+                stream.flush()
+            elif event.name == "progress":
+                print(_progress(event.json()), file=sys.stderr)
+        done = deployments.show(parsed_args.deployment, patient=True)
+        if done["status"] != "COMPLETE":
+            print(f"{done['status']}: {done['status_reason'] or 'no reason given'}", file=sys.stderr)
+        return exit_code(done)
+
+
+class ListRuns(command.Lister):
+    """List every run of a deployment, newest first"""
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("deployment", metavar="<deployment>", help="ID of the deployment")
+        return parser
+
+    def take_action(self, parsed_args: Namespace) -> tuple[Sequence[str], list[Row]]:
+        return listed(client_of(self).deployments.runs(parsed_args.deployment), RUNS)
+
+
+def _body(parsed: Namespace) -> dict[str, Any]:
+    if bool(parsed.stack) is not bool(parsed.resource):
+        raise CommandError("--stack and --resource go together")
+    said = {
+        "deployment_id": parsed.deployment,
+        "stack": parsed.stack,
+        "resource": parsed.resource,
+        "action": parsed.action,
+        "input_values": dict(parsed.input_value),
+        "servers": parsed.server,
+        "labels": dict(parsed.label),
+        "max_concurrent": parsed.max_concurrent,
+        "max_fail_percentage": parsed.max_fail_percentage,
+        "timeout": parsed.timeout,
+        "signal_transport": parsed.signal_transport,
+        "name": parsed.name,
+    }
+    return {key: value for key, value in said.items() if value not in (None, [], {})}
+
+
+def _progress(said: dict[str, Any]) -> str:
+    percent = said.get("percent")
+    words = [said.get("state") or "", f"{percent:g} %" if percent is not None else "", said.get("message") or ""]
+    return "  ".join(word for word in words if word)

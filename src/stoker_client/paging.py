@@ -1,0 +1,31 @@
+"""Lists that come page by page, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from stoker_client.parts import part
+
+if TYPE_CHECKING:
+    from stoker_client.wire import Wire
+
+PAGE = 200
+
+
+def paged(wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: int | None = None) -> list[Any]:
+    """The first ``limit`` entries of the list under ``key``, or all."""
+    return list(islice(_entries(wire, path, key, query, limit), limit))
+
+
+def _entries(wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: int | None) -> Iterator[Any]:
+    asked = PAGE if limit is None else min(limit, PAGE)
+    marker = None
+    while True:
+        page = part(wire.get(path, {**query, "limit": asked, "marker": marker}), key)
+        yield from page
+        # A service may give shorter pages than asked for; one that ignores the marker would give the same for ever.
+        if not page or page[-1]["id"] == marker:
+            return
+        marker = page[-1]["id"]

@@ -1,0 +1,72 @@
+"""Watching a trigger until it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stoker_client.adhoc import exit_code_of
+from stoker_client.shapes import Target, Trigger, TriggerLog
+from stoker_client.triggers import RUNNING, Triggers
+
+COMPLETE = "COMPLETE"
+
+
+class Watch:
+    """How a trigger stands, kept up to date by going through ``changes``."""
+
+    def __init__(self, triggers: Triggers, id_: str) -> None:
+        self._triggers = triggers
+        self._id = id_
+        self.trigger: Trigger = {"id": id_, "status": RUNNING}
+        self._targets: dict[int, Target] = {}
+
+    @property
+    def targets(self) -> list[Target]:
+        """All servers, in the trigger's order."""
+        return list(self._targets.values())
+
+    def learn(self, target: Target) -> bool:
+        """Take note of how a server's part stands; whether that is news."""
+        known = self._targets.get(target["position"])
+        self._targets[target["position"]] = target
+        return known != target
+
+    def changes(self) -> Iterator[tuple[Target | None, TriggerLog | None]]:
+        """What changed, once it is in ``trigger`` and ``targets``; the first time and the last, everything is new."""
+        yield from self._all()
+        if self.trigger["status"] == RUNNING:
+            for event in self._triggers.events(self._id):
+                if event.name == "target":
+                    target: Target = event.json()
+                    if self.learn(target):
+                        yield target, None
+                elif event.name == "trigger":
+                    self.trigger = {**self.trigger, **event.json()}
+                    yield None, None
+                elif event.name == "log":
+                    yield None, event.json()
+            yield from self._all()
+
+    def _all(self) -> Iterator[tuple[Target | None, TriggerLog | None]]:
+        shown = self._triggers.show(self._id, patient=True)
+        targets = shown.pop("targets", [])
+        self.trigger = shown
+        for target in targets:
+            if self.learn(target):
+                yield target, None
+        yield None, None
+
+    @property
+    def exit_code(self) -> int:
+        """The worst code of the runs; not 0 unless all is complete."""
+        worst = max((target_code(each) for each in self._targets.values()), default=0)
+        return worst or (0 if self.trigger["status"] == COMPLETE else 1)
+
+
+def target_code(target: Target) -> int:
+    """The exit code for what became of one server."""
+    run = target.get("run") or {}
+    code = run.get("status_code")
+    if code is None:
+        code = (run.get("output_values") or {}).get("deploy_status_code")
+    return exit_code_of(target["status"], code)
