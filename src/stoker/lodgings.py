@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from stoker.messaging import Messaging, SignedUrls
-from stoker.messaging.metadata import KEEP_NEWEST
+from stoker.messaging import Messaging, SignedUrls, signed_urls
+from stoker.messaging.metadata import KEEP_NEWEST, path_of
 from stoker.objects import Objects, tempurl
 from stoker.store import queues, subscriptions
 from stoker.store.tx import Tx
-from stoker.transports.base import Party, Place
+from stoker.transports.base import Party, Place, Signed
 
-#: As Heat's: the last time that 32 bits can tell, and a minute less.
-_FOREVER = 2**31 - 61
 #: Seconds that a document stays in a queue; long before its end it is posted anew.
 DOCUMENT_TTL = 3600
 
@@ -48,17 +46,19 @@ class EmbeddedObjects:
     def close(self, tx: Tx, party: Party, place: Place) -> None:
         self.store.discard(tx, party.project_id, place.container, place.name)
 
-    def expect(self, tx: Tx, party: Party, place: Place) -> None:
+    def expect(self, tx: Tx, party: Party, place: Place, until: datetime | None = None) -> None:
         """Whoever puts something there is heard at once."""
 
     def url(self, party: Party, place: Place, verb: str) -> str:
         key, root = self.key.of(party.project_id), f"{self.public_url}/object-store"
-        return tempurl.url(root, key, verb, party.project_id, place.container, place.name, _FOREVER)
+        return tempurl.url(root, key, verb, party.project_id, place.container, place.name, tempurl.FOREVER)
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedQueues:
     messaging: Messaging
+    agents_urls: SignedUrls
+    public_url: str
 
     def open(self, tx: Tx, party: Party, *, keep_newest: bool) -> None:
         metadata = {KEEP_NEWEST: True} if keep_newest else {}
@@ -68,8 +68,24 @@ class EmbeddedQueues:
         self.messaging.purge(tx, party.project_id, party.resource_id)
         self.messaging.post(tx, party.project_id, party.resource_id, [body], ttl=DOCUMENT_TTL, owner=party.resource_id)
 
-    def expect(self, tx: Tx, party: Party) -> None:
+    def expect(self, tx: Tx, party: Party, until: datetime | None = None) -> None:
         """Whoever posts something there is heard at once."""
+
+    def sign(self, tx: Tx, party: Party, method: str) -> bool:
+        return True
+
+    def signed(self, tx: Tx, party: Party, method: str) -> Signed:
+        paths = [f"/v2/queues/{party.resource_id}/messages"]
+        until = signed_urls.agents_until(party.resource_id, tx.now)
+        made = self.agents_urls.sign(party.project_id, paths, [method], until)
+        return Signed(
+            url=f"{self.public_url}/messaging",
+            project_id=made.project,
+            paths=",".join(made.paths),
+            methods=",".join(made.methods),
+            expires=made.expires,
+            signature=made.signature,
+        )
 
     def close(self, tx: Tx, party: Party) -> None:
         self.messaging.delete_queue(tx, party.project_id, party.resource_id)
@@ -91,7 +107,7 @@ class EmbeddedMessaging:
         self.messaging.create_queue(tx, project_id, queue, metadata)
 
     def describe(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None:
-        changes = [{"op": "add", "path": f"/metadata/{name}", "value": value} for name, value in metadata.items()]
+        changes = [{"op": "add", "path": path_of(name), "value": value} for name, value in metadata.items()]
         self.messaging.create_queue(tx, project_id, queue, metadata)
         self.messaging.patch_queue(tx, project_id, queue, changes)
 
@@ -105,14 +121,7 @@ class EmbeddedMessaging:
         self, project_id: str, queue: str, paths: Sequence[str], methods: Sequence[str], expires: datetime
     ) -> Mapping[str, Any]:
         below = [f"/v2/queues/{queue}/{each}" for each in paths]
-        made = self.signed_urls.sign(project_id, below, methods, expires)
-        return {
-            "signature": made.signature,
-            "expires": made.expires,
-            "paths": list(made.paths),
-            "methods": list(made.methods),
-            "project": made.project,
-        }
+        return self.signed_urls.sign(project_id, below, methods, expires).to_json()
 
     def subscribe(self, tx: Tx, project_id: str, queue: str, said: Mapping[str, Any]) -> str:
         held = self.messaging.hold_or_create(tx, project_id, queue)

@@ -28,7 +28,10 @@ _BOUNDS = {
     "token_hours": (1, 876_000),
     "stack_action_timeout": (1, 3_153_600_000),
     "keystone_cache_seconds": (0, 3600),
+    "audit_retention_days": (0, 36_500),
     "max_object_size": (1, 256 * 1024 * 1024),
+    "max_log_bytes": (1024, 1024 * 1024 * 1024),
+    "log_retention_days": (0, 36_500),
 }
 
 
@@ -77,6 +80,14 @@ class Settings:
         False, "Tell webhooks nothing until whoever gets their confirmation message has agreed."
     )
     max_software_deployments: int = _setting(-1, "Software deployments a project may have (-1: no limit).")
+    max_log_bytes: int = _setting(
+        8 * 1024 * 1024, "Bytes kept of what one run writes to stdout, and of stderr: half the head, half the tail."
+    )
+    log_retention_days: int = _setting(30, "Days that the output of runs is kept after it was written.")
+    deployment_policy: str = _setting(
+        "PROJECT", "Who may deploy to a server whose policy does not say it: its STACK, or anybody of its PROJECT."
+    )
+    audit_retention_days: int = _setting(365, "Days that `stoker db purge` leaves entries of the audit log.")
 
     max_object_size: int = _setting(16 * 1024 * 1024, "Bytes an object of the object store may have.")
     tempurl_sha1: bool = _setting(False, "Let objects' signed URLs be signed with SHA-1 too, as old clients do.")
@@ -177,6 +188,8 @@ def _completed(settings: Settings) -> Settings:
     public_url = (settings.public_url or f"http://{host}:{settings.port}").rstrip("/")
     if not public_url.startswith(("http://", "https://")):
         raise Invalid(f"public_url must begin with http:// or https://, not {public_url!r}")
+    if settings.deployment_policy not in ("STACK", "PROJECT"):
+        raise Invalid(f"deployment_policy must be STACK or PROJECT, not {settings.deployment_policy!r}")
     _check_identity(settings)
     auth_url = settings.keystone_auth_url.rstrip("/").removesuffix("/v3").rstrip("/")
     for name, (least, most) in _BOUNDS.items():

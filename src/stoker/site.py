@@ -22,15 +22,19 @@ class ThisSite:
     queues: Queues
     #: None where the messaging service is another's.
     messaging: Messaging | None
-    #: Where agents log in, without the version; empty: here.
-    identity_url: str = ""
+    #: Where agents log in, without the version.
+    identity_url: str
     region: str = REGION
     has_objects: bool = True
     has_queues: bool = True
 
     @property
     def auth_url(self) -> str:
-        return f"{self.identity_url or f'{self.public_url}/identity'}/v3"
+        return f"{self.identity_url}/v3"
+
+    @property
+    def keeps_users(self) -> bool:
+        return self.identity_url in ("", f"{self.public_url}/identity")
 
     def login(self, party: Party) -> Login:
         id = stack_users.user_id(party.resource_id)

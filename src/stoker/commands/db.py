@@ -33,24 +33,33 @@ def _of_installation(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--older-than", "days", type=click.FloatRange(min=0), default=30, show_default=True, metavar="DAYS")
 @_of_installation
 def purge(days: float, state_dir: Path | None, database: str | None) -> None:
-    """Forget stacks that were deleted so many days ago, with their events and snapshots.
+    """Forget stacks that were deleted so many days ago, with their events and snapshots; and what runs wrote then.
+
+    Entries of the audit log go when they are older than the setting audit_retention_days says.
 
     A Stoker that serves from the same database goes on undisturbed.
     """
     with told():
         # Late: help needs none of it.
+        from stoker.deployments import retention
         from stoker.serve import open_store
-        from stoker.store import stacks
+        from stoker.store import audit, stacks
 
         file = all_settings.config_file(os.environ)
         flags = {"state_dir": state_dir, "database": database}
-        store = open_store(all_settings.load(flags, os.environ, file))
+        settings = all_settings.load(flags, os.environ, file)
+        store = open_store(settings)
         try:
-            before = datetime.now(UTC) - timedelta(days=days)
-            count = store.write(lambda tx: stacks.purge(tx, before))
+            now = datetime.now(UTC)
+            count = store.write(lambda tx: stacks.purge(tx, now - timedelta(days=days)))
+            kept = timedelta(days=settings.audit_retention_days)
+            chunks = retention.purge(store, now - timedelta(days=days))
+            decisions = store.write(lambda tx: audit.purge(tx, now - kept))
         finally:
             store.close()
-    click.echo(f"{count} deleted stacks are forgotten")
+    click.echo(f"{count} deleted stacks are forgotten, and {chunks} pieces of output")
+    if decisions:
+        click.echo(f"{decisions} entries of the audit log are forgotten")
 
 
 @db.command("sweep")

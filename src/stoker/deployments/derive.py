@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from stoker.model.errors import UserParameterMissing
+
+#: What tells facts that are added from an author's own inputs.
+FACT = "deploy_"
+#: Characters.
+_TELLING = 4
+#: In place of what is nobody's business, as Heat has it.
+STARS = "******"
+#: The input that says how many seconds a run may take.
+TIMEOUT = "deploy_timeout"
 
 
 def derived_inputs(
@@ -21,6 +30,40 @@ def derived_inputs(
     extra = [{"name": name, "type": "String", "value": value} for name, value in values.items() if name not in known]
     added = [{"name": name, "type": "String", "value": value} for name, value in facts.items()]
     return (*given, *extra, *added)
+
+
+def marked(
+    inputs: Iterable[Mapping[str, Any]], hidden: Collection[str], names: Collection[str] = ()
+) -> tuple[Mapping[str, Any], ...]:
+    """
+    Inputs, with those marked secret that are called so, or whose value tells one of the texts that are ``hidden``. What
+    Stoker adds itself is no secret of an author's.
+    """
+    return tuple(
+        {**entry, "secret": True}
+        if not entry["name"].startswith(FACT) and (entry["name"] in names or tells(entry.get("value"), hidden))
+        else entry
+        for entry in inputs
+    )
+
+
+def tells(value: Any, hidden: Collection[str]) -> bool:
+    """Whether a value is one of these texts, or has one in it that is too long to be there by chance."""
+    if not hidden or value is None:
+        return False
+    text = value if isinstance(value, str) else str(value)
+    return any(text == each or (len(each) >= _TELLING and each in text) for each in hidden)
+
+
+def without_secrets(values: Mapping[str, Any], declared: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Values as others may see them: those of inputs that are marked secret are starred out."""
+    secret = {entry["name"] for entry in declared if entry.get("secret")}
+    return starred(values, secret) if secret else values
+
+
+def starred(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """With stars in place of the values that are called so."""
+    return {name: STARS if name in names else value for name, value in values.items()}
 
 
 def must_replace(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]]) -> str | None:

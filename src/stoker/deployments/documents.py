@@ -13,26 +13,35 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from stoker.store import deployments, documents
+from stoker.deployments.delivering import Delivering, News
+from stoker.store import deployments, documents, runs, servers
 from stoker.store.open import Store
 
 #: How long an agent may hold a poll open, in seconds; it is told in each document.
 POLL_WAIT = 50
+#: Bytes kept of one stream of one run, where no setting says otherwise; agents send no more.
+LOG_BYTES = 8 * 1024 * 1024
 _AGENT = "agent"
 _RESOURCES = 100_000
+#: In an entry of the agent's document: it is to be stopped, or never begun, and that is to be reported.
+_CANCEL = ',"cancel":true'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Document:
     revision: int
     body: bytes
+    #: Runs in it that nobody was told of; those of this very document are told once.
+    news: News = ()
 
 
 class Documents:
     """A cache over the store. Reading it never blocks; loading reads the database."""
 
-    def __init__(self, store: Store, max_bytes: int = 32 * 1024 * 1024) -> None:
+    def __init__(self, store: Store, max_bytes: int = 32 * 1024 * 1024, log_bytes: int = LOG_BYTES) -> None:
         self._store = store
+        self._delivering = Delivering(store)
+        self._log_bytes = log_bytes
         self._max_bytes = max_bytes
         self._bytes = 0
         self._lock = threading.Lock()
@@ -51,9 +60,16 @@ class Documents:
         with self._store.read() as tx:
             revision = documents.revision(tx, server_id)
             entries = deployments.to_run(tx, server_id)
-        listed = ",".join(f'{body[:-1]},"deployment_id":"{id}"}}' for id, body in entries)
-        head = f'{{"server_id":"{server_id}","revision":{revision},"poll_wait":{POLL_WAIT},"deployments":['
-        return self._keep(server_id, _AGENT, Document(revision, f"{head}{listed}]}}".encode()))
+            news = runs.undelivered(tx, server_id) if entries else ()
+            concurrency = servers.concurrency(tx, server_id) if len(entries) > 1 else 1
+        listed = ",".join(
+            f'{body[:-1]},"deployment_id":"{id}"{_CANCEL if cancelling else ""}}}' for id, body, cancelling in entries
+        )
+        head = (
+            f'{{"server_id":"{server_id}","revision":{revision},"poll_wait":{POLL_WAIT},'
+            f'"concurrency":{concurrency},"max_log_bytes":{self._log_bytes},"deployments":['
+        )
+        return self._keep(server_id, _AGENT, Document(revision, f"{head}{listed}]}}".encode(), news))
 
     def heat(self, server_id: str, project_id: str) -> Document | None:
         return self._find(server_id, project_id)
@@ -62,8 +78,9 @@ class Documents:
         with self._store.read() as tx:
             revision = documents.revision(tx, server_id)
             bodies = deployments.bodies(tx, server_id, project_id)
+            news = runs.undelivered(tx, server_id) if bodies else ()
         body = f'{{"metadata":[{",".join(bodies)}]}}'.encode()
-        return self._keep(server_id, project_id, Document(revision, body))
+        return self._keep(server_id, project_id, Document(revision, body, news))
 
     def known(self, resource_id: str, form: str) -> Document | None:
         """What was last remembered of a server by the resource that it is, as long as it holds."""
@@ -76,6 +93,12 @@ class Documents:
             self._servers.clear()
         self._servers[resource_id] = server_id
         return self._keep(server_id, f"{resource_id}/{form}", document)
+
+    def went_out(self, document: Document, channel: str) -> None:
+        """An agent is being answered with it: what is new in it will be marked as delivered. Without I/O."""
+        if document.news:
+            news, document.news = document.news, ()
+            self._delivering.delivered(news, channel)
 
     def _find(self, server_id: str, form: str) -> Document | None:
         with self._lock:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments import schema
+from stoker.deployments import output, runs, schema, windows
+from stoker.deployments.derive import without_secrets
+from stoker.deployments.documents import LOG_BYTES
+from stoker.deployments.gate import Asking, Gate
 from stoker.deployments.settle import settle
 from stoker.model.config import UNGROUPED, Config
 from stoker.model.deployment import Deployment, Signal
 from stoker.model.errors import Invalid, ResourceInUse
-from stoker.model.status import Status
-from stoker.store import configs, deployments, runs
+from stoker.model.status import Action, Status
+from stoker.store import configs, deployments, logs
+from stoker.store import runs as stored
 from stoker.store.bell import deployment_topic
 from stoker.store.tx import Tx
 
 #: What a deployment says of itself until its agent says more.
-WAITING = "Waiting for the agent"
+WAITING = windows.WAITING
 NOT_WAITING = "Not waiting for outputs signal"
 
 
@@ -72,19 +77,36 @@ class Run:
     input_values: Mapping[str, Any]
     signal_transport: str
     awaits_signal: bool
+    #: Name of the user who asked for it; None: a stack's action did.
+    asked_by: str | None = None
 
 
 def begin(
     tx: Tx,
     run: Run,
     *,
+    gate: Gate,
     project_id: str,
     server_id: str,
     deployment_id: str,
     resource_id: str | None = None,
     stack_id: str | None = None,
+    trigger_id: str | None = None,
 ) -> Deployment:
-    """A deployment's first run."""
+    """A deployment's first run. Raises DeploymentRefused."""
+    entry = gate.enter(
+        tx,
+        Asking(
+            project_id=project_id,
+            server_id=server_id,
+            deployment_id=deployment_id,
+            action=run.action,
+            group=run.group,
+            stack_id=stack_id,
+            trigger_id=trigger_id,
+            who=run.asked_by,
+        ),
+    )
     made = Deployment(
         id=deployment_id,
         project_id=project_id,
@@ -92,49 +114,86 @@ def begin(
         config_id=_derive(tx, run, project_id),
         action=run.action,
         status=Status.IN_PROGRESS if run.awaits_signal else Status.COMPLETE,
-        status_reason=WAITING if run.awaits_signal else NOT_WAITING,
-        input_values=run.input_values,
+        status_reason=entry.reason or (WAITING if run.awaits_signal else NOT_WAITING),
+        input_values=without_secrets(run.input_values, run.inputs),
         output_values={},
         created_at=tx.now,
         signal_transport=run.signal_transport,
         resource_id=resource_id,
         stack_id=stack_id,
+        trigger_id=trigger_id,
+        withheld=entry.withheld,
+        admitted=entry.admitted,
     )
     deployments.add(tx, made)
+    runs.record(tx, made, run.asked_by)
     tx.touch(server_id)
     return made
 
 
-def begin_again(tx: Tx, deployment: Deployment, run: Run) -> Deployment:
+def begin_again(tx: Tx, deployment: Deployment, run: Run, *, gate: Gate) -> Deployment:
     """
     A later run of the same deployment; the derived config of the one before goes.
 
-    Outputs stay readable until the new run reports its own.
+    Outputs stay readable until the new run reports its own. Raises DeploymentRefused, but for the run that cleans up.
     """
+    asking = _again(deployment, run.action, run.group, run.asked_by)
+    if run.action == Action.DELETE:
+        entry = gate.enter_again(tx, asking, admitted=deployment.admitted)
+    else:
+        entry = gate.enter(tx, asking)
     changed = replace(
         deployment,
         config_id=_derive(tx, run, deployment.project_id),
         action=run.action,
         status=Status.IN_PROGRESS if run.awaits_signal else Status.COMPLETE,
-        status_reason=WAITING if run.awaits_signal else NOT_WAITING,
-        input_values=run.input_values,
+        status_reason=entry.reason or (WAITING if run.awaits_signal else NOT_WAITING),
+        input_values=without_secrets(run.input_values, run.inputs),
         signal_transport=run.signal_transport,
+        withheld=entry.withheld,
+        cancelling=False,
+        admitted=entry.admitted,
         updated_at=tx.now,
     )
-    deployments.save(tx, changed)
+    _take_over(tx, deployment, changed)
+    runs.record(tx, changed, run.asked_by)
     configs.delete(tx, deployment.config_id)
-    tx.touch(deployment.server_id)
-    tx.ring(deployment_topic(deployment.id))
     return changed
 
 
-def take_signal(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) -> Deployment:
-    """The deployment as the signal left it. One that had ended is returned as it was."""
+def rerun(tx: Tx, deployment: Deployment, config: Config, asked_by: str | None, *, gate: Gate) -> Deployment:
+    """
+    Another run of one whose config is a client's own, which stays; ``config`` is its new copy. Raises
+    DeploymentRefused.
+    """
+    asking = _again(deployment, deployment.action, config.group or UNGROUPED, asked_by)
+    entry = gate.enter(tx, asking)
+    configs.add(tx, config)
+    changed = replace(
+        deployment,
+        config_id=config.id,
+        status=Status.IN_PROGRESS,
+        status_reason=entry.reason or WAITING,
+        withheld=entry.withheld,
+        cancelling=False,
+        admitted=entry.admitted,
+        updated_at=tx.now,
+    )
+    _take_over(tx, deployment, changed)
+    runs.record(tx, changed, asked_by, config.inputs)
+    return changed
+
+
+def take_signal(tx: Tx, deployment: Deployment, values: Mapping[str, Any], log_bytes: int = LOG_BYTES) -> Deployment:
+    """The deployment as the signal left it: it may only say how far it is. One that had ended is returned as it was."""
     if deployment.status != Status.IN_PROGRESS:
         return deployment
+    if runs.is_progress(values):
+        return runs.heard(tx, deployment, runs.progress_of(tx, values))
+    output.log_of_report(tx, deployment, values, log_bytes)
     config = configs.find(tx, deployment.config_id)
     settled = settle(deployment, config.outputs if config else (), Signal(values))
-    return save(tx, replace(settled, updated_at=tx.now))
+    return save(tx, replace(settled, cancelling=False, updated_at=tx.now), values)
 
 
 def fail(tx: Tx, deployment: Deployment, reason: str) -> Deployment:
@@ -144,8 +203,11 @@ def fail(tx: Tx, deployment: Deployment, reason: str) -> Deployment:
     return save(tx, replace(deployment, status=Status.FAILED, status_reason=reason, updated_at=tx.now))
 
 
-def save(tx: Tx, changed: Deployment) -> Deployment:
+def save(tx: Tx, changed: Deployment, values: Mapping[str, Any] = MappingProxyType({})) -> Deployment:
+    """``values``: those that its run was reported with, if it was."""
     deployments.save(tx, changed)
+    if changed.status in (Status.COMPLETE, Status.FAILED):
+        runs.ended(tx, changed, values)
     tx.touch(changed.server_id)
     tx.ring(deployment_topic(changed.id))
     return changed
@@ -154,9 +216,31 @@ def save(tx: Tx, changed: Deployment) -> Deployment:
 def withdraw(tx: Tx, deployment: Deployment) -> None:
     """Delete it with all that only it needed, except a config that REST clients made themselves."""
     deployments.delete(tx, deployment.id)
-    runs.forget(tx, deployment.id)
+    stored.forget(tx, deployment.id)
+    logs.forget(tx, deployment.id)
     tx.touch(deployment.server_id)
     tx.ring(deployment_topic(deployment.id))
+
+
+def _take_over(tx: Tx, before: Deployment, changed: Deployment) -> None:
+    """What it ran before is another's business no more."""
+    deployments.save(tx, changed)
+    stored.supersede(tx, before.id, before.config_id)
+    tx.touch(changed.server_id)
+    tx.ring(deployment_topic(changed.id))
+
+
+def _again(deployment: Deployment, action: str | None, group: str, who: str | None) -> Asking:
+    return Asking(
+        project_id=deployment.project_id,
+        server_id=deployment.server_id,
+        deployment_id=deployment.id,
+        action=action,
+        group=group,
+        stack_id=deployment.stack_id,
+        trigger_id=deployment.trigger_id,
+        who=who,
+    )
 
 
 def _derive(tx: Tx, run: Run, project_id: str) -> str:

@@ -11,7 +11,7 @@ from stoker.hot.words import clip
 from stoker.model.errors import Invalid
 
 TYPES = ("String", "Number", "CommaDelimitedList", "Json", "Boolean")
-_INPUT_KEYS = frozenset(("name", "type", "description", "default", "replace_on_change", "value"))
+_INPUT_KEYS = frozenset(("name", "type", "description", "default", "replace_on_change", "value", "secret"))
 _OUTPUT_KEYS = frozenset(("name", "type", "description", "error_output"))
 _TRUE = frozenset(("t", "true", "on", "y", "yes", "1"))
 _FALSE = frozenset(("f", "false", "off", "n", "no", "0"))
@@ -44,6 +44,8 @@ def _input(entry: Any, where: str) -> dict[str, Any]:
     kept["type"] = _type(known, where)
     if _flag(kept.pop("replace_on_change", False), f"{where}.replace_on_change"):
         kept["replace_on_change"] = True
+    if _flag(kept.pop("secret", False), f"{where}.secret"):
+        kept["secret"] = True
     if kept.get("default") is not None and "type" in known and not (kept["default"] == "" and kept["type"] != "String"):
         kept["default"] = coerce(kept["type"], kept["default"], f"{where}.default")
     return kept

@@ -12,6 +12,8 @@ from stoker.model.status import Status
 ALWAYS = ("deploy_stdout", "deploy_stderr", "deploy_status_code")
 #: Ours: a sentence of the agent's on why there is no ordinary result (interrupted, timed out, no hook).
 REASON = "deploy_status_reason"
+#: IN_PROGRESS, COMPLETE or FAILED, of a hook that knows ``deploy_status_aware``: it decides, whatever else is said.
+STATUS = "deploy_status"
 
 
 def settle(deployment: Deployment, outputs: Iterable[Mapping[str, Any]], signal: Signal) -> Deployment:
@@ -19,7 +21,7 @@ def settle(deployment: Deployment, outputs: Iterable[Mapping[str, Any]], signal:
     The deployment after ``signal``; itself when it had ended before: late and repeated signals are normal.
 
     ``outputs`` are the config's declared ones. What is neither declared nor ``deploy_*`` is dropped. A non-zero
-    exit code or a value in an error output fails the deployment.
+    exit code or a value in an error output fails the deployment, unless the signal says itself what became of it.
     """
     if deployment.status != Status.IN_PROGRESS:
         return deployment
@@ -37,10 +39,16 @@ def settle(deployment: Deployment, outputs: Iterable[Mapping[str, Any]], signal:
         # Heat fails on the mere presence of the key; an error output that says nothing is no error here.
         if output.get("error_output") and said[name] not in (None, ""):
             reasons.append(f"{name} : {said[name]}")
+    status = Status.FAILED if reasons else Status.COMPLETE
+    if said.get(STATUS) in (Status.COMPLETE, Status.FAILED):
+        status = Status(said[STATUS])
+        if status is Status.COMPLETE:
+            reasons = reasons[:1] if said.get(REASON) else []
+    words = ", ".join(reasons) or ("Outputs received" if status is Status.COMPLETE else "The agent says that it failed")
     return replace(
         deployment,
-        status=Status.FAILED if reasons else Status.COMPLETE,
+        status=status,
         # A reason is a plain column, where PostgreSQL takes no NUL; outputs are JSON, and keep theirs.
-        status_reason=", ".join(reasons).replace("\0", "") or "Outputs received",
+        status_reason=words.replace("\0", ""),
         output_values=kept,
     )

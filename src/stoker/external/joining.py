@@ -10,11 +10,13 @@ from stoker.external.looking import Looking, OnSignal
 from stoker.external.nothing import NoObjects, NoQueues
 from stoker.external.peer import Login, Peer
 from stoker.external.swift import SwiftHand, SwiftObjects
+from stoker.external.swift_versions import VersionsHand
 from stoker.external.work import Hand, Lodgings, Reaching
 from stoker.external.zaqar import ZaqarHand, ZaqarQueues
 from stoker.settings import OFF, Settings
 from stoker.store import lodgings
 from stoker.store.open import Store
+from stoker.store.tx import Tx
 from stoker.transports.base import OBJECTS, QUEUES, Objects, Queues
 from stoker.work import Work
 
@@ -49,24 +51,28 @@ def elsewhere(
     if settings.object_store == OFF:
         objects = NoObjects()
     elif not settings.embeds_objects:
-        peer = Peer(settings.object_store, _login_to_swift(settings))
-        hands[lodgings.OBJECT] = swift = SwiftHand(settings.object_store, peer, secret)
-        objects = SwiftObjects(places, swift)
+        # A peer each: of one that was not asked before, one request alone finds out whether it is there.
+        url, peers = settings.object_store, (Peer(settings.object_store, _login_to_swift(settings)) for _ in range(2))
+        hands[lodgings.OBJECT] = swift = SwiftHand(url, next(peers), secret)
+        hands[lodgings.VERSIONS] = versions = VersionsHand(url, next(peers), secret)
+        objects = SwiftObjects(places, swift, versions)
     if settings.messaging == OFF:
         queues = NoQueues()
     elif not settings.embeds_queues:
         cloud = settings.messaging_cloud
         peer = Peer(settings.messaging, Cloud(cloud) if cloud else Ours(token_of))
         hands[lodgings.QUEUE] = ZaqarHand(peer, secret, caller if settings.signal_webhooks else None)
-        queues = ZaqarQueues(places)
+        queues = ZaqarQueues(places, settings.messaging)
     return Elsewhere(objects, queues, hands)
 
 
-def begin(found: Elsewhere, store: Store, work: Work, on_signal: OnSignal) -> Looking | None:
+def begin(
+    found: Elsewhere, store: Store, work: Work, on_signal: OnSignal, on_signed: Callable[[Tx, str], None]
+) -> Looking | None:
     """Register the jobs; None where nothing is elsewhere."""
     if not found.hands:
         return None
-    Reaching(store, work, found.hands).begin()
+    Reaching(store, work, found.hands, on_signed).begin()
     return Looking(store, work, found.hands, on_signal)
 
 

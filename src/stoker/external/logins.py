@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from stoker.external.peer import PeerAway, PeerRefused
@@ -47,8 +48,28 @@ class Cloud:
         self._name = name
         self._lock = threading.Lock()
         self._session: Any = None
+        self._region: str | None = None
 
     def headers(self, http: httpx2.Client, project_id: str) -> Mapping[str, str]:
+        with self._logged_in() as session:
+            return {"X-Auth-Token": session.get_token()}
+
+    def endpoint(self, service: str) -> str:
+        """In the entry's own region. Raises PeerAway, also where its catalog has none."""
+        with self._logged_in() as session:
+            found: str | None = session.get_endpoint(service_type=service, region_name=self._region)
+        if not found:
+            raise PeerAway(f"the cloud {self._name} has no {service} service in its region {self._region}")
+        return found
+
+    def forget(self, project_id: str) -> None:
+        with self._lock:
+            if self._session is not None:
+                self._session.invalidate()
+
+    @contextmanager
+    def _logged_in(self) -> Iterator[Any]:
+        """The one session, opened at first use and held by one thread at a time. Raises PeerAway."""
         # Late: it takes 0.2 s, and only those who name a cloud need it.
         from keystoneauth1.exceptions import ClientException
         from openstack.config import OpenStackConfig
@@ -57,32 +78,12 @@ class Cloud:
         try:
             with self._lock:
                 if self._session is None:
-                    self._session = OpenStackConfig().get_one(cloud=self._name, api_timeout=_PATIENCE).get_session()
-                token = self._session.get_token()
+                    entry = OpenStackConfig().get_one(cloud=self._name, api_timeout=_PATIENCE)
+                    self._region = entry.config.get("region_name") or None
+                    self._session = entry.get_session()
+                yield self._session
         except (ClientException, SDKException) as error:
             raise PeerAway(f"cannot log in to the cloud {self._name}: {error}") from None
-        return {"X-Auth-Token": token}
-
-    def endpoint(self, service: str) -> str:
-        """In the entry's own region. Raises PeerAway, also where its catalog has none."""
-        from keystoneauth1.exceptions import ClientException
-        from openstack.config import OpenStackConfig
-        from openstack.exceptions import SDKException
-
-        try:
-            entry = OpenStackConfig().get_one(cloud=self._name)
-            region = entry.config.get("region_name") or None
-            found: str | None = entry.get_session().get_endpoint(service_type=service, region_name=region)
-        except (ClientException, SDKException) as error:
-            raise PeerAway(f"cannot log in to the cloud {self._name}: {error}") from None
-        if not found:
-            raise PeerAway(f"the cloud {self._name} has no {service} service in its region {region}")
-        return found
-
-    def forget(self, project_id: str) -> None:
-        with self._lock:
-            if self._session is not None:
-                self._session.invalidate()
 
 
 class Ours:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 #: Kind of the job that looks for results, by the kind of place.
 LOOK = "lodging.look"
 SOON, LONGEST = timedelta(seconds=0.2), timedelta(seconds=30)
+#: What came so long before a run began may still be its result: clocks differ.
+TOLERANCE = timedelta(seconds=2)
 #: What a pause grows by while nothing comes; where the peer calls, looking is only for calls that are lost.
 _GROWTH, _GROWTH_WITH_CALLS = 1.5, 4.0
 #: Places that one job looks at.

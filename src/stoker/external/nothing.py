@@ -6,10 +6,11 @@ Nothing new may need one; what did so before it was turned off goes on without, 
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from stoker.store.tx import Tx
-from stoker.transports.base import Party, Place
+from stoker.transports.base import Party, Place, Signed
 
 
 class NoObjects:
@@ -22,7 +23,7 @@ class NoObjects:
     def close(self, tx: Tx, party: Party, place: Place) -> None:
         pass
 
-    def expect(self, tx: Tx, party: Party, place: Place) -> None:
+    def expect(self, tx: Tx, party: Party, place: Place, until: datetime | None = None) -> None:
         pass
 
     def url(self, party: Party, place: Place, verb: str) -> str:
@@ -36,8 +37,14 @@ class NoQueues:
     def replace(self, tx: Tx, party: Party, body: Any) -> None:
         pass
 
-    def expect(self, tx: Tx, party: Party) -> None:
+    def expect(self, tx: Tx, party: Party, until: datetime | None = None) -> None:
         pass
+
+    def sign(self, tx: Tx, party: Party, method: str) -> bool:
+        return True
+
+    def signed(self, tx: Tx, party: Party, method: str) -> Signed | None:
+        return None
 
     def close(self, tx: Tx, party: Party) -> None:
         pass

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from stoker.external.looking import Found
+from stoker.external.looking import TOLERANCE, Found
 from stoker.external.peer import Peer, expect, making_sense
 from stoker.external.work import Lodgings
 from stoker.objects import tempurl
@@ -26,13 +26,9 @@ from stoker.store.lodgings import Lodging
 from stoker.store.tx import Tx
 from stoker.transports.base import Party, Place
 
-#: As Heat's: the last time that 32 bits can tell, and a minute less.
-_FOREVER = 2**31 - 61
 #: Bytes of a result.
 _LONGEST = 16 * 1024 * 1024
-_KEY_HEADER = "X-Container-Meta-Temp-Url-Key"
-#: What was put so long before a run began may still be its result: clocks differ.
-_TOLERANCE = timedelta(seconds=2)
+KEY_HEADER = "X-Container-Meta-Temp-Url-Key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +37,31 @@ class SwiftObjects:
 
     lodgings: Lodgings
     hand: SwiftHand
+    #: Of what is there in versions.
+    versions: SwiftHand
 
     def open(self, tx: Tx, party: Party, place: Place, owner: str) -> None:
         """Swift makes an object when it is put; it is only written down who will have one."""
-        self.lodgings.open(tx, lodgings.OBJECT, _name(place), party)
+        self.lodgings.open(tx, _kind(place), _name(place), party)
 
     def put(self, tx: Tx, party: Party, place: Place, data: bytes) -> None:
-        self.lodgings.put(tx, lodgings.OBJECT, _name(place), party, data.decode())
+        self.lodgings.put(tx, _kind(place), _name(place), party, data.decode())
 
     def close(self, tx: Tx, party: Party, place: Place) -> None:
-        self.lodgings.close(tx, lodgings.OBJECT, _name(place))
+        self.lodgings.close(tx, _kind(place), _name(place))
 
-    def expect(self, tx: Tx, party: Party, place: Place) -> None:
-        self.lodgings.listen(tx, lodgings.OBJECT, _name(place))
+    def expect(self, tx: Tx, party: Party, place: Place, until: datetime | None = None) -> None:
+        self.lodgings.listen(tx, _kind(place), _name(place), until)
 
     def url(self, party: Party, place: Place, verb: str) -> str:
-        return self.hand.url(_name(place), verb)
+        return (self.versions if place.versions else self.hand).url(_name(place), verb)
 
 
 class SwiftHand:
     """What jobs do there. ``account_url`` is the account's, with ``/v1/`` in it."""
+
+    #: What the container's name ends with.
+    suffix = ""
 
     def __init__(self, account_url: str, peer: Peer, secret: bytes) -> None:
         host, _, account = account_url.rpartition("/v1/")
@@ -68,17 +69,16 @@ class SwiftHand:
         key = hmac.digest(secret, b"stoker signed urls in swift", hashlib.sha256)
         self._key = key.hex()
         # Two sites may share an account; each has a container, and a key, of its own.
-        self._container = f"stoker-{hashlib.sha256(key).hexdigest()[:12]}"
+        self._container = f"stoker-{hashlib.sha256(key).hexdigest()[:12]}{self.suffix}"
         self._peer = peer
 
     def url(self, name: str, verb: str) -> str:
         path = f"{self._account}/{self._container}/{name}"
-        signature = tempurl.sign(self._key, verb, path, _FOREVER)
-        return f"{self._root}{quote(path)}?{urlencode({'temp_url_sig': signature, 'temp_url_expires': _FOREVER})}"
+        return tempurl.url_of(self._root, self._key, verb, path, tempurl.FOREVER)
 
     def prepare(self) -> None:
         """Have the container there. Raises PeerAway, PeerRefused."""
-        expect(self._peer.ask("PUT", f"/{self._container}", headers={_KEY_HEADER: self._key}), 201, 202)
+        expect(self._peer.ask("PUT", f"/{self._container}", headers={KEY_HEADER: self._key}), 201, 202)
 
     def bring(self, lodging: Lodging) -> Mapping[str, Any]:
         if lodging.body is None:
@@ -101,9 +101,13 @@ class SwiftHand:
         self._peer.close()
 
     def names(self) -> Iterator[list[str]]:
+        return self._listed(self._container)
+
+    def _listed(self, container: str, prefix: str = "") -> Iterator[list[str]]:
         marker = ""
         while True:
-            answer = self._peer.ask("GET", f"/{self._container}?{urlencode({'format': 'json', 'marker': marker})}")
+            query = urlencode({"format": "json", "prefix": prefix, "marker": marker})
+            answer = self._peer.ask("GET", f"/{container}?{query}")
             if answer.status_code == 404:
                 return
             expect(answer, 200)
@@ -125,14 +129,22 @@ class SwiftHand:
         stamp = head.headers.get("X-Timestamp", "")
         if not head.headers.get("Content-Length", "").isdigit() or int(head.headers["Content-Length"]) > _LONGEST:
             return [Found(stamp, None)]
-        answer = self._peer.ask("GET", self._path(lodging), headers={"Range": f"bytes=0-{_LONGEST - 1}"})
-        if answer.status_code in (404, 416):
-            return []  # gone or emptied meanwhile
-        expect(answer, 200, 206)
-        return [Found(answer.headers.get("X-Timestamp", ""), answer.content)]
+        found = self._read(self._path(lodging))
+        return [found] if found and found.data else []  # it may be emptied meanwhile
 
     def taken(self, lodging: Lodging, found: list[Found]) -> None:
         """It stays where it is: the agent puts the next one over it."""
+
+    def _read(self, path: str) -> Found | None:
+        """None: it is gone."""
+        answer = self._peer.ask("GET", path, headers={"Range": f"bytes=0-{_LONGEST}"})
+        stamp = answer.headers.get("X-Timestamp", "")
+        if answer.status_code == 404:
+            return None
+        if answer.status_code == 416:  # of what is empty
+            return Found(stamp, b"")
+        expect(answer, 200, 206)
+        return Found(stamp, answer.content if len(answer.content) <= _LONGEST else None)
 
     def _path(self, lodging: Lodging) -> str:
         return f"/{self._container}/{quote(lodging.name)}"
@@ -148,9 +160,13 @@ def _is_new(headers: Mapping[str, str], heard: str | None, since: datetime) -> b
         ahead = email.utils.parsedate_to_datetime(headers.get("Date", "")) - datetime.now(UTC)
     except (ValueError, OverflowError):
         return True
-    if abs(ahead) < _TOLERANCE:
+    if abs(ahead) < TOLERANCE:
         ahead = timedelta(0)
-    return put >= since + ahead - _TOLERANCE
+    return put >= since + ahead - TOLERANCE
+
+
+def _kind(place: Place) -> str:
+    return lodgings.VERSIONS if place.versions else lodgings.OBJECT
 
 
 def _name(place: Place) -> str:

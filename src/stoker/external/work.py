@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
@@ -10,7 +10,8 @@ import structlog
 
 from stoker.external.looking import LOOK, SOON, Found
 from stoker.external.peer import PeerAway, PeerRefused
-from stoker.store import lodgings
+from stoker.messaging.signed_urls import AGENTS_PERIOD, agents_until
+from stoker.store import lodgings, resources, stacks
 from stoker.store.lodgings import Lodging
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -19,6 +20,10 @@ from stoker.work import Work, backoff
 
 #: Kinds of jobs: one lodging is brought to what is wanted of it, by its id; what all of a kind need is made.
 REACH, PREPARE = "lodging.reach", "lodging.prepare"
+#: In a lodging's details: the signed URL that its resource's agent has; None: the service signs none.
+AGENT = "agent"
+#: When a URL is due to be made anew, it is so for both.
+_AFTER = timedelta(seconds=2)
 #: Seconds between tries, at most.
 _LONGEST = 60.0
 _log = structlog.get_logger("stoker.external")
@@ -61,25 +66,27 @@ class Lodgings:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    def open(self, tx: Tx, kind: str, name: str, party: Party, *, bring: bool = False) -> None:
-        """``bring``: it has to be made before it is used."""
-        id = lodgings.want(tx, kind, name, party.project_id, party.resource_id, None)
-        if bring:
+    def open(
+        self, tx: Tx, kind: str, name: str, party: Party, *, bring: bool = False, opens_to: str | None = None
+    ) -> None:
+        """``bring``: it has to be made before it is used. ``opens_to``: a method that a URL is to be signed for."""
+        id, due = lodgings.want(tx, kind, name, party.project_id, party.resource_id, None, opens_to)
+        if due and (bring or opens_to):
             self._reach(tx, id)
 
     def put(self, tx: Tx, kind: str, name: str, party: Party, body: str) -> None:
         """However often before a job gets to it, only the last one is carried."""
-        self._reach(tx, lodgings.want(tx, kind, name, party.project_id, party.resource_id, body))
+        self._reach(tx, lodgings.want(tx, kind, name, party.project_id, party.resource_id, body)[0])
 
     def close(self, tx: Tx, kind: str, name: str) -> None:
         id = lodgings.end(tx, kind, name)
         if id is not None:
             self._reach(tx, id)
 
-    def listen(self, tx: Tx, kind: str, name: str) -> None:
-        """A run begins whose result will come there."""
+    def listen(self, tx: Tx, kind: str, name: str, until: datetime | None = None) -> None:
+        """A run begins whose result will come there; or signals will, until then."""
         at = tx.now + SOON
-        lodgings.listen(tx, kind, name, at, SOON)
+        lodgings.listen(tx, kind, name, at, SOON, until)
         # Those that wait are not called off: a steady stream of runs must not put looks off for ever.
         self._work.defer(tx, LOOK, kind, {"kind": kind}, at=at)
 
@@ -91,10 +98,14 @@ class Lodgings:
 class Reaching:
     """The jobs that bring it there."""
 
-    def __init__(self, store: Store, work: Work, hands: Mapping[str, Hand]) -> None:
+    def __init__(
+        self, store: Store, work: Work, hands: Mapping[str, Hand], on_signed: Callable[[Tx, str], None]
+    ) -> None:
+        """``on_signed`` hears of every URL that was signed for a resource's agent, or was refused to it."""
         self._store = store
         self._work = work
         self._hands = hands
+        self._on_signed = on_signed
         work.register(REACH, self.reach)
         work.register(PREPARE, self.prepare)
 
@@ -115,8 +126,28 @@ class Reaching:
     def reach(self, args: Mapping[str, Any]) -> None:
         with self._store.read() as tx:
             lodging = lodgings.find(tx, args["id"])
-        if lodging is not None and lodging.reached < lodging.revision:
-            self._trying(REACH, lodging.id, args, lambda: bring(self._store, self._hand(lodging.kind), lodging))
+        if lodging is not None and (lodging.reached < lodging.revision or args.get("again")):
+            self._trying(REACH, lodging.id, args, lambda: self._bring(lodging))
+
+    def _bring(self, lodging: Lodging) -> None:
+        """What an agent was given there is said to its resource, and is made anew before it ends."""
+        hand = self._hand(lodging.kind)
+        if lodging.gone or lodging.opens_to is None:
+            bring(self._store, hand, lodging)
+            return
+        details = hand.bring(lodging)
+        is_new = AGENT not in lodging.details or details.get(AGENT) != lodging.details[AGENT]
+
+        def do(tx: Tx) -> None:
+            _hold_stack(tx, lodging.resource_id)
+            lodgings.reached(tx, lodging, details)
+            if lodging.body is None:  # documents come again anyhow, long before
+                at = agents_until(lodging.resource_id, tx.now) - 2 * AGENTS_PERIOD + _AFTER
+                self._work.defer(tx, REACH, lodging.id, {"id": lodging.id, "again": True}, at=at)
+            if is_new:
+                self._on_signed(tx, lodging.resource_id)
+
+        self._store.write(do)
 
     def _hand(self, kind: str) -> Hand:
         """Settings may have changed since it was wanted, and may change back. Raises PeerAway."""
@@ -148,3 +179,10 @@ def bring(store: Store, hand: Hand, lodging: Lodging) -> None:
     else:
         details = hand.bring(lodging)
         store.write(lambda tx: lodgings.reached(tx, lodging, details))
+
+
+def _hold_stack(tx: Tx, resource_id: str) -> None:
+    """Before anything else is held."""
+    resource = resources.find(tx, resource_id)
+    if resource is not None:
+        stacks.find(tx, resource.stack_id, hold=True)

@@ -40,13 +40,17 @@ class Definition:
     #: What the environment says of it: breakpoints, and what updates may not do to it.
     hooks: tuple[str, ...] = ()
     restricted_actions: tuple[str, ...] = ()
+    #: What a group says of its member: that it is to be left as it is, or that its failure ends nobody else's turn.
+    held: bool | None = None
+    may_fail: bool | None = None
     #: As written, until the template's conditions are decided.
     condition: Any = None
 
     @cached_property
     def requires(self) -> frozenset[str]:
         """The names of the resources that must be there first."""
-        return references(self.properties) | references(self.metadata) | frozenset(self.depends_on)
+        said = (self.properties, self.metadata, self.update_policy)
+        return frozenset(self.depends_on).union(*map(references, said))
 
     def to_json(self) -> dict[str, Any]:
         """Kept in the database with every resource, so without what few have."""

@@ -96,6 +96,24 @@ class MaySignal(OneResource):
         return await super().admit(request, path, services)
 
 
+class MaySignalDeployment(Token):
+    """
+    A token of the project, that of the user that stands for the deployment, the key of a server's own agent, or the URL
+    that the deployment's config brings: what each may signal, the handler sees to.
+    """
+
+    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
+        token = request.query_params.get("token") or request.headers.get("x-auth-token", "")
+        own = services.signal_tokens.resource_of(token)
+        if own is not None:
+            return Admitted(only=own)
+        if "x-auth-token" not in request.headers and "authorization" in request.headers:
+            return await AgentKey().admit(request, path, services)
+        admitted = await super().admit(request, path, services)
+        assert admitted.principal is not None
+        return replace(admitted, only=admitted.principal.resource_id)
+
+
 class AgentKey:
     """The key of an enrolled server's agent."""
 

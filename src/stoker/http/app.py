@@ -5,17 +5,19 @@ from __future__ import annotations
 import inspect
 import uuid
 from collections.abc import Iterable
+from functools import partial
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from stoker.deployments import gate
 from stoker.http import errors
 from stoker.http.call import Call, Reply, Route
 from stoker.http.router import Router
 from stoker.http.services import Services
 from stoker.http.threads import in_thread
-from stoker.model.errors import Invalid, RequestLimitExceeded, StokerError
+from stoker.model.errors import DeploymentRefused, Invalid, RequestLimitExceeded, StokerError
 
 _log = structlog.get_logger("stoker.http")
 
@@ -68,6 +70,10 @@ async def _answer(router: Router, services: Services, request: Request, request_
             reply: Reply = await route.handler(call)
         else:
             reply = await in_thread(route.handler, call)  # type: ignore[arg-type]
+    except DeploymentRefused as refused:
+        # What was written with the decision is undone with all the rest.
+        await in_thread(services.store.write, partial(gate.record, made=refused.decision))
+        return errors.of(path, refused, services.settings.identity_url)
     except StokerError as error:
         return errors.of(path, error, services.settings.identity_url)
     except ClientDisconnect:

@@ -48,6 +48,11 @@ class Call:
         return self.request.query_params
 
     @property
+    def media_type(self) -> str:
+        """What the body is said to be, in lower case and without parameters; empty: not said."""
+        return self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
     def project(self) -> str:
         """The path's project, or else the token's; access rules have held one against the other."""
         return self.admitted_to or self.path["project"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
-from xml.sax.saxutils import escape
 
 from stoker.http.call import Reply
+from stoker.http.cfn import serialize
 from stoker.model.errors import RequestLimitExceeded, StokerError, Unavailable
 
 #: Where the object store's face begins.
@@ -70,12 +71,7 @@ def of(path: str, error: StokerError, auth_url: str) -> Reply:
 def _cfn(status: int, message: str | None, headers: dict[str, str] | None) -> Reply:
     """What goes wrong before its own handlers are asked."""
     code = "InternalFailure" if status >= 500 else "InvalidParameterValue" if status == 400 else "InvalidAction"
-    kind = "Server" if status >= 500 else "Sender"
-    said = escape(message or _TITLES[status][1])
-    body = (
-        f"<ErrorResponse><Error><Type>{kind}</Type><Code>{code}</Code><Message>{said}</Message></Error></ErrorResponse>"
-    )
-    return Reply(status, body.encode(), headers or {}, "application/xml")
+    return replace(serialize.error(status, code, message or _TITLES[status][1]), headers=headers or {})
 
 
 def _render(path: str) -> Callable[[int, str, str | None], dict[str, Any]]:

@@ -17,6 +17,11 @@ def body(call: Call) -> dict[str, Any]:
     return found
 
 
+def optional_body(call: Call) -> dict[str, Any]:
+    """The same; nothing, or null, is as good as an empty object."""
+    return body(call) if call.body.strip() not in (b"", b"null") else {}
+
+
 def flag(value: Any, name: str) -> bool | None:
     """True and false in any case, as text or as JSON; None stays None."""
     if value is None or isinstance(value, bool):

@@ -35,6 +35,8 @@ class Services:
     engine: Engine
     messaging: Messaging
     signed_urls: SignedUrls
+    #: Of the queues that stand for resources.
+    agents_urls: SignedUrls
     objects: Objects
     site_key: SiteKey
     call_tokens: CallTokens

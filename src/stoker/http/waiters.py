@@ -17,19 +17,25 @@ from stoker.store.bell import Bell
 class Waiter:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._rung = loop.create_future()
+        self._rung: asyncio.Future[bool] = loop.create_future()
 
-    async def wait(self, seconds: float) -> None:
-        """Until the topic is rung, also when it was since this waiter was registered, or the time is over."""
-        timer = self._loop.call_later(seconds, self.wake)
+    async def wait(self, seconds: float) -> bool:
+        """
+        Until a topic is rung, also when it was since this waiter was registered, or the time is over. Whether it was
+        rung.
+        """
+        timer = self._loop.call_later(seconds, self._end, False)
         try:
-            await self._rung
+            return await self._rung
         finally:
             timer.cancel()
 
     def wake(self) -> None:
+        self._end(True)
+
+    def _end(self, rung: bool) -> None:
         if not self._rung.done():
-            self._rung.set_result(None)
+            self._rung.set_result(rung)
 
 
 class Waiters:
@@ -45,19 +51,21 @@ class Waiters:
         return self._closed
 
     @contextmanager
-    def register(self, topic: str) -> Iterator[Waiter]:
+    def register(self, *topics: str) -> Iterator[Waiter]:
         self._loop = asyncio.get_running_loop()
         waiter = Waiter(self._loop)
         if self._closed:
             waiter.wake()
-        self._by_topic.setdefault(topic, set()).add(waiter)
+        for topic in topics:
+            self._by_topic.setdefault(topic, set()).add(waiter)
         try:
             yield waiter
         finally:
-            waiting = self._by_topic[topic]
-            waiting.discard(waiter)
-            if not waiting:
-                del self._by_topic[topic]
+            for topic in topics:
+                waiting = self._by_topic[topic]
+                waiting.discard(waiter)
+                if not waiting:
+                    del self._by_topic[topic]
 
     def close(self) -> None:
         """Let everybody go. Called on the event loop."""

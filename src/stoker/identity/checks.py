@@ -21,6 +21,6 @@ class KeyCheck(Protocol):
     def stands_for(self, request: ec2.Request) -> str | None:
         """The id of the resource whose key signed it, without a look into the store: it may be gone."""
 
-    def authenticate(self, request: ec2.Request, *, aging: bool = True) -> Principal:
+    def authenticate(self, request: ec2.Request) -> Principal:
         """Whose request it is. Raises Unauthorized, Unavailable."""
         ...

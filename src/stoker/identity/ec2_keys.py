@@ -51,7 +51,7 @@ class Ec2Keys:
             return None
         return resource_id
 
-    def authenticate(self, request: ec2.Request, *, aging: bool = True) -> Principal:
+    def authenticate(self, request: ec2.Request) -> Principal:
         """Whose request it is. Raises Unauthorized."""
         access = ec2.access_of(request)
         with self._store.read() as tx:
@@ -65,7 +65,7 @@ class Ec2Keys:
             else:
                 raise Unauthorized(_WRONG)
         # What stands for a resource is good as long as that is: its agents send no time, its URLs are made once.
-        ec2.check(secret, request, now, aging=aging and user is None)
+        ec2.check(secret, request, now, aging=user is None)
         return principal
 
 

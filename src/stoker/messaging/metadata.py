@@ -82,6 +82,11 @@ def patched(metadata: Mapping[str, Any], changes: Any) -> dict[str, Any]:
     return checked(result)
 
 
+def path_of(name: str) -> str:
+    """Of an entry, in a JSON patch."""
+    return "/metadata/" + name.replace("~", "~0").replace("/", "~1")
+
+
 def _operation(change: Any) -> str:
     operation = checks.mapping(change, "an operation").get("op")
     if operation not in _OPERATIONS:

@@ -12,7 +12,6 @@ from stoker.messaging.subscribing import Subscribing
 from stoker.model.errors import EntityNotFound
 from stoker.model.messaging import Message, Queue
 from stoker.store import messages, queues, subscriptions
-from stoker.store.messages import Filter
 from stoker.store.tx import Tx
 from stoker.work import Work
 
@@ -63,11 +62,6 @@ class Messaging:
         if queue is not None:
             queues.delete(tx, queue.id)
 
-    def delete_queues_of(self, tx: Tx, owner: str) -> None:
-        """All that were made for a resource or server."""
-        for queue in queues.of_owner(tx, owner):
-            self.delete_queue(tx, queue.project_id, queue.name)
-
     def patch_queue(self, tx: Tx, project_id: str, name: str, changes: Any) -> dict[str, Any]:
         """The new metadata, after a JSON patch. Raises EntityNotFound, Invalid, Conflict."""
         queue = queues.find(tx, project_id, name, hold=True)
@@ -115,20 +109,6 @@ class Messaging:
         found = claiming.take(tx, known, limit)
         messages.delete(tx, found)
         return found
-
-    def list(
-        self,
-        tx: Tx,
-        project_id: str,
-        queue: str,
-        which: Filter = Filter(claimed=True, delayed=True),  # noqa: B008 — it is frozen
-        *,
-        after: int = 0,
-        limit: int = limits.PAGE,
-    ) -> Sequence[Message]:
-        """Oldest first, left in the queue; from behind the message with the ``seq`` ``after`` on."""
-        known = queues.find(tx, project_id, queue)
-        return [] if known is None else messages.page(tx, known.id, which, after=after, limit=limit)
 
     def purge(self, tx: Tx, project_id: str, queue: str, kinds: Sequence[str] = ("messages",)) -> None:
         """Empty it of messages, of subscriptions or of both."""

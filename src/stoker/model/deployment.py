@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Any
+
+#: A run whose agent says nothing for so long is silent; agents say something three times as often.
+SILENT_AFTER = timedelta(seconds=45)
+#: Why a deployment is in no document: it waits for its server's maintenance window, or is not to run any more.
+WINDOW, CANCELLED = "WINDOW", "CANCELLED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +35,14 @@ class Deployment:
     #: The stack resource this deployment is, if it is one.
     resource_id: str | None = None
     stack_id: str | None = None
+    #: The trigger that began it, if one did.
+    trigger_id: str | None = None
+    #: WINDOW, CANCELLED, or None: agents are told of it.
+    withheld: str | None = None
+    #: Its agent is to be told to stop the run, and has not said that it did.
+    cancelling: bool = False
+    #: The server is another project's, whose policy lets this in.
+    admitted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +54,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The last thing an agent said of a run that has not ended."""
+    """What an agent says of a run that goes on."""
 
     state: str
     percent: int | None
@@ -48,13 +62,68 @@ class Progress:
     at: datetime
 
 
+class RunState(StrEnum):
+    """How far a run is, as far as is known. What agents say of RUNNING ones may be any word of theirs."""
+
+    HELD = "HELD"
+    WAITING = "WAITING"
+    DELIVERED = "DELIVERED"
+    RUNNING = "RUNNING"
+    SILENT = "SILENT"
+    CANCELLING = "CANCELLING"
+    DONE = "DONE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One action of a deployment, from when it was asked for to what came of it."""
+
+    deployment_id: str
+    #: The derived config that it runs.
+    config_id: str
+    number: int
+    action: str | None
+    #: As it is stored: never SILENT, which time alone makes of it (``state_at``).
+    state: str
+    queued_at: datetime
+    percent: int | None = None
+    message: str | None = None
+    #: When the agent last said anything of it.
+    heard_at: datetime | None = None
+    delivered_at: datetime | None = None
+    #: The transport that it was delivered by.
+    channel: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    status: str | None = None
+    status_code: str | None = None
+    status_reason: str | None = None
+    #: None: a stack's action did.
+    asked_by: str | None = None
+    input_values: Mapping[str, Any]
+    output_values: Mapping[str, Any]
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+
+    def silent_for(self, now: datetime) -> timedelta | None:
+        """How long nothing has been heard of it, once that is too long."""
+        if self.started_at is None or self.ended_at is not None:
+            return None
+        silence = now - (self.heard_at or self.started_at)
+        return silence if silence >= SILENT_AFTER else None
+
+    def state_at(self, now: datetime) -> str:
+        return RunState.SILENT if self.silent_for(now) else self.state
+
+
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """``offset`` counts bytes of the stream; ``data`` is text, undecodable bytes replaced."""
+    """``offset`` and ``size`` count bytes of the stream; ``data`` is text, undecodable bytes replaced."""
 
     seq: int
     config_id: str
     stream: str
     offset: int
+    size: int
     data: str
     at: datetime

@@ -8,6 +8,7 @@ StokerError
 │   └── RequestLimitExceeded                               more than the site allows
 ├── Unauthorized       who are you? (401)
 ├── Forbidden          the caller may not do this (403)
+│   └── DeploymentRefused  a server's policy does not let the deployment in
 ├── EntityNotFound     no such thing, or not yours to see (404)
 ├── Conflict           the state of things forbids it now (409)
 │   ├── StackExists, ActionInProgress, ResourceInUse
@@ -20,6 +21,8 @@ Anything else that escapes is a bug and is reported as one.
 """
 
 from __future__ import annotations
+
+from stoker.model.audit import Decision
 
 
 class StokerError(Exception):
@@ -98,6 +101,17 @@ class Unauthorized(StokerError):
 
 class Forbidden(StokerError):
     kind = "forbidden"
+
+
+class DeploymentRefused(Forbidden):
+    """
+    Whoever undoes the transaction that it comes out of keeps the decision in another (``gate.record``); where the
+    transaction goes on, the decision is in it.
+    """
+
+    def __init__(self, message: str, decision: Decision) -> None:
+        super().__init__(message)
+        self.decision = decision
 
 
 class EntityNotFound(StokerError):

@@ -62,7 +62,8 @@ class Stack:
     phase: Phase
     #: Steps of the current phase that have not ended yet.
     remaining: int = 0
-    #: The first failure's text of the current operation; nothing new starts after it.
+    #: The first failure's text of the current operation. Nothing new starts after it, but for members of a group that
+    #: tolerates failures: there the operation goes on to its end, and has failed then.
     failure: str | None = None
     user_project_id: str
     #: The stack at the top of the tree of nested ones, which is what transactions hold; its own where there is none.

@@ -25,3 +25,8 @@ class Action(StrEnum):
     SNAPSHOT = "SNAPSHOT"
     RESTORE = "RESTORE"
     ADOPT = "ADOPT"
+
+
+def is_suspended(action: str, status: str) -> bool:
+    """Suspended, and not only about to be: what suspending a resource runs is reported yet."""
+    return (action, status) == (Action.SUSPEND, Status.COMPLETE)

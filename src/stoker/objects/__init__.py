@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stoker.model.objects import Container, Stored
+from stoker.model.objects import Stored
 from stoker.objects import expiry, holding, tempurl, writing
 from stoker.objects.port import OnWriting, OnWritten, Port
 from stoker.store import containers
@@ -61,10 +61,6 @@ class Objects:
         """Raises EntityNotFound."""
         return writing.read(tx, account, container, name)[1]
 
-    def history(self, tx: Tx, account: str, container: str, name: str) -> list[bytes]:
-        """All contents that are kept, the oldest first, versions or archive alike. Raises EntityNotFound."""
-        return writing.history(tx, account, container, name)
-
     def delete(self, tx: Tx, account: str, container: str, name: str) -> bool:
         """Whether there was one. Raises EntityNotFound for the container."""
         return writing.delete(tx, account, container, name).found
@@ -94,6 +90,3 @@ class Objects:
         left = containers.find(tx, account, container)
         if left is not None and left.objects == 0 and left.owner is not None:
             holding.delete_container_and_all(tx, account, container)
-
-    def containers_of(self, tx: Tx, owner: str) -> list[Container]:
-        return containers.of_owner(tx, owner)

@@ -25,6 +25,8 @@ KEY_HEADERS = ("temp-url-key", "temp-url-key-2")
 _BY_LENGTH = {40: "sha1", 64: "sha256", 128: "sha512"}
 _TIMES = ("%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+#: When what Stoker signs for good ends; as Heat's: the last time that 32 bits can tell, and a minute less.
+FOREVER = 2**31 - 61
 #: Seconds: what comes after it no clock of the wire can tell.
 _LAST_SECOND = 253_402_300_799
 
@@ -57,7 +59,11 @@ def sign(key: str, method: str, path: str, expires: int, *, digest: str = "sha25
 
 def url(root: str, key: str, method: str, account: str, container: str, name: str, expires: int) -> str:
     """A whole URL; ``root`` is where the object store answers, before ``/v1``."""
-    path = path_of(account, container, name)
+    return url_of(root, key, method, path_of(account, container, name), expires)
+
+
+def url_of(root: str, key: str, method: str, path: str, expires: int) -> str:
+    """As ``url``, in an account that need not be named as Stoker's are: ``path`` is decoded, from ``/v1/`` on."""
     query = urlencode({"temp_url_sig": sign(key, method, path, expires), "temp_url_expires": expires})
     return f"{root}{quote(path)}?{query}"
 

@@ -167,14 +167,6 @@ def read(tx: Tx, account: str, container: str, name: str, version: str | None = 
     return found
 
 
-def history(tx: Tx, account: str, container: str, name: str) -> list[bytes]:
-    """All contents of the name that are kept, the oldest first. Raises EntityNotFound for the container."""
-    place = containers.find(tx, account, container)
-    if place is None:
-        raise EntityNotFound.of("Container", container)
-    return objects.history(tx, account, container, name, place.archive or "", versions.archive_prefix(name))
-
-
 def _delete_version(tx: Tx, place: Container, name: str, version: str, check: Check | None) -> Gone:
     row = objects.version(tx, place.account, place.name, name, version)
     if row is None:

@@ -30,7 +30,12 @@ LONGEST_WAIT = 315_360_000
 
 
 class ResourceFailure(Exception):
-    """The resource's action failed; the text becomes its reason, behind ``resources.<name>: ``."""
+    """
+    The resource's action failed; the text becomes its reason, behind ``resources.<name>: ``. ``outcome``: its id and
+    data, where the failure is not all that came of it.
+    """
+
+    outcome: Outcome | None = None
 
 
 class InnerFailure(ResourceFailure):
@@ -60,6 +65,8 @@ class Context:
     project_id: str
     user_project_id: str
     nested: Nested
+    #: Texts that hidden parameters hold.
+    secrets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +143,10 @@ def _valid(_properties: Properties) -> None:
     return None
 
 
+def _any_policy(_said: Any, _properties: Properties) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceType:
     """
@@ -158,6 +169,8 @@ class ResourceType:
     reference: Callable[[Resource], Any] = _own_name
     #: Raises Invalid for properties that are each right but wrong together; values may be UNKNOWN.
     validate: Callable[[Properties], None] = _valid
+    #: Raises PropertyError for an ``update_policy`` that the type cannot go by; values may be UNKNOWN.
+    check_policy: Callable[[Any, Properties], None] = _any_policy
     #: Takes a signal; None: this type takes none.
     signal: Callable[[Context, Resource, Mapping[str, Any]], Signalled] | None = None
     #: Ids of the resources of its stack whose ``check`` is asked after a signal to this one.
@@ -185,6 +198,8 @@ class ResourceType:
     members: Callable[[Properties], Iterable[tuple[str, str, Properties]]] = _no_members
     #: The property that names the transport by which agents reach Stoker for it: they may have to log in.
     agents_transport: str | None = None
+    #: Which transport that is in the end, and whether the server's agent is ours; None: what the property says, and no.
+    reached_by: Callable[[Context, Resource, Properties], tuple[str, bool]] | None = None
     #: Other names of the type, which lists do not show.
     aliases: tuple[str, ...] = ()
     description: str = ""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from stoker.deployments.deadlines import server_gone
 from stoker.model.server import Kind, Server
 from stoker.model.stack import Resource
-from stoker.resources import serving
+from stoker.resources import governing, serving
 from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, physical_name
 from stoker.resources.properties import Property
 from stoker.resources.user_data import SOFTWARE_CONFIG
@@ -18,7 +19,9 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
     name = properties["name"] or physical_name(context, resource)
     if enrolled := _enrolled(context, name):
         had = serving.begin(context, resource, properties, enrolled.id, own_agent=True)
-        return Outcome(physical_id=enrolled.id, data={"name": name, "enrolled": True, "transports": had})
+        governing.stand_for(context, resource, enrolled.id)
+        said = governing.apply(context, resource, properties, enrolled.id)
+        return Outcome(physical_id=enrolled.id, data={"name": name, "enrolled": True, "transports": had, **said})
     servers.add(
         context.tx,
         Server(
@@ -33,12 +36,20 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
         ),
     )
     had = serving.begin(context, resource, properties, resource.id, own_agent=False)
-    return Outcome(physical_id=resource.id, data={"name": name, "enrolled": False, "transports": had})
+    said = governing.apply(context, resource, properties, resource.id)
+    return Outcome(physical_id=resource.id, data={"name": name, "enrolled": False, "transports": had, **said})
 
 
 def _enrolled(context: Context, name: str) -> Server | None:
     found = [server for server in servers.named(context.tx, name, context.project_id) if server.kind is Kind.ENROLLED]
     return found[0] if found else None
+
+
+def reached_by(context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
+    enrolled = resource.data.get("enrolled")
+    if enrolled is None:
+        enrolled = _enrolled(context, properties["name"] or physical_name(context, resource)) is not None
+    return serving.reached_by(context, properties, enrolled=enrolled)
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -47,16 +58,19 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
         servers.rename(context.tx, resource.physical_id, name)
     known = bool(resource.data.get("enrolled"))
     had = serving.begin(context, resource, properties, resource.physical_id or resource.id, own_agent=known)
-    return Outcome(data={**resource.data, "name": name, "transports": had})
+    said = governing.apply(context, resource, properties, resource.physical_id or resource.id)
+    return Outcome(data={**governing.without(resource.data), "name": name, "transports": had, **said})
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
     serving.end(context, resource)
     if resource.physical_id and not resource.data.get("enrolled"):
+        server_gone(context.tx, context.services.work, resource.physical_id, resource.data.get("name") or resource.name)
         servers.delete(context.tx, resource.physical_id)
         documents.delete(context.tx, resource.physical_id)
     elif resource.physical_id:
         documents.carry(context.tx, resource.physical_id, None)
+        governing.end(context, resource, resource.physical_id)
         context.tx.touch(resource.physical_id)  # it is there yet, but no longer this resource
     return DONE
 
@@ -92,5 +106,6 @@ TYPE = ResourceType(
     validate=serving.validate,
     live_metadata=serving.live_metadata,
     agents_transport="software_config_transport",
+    reached_by=reached_by,
     description="A server that exists already.",
 )

@@ -41,14 +41,12 @@ class Nesting:
             return self.update(context, resource, properties)  # it failed, and is tried again in place
         inner = self.inner(context, resource, properties)
         id = context.nested.create(context, resource, inner)
-        made = _how_it_stands(context, id)
-        return Outcome(made, physical_id=id, data={**resource.data, "made_from": context.nested.fingerprint(context)})
+        return how_it_began(context, id, {**resource.data, "made_from": context.nested.fingerprint(context)})
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         inner = replace(self.inner(context, resource, properties), adopt=resource.data.get("adopt") or {})
         id = context.nested.create(context, resource, inner)
-        data = {"made_from": context.nested.fingerprint(context)}
-        return Outcome(_how_it_stands(context, id), physical_id=id, data=data)
+        return how_it_began(context, id, {"made_from": context.nested.fingerprint(context)})
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         if context.nested.status(context, resource.physical_id) is None:
@@ -58,8 +56,15 @@ class Nesting:
         made = _how_it_stands(context, resource.physical_id)
         return Outcome(made, data={**resource.data, "made_from": context.nested.fingerprint(context)})
 
-    def is_stale(self, context: Context, resource: Resource) -> bool:
-        return bool(resource.data.get("made_from") != context.nested.fingerprint(context))
+
+def how_it_began(context: Context, id: str, data: Mapping[str, Any]) -> Outcome:
+    """Of a new nested stack, which is there even if it failed at once. Raises InnerFailure."""
+    begun = Outcome(done=False, physical_id=id, data=data)
+    try:
+        return replace(begun, done=_how_it_stands(context, id))
+    except ResourceFailure as error:
+        error.outcome = begun
+        raise
 
 
 def _how_it_stands(context: Context, id: str | None) -> bool:
@@ -105,6 +110,11 @@ ACTIONS: Mapping[Action, Callable[[Context, Resource], Outcome]] = {
 
 def exists(context: Context, id: str) -> bool:
     return context.nested.status(context, id) is not None
+
+
+def is_stale(context: Context, resource: Resource) -> bool:
+    """Made with files or an environment that the tree no longer has."""
+    return bool(resource.data.get("made_from") != context.nested.fingerprint(context))
 
 
 def cancel(context: Context, resource: Resource) -> None:
@@ -155,7 +165,7 @@ TEMPLATE = ResourceType(
     delete=delete,
     check=check,
     cancel=cancel,
-    is_stale=_PROVIDED.is_stale,
+    is_stale=is_stale,
     actions=ACTIONS,
     attribute_at=_output,
     reference=reference,

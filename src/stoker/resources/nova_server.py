@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from stoker.deployments.deadlines import server_gone
 from stoker.model.stack import Resource
-from stoker.resources import serving
+from stoker.resources import governing, serving
 from stoker.resources.base import (
     DONE,
     Context,
@@ -55,7 +56,8 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
         context.tx, server_id=resource.id, project_id=context.project_id, name=name, owner=owner
     )
     had = serving.begin(context, resource, properties, resource.id, own_agent=True)
-    return Outcome(done=False, physical_id=resource.id, data={"name": name, "transports": had})
+    said = governing.apply(context, resource, properties, resource.id)
+    return Outcome(done=False, physical_id=resource.id, data={"name": name, "transports": had, **said})
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -63,7 +65,8 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
     if resource.physical_id and name:
         servers.rename(context.tx, resource.physical_id, name)
     had = serving.begin(context, resource, properties, resource.id, own_agent=True)
-    return Outcome(data={**resource.data, "name": name, "transports": had})
+    said = governing.apply(context, resource, properties, resource.id)
+    return Outcome(data={**governing.without(resource.data), "name": name, "transports": had, **said})
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
@@ -71,6 +74,7 @@ def delete(context: Context, resource: Resource) -> Outcome:
         if context.services.compute is None:
             raise ResourceFailure(_NO_COMPUTE)
         serving.end(context, resource)
+        server_gone(context.tx, context.services.work, resource.physical_id, resource.name)
         context.services.compute.delete(context.tx, resource.physical_id)
         documents.delete(context.tx, resource.physical_id)
     return DONE
@@ -145,5 +149,6 @@ TYPE = ResourceType(
     validate=serving.validate,
     live_metadata=serving.live_metadata,
     agents_transport="software_config_transport",
+    reached_by=lambda context, _resource, properties: serving.reached_by(context, properties, local=True),
     description="A server of the compute provider.",
 )

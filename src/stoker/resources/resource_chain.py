@@ -7,10 +7,12 @@ from typing import Any
 
 from stoker.hot import UNKNOWN, select
 from stoker.model.stack import Resource
-from stoker.resources import grouping, nesting
+from stoker.resources import batches, nesting
 from stoker.resources.base import Context, Properties, ResourceType
-from stoker.resources.grouping import Group, Members
+from stoker.resources.batches import BATCHES
+from stoker.resources.grouping import Group
 from stoker.resources.properties import Property
+from stoker.resources.rolling import Members
 
 
 def _members(_resource: Resource, properties: Properties) -> Members:
@@ -46,7 +48,7 @@ def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
     return tuple((str(index), name, plain) for index, name in enumerate(types) if name is not UNKNOWN)
 
 
-_GROUP = Group(_members, grouping.ROLLING)
+_GROUP = Group(_members, batches.schema(BATCHES, BATCHES))
 
 TYPE = ResourceType(
     name="OS::Heat::ResourceChain",
@@ -66,10 +68,11 @@ TYPE = ResourceType(
     update=_GROUP.update,
     delete=nesting.delete,
     check=_GROUP.check,
+    check_policy=_GROUP.check_policy,
     adopt=_GROUP.adopt,
     exists=nesting.exists,
     cancel=nesting.cancel,
-    is_stale=_GROUP.is_stale,
+    is_stale=nesting.is_stale,
     actions=nesting.ACTIONS,
     attribute_at=attribute,
     reference=nesting.reference,

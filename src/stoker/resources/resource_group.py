@@ -9,10 +9,12 @@ from typing import Any
 from stoker.hot import UNKNOWN, select
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources import grouping, nesting
+from stoker.resources import batches, nesting
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, ResourceType
-from stoker.resources.grouping import Group, Members
+from stoker.resources.batches import BATCHES, MIN_IN_SERVICE
+from stoker.resources.grouping import Group
 from stoker.resources.properties import Property
+from stoker.resources.rolling import Members
 from stoker.resources.services import Look
 
 #: Members of a group. A request's share of memory and time, not a wish.
@@ -90,7 +92,7 @@ def validate(properties: Properties) -> None:
         raise StackValidationFailed(f'index_var: at least 3 characters are needed, not "{word}"')
 
 
-_GROUP = Group(_members, {**grouping.ROLLING, "min_in_service": grouping.MIN_IN_SERVICE})
+_GROUP = Group(_members, batches.schema(BATCHES, {**BATCHES, "min_in_service": MIN_IN_SERVICE}))
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -163,10 +165,11 @@ TYPE = ResourceType(
     update=update,
     delete=nesting.delete,
     check=_GROUP.check,
+    check_policy=_GROUP.check_policy,
     adopt=adopt,
     exists=nesting.exists,
     cancel=nesting.cancel,
-    is_stale=_GROUP.is_stale,
+    is_stale=nesting.is_stale,
     actions=nesting.ACTIONS,
     attribute_at=attribute,
     reference=nesting.reference,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from stoker.deployments.gate import Gate
+from stoker.deployments.policy import PROJECT
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
@@ -47,6 +49,10 @@ class Inner:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     #: What its resources take over from another stack.
     adopt: Mapping[str, Any] | None = None
+    #: Resources that are left as they are, whatever their state, also where they are not there yet.
+    held: Collection[str] = ()
+    #: One that fails ends nobody else's turn: the operation goes on and fails once all have had theirs.
+    lenient: bool = False
 
 
 class InnerStatus(Protocol):
@@ -92,6 +98,9 @@ class Nested(Protocol):
 
     def look(self, context: Context, resource: Resource) -> Look | None:
         """The resources inside as they are now; None as long as there is no nested stack."""
+
+    def resources(self, context: Context, resource: Resource) -> Sequence[Resource]:
+        """All incarnations inside; none as long as there is no nested stack."""
 
     def template(self, context: Context, resource: Resource) -> Mapping[str, Any]:
         """What the nested stack was told to be last; empty when there is none."""
@@ -152,3 +161,10 @@ class Services:
     remote_heats: RemoteHeats
     #: None where Stoker keeps the users.
     logins: Logins | None = None
+    #: What holds on servers whose policy does not say who may deploy to them: STACK or PROJECT.
+    deployment_policy: str = PROJECT
+
+    @property
+    def gate(self) -> Gate:
+        """Where every run of a deployment comes through."""
+        return Gate(self.work, self.deployment_policy)

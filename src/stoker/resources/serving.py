@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from stoker import transports
 from stoker.hot import UNKNOWN
 from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed
-from stoker.model.server import Kind
+from stoker.model.server import OWN_AGENT, Kind
 from stoker.model.stack import Resource
+from stoker.resources import governing
 from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, party_of
 from stoker.resources.properties import Property
 from stoker.resources.user_data import HEAT_CFNTOOLS, Boot, build
@@ -32,9 +34,9 @@ PROPERTIES: Mapping[str, Property] = {
     ),
     "agent": Property(
         kind="string",
-        allowed=("stoker", "os-collect-config"),
+        allowed=(OWN_AGENT, "os-collect-config"),
         update_allowed=True,
-        description="Which agent the attribute user_data brings: ours installed, or upstream's configured.",
+        description="Which agent runs there: ours, which user_data installs, or upstream's, which it configures.",
     ),
     "deployment_swift_data": Property(
         kind="map",
@@ -42,10 +44,12 @@ PROPERTIES: Mapping[str, Property] = {
         schema={"container": Property(kind="string"), "object": Property(kind="string")},
         description="Where POLL_TEMP_URL keeps the server's metadata.",
     ),
+    **governing.PROPERTIES,
 }
 
 
 def validate(properties: Properties) -> None:
+    governing.validate(properties)
     wanted = properties["software_config_transport"]
     known = transports.load().metadata_names
     if wanted not in (UNKNOWN, None, *known):
@@ -62,6 +66,7 @@ def adopt(context: Context, resource: Resource, _properties: Properties) -> Outc
     if found is None or not right or enrolled is not (found.kind is Kind.ENROLLED):
         raise ResourceFailure(f"The server ({resource.physical_id}) is not there to be adopted.")
     if enrolled:
+        governing.stand_for(context, resource, found.id)
         return DONE
     servers.relink(context.tx, found.id, context.stack_id, resource.id, resource.name)
     return DONE
@@ -81,8 +86,10 @@ def live_metadata(context: Context, resource: Resource) -> Mapping[str, Any]:
 def collect_config(context: Context, resource: Resource) -> Mapping[str, Any]:
     """The agent's own configuration. Sections of transports that it had before are there, with nothing in them."""
     known = context.services.transports.carrying
-    site, party = context.services.site, party_of(context, resource)
-    all_sections = [known[name].sections(site, party) for name in all_transports(resource) if name in known]
+    site = context.services.site
+    party = replace(party_of(context, resource), own_agent=_has_own_agent(resource, resource.properties))
+    names = [name for name in all_transports(resource) if name in known]
+    all_sections = [known[name].sections(context.tx, site, party) for name in names]
     sections = all_sections[0] if all_sections else {}
     emptied: dict[str, Any] = {}
     for before in all_sections[1:]:
@@ -96,6 +103,31 @@ def all_transports(resource: Resource) -> list[str]:
     return found
 
 
+def reached_by(
+    context: Context, properties: Properties, *, enrolled: bool = False, local: bool = False
+) -> tuple[str, bool]:
+    """The server's transport, and whether its agent is ours."""
+    name = _chosen(context, properties, own_agent=enrolled or local)
+    return name, enrolled or _says_own_agent(properties, otherwise=local)
+
+
+def _chosen(context: Context, properties: Properties, *, own_agent: bool) -> str:
+    """``own_agent``: with a channel of its own."""
+    name: str = properties["software_config_transport"] or context.services.transports.default_metadata
+    return choosing.metadata(context.services.site, own_agent=own_agent) if name == AUTO else name
+
+
+def _has_own_agent(resource: Resource, properties: Properties) -> bool:
+    """Of a server that is there: those of the provider do not say whether they are enrolled."""
+    local = "enrolled" not in resource.data
+    return bool(resource.data.get("enrolled")) or _says_own_agent(properties, otherwise=local)
+
+
+def _says_own_agent(properties: Properties, *, otherwise: bool) -> bool:
+    said = properties.get("agent")
+    return said == OWN_AGENT if said else otherwise
+
+
 def begin(
     context: Context, resource: Resource, properties: Properties, server_id: str, *, own_agent: bool
 ) -> list[str]:
@@ -105,11 +137,14 @@ def begin(
     Returns all transports that it has had, this one first. What those before have left stays until the server goes: an
     agent that has not heard of the change hears of it there.
     """
-    name = properties["software_config_transport"] or context.services.transports.default_metadata
-    if name == AUTO:
-        name = choosing.metadata(context.services.site, own_agent=own_agent)
+    name = _chosen(context, properties, own_agent=own_agent)
     had = all_transports(resource)
+    said = properties.get("agent")
+    if said != (resource.properties.get("agent") if had else None):
+        servers.set_agent(context.tx, server_id, said)
     if had and had[0] == name:
+        if _has_own_agent(resource, properties) is not _has_own_agent(resource, resource.properties):
+            context.tx.touch(server_id)  # another agent may be told otherwise
         return had
     now = context.services.transports.carrying[name]
     if isinstance(now, Lodging) and name not in had:
@@ -141,7 +176,7 @@ def user_data(context: Context, resource: Resource, format: str, text: str) -> s
             text=text,
             metadata={**resource.metadata, **live_metadata(context, resource)},
             public_url=context.services.site.public_url,
-            stoker_agent=resource.properties.get("agent") == "stoker",
+            stoker_agent=_says_own_agent(resource.properties, otherwise=False),
         )
     )
 

@@ -10,8 +10,8 @@ from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources import software_config
 from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties, ResourceType, physical_name
-from stoker.resources.deploying import COMPONENT
 from stoker.resources.properties import Property
+from stoker.resources.running import COMPONENT
 from stoker.store import configs
 
 _CONFIG = Property(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.model.stack import Resource
-from stoker.resources import deploying
+from stoker.resources import deploying, running
 from stoker.resources.base import Context, Outcome, Properties, ResourceType
 
 
@@ -43,5 +43,6 @@ TYPE = ResourceType(
     exists=deploying.exists,
     retries=True,
     agents_transport="signal_transport",
+    reached_by=running.reached_by,
     description="Runs a software config on a server.",
 )

@@ -8,7 +8,7 @@ from typing import Any
 from stoker.deployments.derive import substitute
 from stoker.model.errors import UserParameterMissing
 from stoker.model.stack import Resource
-from stoker.resources import deploying
+from stoker.resources import deploying, running
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, ResourceType
 from stoker.resources.properties import Property
 
@@ -59,5 +59,6 @@ TYPE = ResourceType(
     exists=deploying.exists,
     retries=True,
     agents_transport="signal_transport",
+    reached_by=running.reached_by,
     description="Runs a structured config on a server, with values put in place.",
 )

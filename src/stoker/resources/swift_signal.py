@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from stoker.resources.swift_signal_handle import SWIFT_SIGNAL, of_url
+from stoker.resources.swift_signal_handle import SWIFT_SIGNAL, listen, of_url
 from stoker.resources.waiting import Words, wait_type
 
-TYPE = wait_type(SWIFT_SIGNAL, Words(handle="handle", timeout="timeout", count="count", data="data"), of_url, most=1000)
+_WORDS = Words(handle="handle", timeout="timeout", count="count", data="data")
+
+TYPE = wait_type(SWIFT_SIGNAL, _WORDS, of_url, listen, most=1000)

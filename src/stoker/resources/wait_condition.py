@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.resources.wait_condition_handle import WAIT_CONDITION
+from stoker.resources.wait_condition_handle import WAIT_CONDITION, listen
 from stoker.resources.waiting import Words, wait_type
 from stoker.store import resources
 
@@ -10,4 +10,5 @@ TYPE = wait_type(
     WAIT_CONDITION,
     Words(handle="handle", timeout="timeout", count="count", data="data"),
     lambda context, said: resources.with_physical_id(context.tx, context.stack_id, said),
+    listen,
 )

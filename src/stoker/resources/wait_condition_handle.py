@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -12,8 +13,8 @@ from stoker.model.errors import Invalid
 from stoker.model.stack import Resource
 from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, Signalled, party_of
 from stoker.resources.properties import Property
-from stoker.resources.waiting import FAILURE, SUCCESS, kept, waiters
-from stoker.transports.base import Lodging, Signalling
+from stoker.resources.waiting import FAILURE, SUCCESS, kept, party_of_handle, waiters
+from stoker.transports.base import Lodging, Party, Place, Signalling
 from stoker.transports.temp_url_signal import signal_place
 
 WAIT_CONDITION = "OS::Heat::WaitCondition"
@@ -24,19 +25,38 @@ _ATTRIBUTES = {
     "signal": "What other transports need, in JSON.",
 }
 TOKEN_SIGNAL = "TOKEN_SIGNAL"  # noqa: S105 - the name of a transport
+TEMP_URL = "TEMP_URL_SIGNAL"
 _KEYS = ("status", "reason", "data", "id")
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    if isinstance(transport := _transport(context, properties), Lodging):
-        transport.open(context.tx, context.services.site, party_of(context, resource))
+    party = party_of(context, resource)
+    if properties.get("signal_transport") == TEMP_URL:
+        context.services.site.objects.open(context.tx, party, _place(party), context.stack_id)
+    elif isinstance(transport := _transport(context, properties), Lodging):
+        transport.open(context.tx, context.services.site, party)
     return Outcome(physical_id=resource.id)
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
-    if isinstance(transport := _transport(context, resource.properties), Lodging):
-        transport.close(context.tx, context.services.site, party_of(context, resource))
+    party = party_of(context, resource)
+    if resource.properties.get("signal_transport") == TEMP_URL:
+        context.services.site.objects.close(context.tx, party, _place(party))
+    elif isinstance(transport := _transport(context, resource.properties), Lodging):
+        transport.close(context.tx, context.services.site, party)
     return DONE
+
+
+def listen(context: Context, id: str, until: datetime) -> None:
+    """Signals are waited for, until then, wherever the handle has them left; most ways bring them by themselves."""
+    site, party = context.services.site, party_of_handle(context, id)
+    site.objects.expect(context.tx, party, _place(party), until)
+    site.queues.expect(context.tx, party, until)
+
+
+def _place(party: Party) -> Place:
+    """Each signal counts, also one that the next is put over."""
+    return signal_place(party, versions=True)
 
 
 def _transport(context: Context, properties: Properties) -> Signalling | None:
@@ -76,7 +96,7 @@ def _details(context: Context, resource: Resource, transport: Any) -> str | None
         case "HEAT_SIGNAL":
             said = {**_login(context, resource), "alarm_url": _endpoint(context, resource)}
         case "TEMP_URL_SIGNAL":
-            said = {"alarm_url": site.objects.url(party, signal_place(party), "PUT")}
+            said = {"alarm_url": site.objects.url(party, _place(party), "PUT")}
         case "ZAQAR_SIGNAL":
             said = {**_login(context, resource), "queue_id": resource.id}
         case "NO_SIGNAL":

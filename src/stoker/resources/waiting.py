@@ -22,6 +22,7 @@ from stoker.resources.base import (
 )
 from stoker.resources.properties import Property
 from stoker.store import resources
+from stoker.transports.base import Party
 
 #: What a handle keeps of a signal.
 _PARTS = {"status", "reason", "data"}
@@ -29,6 +30,8 @@ SUCCESS, FAILURE = "SUCCESS", "FAILURE"
 
 #: From what a template names a handle by to the handle.
 Find = Callable[[Context, str], Resource | None]
+#: Signals to what a template names so are waited for, until then.
+Listen = Callable[[Context, str, datetime], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,10 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
+    type_name: str
     words: Words
     find: Find
+    listen: Listen | None
 
     def wait(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Also an update's: it waits anew, as long as the first time."""
@@ -52,11 +57,15 @@ class _Waiting:
         if self._is_over(context, properties):
             return Outcome(physical_id=resource.id, data={})
         wake_at(context, resource, until)
+        self._listen(context, properties, until)
         return Outcome(False, physical_id=resource.id, data={"until": until.isoformat()})
 
     def check(self, context: Context, resource: Resource) -> Outcome:
         if self._is_over(context, resource.properties):
             context.services.work.cancel(context.tx, WAKE, resource.id)
+            reference = resource.properties.get(self.words.handle)
+            if set(waiters(context, self.type_name, self.words.handle, reference)) <= {resource.id}:
+                self._listen(context, resource.properties, context.tx.now)
             return Outcome()
         until = resource.data.get("until")
         if until is not None and context.tx.now < datetime.fromisoformat(until):
@@ -79,6 +88,10 @@ class _Waiting:
             raise ResourceFailure(clip(";".join(failures)))
         return bool(len(said) >= properties[self.words.count])
 
+    def _listen(self, context: Context, properties: Properties, until: datetime) -> None:
+        if self.listen is not None:
+            self.listen(context, properties.get(self.words.handle) or "", until)
+
     def _signals(self, context: Context, properties: Properties) -> Mapping[str, Any]:
         handle = self.find(context, properties.get(self.words.handle) or "")
         said = handle.metadata if handle is not None else {}
@@ -90,9 +103,11 @@ def _cancel(context: Context, resource: Resource) -> None:
     context.services.work.cancel(context.tx, WAKE, resource.id)
 
 
-def wait_type(name: str, words: Words, find: Find, *, most: int | None = None) -> ResourceType:
-    """``most``: signals that may be waited for."""
-    waiting = _Waiting(words, find)
+def wait_type(
+    name: str, words: Words, find: Find, listen: Listen | None = None, *, most: int | None = None
+) -> ResourceType:
+    """``listen``: where signals may have to be looked for. ``most``: signals that may be waited for."""
+    waiting = _Waiting(name, words, find, listen)
     return ResourceType(
         name=name,
         properties={
@@ -124,6 +139,18 @@ def waiters(context: Context, type_name: str, property_name: str, reference: str
     for each in resources.in_progress(context.tx, context.stack_id):
         if each.type == type_name and each.properties.get(property_name) == reference:
             yield each.id
+
+
+def party_of_handle(context: Context, id: str) -> Party:
+    """All that is known of a handle which may have been made in this very transaction."""
+    return Party(
+        resource_id=id,
+        resource_name="",
+        name="",
+        stack_id=context.stack_id,
+        stack_name=context.stack_name,
+        project_id=context.project_id,
+    )
 
 
 def kept(resource: Resource, id: str, status: str, reason: str, data: Any) -> Mapping[str, Any]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from stoker.model.errors import Invalid
+from stoker.model.errors import Conflict, Invalid
 from stoker.model.stack import Resource
 from stoker.resources.base import (
     DONE,
@@ -33,22 +35,27 @@ def messaging_of(context: Context) -> Messaging:
     return found
 
 
+@contextmanager
+def failing() -> Iterator[None]:
+    """What the messaging service refuses, the resource fails for. Raises ResourceFailure."""
+    try:
+        yield
+    except (Invalid, Conflict) as error:
+        raise ResourceFailure(error.message) from None
+
+
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
     """One that is there already is taken as it is, as in Zaqar."""
     name = properties["name"] or physical_name(context, resource, _NAME)
-    try:
+    with failing():
         messaging_of(context).create(context.tx, context.project_id, name, properties["metadata"] or {})
-    except Invalid as error:
-        raise ResourceFailure(error.message) from None
     return Outcome(physical_id=name)
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    try:
-        name = resource.physical_id or ""
+    name = resource.physical_id or ""
+    with failing():
         messaging_of(context).describe(context.tx, context.project_id, name, properties["metadata"] or {})
-    except Invalid as error:
-        raise ResourceFailure(error.message) from None
     return DONE
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from stoker.model.errors import Conflict, Invalid
 from stoker.model.stack import Resource
-from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, ResourceType
+from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceType
 from stoker.resources.properties import Property
-from stoker.resources.zaqar_queue import messaging_of
+from stoker.resources.zaqar_queue import failing, messaging_of
 
 #: Zaqar's longest, which stands for ever.
 _LONGEST = 3_153_600_000
@@ -18,13 +16,15 @@ _FOREVER = 220_367_260_800
 
 def create(context: Context, _resource: Resource, properties: Properties) -> Outcome:
     messaging, queue = messaging_of(context), properties["queue_name"]
-    id = _said(lambda: messaging.subscribe(context.tx, context.project_id, queue, _body(properties)))
+    with failing():
+        id = messaging.subscribe(context.tx, context.project_id, queue, _body(properties))
     return Outcome(physical_id=id)
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
     messaging, queue, id = messaging_of(context), properties["queue_name"], resource.physical_id or ""
-    _said(lambda: messaging.resubscribe(context.tx, context.project_id, queue, id, _body(properties)))
+    with failing():
+        messaging.resubscribe(context.tx, context.project_id, queue, id, _body(properties))
     return DONE
 
 
@@ -33,13 +33,6 @@ def delete(context: Context, resource: Resource) -> Outcome:
         queue = resource.properties.get("queue_name") or ""
         messaging_of(context).unsubscribe(context.tx, context.project_id, queue, resource.physical_id)
     return DONE
-
-
-def _said(do: Callable[[], Any]) -> Any:
-    try:
-        return do()
-    except (Invalid, Conflict) as error:
-        raise ResourceFailure(error.message) from None
 
 
 def _body(properties: Properties) -> dict[str, Any]:

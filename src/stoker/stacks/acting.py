@@ -9,7 +9,7 @@ from stoker.hot import Definition
 from stoker.model.errors import StokerError
 from stoker.model.stack import Phase, Resource
 from stoker.model.status import Action, Status
-from stoker.resources.base import InnerFailure, Outcome
+from stoker.resources.base import InnerFailure, Outcome, ResourceFailure
 from stoker.stacks import breakpoints, phases
 from stoker.stacks.transition import Transition
 
@@ -60,10 +60,9 @@ def begin_visit(transition: Transition, resource: Resource, action: Action) -> R
 
 def settle(transition: Transition, resource: Resource, outcome: Outcome, *, planned: bool = True) -> bool:
     """True when the action is done; False when somebody will report."""
-    data = resource.data if outcome.data is None else outcome.data
-    known = replace(resource, physical_id=outcome.physical_id or resource.physical_id, data=data)
+    known = _with(resource, outcome)
     if not outcome.done:
-        transition.change(known)
+        transition.change(replace(known, reason=outcome.reason or known.reason))
         if planned:
             transition.plan.start(key_of(known))
         return False
@@ -84,11 +83,27 @@ def finish(transition: Transition, done: Resource) -> None:
 
 
 def fail(transition: Transition, resource: Resource, error: Exception, *, stack_too: bool = True) -> None:
-    """The action failed, and with it, if it is waited for, the stack's operation."""
+    """
+    The action failed, and with it, if it is waited for, the stack's operation: at once, or where it may fail once
+    everybody else has had their turn.
+    """
     reason = _reason(resource, error)
+    if isinstance(error, ResourceFailure) and error.outcome is not None:
+        resource = _with(resource, error.outcome)
     failed = transition.give_up(resource, reason)
-    if stack_too:
-        phases.fail(transition, f"Resource {failed.action} failed: {reason}")
+    if not stack_too:
+        return
+    words = f"Resource {failed.action} failed: {reason}"
+    if failed.definition.get("may_fail") and phase_of(failed) is Phase.APPLY:
+        transition.set(failure=transition.stack.failure or words)
+        end_step(transition, key_of(failed))
+    else:
+        phases.fail(transition, words)
+
+
+def end_step(transition: Transition, key: str) -> None:
+    transition.todo.extend(transition.plan.end(key))
+    transition.set(remaining=transition.stack.remaining - 1)
 
 
 def key_of(resource: Resource) -> str:
@@ -101,6 +116,11 @@ def phase_of(resource: Resource) -> Phase:
     if resource.action is Action.DELETE:
         return Phase.CLEAN
     return Phase.APPLY if resource.action in (Action.CREATE, Action.UPDATE, Action.ADOPT) else Phase.VISIT
+
+
+def _with(resource: Resource, outcome: Outcome) -> Resource:
+    data = resource.data if outcome.data is None else outcome.data
+    return replace(resource, physical_id=outcome.physical_id or resource.physical_id, data=data)
 
 
 def _reason(resource: Resource, error: Exception) -> str:

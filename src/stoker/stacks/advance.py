@@ -15,7 +15,7 @@ from stoker.model.stack import Phase, Resource
 from stoker.model.status import Status
 from stoker.resources.base import ResourceFailure
 from stoker.stacks import phases
-from stoker.stacks.acting import fail, finish, key_of, phase_of, settle
+from stoker.stacks.acting import end_step, fail, finish, key_of, phase_of, settle
 from stoker.stacks.applying import apply_step
 from stoker.stacks.engine import ADVANCE
 from stoker.stacks.transition import Transition
@@ -43,7 +43,7 @@ def advance(transition: Transition) -> None:
             left -= 1
             key = transition.todo.popleft()
             if _STEPS[transition.stack.phase](transition, key):
-                _end_step(transition, key)
+                end_step(transition, key)
 
 
 def wake(transition: Transition, resource: Resource, failure: str | None = None) -> None:
@@ -60,7 +60,7 @@ def wake(transition: Transition, resource: Resource, failure: str | None = None)
         fail(transition, resource, error, stack_too=waited_for)
     else:
         if settle(transition, resource, outcome, planned=waited_for) and waited_for:
-            _end_step(transition, key_of(resource))
+            end_step(transition, key_of(resource))
     advance(transition)
 
 
@@ -76,11 +76,11 @@ def clear_hook(transition: Transition, resource: Resource, hook: str) -> None:
     if transition.plan.is_running(key):
         if when == "post":
             finish(transition, cleared)
-            _end_step(transition, key)
+            end_step(transition, key)
         else:
             step = clean_step if action == "delete" else apply_step
             if step(transition, key, past_hook=True):
-                _end_step(transition, key)
+                end_step(transition, key)
     advance(transition)
 
 
@@ -91,11 +91,6 @@ def _is_waited_for(transition: Transition, resource: Resource) -> bool:
         and (resource.current or phase is Phase.CLEAN)
         and transition.plan.is_running(key_of(resource))
     )
-
-
-def _end_step(transition: Transition, key: str) -> None:
-    transition.todo.extend(transition.plan.end(key))
-    transition.set(remaining=transition.stack.remaining - 1)
 
 
 def _go_on_later(transition: Transition) -> None:

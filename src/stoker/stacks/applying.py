@@ -32,6 +32,8 @@ def apply_step(transition: Transition, name: str, *, past_hook: bool = False) ->
     planned = transition.plan.definition(name)
     assert planned is not None, name
     definition = Definition.from_json(planned)
+    if definition.held:
+        return True
     kind = transition.engine.type(definition.type)
     resource = transition.resource(name)
     try:

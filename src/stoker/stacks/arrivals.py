@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from stoker.deployments import alone
+from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid
 from stoker.model.messaging import Message
 from stoker.model.stack import Resource, Stack
@@ -16,22 +19,43 @@ from stoker.store import containers, queues, resources, stacks
 from stoker.store.tx import Tx
 
 
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A resource of a stack, or a deployment that none stands behind."""
+
+    stack: Stack | None = None
+    resource: Resource | None = None
+    deployment: Deployment | None = None
+
+    @property
+    def container(self) -> str:
+        """Where the object is that signals it."""
+        if self.stack is not None:
+            return self.stack.id
+        assert self.deployment is not None
+        return self.deployment.id
+
+
 class Arrivals:
-    """Objects and queues are named by the resource that they signal; what nobody owns is no signal."""
+    """Objects and queues are named by what they signal; what nobody owns is no signal."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def before_object(self, tx: Tx, account: str, container: str, name: str) -> None:
-        """A stack is held before anything else is."""
-        found = _target(tx, account, name)
-        if found is not None and found[1].id == container:
+        """A stack, or a trigger and its deployment, is held before anything else is."""
+        found = _target(tx, name, account)
+        if found is None or found.container != container:
+            return
+        if found.deployment is not None:
+            signals.hold(tx, found.deployment)
+        else:
             stacks.find(tx, container, hold=True)
 
     def object(self, tx: Tx, account: str, container: str, name: str, data: bytes) -> None:
         """Raises Invalid for what is no signal: who sends it knows, and it is not stored."""
-        found = _target(tx, account, name)
-        if found is None or found[1].id != container:
+        found = _target(tx, name, account)
+        if found is None or found.container != container:
             return
         known = containers.find(tx, account, container)
         if known is not None and known.owner == container:
@@ -39,33 +63,39 @@ class Arrivals:
 
     def message(self, tx: Tx, project_id: str, queue: str, messages: Sequence[Message]) -> None:
         """Before anything is stored or held. Raises Invalid for what is no signal."""
-        found = _target(tx, project_id, queue)
+        found = _target(tx, queue, project_id)
         known = queues.find(tx, project_id, queue) if found else None
         if found is None or known is None or known.owner != queue:
             return
-        if self._engine.type(found[0].type).signal is None:
+        if found.resource is not None and self._engine.type(found.resource.type).signal is None:
             return
         for each in messages:
             self._signal(tx, found, _details(each.body.encode()))
 
-    def lodged(self, tx: Tx, resource_id: str, data: bytes) -> None:
-        """What was found in a place elsewhere that was made for that resource. Raises Invalid for what is no signal."""
-        resource = resources.find(tx, resource_id)
-        stack = stacks.find(tx, resource.stack_id, hold=True) if resource else None
-        if resource is not None and stack is not None:
-            self._signal(tx, (resource, stack), _details(data))
+    def lodged(self, tx: Tx, id: str, data: bytes) -> None:
+        """What was found in a place elsewhere that was made for that id. Raises Invalid for what is no signal."""
+        found = _target(tx, id)
+        if found is not None:
+            self._signal(tx, found, _details(data))
 
-    def _signal(self, tx: Tx, target: tuple[Resource, Stack], details: Mapping[str, Any]) -> None:
-        resource, stack = target
-        signals.signal_resource(tx, self._engine, stack, resource, details)
+    def _signal(self, tx: Tx, target: _Target, details: Mapping[str, Any]) -> None:
+        if target.deployment is not None:
+            signals.signal_by_id(tx, self._engine, target.deployment, details)
+        elif target.resource is not None and target.stack is not None:
+            signals.signal_resource(tx, self._engine, target.stack, target.resource, details)
 
 
-def _target(tx: Tx, project_id: str, id: str) -> tuple[Resource, Stack] | None:
+def _target(tx: Tx, id: str, project_id: str | None = None) -> _Target | None:
+    """None also for another project's."""
     if not _is_id(id):
         return None
     resource = resources.find(tx, id)
     stack = stacks.find(tx, resource.stack_id) if resource else None
-    return (resource, stack) if resource and stack and stack.project_id == project_id else None
+    if stack is not None:
+        return _Target(stack, resource) if project_id in (None, stack.project_id) else None
+    deployment = alone.waits(tx, id)
+    found = deployment is not None and project_id in (None, deployment.project_id)
+    return _Target(deployment=deployment) if found else None
 
 
 def _is_id(text: str) -> bool:

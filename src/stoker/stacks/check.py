@@ -19,6 +19,7 @@ from stoker.resources.base import Properties, ResourceType
 from stoker.resources.nesting import TEMPLATE, TEMPLATE_ENDINGS
 from stoker.resources.properties import Property, PropertyError
 from stoker.stacks.engine import Engine
+from stoker.stacks.foresight import STANDS_FOR, Deploys, Seen, deploys
 from stoker.stacks.scope import StaticScope
 
 #: Stacks in stacks, the outermost counted.
@@ -48,6 +49,13 @@ class Checker:
         self._files = files
         #: Resources seen, those of templates inside of templates too; a group counts as one of its members.
         self._count = 0
+        #: Which of them deploy to servers that are known by their ids.
+        self.deploys: list[Deploys] = []
+        #: Whether any may come to stand for a server that is enrolled.
+        self.stands_for = False
+        #: Where the template that is looked at is, and the resource of the outermost that it is of.
+        self._within: list[str] = []
+        self._top: str | None = None
 
     def check(
         self, template: Template, parameters: Values, environment: Environment, text: Any = None, depth: int = 1
@@ -65,8 +73,10 @@ class Checker:
             raise RequestLimitExceeded(f"a stack may have {limit} resources with all inside of it, this one has more")
         types = {name: self._type(environment, each, text) for name, each in template.resources.items()}
         scope = StaticScope(template.version, parameters, self._files, types)
-        definitions = {}
+        definitions, seen = {}, {}
         for name, each in template.resources.items():
+            if depth == 1:
+                self._top = name
             final = replace(
                 each,
                 type=types[name].name,
@@ -75,8 +85,12 @@ class Checker:
             )
             definition = hot.inline_files(final, self._files)
             values = self._properties(types[name], definition, scope, text)
+            seen[name] = Seen(types[name].name, definition, values)
             self._inside(types[name], name, values, environment, depth)
             definitions[name] = definition.to_json()
+        self.stands_for |= any(each.type == STANDS_FOR for each in seen.values())
+        # Outer before inner: a group's own words before those of its sample.
+        self.deploys[:0] = deploys("".join(self._within), self._top if depth > 1 else None, seen)
         for name, output in template.outputs.items():
             _located(text, ("outputs", name, "value"), lambda value=output.value: hot.evaluate(value, scope))
         return definitions
@@ -124,12 +138,15 @@ class Checker:
     def _properties(self, kind: ResourceType, definition: Definition, scope: StaticScope, text: Any) -> Properties:
         place = ("resources", definition.name)
         values: Properties = _located(text, (*place, "properties"), lambda: hot.evaluate(definition.properties, scope))
-        for part in ("metadata", "update_policy"):
-            _located(text, (*place, part), lambda part=part: _check_map(hot.evaluate(getattr(definition, part), scope)))
+        _located(text, (*place, "metadata"), lambda: _map(definition.metadata, scope))
+        policy = _located(text, (*place, "update_policy"), lambda: _map(definition.update_policy, scope))
+        part = "properties"
         try:
             checked = schemas.plain(values) if kind.properties is None else schemas.check(kind.properties, values)
+            part = "update_policy"
+            kind.check_policy(policy or {}, checked)
         except PropertyError as error:
-            path = (*place, "properties", *error.path)
+            path = (*place, part, *error.path)
             dotted = ".".join(map(str, path))
             raise StackValidationFailed(f"Property error: {dotted}: {error.problem}{hot.at(text, path)}") from None
         _located(text, (*place, "properties"), lambda: kind.validate(checked))
@@ -149,16 +166,21 @@ class Checker:
             self._deeper(f"resources.{name}<{kind.name}>", template, bound, below, depth)
 
     def _deeper(self, place: str, template: Template, parameters: Values, environment: Environment, depth: int) -> None:
+        self._within.append(f"{place}.")
         try:
             counting = hot.decide(template, parameters, self._files)
             self.check(counting, parameters, environment, depth=depth + 1)
         except StokerError as error:
             raise type(error)(f"{place}.{error.message}") from None
+        finally:
+            self._within.pop()
 
 
-def _check_map(value: Any) -> None:
+def _map(said: Any, scope: StaticScope) -> Any:
+    value = hot.evaluate(said, scope)
     if value is not UNKNOWN and value is not None and not isinstance(value, dict):
         raise StackValidationFailed(f"Value must be a map, not {kind_of(value)}")
+    return value
 
 
 def _bound(place: str, template: Template, properties: Properties, environment: Environment) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from stoker.model.stack import Phase, Resource
+from stoker.model.status import Action, Status
+from stoker.resources import selecting
 from stoker.stacks import phases
 from stoker.stacks.advance import wake
 from stoker.stacks.engine import Engine
@@ -19,8 +21,17 @@ def close(transition: Transition, *, quiet: bool = False) -> None:
     logins = transition.engine.services.logins
     if logins is not None and stack.parent_id is None and stack.deleted_at and not transition.before.deleted_at:
         logins.stack_gone(transition.tx, stack)
+    if transition.ended and stack.phase is Phase.IDLE and _outlived_its_beginning(transition):
+        selecting.stack_ended(transition.tx, transition.engine.services.work, stack.id)
     if stack.parent_resource_id and stack.phase is Phase.IDLE and transition.ended and not quiet:
         wake_resource(transition.tx, transition.engine, stack.parent_resource_id)
+
+
+def _outlived_its_beginning(transition: Transition) -> bool:
+    """Nobody can have waited for what began in this transaction."""
+    return not transition.created and (
+        transition.before.status is Status.IN_PROGRESS or transition.before.action is Action.SUSPEND
+    )
 
 
 def wake_resource(tx: Tx, engine: Engine, resource_id: str, failure: str | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from stoker.deployments.documents import LOG_BYTES
 from stoker.resources.base import ResourceType
 from stoker.resources.nesting import TEMPLATE, TEMPLATE_ENDINGS
 from stoker.resources.services import Nested, Services
@@ -20,10 +21,13 @@ class Limits:
 
     resources_per_stack: int = -1
     stacks_per_project: int = -1
+    deployments_per_project: int = -1
     #: Seconds an operation may take when the request does not say.
     action_timeout: int = 3600
     #: Steps run in one transaction; a larger plan goes on in the next, so that signals get their turn.
     steps_per_transaction: int = 500
+    #: Bytes kept of what one run writes to one stream.
+    log_bytes: int = LOG_BYTES
 
 
 @dataclass(frozen=True, slots=True)

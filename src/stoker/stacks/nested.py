@@ -30,7 +30,7 @@ from stoker.stacks.operations import Options
 from stoker.stacks.prepare import Identity, Prepared, prepare_inner
 from stoker.stacks.scope import LiveScope
 from stoker.stacks.transition import Transition
-from stoker.store import rows, stacks
+from stoker.store import resources, rows, stacks
 
 
 def engine(types: Mapping[str, ResourceType], services: Services, limits: Limits | None = None) -> Engine:
@@ -144,6 +144,10 @@ class NestedStacks:
     def look(self, context: Context, resource: Resource) -> _Look | None:
         stack = self._stack(context, resource)
         return None if stack is None else _Look(look_at(context.tx, self.engine, stack))
+
+    def resources(self, context: Context, resource: Resource) -> Sequence[Resource]:
+        stack = self._stack(context, resource)
+        return () if stack is None else resources.of_stack(context.tx, stack.id)
 
     def template(self, context: Context, resource: Resource) -> Mapping[str, Any]:
         stack = self._stack(context, resource)

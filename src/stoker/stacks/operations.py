@@ -7,15 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
+from stoker.deployments.policy import Tree
 from stoker.model.errors import EntityNotFound, NotSupported, RequestLimitExceeded
 from stoker.model.stack import Phase, Stack
 from stoker.model.status import Action, Status
-from stoker.stacks import phases
+from stoker.stacks import foresight, phases
 from stoker.stacks.adoption import stand_ins
 from stoker.stacks.advance import advance
 from stoker.stacks.closing import close
 from stoker.stacks.engine import Engine
-from stoker.stacks.prepare import Prepared
+from stoker.stacks.foresight import Deploys
+from stoker.stacks.prepare import Identity, Prepared
+from stoker.stacks.selecting import refuse_regrouping
 from stoker.stacks.transition import Transition
 from stoker.store import resources, stacks
 from stoker.store.tx import Tx
@@ -35,26 +38,43 @@ def create(
     engine: Engine,
     prepared: Prepared,
     options: Options,
+    identity: Identity,
     *,
-    stack_id: str,
-    name: str,
-    project_id: str,
     username: str,
     adopt: Mapping[str, Any] | None = None,
 ) -> Stack:
-    """``adopt``: what its resources take over, see ``moving``. Raises StackExists, RequestLimitExceeded."""
-    check_limit(tx, engine, project_id)
+    """
+    ``adopt``: what its resources take over, see ``moving``.
+
+    Raises StackExists, RequestLimitExceeded, DeploymentRefused.
+    """
+    check_limit(tx, engine, identity.project_id)
     stack = new_stack(
         tx,
         prepared,
         options,
-        stack_id=stack_id,
-        name=name,
-        project_id=project_id,
+        stack_id=identity.stack_id,
+        name=identity.stack_name,
+        project_id=identity.project_id,
         username=username,
         action=Action.CREATE if adopt is None else Action.ADOPT,
     )
+    if adopt is None:
+        refuse_deployments(tx, engine, stack, prepared, prepared.deploys)
     return begin(tx, engine, stack, prepared, adopt=adopt)
+
+
+def refuse_deployments(tx: Tx, engine: Engine, stack: Stack, prepared: Prepared, deploys: Sequence[Deploys]) -> None:
+    """Raises DeploymentRefused for what a server's policy is known to refuse."""
+    foresight.refuse(
+        tx,
+        engine.services.gate,
+        deploys,
+        stack=Tree(stack.id, stack.name),
+        project_id=stack.project_id,
+        who=stack.username,
+        stands_for=prepared.stands_for,
+    )
 
 
 def check_limit(tx: Tx, engine: Engine, project_id: str) -> None:
@@ -126,6 +146,11 @@ def update(
     refuse_update(stack)
     transition = Transition(tx, engine, stack)
     transition.parameters.check_update(prepared.parameters)
+    if prepared.deploys and stack.parent_id is None:
+        # What is there already may stay as it is; when it runs anew its server's policy is asked then.
+        there = {each.name for each in resources.of_stack(tx, stack.id) if each.current}
+        new = [each for each in prepared.deploys if each.top not in there]
+        refuse_deployments(tx, engine, stack, prepared, new)
     changes: dict[str, Any] = {"updated_at": tx.now}
     if options.timeout_mins is not None:
         changes["timeout_mins"] = options.timeout_mins
@@ -171,6 +196,7 @@ def visit(tx: Tx, engine: Engine, stack_id: str, action: Action, *, quiet: bool 
     if stack.action is action and stack.status is Status.COMPLETE and action is not Action.CHECK:
         return stack
     phases.refuse_busy(stack)
+    refuse_regrouping(tx, stack)
     transition = Transition(tx, engine, stack)
     phases.begin_visit(transition, action)
     return _run(transition, quiet=quiet)

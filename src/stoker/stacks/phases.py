@@ -87,6 +87,9 @@ def end_phase(transition: Transition) -> None:
         if leftovers:
             _begin_cleaning(transition, leftovers)
             return
+    if transition.stack.failure:
+        fail(transition, transition.stack.failure)  # of one that ended nobody else's turn
+        return
     _end(transition, Status.COMPLETE, f"Stack {transition.stack.action} completed successfully")
     if transition.stack.action is Action.DELETE:
         transition.set(deleted_at=transition.tx.now)

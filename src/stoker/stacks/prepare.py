@@ -14,6 +14,7 @@ from stoker.model.stack import Source
 from stoker.resources.services import Inner
 from stoker.stacks.check import Checker, parse_once
 from stoker.stacks.engine import Engine
+from stoker.stacks.foresight import Deploys
 
 #: What Heat says where a template asks for its region; mappings by region are written for such names.
 _AWS_REGION = "ap-southeast-1"
@@ -39,6 +40,9 @@ class Prepared:
     definitions: Mapping[str, Mapping[str, Any]]
     needs: Mapping[str, Collection[str]]
     event_sinks: tuple[Mapping[str, Any], ...] = ()
+    #: What it deploys to servers that are known, and whether it may come to stand for one of them.
+    deploys: tuple[Deploys, ...] = ()
+    stands_for: bool = False
 
     def facts(self) -> dict[str, Any]:
         """What a stack's row says of its template."""
@@ -123,7 +127,14 @@ def prepare_inner(
     template = parse_once(inner.template) if isinstance(inner.template, str) else hot.parse(inner.template)
     supplied = {name: value for name, value in inner.parameters.items() if value is not None}
     source = Source(template=template.document, environment=environment.to_json(), supplied=supplied)
-    return _prepared(engine, template, None, environment, source, identity, files)
+    prepared = _prepared(engine, template, None, environment, source, identity, files)
+    if not inner.held and not inner.lenient:
+        return prepared
+    held, may_fail = frozenset(inner.held), {"may_fail": True} if inner.lenient else {}
+    said = {
+        name: {**each, **({"held": True} if name in held else may_fail)} for name, each in prepared.definitions.items()
+    }
+    return replace(prepared, definitions=said)
 
 
 def _prepared(
@@ -137,10 +148,11 @@ def _prepared(
 ) -> Prepared:
     parameters = hot.bind(template, environment, supplied=source.supplied, pseudo=identity.pseudo())
     template = hot.decide(template, parameters, files)
-    definitions = Checker(engine, files).check(template, parameters, environment, text)
+    checker = Checker(engine, files)
+    definitions = checker.check(template, parameters, environment, text)
     needs = {name: each.requires for name, each in template.resources.items()}
     sinks = tuple({"target": sink.queue, "ttl": sink.ttl} for sink in environment.event_sinks)
-    return Prepared(source, template, parameters, definitions, needs, sinks)
+    return Prepared(source, template, parameters, definitions, needs, sinks, tuple(checker.deploys), checker.stands_for)
 
 
 def _environment(handed: Handed, files: Mapping[str, str], template: Template | None = None) -> Environment:

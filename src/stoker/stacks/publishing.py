@@ -16,9 +16,11 @@ from stoker.model.stack import Resource
 from stoker.resources import serving
 from stoker.resources.base import Context, party_of
 from stoker.resources.serving import PUBLISH
+from stoker.stacks.closing import wake_resource
 from stoker.stacks.engine import Engine
 from stoker.stacks.transition import Transition
-from stoker.store import documents, resources, stacks
+from stoker.store import documents, resources, runs, stacks
+from stoker.store.bell import deployment_topic
 from stoker.store.tx import Tx
 from stoker.transports.base import Pushing
 
@@ -33,11 +35,22 @@ def plan(tx: Tx, engine: Engine, server_id: str, resource_id: str) -> None:
     work.defer(tx, PUBLISH, server_id, {"server_id": server_id, "resource_id": resource_id})
 
 
+def signed(tx: Tx, engine: Engine, resource_id: str) -> None:
+    """A URL was signed for the resource's agent: it waited for that, or the agent has to hear of it."""
+    wake_resource(tx, engine, resource_id)
+    resource = resources.find(tx, resource_id)
+    server_id = (resource.physical_id or resource.id) if resource is not None else ""
+    if documents.revision(tx, server_id):
+        tx.touch(server_id)
+
+
 def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
     """By the server's transport, and by those it had before: an agent that has not heard of the change hears of it."""
     server_id = args["server_id"]
+    known = resources.find(tx, args["resource_id"])
+    # Whoever deletes the resource meanwhile takes the places away that this would have there again.
+    stack = stacks.find(tx, known.stack_id, hold=True) if known else None
     resource = resources.find(tx, args["resource_id"])
-    stack = stacks.find(tx, resource.stack_id) if resource else None
     if resource is None or stack is None:
         return
     transition = Transition(tx, engine, stack)
@@ -51,9 +64,19 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         for each in transports:
             each.publish(tx, engine.services.site, party_of(context, resource), document)
         documents.set_published(tx, server_id, digest)
+        _mark_delivered(tx, server_id, transports[0].metadata_name)
     if any(each.expires for each in transports):
         engine.services.work.cancel(tx, PUBLISH, server_id)
         engine.services.work.defer(tx, PUBLISH, server_id, {**args, "again": True}, at=tx.now + _AGAIN)
+
+
+def _mark_delivered(tx: Tx, server_id: str, channel: str) -> None:
+    """Where documents are carried to, nobody sees who takes them: being there is as good as being taken."""
+    news = runs.undelivered(tx, server_id)
+    for id, _ in news:
+        tx.ring(deployment_topic(id))
+    if news:
+        runs.deliver(tx, [runs.Delivery(id, run, channel, tx.now) for id, run in news])
 
 
 def _pushing(context: Context, resource: Resource) -> list[Pushing]:

@@ -58,6 +58,7 @@ class Transition:
             project_id=self.stack.project_id,
             user_project_id=self.stack.user_project_id,
             nested=self.engine.nested,
+            secrets=self.parameters.secrets() if self.stack.parameters.get("hidden") else (),
         )
 
     @cached_property

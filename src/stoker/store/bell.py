@@ -22,6 +22,11 @@ def deployment_topic(deployment_id: str) -> str:
     return f"d/{deployment_id}"
 
 
+def trigger_topic(trigger_id: str) -> str:
+    """Rung with 0 when the trigger or one of its targets changed."""
+    return f"t/{trigger_id}"
+
+
 TOKENS_TOPIC = "tokens"
 """Rung with 0 when tokens, users or roles were revoked or changed."""
 

@@ -19,7 +19,6 @@ _MAKE = sa.text(
 )
 _ONE = sa.select(containers).where(*_IT)
 _HELD = _ONE.with_for_update()
-_OF_OWNER = sa.select(containers).where(containers.c.owner == sa.bindparam("owner")).order_by(containers.c.name)
 _CHANGE = sa.update(containers).where(*_IT).values(headers=sa.bindparam("new_headers"))
 _COUNT = (
     sa.update(containers)
@@ -55,10 +54,6 @@ def find(tx: Tx, account: str, name: str, *, hold: bool = False) -> Container | 
     """``hold``: nobody else writes into it until the transaction ends."""
     row = tx.run(_HELD if hold else _ONE, {"of": account, "named": name}).first()
     return None if row is None else _container(row)
-
-
-def of_owner(tx: Tx, owner: str) -> list[Container]:
-    return [_container(row) for row in tx.run(_OF_OWNER, {"owner": owner})]
 
 
 def change(tx: Tx, account: str, name: str, headers: Mapping[str, str]) -> None:

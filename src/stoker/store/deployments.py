@@ -18,9 +18,9 @@ _GET = sa.select(deployments).where(deployments.c.id == sa.bindparam("id"))
 _HOLD = _GET.with_for_update()
 _SEVERAL = sa.select(deployments).where(deployments.c.id.in_(sa.bindparam("ids", expanding=True)))
 #: Anybody may name any server id, as with Heat; a server that is known works for its own project only.
-_MAY_RUN = deployments.c.project_id == sa.func.coalesce(
-    sa.select(servers.c.project_id).where(servers.c.id == sa.bindparam("server_id")).scalar_subquery(),
-    deployments.c.project_id,
+_OWNER = sa.select(servers.c.project_id).where(servers.c.id == sa.bindparam("server_id")).scalar_subquery()
+_MAY_RUN = sa.or_(
+    deployments.c.project_id == sa.func.coalesce(_OWNER, deployments.c.project_id), deployments.c.admitted
 )
 _OF_RUN = (
     sa.select(deployments)
@@ -57,6 +57,9 @@ _SAVE = (
                 "input_values",
                 "output_values",
                 "signal_transport",
+                "withheld",
+                "cancelling",
+                "admitted",
                 "updated_at",
             )
         }
@@ -76,13 +79,35 @@ _ANY_BODIES = (
     .join_from(deployments, configs, deployments.c.config_id == configs.c.id)
     .order_by(deployments.c.seq)
 )
-_BODIES_OF_SEVERAL = _ANY_BODIES.add_columns(deployments.c.server_id, deployments.c.project_id).where(
-    deployments.c.server_id.in_(sa.bindparam("ids", expanding=True))
+#: Whose server it is asks for what others were let in with too.
+_SHOWN = deployments.c.withheld.is_(None)
+_BODIES_OF_SEVERAL = (
+    _ANY_BODIES.add_columns(
+        deployments.c.server_id,
+        sa.case((deployments.c.admitted, servers.c.project_id), else_=deployments.c.project_id).label("project_id"),
+    )
+    .outerjoin_from(deployments, servers, servers.c.id == deployments.c.server_id)
+    .where(deployments.c.server_id.in_(sa.bindparam("ids", expanding=True)), _SHOWN)
 )
 _BODIES = _ANY_BODIES.where(deployments.c.server_id == sa.bindparam("server_id"))
-_BODIES_OF_PROJECT = _BODIES.where(deployments.c.project_id == sa.bindparam("project"))
-_TO_RUN = _BODIES.add_columns(deployments.c.id).where(
-    sa.or_(deployments.c.status == "IN_PROGRESS", deployments.c.signal_transport == "NO_SIGNAL"), _MAY_RUN
+_BODIES_OF_PROJECT = _BODIES.where(
+    sa.or_(
+        deployments.c.project_id == sa.bindparam("project"),
+        sa.and_(deployments.c.admitted, sa.bindparam("project") == _OWNER),
+    ),
+    _SHOWN,
+)
+_TO_RUN = _BODIES.add_columns(deployments.c.id, deployments.c.cancelling).where(
+    sa.or_(
+        deployments.c.cancelling,
+        sa.and_(sa.or_(deployments.c.status == "IN_PROGRESS", deployments.c.signal_transport == "NO_SIGNAL"), _SHOWN),
+    ),
+    _MAY_RUN,
+)
+_ALONE_ON = sa.select(deployments.c.id, deployments.c.config_id).where(
+    deployments.c.server_id == sa.bindparam("server_id"),
+    deployments.c.status == "IN_PROGRESS",
+    sa.or_(deployments.c.resource_id.is_(None), deployments.c.admitted),
 )
 #: Under this a reading transaction keeps the servers whose bodies may be asked for.
 _EXPECTED = ("bodies", "expected")
@@ -104,6 +129,10 @@ def add(tx: Tx, new: Deployment) -> None:
             "signal_transport": new.signal_transport,
             "resource_id": new.resource_id,
             "stack_id": new.stack_id,
+            "trigger_id": new.trigger_id,
+            "withheld": new.withheld,
+            "cancelling": new.cancelling,
+            "admitted": new.admitted,
             "created_at": rows.stamp(new.created_at),
             "updated_at": rows.stamp_optional(new.updated_at),
         },
@@ -161,6 +190,9 @@ def save(tx: Tx, changed: Deployment) -> None:
             "input_values": rows.dump(changed.input_values),
             "output_values": rows.dump(changed.output_values),
             "signal_transport": changed.signal_transport,
+            "withheld": changed.withheld,
+            "cancelling": changed.cancelling,
+            "admitted": changed.admitted,
             "updated_at": rows.stamp_optional(changed.updated_at),
         },
     )
@@ -217,9 +249,14 @@ def _bodies_ahead(tx: Tx, server_id: str) -> list[Any] | None:
     return found
 
 
-def to_run(tx: Tx, server_id: str) -> list[tuple[str, str]]:
-    """(deployment id, rendered derived config) of what the server's agent has yet to run or report."""
-    return [(r.id, r.body) for r in _by_name(tx.run(_TO_RUN, {"server_id": server_id}).all())]
+def to_run(tx: Tx, server_id: str) -> list[tuple[str, str, bool]]:
+    """(deployment id, rendered derived config, to be stopped) of what the server's agent has yet to run or report."""
+    return [(r.id, r.body, bool(r.cancelling)) for r in _by_name(tx.run(_TO_RUN, {"server_id": server_id}).all())]
+
+
+def alone_on(tx: Tx, server_id: str) -> list[tuple[str, str]]:
+    """(id, config id) of those under way on the server that no resource stands behind, or one of another project's."""
+    return [(row.id, row.config_id) for row in tx.run(_ALONE_ON, {"server_id": server_id})]
 
 
 def _last_line(data: bytes | None) -> str | None:
@@ -245,6 +282,10 @@ def _deployment(row: Any) -> Deployment:
         signal_transport=row.signal_transport,
         resource_id=row.resource_id,
         stack_id=row.stack_id,
+        trigger_id=row.trigger_id,
+        withheld=row.withheld,
+        cancelling=bool(row.cancelling),
+        admitted=bool(row.admitted),
         created_at=rows.moment(row.created_at),
         updated_at=rows.moment_optional(row.updated_at),
     )

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from stoker.model.principal import Project, User
-from stoker.model.status import Action, Status
+from stoker.model.status import is_suspended
 from stoker.store.schema import assignments, configs, deployments, projects, queues, resources, servers, stacks, users
 from stoker.store.tx import Tx
 
@@ -18,7 +18,6 @@ class Owner:
     """A resource, and whose it is."""
 
     resource_name: str
-    #: Suspended, and not only about to be: what suspending runs there is reported yet.
     suspended: bool
     stack_name: str
     project: Project
@@ -37,6 +36,19 @@ _OWNER = (
     # A Keystone's projects are not here.
     .outerjoin(projects, projects.c.id == stacks.c.project_id)
     .where(resources.c.id == sa.bindparam("resource"))
+)
+#: A deployment that no resource stands behind has a user of its own, which is named as its party is.
+_OWNER_ALONE = (
+    sa.select(
+        deployments.c.id.label("resource_name"),
+        sa.literal("CREATE").label("action"),
+        sa.literal("COMPLETE").label("status"),
+        sa.literal("deployment").label("stack_name"),
+        deployments.c.project_id.label("owner_id"),
+        projects,
+    )
+    .outerjoin(projects, projects.c.id == deployments.c.project_id)
+    .where(deployments.c.id == sa.bindparam("resource"), deployments.c.resource_id.is_(None))
 )
 _ADD_PROJECT = sa.insert(projects)
 _PROJECT = sa.select(projects).where(projects.c.id == sa.bindparam("id"))
@@ -123,12 +135,12 @@ def project_named(tx: Tx, name: str, domain_id: str) -> Project | None:
 
 
 def owner_of(tx: Tx, resource_id: str) -> Owner | None:
-    row = tx.run(_OWNER, {"resource": resource_id}).first()
+    said = {"resource": resource_id}
+    row = tx.run(_OWNER, said).first() or tx.run(_OWNER_ALONE, said).first()
     if row is None:
         return None
     project = _project(row) if row.id else Project(id=row.owner_id, name=row.owner_id, domain_id="")
-    suspended = (row.action, row.status) == (Action.SUSPEND, Status.COMPLETE)
-    return Owner(row.resource_name, suspended, row.stack_name, project)
+    return Owner(row.resource_name, is_suspended(row.action, row.status), row.stack_name, project)
 
 
 def projects_listed(tx: Tx) -> list[Project]:

@@ -6,16 +6,17 @@ import sqlalchemy as sa
 
 from stoker.model.messaging import Queue
 from stoker.store import queues as stored_queues
-from stoker.store.schema import containers, objects, queues, resources, servers, stacks
+from stoker.store.schema import containers, deployments, objects, queues, resources, servers, stacks
 from stoker.store.tx import Tx
 
 
 def _nobodys(owner: sa.Column[str]) -> list[sa.ColumnElement[bool]]:
-    """Made for somebody who is neither a resource nor a server nor a stack that lives."""
+    """Made for somebody who is neither a resource nor a server nor a deployment nor a stack that lives."""
     return [
         owner.is_not(None),
         sa.not_(sa.exists().where(resources.c.id == owner)),
         sa.not_(sa.exists().where(servers.c.id == owner)),
+        sa.not_(sa.exists().where(deployments.c.id == owner)),
         sa.not_(_is_live_stack(owner)),
     ]
 

@@ -4,31 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 import sqlalchemy as sa
 
 from stoker.store import rows
-from stoker.store.schema import deployments, lodgings, resources, servers
+from stoker.store.schema import deployments, lodgings, resources, runs, servers
 from stoker.store.tx import Tx
 
-OBJECT, QUEUE = "object", "queue"
+#: VERSIONS are objects of which every version counts.
+OBJECT, QUEUE, VERSIONS = "object", "queue", "versions"
 _MICROSECOND = timedelta(microseconds=1)
+_LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 _WANT = sa.text(
-    "INSERT INTO lodgings (id, kind, name, project_id, resource_id, body, revision, reached, gone, pause, details)"
-    " VALUES (:id, :kind, :name, :project_id, :resource_id, :body, 1, 0, false, 0, '{}')"
+    "INSERT INTO lodgings"
+    " (id, kind, name, project_id, resource_id, body, revision, reached, gone, pause, details, opens_to)"
+    " VALUES (:id, :kind, :name, :project_id, :resource_id, :body, 1, 0, false, 0, '{}', :opens_to)"
     " ON CONFLICT (kind, name) DO UPDATE SET"
-    " body = COALESCE(excluded.body, lodgings.body), revision = lodgings.revision + 1, gone = false"
-    " RETURNING id"
+    " body = COALESCE(excluded.body, lodgings.body), opens_to = COALESCE(excluded.opens_to, lodgings.opens_to),"
+    " details = CASE WHEN lodgings.gone THEN '{}' ELSE lodgings.details END,"
+    # What is wanted already is not wanted anew.
+    " revision = lodgings.revision + CASE WHEN lodgings.gone OR excluded.body IS NOT NULL"
+    " OR COALESCE(excluded.opens_to, lodgings.opens_to, '') <> COALESCE(lodgings.opens_to, '') THEN 1 ELSE 0 END,"
+    " gone = false"
+    " RETURNING id, reached < revision AS due"
 )
 _GONE = sa.text(
     "UPDATE lodgings SET gone = true, revision = revision + 1, look_at = NULL, body = NULL"
     " WHERE kind = :kind AND name = :name AND NOT gone RETURNING id"
 )
 _ONE = sa.select(lodgings).where(lodgings.c.id == sa.bindparam("id"))
+_NAMED = sa.select(lodgings).where(
+    lodgings.c.kind == sa.bindparam("of"), lodgings.c.name == sa.bindparam("named"), sa.not_(lodgings.c.gone)
+)
 _REACHED = (
     sa.update(lodgings)
     .where(lodgings.c.id == sa.bindparam("id_"))
@@ -40,7 +51,7 @@ _FORGET = sa.delete(lodgings).where(
 _LISTEN = (
     sa.update(lodgings)
     .where(lodgings.c.kind == sa.bindparam("of"), lodgings.c.name == sa.bindparam("named"), sa.not_(lodgings.c.gone))
-    .values(look_at=sa.bindparam("at"), pause=sa.bindparam("every"))
+    .values(look_at=sa.bindparam("at"), pause=sa.bindparam("every"), awaited_until=sa.bindparam("until"))
 )
 #: Rung for; what nobody listens for any more stays so.
 _RING = (
@@ -56,10 +67,21 @@ _DUE = (
     sa.select(
         lodgings,
         deployments.c.status,
-        sa.func.coalesce(deployments.c.updated_at, deployments.c.created_at).label("began"),
+        # Not when the deployment changed last: that its run is being cancelled makes no result a stale one.
+        sa.func.coalesce(runs.c.queued_at, deployments.c.created_at).label("began"),
     )
     .join_from(lodgings, resources, resources.c.id == lodgings.c.resource_id, isouter=True)
-    .join(deployments, deployments.c.id == resources.c.physical_id, isouter=True)
+    # What no resource stands behind is the deployment's own.
+    .join(
+        deployments,
+        deployments.c.id == sa.func.coalesce(resources.c.physical_id, lodgings.c.resource_id),
+        isouter=True,
+    )
+    .join(
+        runs,
+        sa.and_(runs.c.deployment_id == deployments.c.id, runs.c.config_id == deployments.c.config_id),
+        isouter=True,
+    )
     .where(lodgings.c.kind == sa.bindparam("of"), lodgings.c.look_at <= sa.bindparam("now"))
     .order_by(lodgings.c.look_at)
     .limit(sa.bindparam("most"))
@@ -73,7 +95,12 @@ _LOOKED = (
     .where(lodgings.c.id == sa.bindparam("id_"), lodgings.c.look_at == sa.bindparam("was"))
     .values(look_at=sa.bindparam("at"), pause=sa.bindparam("every"))
 )
-_HEARD = sa.update(lodgings).where(lodgings.c.id == sa.bindparam("id_")).values(heard=sa.bindparam("what"))
+_BEFORE = sa.func.coalesce(lodgings.c.heard + " ", "")
+_HEARD = (
+    sa.update(lodgings)
+    .where(lodgings.c.id == sa.bindparam("id_"))
+    .values(heard=sa.case((lodgings.c.kind == VERSIONS, _BEFORE), else_="") + sa.bindparam("what", type_=sa.Text))
+)
 _LEFT_OVER = (
     sa.select(lodgings)
     .where(
@@ -82,6 +109,7 @@ _LEFT_OVER = (
             sa.and_(
                 sa.not_(sa.exists().where(resources.c.id == lodgings.c.resource_id)),
                 sa.not_(sa.exists().where(servers.c.id == lodgings.c.resource_id)),
+                sa.not_(sa.exists().where(deployments.c.id == lodgings.c.resource_id)),
             ),
         )
     )
@@ -106,6 +134,8 @@ class Lodging:
     gone: bool
     look_at: int | None
     pause: timedelta
+    awaited_until: datetime | None
+    opens_to: str | None
     heard: str | None
     details: Mapping[str, Any]
 
@@ -113,7 +143,7 @@ class Lodging:
 @dataclass(frozen=True, slots=True)
 class Due:
     lodging: Lodging
-    #: When the run began whose result is awaited; None: none is.
+    #: When the run began whose result is awaited, long ago for signals that are no run's; None: nothing is.
     since: datetime | None
 
 
@@ -125,11 +155,16 @@ class Looked:
     pause: timedelta = timedelta(0)
 
 
-def want(tx: Tx, kind: str, name: str, project_id: str, resource_id: str, body: str | None) -> str:
-    """Have ``body`` there from now on, or what is wanted there already if it is None; returns the lodging's id."""
+def want(
+    tx: Tx, kind: str, name: str, project_id: str, resource_id: str, body: str | None, opens_to: str | None = None
+) -> tuple[str, bool]:
+    """
+    Have ``body`` there from now on, or what is wanted there already if it is None; and a URL signed that opens it to a
+    method. Returns the lodging's id, and whether it has to be brought there.
+    """
     values = {"kind": kind, "name": name, "project_id": project_id, "resource_id": resource_id, "body": body}
-    id: str = tx.run(_WANT, {"id": str(uuid4()), **values}).scalar_one()
-    return id
+    found = tx.run(_WANT, {"id": str(uuid4()), **values, "opens_to": opens_to}).one()
+    return found.id, bool(found.due)
 
 
 def end(tx: Tx, kind: str, name: str) -> str | None:
@@ -143,6 +178,11 @@ def find(tx: Tx, id: str) -> Lodging | None:
     return None if row is None else _lodging(row)
 
 
+def named(tx: Tx, kind: str, name: str) -> Lodging | None:
+    row = tx.run(_NAMED, {"of": kind, "named": name}).first()
+    return None if row is None else _lodging(row)
+
+
 def reached(tx: Tx, lodging: Lodging, details: Mapping[str, Any]) -> None:
     """What was wanted of it, as ``lodging`` says, is there."""
     tx.run(_REACHED, {"id_": lodging.id, "upto": lodging.revision, "new_details": rows.dump(details)})
@@ -153,8 +193,11 @@ def forget(tx: Tx, lodging: Lodging) -> None:
     tx.run(_FORGET, {"id_": lodging.id, "upto": lodging.revision})
 
 
-def listen(tx: Tx, kind: str, name: str, at: datetime, pause: timedelta) -> None:
-    tx.run(_LISTEN, {"of": kind, "named": name, "at": rows.stamp(at), "every": pause // _MICROSECOND})
+def listen(tx: Tx, kind: str, name: str, at: datetime, pause: timedelta, until: datetime | None) -> None:
+    """``until``: for signals that are no run's."""
+    every = pause // _MICROSECOND
+    values = {"of": kind, "named": name, "at": rows.stamp(at), "every": every, "until": rows.stamp_optional(until)}
+    tx.run(_LISTEN, values)
 
 
 def ring(tx: Tx, resource_id: str, pause: timedelta) -> bool:
@@ -166,7 +209,13 @@ def ring(tx: Tx, resource_id: str, pause: timedelta) -> bool:
 def due(tx: Tx, kind: str, limit: int) -> list[Due]:
     """Those that have to be looked at by now."""
     found = tx.run(_DUE, {"of": kind, "now": rows.stamp(tx.now), "most": limit})
-    return [Due(_lodging(row), rows.moment(row.began) if row.status == "IN_PROGRESS" else None) for row in found]
+    return [Due(_lodging(row), _since(row, tx.now)) for row in found]
+
+
+def _since(row: Any, now: datetime) -> datetime | None:
+    if row.status == "IN_PROGRESS":
+        return rows.moment(row.began)
+    return _LONG_AGO if row.awaited_until is not None and row.awaited_until > rows.stamp(now) else None
 
 
 def next_look(tx: Tx, kind: str) -> datetime | None:
@@ -215,6 +264,8 @@ def _lodging(row: Any) -> Lodging:
         gone=row.gone,
         look_at=row.look_at,
         pause=row.pause * _MICROSECOND,
+        awaited_until=rows.moment_optional(row.awaited_until),
+        opens_to=row.opens_to,
         heard=row.heard,
         details=rows.load(row.details),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stoker.model.objects import DELETE_MARKER, Entry, Page, Stored
+from stoker.model.objects import Entry, Page, Stored
 from stoker.store import listings, rows
 from stoker.store.schema import objects
 from stoker.store.tx import Tx
@@ -25,23 +25,6 @@ _VERSION = sa.select(*_FACTS).where(*_NAMED, objects.c.version == sa.bindparam("
 _VERSION_WHOLE = sa.select(objects).where(*_NAMED, objects.c.version == sa.bindparam("wanted"))
 _UNNAMED = sa.select(*_FACTS).where(*_NAMED, objects.c.version.is_(None))
 _UNNAMED_WHOLE = sa.select(objects).where(*_NAMED, objects.c.version.is_(None))
-_HISTORY = (
-    sa.select(objects.c.data)
-    .where(
-        objects.c.account == sa.bindparam("of"),
-        objects.c.marker.is_(False),
-        objects.c.content_type != DELETE_MARKER,
-        sa.or_(
-            sa.and_(objects.c.container == sa.bindparam("inside"), objects.c.name == sa.bindparam("named")),
-            sa.and_(
-                objects.c.container == sa.bindparam("archive"),
-                objects.c.name >= sa.bindparam("low"),
-                objects.c.name < sa.bindparam("high"),
-            ),
-        ),
-    )
-    .order_by(objects.c.modified_at, objects.c.seq)
-)
 _BY_SEQ = sa.select(*_FACTS).where(_ROW)
 _NEWEST = sa.select(*_FACTS).where(*_NAMED).order_by(objects.c.modified_at.desc()).limit(1)
 _LAST_BETWEEN = (
@@ -170,13 +153,6 @@ def whole(tx: Tx, account: str, container: str, name: str, wanted: str | None) -
 def by_seq(tx: Tx, seq: int) -> Stored | None:
     row = tx.run(_BY_SEQ, {"row": seq}).first()
     return None if row is None else _stored(row)
-
-
-def history(tx: Tx, account: str, container: str, name: str, archive: str, prefix: str) -> list[bytes]:
-    """All that was ever written under the name and is kept, in time order; archived names begin with ``prefix``."""
-    said = {"of": account, "inside": container, "named": name, "archive": archive}
-    said |= {"low": prefix, "high": listings.behind(prefix)}
-    return [bytes(row.data) for row in tx.run(_HISTORY, said)]
 
 
 def newest(tx: Tx, account: str, container: str, name: str) -> Stored | None:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from stoker.model.errors import Invalid
 from stoker.store import postgresql, sqlite
 from stoker.store.bell import Bell
-from stoker.store.tx import Carry, Tx
+from stoker.store.tx import Carry, Relabel, Tx
 
 T = TypeVar("T")
 
@@ -52,6 +52,10 @@ class Store:
     def on_carried_change(self, carry: Carry) -> None:
         """Who is told, inside the transaction, that a document changed which a transport carries somewhere."""
         self._writer.carry = carry
+
+    def on_labels_changed(self, relabel: Relabel) -> None:
+        """Who is told, inside the transaction, that a server's labels changed, that it came with some or is gone."""
+        self._writer.relabel = relabel
 
     def hear(self) -> None:
         """Hear what other processes commit (PostgreSQL; on SQLite there is only this process)."""

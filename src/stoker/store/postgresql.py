@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from stoker.model.errors import Unavailable
 from stoker.store.bell import Bell
-from stoker.store.tx import Carry, Tx
+from stoker.store.tx import Carry, Relabel, Tx
 
 T = TypeVar("T")
 
@@ -47,6 +47,7 @@ class Writer:
         self._engine = engine
         self._bell = bell
         self.carry: Carry | None = None
+        self.relabel: Relabel | None = None
 
     def write(self, do: Callable[[Tx], T]) -> T:
         for attempt in range(_TRIES):
@@ -63,7 +64,7 @@ class Writer:
 
     def _once(self, do: Callable[[Tx], T]) -> T:
         with self._engine.begin() as connection:
-            tx = Tx(connection, carry=self.carry)
+            tx = Tx(connection, carry=self.carry, relabel=self.relabel)
             result = do(tx)
             tx.flush()
         tx.committed(self._bell)

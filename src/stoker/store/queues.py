@@ -18,7 +18,6 @@ _ADD = sa.text(
 )
 _ONE = sa.select(queues).where(queues.c.project_id == sa.bindparam("project"), queues.c.name == sa.bindparam("name"))
 _HELD = _ONE.with_for_update()
-_OF_OWNER = sa.select(queues).where(queues.c.owner == sa.bindparam("owner")).order_by(queues.c.name)
 _PAGE = (
     sa.select(queues)
     .where(
@@ -57,10 +56,6 @@ def add(tx: Tx, new: Queue) -> bool:
 def find(tx: Tx, project_id: str, name: str, *, hold: bool = False) -> Queue | None:
     row = tx.run(_HELD if hold else _ONE, {"project": project_id, "name": name}).first()
     return None if row is None else of_row(row)
-
-
-def of_owner(tx: Tx, owner: str) -> list[Queue]:
-    return [of_row(row) for row in tx.run(_OF_OWNER, {"owner": owner})]
 
 
 def page(tx: Tx, project_id: str, *, marker: str, limit: int, part: str) -> list[Queue]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from stoker.model.errors import EntityNotFound
+from stoker.model.labels import match
 from stoker.model.server import Enrolment, Kind, Server
 from stoker.store import rows
 from stoker.store.schema import enrolments, servers
@@ -21,6 +23,7 @@ _NAMED = sa.select(servers).where(
     servers.c.project_id == sa.bindparam("project"), servers.c.name == sa.bindparam("name")
 )
 _LIST = sa.select(servers).where(servers.c.project_id == sa.bindparam("project")).order_by(servers.c.created_at)
+_LABELLED = _LIST.where(servers.c.labels != "{}").order_by(None).order_by(servers.c.name, servers.c.id)
 _OF_KIND = sa.select(servers).where(servers.c.kind == sa.bindparam("kind"))
 _RENAME = sa.update(servers).where(servers.c.id == sa.bindparam("id_")).values(name=sa.bindparam("name"))
 _GENERATION = (
@@ -31,7 +34,12 @@ _SEEN = (
     .where(servers.c.id == sa.bindparam("id_"))
     .values(last_seen=sa.bindparam("at"), agent_version=sa.bindparam("version"), hooks=sa.bindparam("hooks"))
 )
+_AGENT = sa.update(servers).where(servers.c.id == sa.bindparam("id_")).values(agent=sa.bindparam("agent"))
 _HOSTNAME = sa.update(servers).where(servers.c.id == sa.bindparam("id_")).values(hostname=sa.bindparam("hostname"))
+_LABEL = sa.update(servers).where(servers.c.id == sa.bindparam("id_")).values(labels=sa.bindparam("labels"))
+_POLICY = sa.update(servers).where(servers.c.id == sa.bindparam("id_")).values(policy=sa.bindparam("policy"))
+_POLICY_OF = sa.select(servers.c.policy).where(servers.c.id == sa.bindparam("id"))
+_STAND = sa.update(servers).where(servers.c.id == sa.bindparam("id_")).values(stands_for=sa.bindparam("resources"))
 _RELINK = (
     sa.update(servers)
     .where(servers.c.id == sa.bindparam("id_"))
@@ -56,6 +64,14 @@ def hold_names(tx: Tx, project_id: str) -> None:
         tx.run(_HOLD_NAMES, {"project": f"servers of {project_id}"})
 
 
+def concurrency(tx: Tx, id: str) -> int:
+    """How many runs it may have at a time: what its policy says, else 1."""
+    said = tx.run(_POLICY_OF, {"id": id}).scalar()
+    policy = rows.load(said) if said else {}
+    most = policy.get("max_concurrent_runs") if isinstance(policy, dict) else None
+    return most if isinstance(most, int) and most >= 1 else 1
+
+
 def add(tx: Tx, new: Server) -> None:
     tx.run(
         _ADD,
@@ -69,12 +85,17 @@ def add(tx: Tx, new: Server) -> None:
             "resource_name": new.resource_name,
             "key_generation": new.key_generation,
             "last_seen": rows.stamp_optional(new.last_seen),
+            "agent": new.agent,
             "agent_version": new.agent_version,
             "hooks": rows.dump(new.hooks),
             "hostname": new.hostname,
+            "labels": rows.dump(new.labels),
+            "policy": None if new.policy is None else rows.dump(new.policy),
+            "stands_for": rows.dump(new.stands_for),
             "created_at": rows.stamp(new.created_at),
         },
     )
+    tx.relabelled(new.project_id, {}, new.labels)
 
 
 def find(tx: Tx, id: str, *, hold: bool = False) -> Server | None:
@@ -98,6 +119,14 @@ def listed(tx: Tx, project_id: str) -> list[Server]:
     return [_server(row) for row in tx.run(_LIST, {"project": project_id})]
 
 
+def labelled(tx: Tx, project_id: str, labels: Mapping[str, str]) -> list[Server]:
+    """Those that have all of these labels, by name; none when no label is said."""
+    if not labels:
+        return []
+    found = (row for row in tx.run(_LABELLED, {"project": project_id}) if match(rows.load(row.labels), labels))
+    return [_server(row) for row in found]
+
+
 def of_kind(tx: Tx, kind: Kind) -> list[Server]:
     """Every project's."""
     return [_server(row) for row in tx.run(_OF_KIND, {"kind": kind.value})]
@@ -115,8 +144,28 @@ def seen(tx: Tx, id: str, at: datetime, version: str | None, hooks: tuple[str, .
     tx.run(_SEEN, {"id_": id, "at": rows.stamp(at), "version": version, "hooks": rows.dump(hooks)})
 
 
+def set_agent(tx: Tx, id: str, agent: str | None) -> None:
+    tx.run(_AGENT, {"id_": id, "agent": agent})
+
+
 def set_hostname(tx: Tx, id: str, hostname: str) -> None:
     tx.run(_HOSTNAME, {"id_": id, "hostname": hostname})
+
+
+def set_labels(tx: Tx, id: str, labels: Mapping[str, str]) -> None:
+    found = find(tx, id)
+    if found is not None:
+        tx.relabelled(found.project_id, found.labels, labels)
+    tx.run(_LABEL, {"id_": id, "labels": rows.dump(labels)})
+
+
+def set_policy(tx: Tx, id: str, policy: Mapping[str, Any] | None) -> None:
+    tx.run(_POLICY, {"id_": id, "policy": None if policy is None else rows.dump(policy)})
+    tx.touch(id)  # its document says how many may run at a time
+
+
+def set_stands_for(tx: Tx, id: str, resources: Mapping[str, str]) -> None:
+    tx.run(_STAND, {"id_": id, "resources": rows.dump(resources)})
 
 
 def relink(tx: Tx, id: str, stack_id: str | None, resource_id: str | None, resource_name: str | None = None) -> None:
@@ -125,6 +174,9 @@ def relink(tx: Tx, id: str, stack_id: str | None, resource_id: str | None, resou
 
 
 def delete(tx: Tx, id: str) -> None:
+    found = find(tx, id)
+    if found is not None:
+        tx.relabelled(found.project_id, found.labels, {})
     tx.run(_DROP_ENROLMENTS, {"id_": id})
     tx.run(_DELETE, {"id_": id})
 
@@ -173,8 +225,12 @@ def _server(row: Any) -> Server:
         resource_name=row.resource_name,
         key_generation=row.key_generation,
         last_seen=rows.moment_optional(row.last_seen),
+        agent=row.agent,
         agent_version=row.agent_version,
         hooks=tuple(rows.load(row.hooks)),
         hostname=row.hostname,
+        labels=rows.load(row.labels),
+        policy=rows.load_optional(row.policy),
+        stands_for=rows.load(row.stands_for),
         created_at=rows.moment(row.created_at),
     )

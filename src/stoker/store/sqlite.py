@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store.bell import Bell
-from stoker.store.tx import Carry, Tx
+from stoker.store.tx import Carry, Relabel, Tx
 
 T = TypeVar("T")
 
@@ -84,6 +84,7 @@ class GroupWriter:
     def __init__(self, engine: sa.Engine, bell: Bell) -> None:
         self._bell = bell
         self.carry: Carry | None = None
+        self.relabel: Relabel | None = None
         self._connection = engine.connect()
         raw = self._connection.connection.driver_connection
         assert isinstance(raw, sqlite3.Connection)
@@ -140,7 +141,7 @@ class GroupWriter:
 
     def _do(self, work: _Work, undo: str) -> None:
         try:
-            work.tx = Tx(self._connection, carry=self.carry)
+            work.tx = Tx(self._connection, carry=self.carry, relabel=self.relabel)
             work.result = work.do(work.tx)
             work.tx.flush()
         except BaseException as error:

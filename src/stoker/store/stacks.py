@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -18,23 +17,24 @@ from stoker.store.schema import events, snapshots, stacks
 from stoker.store.tx import Tx
 
 _HEAVY = frozenset(("source", "previous"))
-_LIGHT = [column for column in stacks.c if column.name not in _HEAVY]
+#: All columns but the heavy ones.
+LIGHT = [column for column in stacks.c if column.name not in _HEAVY]
 _ADD = sa.insert(stacks)
-_GET = sa.select(*_LIGHT).where(stacks.c.id == sa.bindparam("id"))
+_GET = sa.select(*LIGHT).where(stacks.c.id == sa.bindparam("id"))
 #: Transactions hold the top of the tree, so that those of parent and child never wait for one another.
 _HOLD = (
-    sa.select(*_LIGHT)
+    sa.select(*LIGHT)
     .where(stacks.c.id == sa.select(stacks.c.root_id).where(stacks.c.id == sa.bindparam("id")).scalar_subquery())
     .with_for_update()
 )
-_CHILDREN = sa.select(*_LIGHT).where(stacks.c.parent_id == sa.bindparam("id"), stacks.c.deleted_at.is_(None))
-_TREE = sa.select(*_LIGHT).where(
+_CHILDREN = sa.select(*LIGHT).where(stacks.c.parent_id == sa.bindparam("id"), stacks.c.deleted_at.is_(None))
+_TREE = sa.select(*LIGHT).where(
     stacks.c.root_id == sa.select(stacks.c.root_id).where(stacks.c.id == sa.bindparam("id")).scalar_subquery()
 )
-_TREES = sa.select(*_LIGHT).where(
+_TREES = sa.select(*LIGHT).where(
     stacks.c.root_id.in_(sa.bindparam("ids", expanding=True)), stacks.c.deleted_at.is_(None)
 )
-_NAMED = sa.select(*_LIGHT).where(
+_NAMED = sa.select(*LIGHT).where(
     stacks.c.project_id == sa.bindparam("project"), stacks.c.name == sa.bindparam("name"), stacks.c.deleted_at.is_(None)
 )
 _CHANGING = (
@@ -79,7 +79,7 @@ def add(tx: Tx, new: Stack, source: Source) -> None:
     if named(tx, new.name, new.project_id) is not None:
         raise StackExists(f"The Stack ({new.name}) already exists.")
     try:
-        tx.run(_ADD, {**_columns(new), "source": rows.dump(source), "previous": None})
+        tx.run(_ADD, {**columns(new), "source": rows.dump(source), "previous": None})
     except sa.exc.IntegrityError:  # somebody else was quicker, between the look and the insert
         raise StackExists(f"The Stack ({new.name}) already exists.") from None
 
@@ -91,7 +91,7 @@ def find(tx: Tx, id: str, *, hold: bool = False) -> Stack | None:
     row = tx.run(_HOLD if hold else _GET, {"id": id}).first()
     if row is not None and row.id != id:
         row = tx.run(_GET, {"id": id}).first()  # read after its root is held, so as it is now
-    return None if row is None else _stack(row)
+    return None if row is None else loaded(row)
 
 
 def get(tx: Tx, id: str, project_id: str | None = None, *, hold: bool = False) -> Stack:
@@ -104,12 +104,12 @@ def get(tx: Tx, id: str, project_id: str | None = None, *, hold: bool = False) -
 def named(tx: Tx, name: str, project_id: str) -> Stack | None:
     """The live stack of that name."""
     row = tx.run(_NAMED, {"name": name, "project": project_id}).first()
-    return None if row is None else _stack(row)
+    return None if row is None else loaded(row)
 
 
 def save(tx: Tx, changed: Stack) -> None:
-    columns = _columns(changed)
-    tx.run(_SAVE, {"id_": changed.id, **{name: columns[name] for name in _CHANGING}})
+    values = columns(changed)
+    tx.run(_SAVE, {"id_": changed.id, **{name: values[name] for name in _CHANGING}})
 
 
 def source(tx: Tx, id: str) -> Source:
@@ -136,12 +136,12 @@ def children(tx: Tx, id: str) -> list[Stack]:
     """The live stacks that resources of this one are."""
     if tx.seen is not None and ("children", id) in tx.seen:
         return list(tx.seen["children", id])
-    return [_stack(row) for row in tx.run(_CHILDREN, {"id": id})]
+    return [loaded(row) for row in tx.run(_CHILDREN, {"id": id})]
 
 
 def look_ahead(tx: Tx, roots: Collection[str]) -> list[Stack]:
     """The live stacks of these trees; in a reading transaction ``find`` and ``children`` have them from now on."""
-    found = [_stack(row) for ids in rows.portions(roots) for row in tx.run(_TREES, {"ids": ids})]
+    found = [loaded(row) for ids in rows.portions(roots) for row in tx.run(_TREES, {"ids": ids})]
     if tx.seen is not None:
         tx.seen |= {("found", each.id): each for each in found}
         tx.seen |= {("children", each.id): [] for each in found}
@@ -153,7 +153,7 @@ def look_ahead(tx: Tx, roots: Collection[str]) -> list[Stack]:
 
 def tree(tx: Tx, id: str) -> list[Stack]:
     """The live stack and all that are nested in it, parents first."""
-    members = {row.id: _stack(row) for row in tx.run(_TREE, {"id": id}) if row.deleted_at is None}
+    members = {row.id: loaded(row) for row in tx.run(_TREE, {"id": id}) if row.deleted_at is None}
     found = [members[id]] if id in members else []
     for each in found:  # grows while it is walked
         found += [other for other in members.values() if other.parent_id == each.id]
@@ -162,67 +162,6 @@ def tree(tx: Tx, id: str) -> list[Stack]:
 
 def count(tx: Tx, project_id: str) -> int:
     found: int = tx.run(_COUNT, {"project": project_id}).scalar_one()
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """Heat's list filters; several values of one key are alternatives."""
-
-    equal: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    show_deleted: bool = False
-    show_nested: bool = False
-    #: Tags: all of ``tags`` and one of ``tags_any``; not all of ``not_tags`` and none of ``not_tags_any``.
-    tags: Sequence[str] = ()
-    tags_any: Sequence[str] = ()
-    not_tags: Sequence[str] = ()
-    not_tags_any: Sequence[str] = ()
-    #: None of these, whatever else is asked.
-    hidden_tags: Sequence[str] = ()
-    limit: int | None = None
-    marker: str | None = None
-    sort_keys: Sequence[str] = ()
-    descending: bool | None = None
-
-
-_SORTABLE = {
-    "stack_name": stacks.c.name,
-    "stack_status": stacks.c.status,
-    "creation_time": stacks.c.created_at,
-    "updated_time": stacks.c.updated_at,
-}
-_FILTERABLE = {
-    name: stacks.c[name]
-    for name in (
-        "id",
-        "name",
-        "status",
-        "action",
-        "username",
-        "reason",
-        "user_project_id",
-        "project_id",
-        "parent_id",
-        "timeout_mins",
-        "disable_rollback",
-    )
-}
-
-
-def listed(tx: Tx, project_id: str, wanted: Filter) -> list[Stack]:
-    query = sa.select(*_LIGHT).where(*_conditions(project_id, wanted))
-    keys = [_SORTABLE[key] for key in wanted.sort_keys if key in _SORTABLE] or [stacks.c.created_at]
-    descending = wanted.descending if wanted.descending is not None else not wanted.sort_keys
-    mark = find(tx, wanted.marker) if wanted.marker else None
-    if mark is not None and mark.project_id == project_id:
-        query = query.where(_beyond(keys, stacks.c.id, _columns(mark), descending=descending))
-    order = [_sortable(key).desc() if descending else _sortable(key).asc() for key in (*keys, stacks.c.id)]
-    return [_stack(row) for row in tx.run(query.order_by(*order).limit(wanted.limit))]
-
-
-def counted(tx: Tx, project_id: str, wanted: Filter) -> int:
-    query = sa.select(sa.func.count()).select_from(stacks).where(*_conditions(project_id, wanted))
-    found: int = tx.run(query).scalar_one()
     return found
 
 
@@ -235,50 +174,8 @@ def purge(tx: Tx, before: datetime) -> int:
     return len(gone)
 
 
-def _conditions(project_id: str, wanted: Filter) -> list[sa.ColumnElement[bool]]:
-    conditions: list[sa.ColumnElement[bool]] = [stacks.c.project_id == project_id]
-    if not wanted.show_deleted:
-        conditions.append(stacks.c.deleted_at.is_(None))
-    if not wanted.show_nested:
-        conditions.append(stacks.c.parent_id.is_(None))
-    if wanted.tags:
-        conditions.append(sa.and_(*map(_tagged, wanted.tags)))
-    if wanted.tags_any:
-        conditions.append(sa.or_(*map(_tagged, wanted.tags_any)))
-    if wanted.not_tags:
-        conditions.append(sa.not_(sa.and_(*map(_tagged, wanted.not_tags))))
-    if wanted.not_tags_any:
-        conditions.append(sa.not_(sa.or_(*map(_tagged, wanted.not_tags_any))))
-    if wanted.hidden_tags:
-        conditions.append(sa.not_(sa.or_(*map(_tagged, wanted.hidden_tags))))
-    for name, values in wanted.equal.items():
-        conditions.append(_FILTERABLE[name].in_(list(values)))
-    return conditions
-
-
-def _tagged(tag: str) -> sa.ColumnElement[bool]:
-    """Tags are stored as a JSON list of texts."""
-    return stacks.c.tags.contains(rows.dump(tag), autoescape=True)
-
-
-def _beyond(
-    keys: Sequence[sa.Column[Any]], last: sa.Column[Any], mark: Mapping[str, Any], *, descending: bool
-) -> sa.ColumnElement[bool]:
-    """Rows after the marker in the order of ``keys``, then id."""
-    columns = [(_sortable(column), 0 if mark[column.name] is None else mark[column.name]) for column in (*keys, last)]
-    alternatives = []
-    for i, (column, value) in enumerate(columns):
-        ahead = column < value if descending else column > value
-        alternatives.append(sa.and_(*(equal == same for equal, same in columns[:i]), ahead))
-    return sa.or_(*alternatives)
-
-
-def _sortable(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
-    """A time that never came is before all others: databases disagree on it, and nothing compares with NULL."""
-    return sa.func.coalesce(column, 0) if column.nullable else column
-
-
-def _columns(stack: Stack) -> dict[str, Any]:
+def columns(stack: Stack) -> dict[str, Any]:
+    """As they are stored, without the heavy ones."""
     return {
         "id": stack.id,
         "name": stack.name,
@@ -311,7 +208,8 @@ def _columns(stack: Stack) -> dict[str, Any]:
     }
 
 
-def _stack(row: Any) -> Stack:
+def loaded(row: Any) -> Stack:
+    """From a row with the light columns."""
     return Stack(
         id=row.id,
         name=row.name,

@@ -25,6 +25,8 @@ _RINGS_A_NOTIFY = 80
 
 #: (the transaction, a server's id, the resource whose transport carries its document): that has changed.
 Carry = Callable[["Tx", str, str], None]
+#: (the transaction, a project's id, a server's labels before and after): none where there is no such server.
+Relabel = Callable[["Tx", str, Mapping[str, str], Mapping[str, str]], None]
 
 
 @cache
@@ -40,7 +42,14 @@ class Tx:
     revision, rings) or is only ever appended (events) is gathered and written when the work is done.
     """
 
-    def __init__(self, connection: sa.Connection, *, reading: bool = False, carry: Carry | None = None) -> None:
+    def __init__(
+        self,
+        connection: sa.Connection,
+        *,
+        reading: bool = False,
+        carry: Carry | None = None,
+        relabel: Relabel | None = None,
+    ) -> None:
         self.connection = connection
         #: What a reading transaction has read ahead, by kind and id: nothing changes under it. None in one that writes.
         self.seen: dict[tuple[str, str], Any] | None = {} if reading else None
@@ -49,6 +58,8 @@ class Tx:
         driver = connection.connection.driver_connection
         self._driver = driver if isinstance(driver, sqlite3.Connection) else None
         self._carry = carry
+        self._relabel = relabel
+        self._relabelled: list[tuple[str, Mapping[str, str], Mapping[str, str]]] = []
         self._touched: set[str] = set()
         self._rings: dict[str, int] = {}
         self._events: list[dict[str, Any]] = []
@@ -81,6 +92,11 @@ class Tx:
         """This server is gone: there is no document to be told of."""
         self._touched.discard(server_id)
 
+    def relabelled(self, project_id: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """A server of the project has other labels now: whoever chooses by them is told."""
+        if before != after:
+            self._relabelled.append((project_id, before, after))
+
     def ring(self, topic: str) -> None:
         """Wake those who wait for ``topic``, once this is committed."""
         self._rings[topic] = 0
@@ -97,6 +113,10 @@ class Tx:
         if self._events:
             self.run(_ADD_EVENTS, self._events)
             self._events = []
+        if self._relabel is not None:
+            for said in self._relabelled:
+                self._relabel(self, *said)
+        self._relabelled = []
         # In order, so that two transactions that touch the same servers never wait for each other in a circle.
         for server_id in sorted(self._touched):
             revision, channel = self.quick(_BUMP, {"id": server_id})

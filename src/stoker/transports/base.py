@@ -42,6 +42,8 @@ class Party:
     run: str = ""
     #: None where Stoker's own stands for it.
     user: User | None = None
+    #: The server's agent is ours: it needs no login where a signed URL does.
+    own_agent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class Place:
 
     container: str
     name: str
+    #: Whatever is put there counts, not only what was put last.
+    versions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,20 @@ class Login:
     secret_key: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signed:
+    """What opens the messages of one queue to one method, until it ends: no login is needed."""
+
+    #: Of the messaging service.
+    url: str
+    project_id: str
+    #: As they are sent: headers of Zaqar's.
+    paths: str
+    methods: str
+    expires: str
+    signature: str
+
+
 class Objects(Protocol):
     """An object store: the embedded one, or Swift."""
 
@@ -77,8 +95,8 @@ class Objects(Protocol):
     def close(self, tx: Tx, party: Party, place: Place) -> None:
         """Have it gone, and its container with the last of its objects."""
 
-    def expect(self, tx: Tx, party: Party, place: Place) -> None:
-        """A run begins whose result is going to be put there."""
+    def expect(self, tx: Tx, party: Party, place: Place, until: datetime | None = None) -> None:
+        """A run begins whose result is going to be put there; or signals are, until then."""
 
     def url(self, party: Party, place: Place, verb: str) -> str:
         """What opens that object to ``verb``, for as long as a clock can tell."""
@@ -94,8 +112,16 @@ class Queues(Protocol):
     def replace(self, tx: Tx, party: Party, body: Any) -> None:
         """Post a message, and have those gone that it makes stale."""
 
-    def expect(self, tx: Tx, party: Party) -> None:
-        """A run begins whose result is going to be posted there."""
+    def expect(self, tx: Tx, party: Party, until: datetime | None = None) -> None:
+        """A run begins whose result is going to be posted there; or signals are, until then."""
+
+    def sign(self, tx: Tx, party: Party, method: str) -> bool:
+        """Have its messages opened to ``method``. False: not yet; the resource's ``check`` is asked once it is so."""
+        ...
+
+    def signed(self, tx: Tx, party: Party, method: str) -> Signed | None:
+        """None where nothing was signed, or the service signs nothing."""
+        ...
 
     def close(self, tx: Tx, party: Party) -> None: ...
 
@@ -139,6 +165,11 @@ class Site(Protocol):
     def auth_url(self) -> str: ...
 
     @property
+    def keeps_users(self) -> bool:
+        """Here, and not at a Keystone: who stands for a resource or for a deployment can log in at once."""
+        ...
+
+    @property
     def region(self) -> str: ...
 
     @property
@@ -173,6 +204,14 @@ class LoggingIn(Protocol):
 
 
 @runtime_checkable
+class Opening(Protocol):
+    """With our agent nobody logs in: a signed URL opens the party's queue."""
+
+    #: The method that it needs.
+    opens_to: str
+
+
+@runtime_checkable
 class Signalling(Protocol):
     signal_name: str
     #: False when no result is expected: the deployment is complete once it is in the document.
@@ -186,7 +225,7 @@ class Signalling(Protocol):
 class Carrying(Protocol):
     metadata_name: str
 
-    def sections(self, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
+    def sections(self, tx: Tx, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
         """Sections of ``os-collect-config`` that tell the agent where to fetch its document."""
 
 
@@ -207,3 +246,15 @@ class Lodging(Protocol):
     def open(self, tx: Tx, site: Site, party: Party) -> None: ...
 
     def close(self, tx: Tx, site: Site, party: Party) -> None: ...
+
+
+def login_keys(site: Site, party: Party) -> dict[str, str]:
+    """What a section of ``os-collect-config`` says of the agent's user, whatever it asks for with its token."""
+    login = site.login(party)
+    return {
+        "user_id": login.user_id,
+        "password": login.password,
+        "auth_url": site.auth_url,
+        "project_id": login.project_id,
+        "region_name": site.region,
+    }

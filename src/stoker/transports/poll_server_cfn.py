@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.store.tx import Tx
 from stoker.transports.base import Party, Site
 
 
@@ -13,7 +14,7 @@ from stoker.transports.base import Party, Site
 class PollServerCfn:
     metadata_name: str = "POLL_SERVER_CFN"
 
-    def sections(self, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
+    def sections(self, _tx: Tx, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
         login = site.login(party)
         return {
             "cfn": {

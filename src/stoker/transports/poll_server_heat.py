@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.transports.base import Party, Site
+from stoker.store.tx import Tx
+from stoker.transports.base import Party, Site, login_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,19 +15,9 @@ class PollServerHeat:
     metadata_name: str = "POLL_SERVER_HEAT"
     logs_in: bool = True
 
-    def sections(self, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
-        login = site.login(party)
-        return {
-            "heat": {
-                "user_id": login.user_id,
-                "password": login.password,
-                "auth_url": site.auth_url,
-                "project_id": login.project_id,
-                "stack_id": f"{party.stack_name}/{party.stack_id}",
-                "resource_name": party.resource_name,
-                "region_name": site.region,
-            }
-        }
+    def sections(self, _tx: Tx, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
+        place = {"stack_id": f"{party.stack_name}/{party.stack_id}", "resource_name": party.resource_name}
+        return {"heat": {**login_keys(site, party), **place}}
 
 
 transport = PollServerHeat()

@@ -17,7 +17,7 @@ class PollTempUrl:
     expires: bool = False
     needs: str = OBJECTS
 
-    def sections(self, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
+    def sections(self, _tx: Tx, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
         return {"request": {"metadata_url": site.objects.url(party, _place(party), "GET")}}
 
     def open(self, tx: Tx, site: Site, party: Party) -> None:

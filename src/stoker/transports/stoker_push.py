@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from stoker.store.tx import Tx
 from stoker.transports.base import Party, Site
 
 
@@ -13,7 +14,7 @@ from stoker.transports.base import Party, Site
 class StokerPush:
     metadata_name: str = "STOKER_PUSH"
 
-    def sections(self, _site: Site, _party: Party) -> Mapping[str, Mapping[str, Any]]:
+    def sections(self, _tx: Tx, _site: Site, _party: Party) -> Mapping[str, Mapping[str, Any]]:
         return {}
 
 

@@ -28,9 +28,9 @@ class TempUrlSignal:
         site.objects.close(tx, party, signal_place(party))
 
 
-def signal_place(party: Party) -> Place:
+def signal_place(party: Party, *, versions: bool = False) -> Place:
     """A container a stack; the object's name tells the resource that it signals."""
-    return Place(party.stack_id, party.resource_id)
+    return Place(party.stack_id, party.resource_id, versions)
 
 
 transport = TempUrlSignal()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +45,10 @@ class Parameters:
             for name, value in self.values.items()
         }
 
+    def secrets(self) -> tuple[str, ...]:
+        """The texts that hidden ones hold, also inside of their lists and maps."""
+        return tuple({text for name in sorted(self.hidden) for text in _texts(self.values.get(name)) if text})
+
     def check_update(self, new: Parameters) -> None:
         """Raise ImmutableParameterModified when ``new`` changes what it declares immutable."""
         changed = [
@@ -66,6 +70,14 @@ class Parameters:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Parameters:
         return cls(data["values"], data["types"], frozenset(data["hidden"]), frozenset(data["immutable"]))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping | list | tuple):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(part)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
 
 
 def bind(

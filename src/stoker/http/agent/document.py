@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from stoker.deployments.documents import Document
+from stoker.deployments.runs import OWN_CHANNEL
 from stoker.http import reading
 from stoker.http.call import Call, Reply
 from stoker.store.bell import server_topic
@@ -22,6 +23,7 @@ async def poll(call: Call) -> Reply:
             document = await _current(call)
             etag = f'"{document.revision}"'
             if etag != known:
+                call.services.documents.went_out(document, OWN_CHANNEL)
                 return Reply(200, document.body, {"ETag": etag})
             left = until - time.monotonic()
             if left <= 0 or call.services.waiters.closed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.deployments import runs
+from stoker.deployments import output, runs
 from stoker.http import reading
 from stoker.http.call import Call, Reply
 from stoker.model.errors import Invalid
@@ -21,6 +21,10 @@ def signal(call: Call) -> Reply:
 
 def progress(call: Call) -> Reply:
     said = reading.body(call)
+    config_id = call.path["config_id"]
+    if reading.flag(said.get("beat"), "beat"):
+        call.services.store.write(lambda tx: runs.beat(tx, server_id=call.server, config_id=config_id))
+        return Reply(204)
     percent = reading.whole(said.get("percent"), "percent")
     if percent is not None and percent > 100:
         raise Invalid(f"percent must be from 0 to 100, not {percent}")
@@ -30,7 +34,7 @@ def progress(call: Call) -> Reply:
         lambda tx: runs.progress(
             tx,
             server_id=call.server,
-            config_id=call.path["config_id"],
+            config_id=config_id,
             state=state,
             percent=percent,
             message=message,
@@ -42,13 +46,16 @@ def progress(call: Call) -> Reply:
 def log(call: Call) -> Reply:
     offset = reading.whole(call.query.get("offset"), "offset") or 0
     known = call.services.store.write(
-        lambda tx: runs.log(
+        lambda tx: output.log(
             tx,
             server_id=call.server,
             config_id=call.path["config_id"],
             stream=call.query.get("stream", ""),
             offset=offset,
             data=call.body,
+            gap=call.query.get("gap") == "1",
+            again=call.query.get("again") == "1",
+            most=call.services.settings.max_log_bytes,
         )
     )
     return Reply(200, {"offset": known})

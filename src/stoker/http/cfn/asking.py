@@ -50,9 +50,8 @@ class Asking:
 def params_of(call: Call) -> dict[str, str]:
     """Query and form. Raises Invalid for what is no text."""
     said = [call.request.url.query]
-    kind = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
-        if call.body and kind == "application/x-www-form-urlencoded":
+        if call.body and call.media_type == "application/x-www-form-urlencoded":
             said.append(call.body.decode())
         # Of bytes that are no UTF-8, nothing could be looked up or shown.
         pairs = [
@@ -68,10 +67,10 @@ def params_of(call: Call) -> dict[str, str]:
     return found
 
 
-def signer(call: Call, params: Mapping[str, str], *, aging: bool = True) -> Principal:
+def signer(call: Call, params: Mapping[str, str]) -> Principal:
     """Who asks: by token, or by the signature. Raises Refused, Unauthorized."""
     token = call.request.headers.get("x-auth-token")
-    principal = _by_token(call, token) if token else _by_signature(call, params, aging=aging)
+    principal = _by_token(call, token) if token else _by_signature(call, params)
     if principal.project_id is None:
         raise Unauthorized("a token of a project is needed")
     return principal
@@ -98,7 +97,7 @@ def request_of(call: Call, params: Mapping[str, str]) -> ec2.Request:
     )
 
 
-def _by_signature(call: Call, params: Mapping[str, str], *, aging: bool) -> Principal:
+def _by_signature(call: Call, params: Mapping[str, str]) -> Principal:
     request = request_of(call, params)
     if not request.signature:
         raise Refused(400, "IncompleteSignature", "the request is not signed")
@@ -108,10 +107,10 @@ def _by_signature(call: Call, params: Mapping[str, str], *, aging: bool) -> Prin
         raise Refused(403, "MissingAuthenticationToken", error.message) from None
     known = call.services.keys
     try:
-        return known.authenticate(request, aging=aging)
+        return known.authenticate(request)
     except Unauthorized:
         # Behind a proxy that says another host than the one the agent was given.
         public = urlsplit(call.services.settings.public_url).netloc
         if public.lower() == request.host.lower():
             raise
-        return known.authenticate(replace(request, host=public), aging=aging)
+        return known.authenticate(replace(request, host=public))

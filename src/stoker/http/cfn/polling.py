@@ -16,8 +16,8 @@ from stoker.http.cfn.asking import params_of, request_of
 from stoker.http.cfn.reads import described
 from stoker.http.cfn.serialize import answer
 from stoker.model.errors import StokerError
-from stoker.model.status import Action, Status
-from stoker.store import documents, resources, stacks
+from stoker.model.status import is_suspended
+from stoker.store import documents, resources, runs, stacks
 
 _ACTION = "DescribeStackResource"
 
@@ -27,11 +27,10 @@ async def poll(call: Call) -> Reply:
     resource_id = params and call.services.keys.stands_for(request_of(call, params))
     if params and resource_id:
         known = call.services.documents.known(resource_id, _form(params))
-        if known is not None:
-            return _reply(known)
-        loaded = await call.in_thread(_load, call, params, resource_id)
-        if loaded is not None:
-            return _reply(loaded)
+        found = known if known is not None else await call.in_thread(_load, call, params, resource_id)
+        if found is not None:
+            call.services.documents.went_out(found, "POLL_SERVER_CFN")
+            return _reply(found)
     return await call.in_thread(query.act, call)
 
 
@@ -54,13 +53,14 @@ def _load(call: Call, params: Mapping[str, str], resource_id: str) -> Document |
         stack = stacks.find(tx, found.stack_id) if found else None
         if found is None or stack is None or not found.physical_id or not query.is_itself(found, stack, params):
             return None
-        if (found.action, found.status) == (Action.SUSPEND, Status.COMPLETE):
+        if is_suspended(found.action, found.status):
             return None
         server_id = found.physical_id
         revision = documents.revision(tx, server_id)
         shown = described(tx, call.services.engine, stack, found)
+        news = runs.undelivered(tx, server_id)
     body = answer(_ACTION, {"StackResourceDetail": shown}, as_json=False).content
-    document = Document(revision, body)
+    document = Document(revision, body, news)
     return call.services.documents.remember(resource_id, server_id, _form(params), document)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from stoker.deployments import gate
 from stoker.http.access import AGENT, MEMBER, READER, including
 from stoker.http.call import Call, Reply
 from stoker.http.cfn import reads, writes
 from stoker.http.cfn.asking import Asking, params_of, signer
 from stoker.http.cfn.serialize import Refused, answer, refusal
-from stoker.model.errors import Forbidden, StokerError
+from stoker.model.errors import DeploymentRefused, Forbidden, StokerError
 from stoker.model.stack import Resource, Stack
 
 
@@ -61,5 +63,8 @@ def act(call: Call) -> Reply:
         if not action.roles & principal.roles:
             raise Forbidden("You are not authorized to complete this action.")
         return answer(name, action.do(Asking(call, params, principal)), as_json=as_json)
+    except DeploymentRefused as refused:
+        call.services.store.write(partial(gate.record, made=refused.decision))
+        return refusal(refused, as_json=as_json)
     except (StokerError, Refused) as error:
         return refusal(error, as_json=as_json)

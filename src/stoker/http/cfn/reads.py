@@ -18,13 +18,13 @@ from stoker.stacks.looking import look_ahead
 from stoker.stacks.signals import addressed
 from stoker.stacks.transition import Transition
 from stoker.store import events, resources, stacks
-from stoker.store.stacks import Filter
+from stoker.store.stack_lists import Filter, listed
 from stoker.store.tx import Tx
 
 
 def list_stacks(asking: Asking) -> Any:
     with asking.call.services.store.read() as tx:
-        found = stacks.listed(tx, asking.project, Filter(hidden_tags=asking.call.services.settings.hidden_tags))
+        found = listed(tx, asking.project, Filter(hidden_tags=asking.call.services.settings.hidden_tags))
     return {
         "StackSummaries": [
             {
@@ -44,7 +44,7 @@ def describe_stacks(asking: Asking) -> Any:
     services = asking.call.services
     with services.store.read() as tx:
         named = asking.params.get("StackName")
-        found = [asking.stack(tx)] if named else stacks.listed(tx, asking.project, Filter())
+        found = [asking.stack(tx)] if named else listed(tx, asking.project, Filter())
         look_ahead(tx, [each.root_id for each in found])
         shown = [_described(each, outputs.all_values(tx, services.engine, each)) for each in found]
     return {"Stacks": shown}

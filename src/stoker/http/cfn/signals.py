@@ -73,7 +73,7 @@ def _may(principal: Principal, resource_id: str | None, project_id: str | None) 
 
 def _details(call: Call) -> dict[str, Any]:
     """As Heat reads it: JSON if it says so, or says nothing and begins like it."""
-    kind = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    kind = call.media_type
     if kind not in _TYPES or not call.body.strip():
         return {}
     if kind != "application/json" and not call.body.lstrip().startswith(b"{"):

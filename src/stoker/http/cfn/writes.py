@@ -25,20 +25,12 @@ _ROLLS_BACK = {"DO_NOTHING": False, "ROLLBACK": True, "DELETE": True}
 
 def create_stack(asking: Asking) -> Any:
     call = asking.call
-    name = handing.name(asking.one("StackName"))
-    identity = Identity(str(uuid4()), name, asking.project)
+    identity = Identity(str(uuid4()), handing.name(asking.one("StackName")), asking.project)
     prepared = prepare(call.services.engine, _handed(asking), identity)
     options = _options(asking)
     made = call.services.store.write(
         lambda tx: operations.create(
-            tx,
-            call.services.engine,
-            prepared,
-            options,
-            stack_id=identity.stack_id,
-            name=name,
-            project_id=asking.project,
-            username=asking.principal.user_name,
+            tx, call.services.engine, prepared, options, identity, username=asking.principal.user_name
         )
     )
     return {"StackId": arn(made)}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from stoker.deployments import manage
+from stoker.deployments.derive import STARS
 from stoker.http import reading
 from stoker.http.call import Call, Reply
 from stoker.model.errors import Forbidden, RequestLimitExceeded
-from stoker.store import configs
+from stoker.store import configs, rows
 from stoker.store.tx import Tx
 
 
@@ -43,12 +44,23 @@ def create(call: Call) -> Reply:
 
 def show(call: Call) -> Reply:
     with call.services.store.read() as tx:
-        return _shown(configs.body(tx, call.path["config_id"], call.project))
+        return _shown(_without_secrets(configs.body(tx, call.path["config_id"], call.project)))
 
 
 def delete(call: Call) -> Reply:
     call.services.store.write(lambda tx: manage.delete_config(tx, call.path["config_id"], call.project))
     return Reply(204)
+
+
+def _without_secrets(rendered: str) -> str:
+    """Agents get their documents; whoever looks at a derived config is not shown the values of secret inputs."""
+    if '"secret":true' not in rendered:
+        return rendered
+    config = rows.load(rendered)
+    config["inputs"] = [
+        {**entry, "value": STARS} if entry.get("secret") and "value" in entry else entry for entry in config["inputs"]
+    ]
+    return rows.dump(config)
 
 
 def _shown(rendered: str) -> Reply:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
-from stoker import transports
-from stoker.deployments import manage
-from stoker.deployments.derive import derived_inputs
+from stoker.deployments import alone, manage, runs
+from stoker.deployments.alone import Wanted
+from stoker.deployments.gate import Asking
 from stoker.http import reading
 from stoker.http.call import Call, Reply
 from stoker.http.heat import shapes
-from stoker.model.config import UNGROUPED
 from stoker.model.deployment import Deployment
-from stoker.model.errors import Forbidden, Invalid, RequestLimitExceeded
+from stoker.model.errors import EntityNotFound, Forbidden, Invalid, RequestLimitExceeded
 from stoker.model.status import Action, Status
-from stoker.resources.deploying import DEADLINE, GRACE
-from stoker.stacks import signals
-from stoker.store import configs, deployments, stacks
+from stoker.stacks import deployed, signals
+from stoker.store import configs, deployments
 from stoker.store.tx import Tx
 
 
@@ -38,6 +35,8 @@ async def metadata(call: Call) -> Reply:
     found = call.services.documents.heat(server_id, call.project)
     if found is None:
         found = await call.in_thread(call.services.documents.load_heat, server_id, call.project)
+    if call.only is not None:  # an agent asks, and no user who wants to see
+        call.services.documents.went_out(found, "POLL_SERVER_HEAT")
     return Reply(200, found.body)
 
 
@@ -53,6 +52,7 @@ def create(call: Call) -> Reply:
             return _derived(tx, call, body, config_id)
         made = _given(tx, call, body, config_id)
         deployments.add(tx, made)
+        runs.record(tx, made, call.user.user_name)
         tx.touch(made.server_id)
         return made
 
@@ -69,31 +69,35 @@ def update(call: Call) -> Reply:
 
     def do(tx: Tx) -> Deployment:
         known = deployments.get(tx, call.path["deployment_id"], call.project)
-        if known.stack_id is not None:
-            stacks.find(tx, known.stack_id, hold=True)
-        old = deployments.get(tx, known.id, call.project, hold=True)
+        old = signals.hold(tx, known)
+        if old is None:
+            raise EntityNotFound.of("Software deployment", known.id)
         changes: dict[str, Any] = {
             name: read(body[name], name) for name, read in _CHANGEABLE.items() if body.get(name) is not None
         }
         if "config_id" in changes:
             _config_id(tx, call, changes["config_id"])
-        changed = manage.save(tx, replace(old, **changes, updated_at=tx.now))
+        changed = replace(old, **changes, updated_at=tx.now)
+        begins = changed.status == Status.IN_PROGRESS and old.status != Status.IN_PROGRESS
+        if begins or changed.config_id != old.config_id:
+            changed = _entered(tx, call, changed)
+        changed = manage.save(tx, changed)
         if old.status == Status.IN_PROGRESS:
-            signals.report(tx, call.services.engine, changed)
+            signals.report(tx, call.services.engine, changed, before=old)
         return changed
 
     return _shown(call.services.store.write(do))
 
 
 def delete(call: Call) -> Reply:
-    call.services.store.write(
-        lambda tx: manage.withdraw(tx, deployments.get(tx, call.path["deployment_id"], call.project, hold=True))
-    )
+    def do(tx: Tx) -> None:
+        known = deployments.get(tx, call.path["deployment_id"], call.project)
+        deployed.delete(tx, call.services.engine, known)
+
+    call.services.store.write(do)
     return Reply(204)
 
 
-#: Those that need no resource of a stack to stand behind them.
-_ALONE = {name: transports.load().signalling[name] for name in ("HEAT_SIGNAL", "NO_SIGNAL", "STOKER_SIGNAL")}
 _CHANGEABLE: Mapping[str, Any] = {
     "config_id": reading.text,
     "input_values": reading.mapping,
@@ -121,7 +125,7 @@ def _server_id(said: Any) -> str:
 def _given(tx: Tx, call: Call, body: dict[str, Any], config_id: str) -> Deployment:
     """As Heat's own call: the config is ready for the agent, whoever made it."""
     reading.text(body.get("stack_user_project_id"), "stack_user_project_id", 64)
-    return Deployment(
+    given = Deployment(
         id=str(uuid4()),
         project_id=call.project,
         server_id=_server_id(body.get("server_id")),
@@ -133,43 +137,43 @@ def _given(tx: Tx, call: Call, body: dict[str, Any], config_id: str) -> Deployme
         output_values={},
         created_at=tx.now,
     )
+    return _entered(tx, call, given)
+
+
+def _entered(tx: Tx, call: Call, deployment: Deployment) -> Deployment:
+    """As its server's policy lets it in. Raises DeploymentRefused."""
+    asking = Asking(
+        project_id=deployment.project_id,
+        server_id=deployment.server_id,
+        deployment_id=deployment.id,
+        action=deployment.action,
+        config_id=deployment.config_id,
+        stack_id=deployment.stack_id,
+        trigger_id=deployment.trigger_id,
+        who=call.user.user_name,
+    )
+    entry = call.services.engine.services.gate.enter(tx, asking)
+    if (entry.admitted, entry.withheld) == (deployment.admitted, deployment.withheld):
+        return deployment
+    entered = replace(deployment, admitted=entry.admitted, withheld=entry.withheld)
+    under_way = entry.reason is not None and deployment.status == Status.IN_PROGRESS
+    return replace(entered, status_reason=entry.reason) if under_way else entered
 
 
 def _derived(tx: Tx, call: Call, body: dict[str, Any], config_id: str) -> Deployment:
     """Ours: the config is a source, and the server derives from it what Heat's clients derive themselves."""
-    transport = _ALONE.get(str(body["signal_transport"]))
-    if transport is None:
-        known = ", ".join(sorted(_ALONE))
-        raise Invalid(f"signal_transport {body['signal_transport']!r} is none of {known}")
     source = configs.get(tx, config_id, call.project)
-    server_id = _server_id(body.get("server_id"))
-    action = reading.text(body.get("action"), "action") or Action.CREATE.value
-    seconds = _seconds(body.get("timeout"))
-    facts = {
-        "deploy_server_id": server_id,
-        "deploy_action": action,
-        "deploy_signal_transport": transport.signal_name,
-        **({} if seconds is None else {"deploy_timeout": str(seconds)}),
-    }
-    values = reading.mapping(body.get("input_values"), "input_values") or {}
-    run = manage.Run(
-        action=action,
+    wanted = Wanted(
+        content=alone.content_of(source),
+        action=reading.text(body.get("action"), "action") or Action.CREATE.value,
         name=reading.text(body.get("name"), "name") or source.name,
-        group=source.group or UNGROUPED,
-        config=source.config,
-        inputs=derived_inputs(source.inputs, values, facts),
-        outputs=source.outputs,
-        options=source.options,
-        input_values=values,
-        signal_transport=transport.signal_name,
-        awaits_signal=transport.awaits_signal,
+        input_values=reading.mapping(body.get("input_values"), "input_values") or {},
+        signal_transport=reading.text(body.get("signal_transport"), "signal_transport") or "",
+        timeout=_seconds(body.get("timeout")),
+        asked_by=call.user.user_name,
     )
-    made = manage.begin(tx, run, project_id=call.project, server_id=server_id, deployment_id=str(uuid4()))
-    if seconds is not None:
-        args = {"deployment_id": made.id, "config_id": made.config_id}
-        at = tx.now + timedelta(seconds=seconds) + GRACE
-        call.services.work.defer(tx, DEADLINE, made.config_id, args, at=at)
-    return made
+    server_id = _server_id(body.get("server_id"))
+    return alone.begin(tx, call.services.engine.services, wanted, project_id=call.project, server_id=server_id)
 
 
 def _seconds(said: Any) -> float | None:

@@ -31,6 +31,7 @@ def create(call: Call) -> Reply:
             project_id=call.project,
             username=call.user.user_name,
         )
+        operations.refuse_deployments(tx, call.services.engine, stack, prepared, prepared.deploys)
         found = preview.changes(tx, call.services.engine, stack, prepared)
     shown = shapes.stack(stack, finding.links(call), None)
     for left_out in ("stack_status", "stack_status_reason", "outputs"):

@@ -17,7 +17,7 @@ from stoker.stacks.attributes import all_attributes
 from stoker.stacks.looking import look_ahead, look_at
 from stoker.stacks.operations import no_resource
 from stoker.stacks.transition import Transition
-from stoker.store import deployments, documents, resources, stacks
+from stoker.store import deployments, documents, resources, runs, stacks
 from stoker.store.tx import Tx
 
 FILTERS: Mapping[str, Callable[[Resource], str]] = {
@@ -29,6 +29,8 @@ FILTERS: Mapping[str, Callable[[Resource], str]] = {
     "physical_resource_id": lambda r: r.physical_id or "",
 }
 _KNOWN = frozenset((*FILTERS, "nested_depth", "with_detail"))
+#: Of agents that poll here.
+_POLLED = "POLL_SERVER_HEAT"
 #: Heat signals nothing that is going.
 _DEAF = (Action.SUSPEND, Action.DELETE)
 
@@ -82,19 +84,24 @@ async def metadata(call: Call) -> Reply:
     """What agents poll with POLL_SERVER_HEAT: on the event loop, and mostly answered from memory."""
     form = f"heat/{call.path['stack_name']}/{call.path['stack_id']}/{call.path['resource_name']}"
     known = call.services.documents.known(call.only, form) if call.only else None
-    return Reply(200, known.body) if known else await call.in_thread(_metadata, call, form)
+    if known is None:
+        return await call.in_thread(_metadata, call, form)
+    call.services.documents.went_out(known, _POLLED)
+    return Reply(200, known.body)
 
 
 def _metadata(call: Call, form: str) -> Reply:
     with call.services.store.read() as tx:
         stack, found = _permitted(tx, call)
         revision = documents.revision(tx, found.physical_id or found.id)
+        news = runs.undelivered(tx, found.physical_id) if call.only and found.physical_id else ()
         transition = Transition(tx, call.services.engine, stack)
         live = transition.type_of(found).live_metadata(transition.context, found)
     reply = Reply(200, {"metadata": {**found.metadata, **live}})
     if call.only and found.physical_id and transition.type_of(found).has_live_metadata:
-        document = Document(revision, bytes(reply.response().body))
+        document = Document(revision, bytes(reply.response().body), news)
         call.services.documents.remember(found.id, found.physical_id, form, document)
+        call.services.documents.went_out(document, _POLLED)
     return reply
 
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from stoker.http.access import ADMIN, AGENT, MEMBER, READER, MaySignal, OneResource, Token
+from stoker.http.access import ADMIN, AGENT, MEMBER, READER, MaySignal, MaySignalDeployment, OneResource, Token
 from stoker.http.call import Route
 from stoker.http.heat import (
     actions,
+    audit,
     configs,
     deployments,
     events,
     finding,
+    following,
     logs,
     previews,
     resources,
+    runs,
+    schedules,
     servers,
     site,
     snapshots,
     stacks,
+    triggers,
     types,
 )
 
@@ -29,6 +34,10 @@ _CONFIGS = "/v1/{project}/software_configs"
 _CONFIG = _CONFIGS + "/{config_id}"
 _DEPLOYMENTS = "/v1/{project}/software_deployments"
 _DEPLOYMENT = _DEPLOYMENTS + "/{deployment_id}"
+_TRIGGERS = "/v1/{project}/software_triggers"
+_TRIGGER = _TRIGGERS + "/{trigger_id}"
+_SCHEDULES = "/v1/{project}/software_schedules"
+_SCHEDULE = _SCHEDULES + "/{schedule_id}"
 _SERVERS = "/v1/{project}/servers"
 _TYPES = "/v1/{project}/resource_types"
 _VERSIONS = "/v1/{project}/template_versions"
@@ -43,6 +52,8 @@ _BELOW = ("resources", "events", "template", "actions", "environment", "files", 
 _REDIRECTED = (("GET", _READ_OR_AGENT), ("POST", _WRITE), ("PUT", _WRITE), ("PATCH", _WRITE), ("DELETE", _WRITE))
 #: Templates come with all their files.
 _TEMPLATE_LIMIT = 16 * 1024 * 1024
+#: An agent's whole output may come with its result.
+_SIGNAL_LIMIT = 2 * 1024 * 1024
 
 ROUTES = [
     Route("GET", _DEPLOYMENTS + "/metadata/{server_id}", OneResource(READER, AGENT), deployments.metadata),
@@ -52,14 +63,32 @@ ROUTES = [
     Route("PUT", _DEPLOYMENT, _WRITE, deployments.update),
     Route("DELETE", _DEPLOYMENT, _WRITE, deployments.delete),
     Route("GET", _DEPLOYMENT + "/logs", _READ, logs.follow),
+    Route("GET", _DEPLOYMENT + "/runs", _READ, runs.index),
+    Route("POST", _DEPLOYMENT + "/cancel", _WRITE, runs.cancel),
+    Route("POST", _DEPLOYMENT + "/retry", _WRITE, runs.retry),
+    Route("POST", _DEPLOYMENT + "/signal", MaySignalDeployment(MEMBER, AGENT), runs.signal, _SIGNAL_LIMIT),
     Route("GET", _DEPLOYMENTS, _READ, deployments.index),
+    Route("POST", _TRIGGERS, _WRITE, triggers.create),
+    Route("GET", _TRIGGERS, _READ, triggers.index),
+    Route("GET", _TRIGGER, _READ, triggers.show),
+    Route("GET", _TRIGGER + "/events", _READ, following.follow),
+    Route("DELETE", _TRIGGER, _WRITE, triggers.delete),
+    Route("POST", _TRIGGER + "/cancel", _WRITE, triggers.cancel),
+    Route("POST", _TRIGGER + "/retry", _WRITE, triggers.retry),
+    Route("POST", _SCHEDULES, _WRITE, schedules.create),
+    Route("GET", _SCHEDULES, _READ, schedules.index),
+    Route("GET", _SCHEDULE, _READ, schedules.show),
+    Route("PATCH", _SCHEDULE, _WRITE, schedules.change),
+    Route("DELETE", _SCHEDULE, _WRITE, schedules.delete),
     Route("GET", _CONFIGS, _READ, configs.index),
     Route("GET", _CONFIG, _READ, configs.show),
     Route("DELETE", _CONFIG, _WRITE, configs.delete),
     Route("GET", _SERVERS, _READ, servers.index),
     Route("POST", _SERVERS, _WRITE, servers.create),
     Route("GET", _SERVERS + "/{server}", _READ, servers.show),
+    Route("PATCH", _SERVERS + "/{server}", _WRITE, servers.change),
     Route("DELETE", _SERVERS + "/{server}", _WRITE, servers.delete),
+    Route("GET", "/v1/{project}/audit", _READ, audit.index),
     Route("GET", _TYPES, _READ, types.index),
     Route("GET", _TYPES + "/{type_name}", _READ, types.show),
     Route("GET", _TYPES + "/{type_name}/template", _READ, types.template),

@@ -13,8 +13,8 @@ from stoker.stacks import moving, operations, outputs
 from stoker.stacks.adoption import adopted
 from stoker.stacks.operations import Options
 from stoker.stacks.prepare import Prepared
-from stoker.store import stacks
-from stoker.store.stacks import Filter
+from stoker.store import stack_lists, stacks
+from stoker.store.stack_lists import Filter
 
 #: Query keys of the list, and the column each means.
 FILTERS = {
@@ -48,9 +48,7 @@ def create(call: Call) -> Reply:
             call.services.engine,
             prepared,
             options,
-            stack_id=identity.stack_id,
-            name=name,
-            project_id=call.project,
+            identity,
             username=call.user.user_name,
             adopt=adopt,
         )
@@ -62,8 +60,8 @@ def create(call: Call) -> Reply:
 def index(call: Call) -> Reply:
     wanted = _filter(call)
     with call.services.store.read() as tx:
-        found = stacks.listed(tx, call.project, wanted)
-        count = stacks.counted(tx, call.project, wanted) if _asked(call, "with_count") else None
+        found = stack_lists.listed(tx, call.project, wanted)
+        count = stack_lists.counted(tx, call.project, wanted) if _asked(call, "with_count") else None
     links = finding.links(call)
     shown: dict[str, Any] = {"stacks": [shapes.stack_summary(each, links) for each in found]}
     if wanted.limit and len(found) == wanted.limit:

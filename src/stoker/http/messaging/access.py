@@ -10,6 +10,7 @@ from starlette.requests import Request
 from stoker.http.access import MEMBER, READER, Admitted, including, principal_of
 from stoker.http.services import Services
 from stoker.http.threads import in_thread
+from stoker.identity import stack_users
 from stoker.model.errors import EntityNotFound, Forbidden, Invalid
 from stoker.store import identity
 
@@ -46,19 +47,21 @@ class QueueAccess:
     async def _signed(self, request: Request, project: str, services: Services) -> Admitted:
         """Like Zaqar, nothing is told of why it is refused."""
         headers = request.headers
-        allowed = services.signed_urls.allows(
-            request.method,
-            request.scope["path"].removeprefix(MOUNTED_AT),
-            project=project,
-            paths=headers.get("url-paths", "").split(","),
-            methods=headers.get("url-methods", "").split(","),
-            expires=headers.get("url-expires", ""),
-            signature=headers["url-signature"],
-            now=datetime.now(UTC),
-        )
-        if not allowed or not await in_thread(_lives, services, project):
-            raise EntityNotFound(_REFUSED)
-        return Admitted(project=project)
+        path = request.scope["path"].removeprefix(MOUNTED_AT)
+        for urls, lives in ((services.signed_urls, _lives), (services.agents_urls, _stands_for_one)):
+            allowed = urls.allows(
+                request.method,
+                path,
+                project=project,
+                paths=headers.get("url-paths", "").split(","),
+                methods=headers.get("url-methods", "").split(","),
+                expires=headers.get("url-expires", ""),
+                signature=headers["url-signature"],
+                now=datetime.now(UTC),
+            )
+            if allowed and await in_thread(lives, services, project, path):
+                return Admitted(project=project)
+        raise EntityNotFound(_REFUSED)
 
 
 def _own_queue(resource_id: str, path: str) -> bool:
@@ -67,7 +70,15 @@ def _own_queue(resource_id: str, path: str) -> bool:
     return path in own or any(path.startswith(f"{each}/") for each in own)
 
 
-def _lives(services: Services, project_id: str) -> bool:
+def _stands_for_one(services: Services, project_id: str, path: str) -> bool:
+    """An agent's URL is good as long as a login of the resource's user would be."""
+    user_id = stack_users.user_id(path.removeprefix("/v2/queues/").partition("/")[0])
+    with services.store.read() as tx:
+        found = stack_users.find(tx, user_id)
+    return found is not None and found.project.id == project_id and found.project.enabled
+
+
+def _lives(services: Services, project_id: str, _path: str) -> bool:
     with services.store.read() as tx:
         found = identity.project(tx, project_id)
     return found.enabled if found is not None else services.settings.at_keystone

@@ -45,8 +45,7 @@ def show(call: Call) -> Reply:
 
 
 def patch(call: Call) -> Reply:
-    kind = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != PATCH_TYPE:
+    if call.media_type != PATCH_TYPE:
         said = f"the body of a PATCH must be of the media type {PATCH_TYPE}"
         return errors.reply(call.request.scope["path"], 415, "UnsupportedMediaType", said, {"Accept-Patch": PATCH_TYPE})
     name, changes = asking.queue_name(call), call.json()

@@ -26,16 +26,7 @@ def create(call: Call) -> Reply:
     expires = _expires(said.get("expires"), now)
     base = asking.base(call)
     made = call.services.signed_urls.sign(call.project, [f"{base}/{each}" for each in paths], methods, expires)
-    return Reply(
-        200,
-        {
-            "paths": made.paths,
-            "methods": made.methods,
-            "project": made.project,
-            "expires": made.expires,
-            "signature": made.signature,
-        },
-    )
+    return Reply(200, made.to_json())
 
 
 def _some(said: Any, name: str, known: tuple[str, ...]) -> list[str] | None:

@@ -105,7 +105,7 @@ def _body(operation: Operation) -> dict[str, Any]:
 def _answer(row: Route, answer: Answer) -> Mapping[str, Any]:
     said: dict[str, Any] = {"description": _WORDS.get(answer.schema is None, "")}
     if answer.schema is not None and row.verb != "HEAD":
-        said["content"] = {"application/json": {"schema": answer.schema}}
+        said["content"] = {answer.media_type: {"schema": answer.schema}}
     if answer.headers:
         said["headers"] = {name: {"required": True, "schema": TEXT} for name in answer.headers}
     return said

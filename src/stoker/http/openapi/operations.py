@@ -15,6 +15,7 @@ class Answer:
 
     schema: Schema | None = None
     headers: tuple[str, ...] = ()
+    media_type: str = "application/json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

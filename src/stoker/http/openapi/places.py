@@ -16,6 +16,8 @@ PATH: dict[str, tuple[str, Schema]] = {
     "project": _segment("The id of the token's project"),
     "config_id": _segment("The id of a software config"),
     "deployment_id": _segment("The id of a software deployment"),
+    "trigger_id": _segment("The id of a trigger"),
+    "schedule_id": _segment("The id of a schedule"),
     "server_id": _segment("The id of a server"),
     "server": _segment("The id or the name of a server"),
     "type_name": _segment("The name of a resource type, such as OS::Heat::SoftwareDeployment"),

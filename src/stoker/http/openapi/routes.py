@@ -12,7 +12,7 @@ from stoker.http.call import Call, Reply, Route
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.openapi.document import document
-from stoker.http.openapi.heat import resources, site, software, stacks, templates
+from stoker.http.openapi.heat import resources, site, software, stacks, templates, triggering
 from stoker.http.openapi.identity import people, tokens
 from stoker.http.openapi.operations import Noun, Operation, ok
 from stoker.http.openapi.schemas import MAP
@@ -32,8 +32,11 @@ NOUNS = (
     resources.SNAPSHOTS,
     software.CONFIGS,
     software.DEPLOYMENTS,
+    triggering.TRIGGERS,
+    triggering.SCHEDULES,
     templates.NOUN,
     site.SERVERS,
+    site.AUDIT,
     site.SITE,
     Noun("The service", {show: Operation(summary="This document", answers=ok(MAP))}),
     tokens.NOUN,

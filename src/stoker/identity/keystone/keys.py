@@ -21,13 +21,13 @@ class KeystoneKeys:
     def stands_for(self, request: ec2.Request) -> str | None:
         return self._own.stands_for(request)
 
-    def authenticate(self, request: ec2.Request, *, aging: bool = True) -> Principal:
+    def authenticate(self, request: ec2.Request) -> Principal:
         """Keystone is asked about keys that are not ours, not for agents whose resource is gone."""
         access = ec2.access_of(request)
         with self._store.read() as tx:
             ours = stack_users.find(tx, access) is not None
         if ours:
-            return self._own.authenticate(request, aging=aging)
+            return self._own.authenticate(request)
         if self._own.stands_for(request) is not None:
             raise Unauthorized("The EC2 access key is not valid any more.")
         return self._tokens.principal(self._client.signed(request))

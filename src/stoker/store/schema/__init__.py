@@ -17,11 +17,13 @@ from stoker.store.schema.messaging import claims, messages, queues, subscription
 from stoker.store.schema.objects import accounts, containers, lodgings, objects
 from stoker.store.schema.orchestration import edges, events, resources, snapshots, stacks, steps
 from stoker.store.schema.software import configs, deployments, documents, enrolments, logs, runs, servers
+from stoker.store.schema.triggering import audit, schedules, selectors, trigger_targets, triggers
 
 __all__ = [
     "accounts",
     "application_credentials",
     "assignments",
+    "audit",
     "claims",
     "configs",
     "containers",
@@ -41,6 +43,8 @@ __all__ = [
     "queues",
     "resources",
     "runs",
+    "schedules",
+    "selectors",
     "servers",
     "snapshots",
     "stack_users",
@@ -48,5 +52,7 @@ __all__ = [
     "steps",
     "subscriptions",
     "tokens",
+    "trigger_targets",
+    "triggers",
     "users",
 ]

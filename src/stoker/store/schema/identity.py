@@ -67,7 +67,6 @@ application_credentials = sa.Table(
 )
 
 #: Keys to sign requests with; the secrets are sealed with the site's own.
-
 ec2_credentials = sa.Table(
     "ec2_credentials",
     metadata,
@@ -77,6 +76,7 @@ ec2_credentials = sa.Table(
     sa.Column("project_id", Id, nullable=False),
 )
 
+#: Users that Stoker has made at a Keystone, each for one resource; a row goes once its user has.
 stack_users = sa.Table(
     "stack_users",
     metadata,
@@ -91,5 +91,3 @@ stack_users = sa.Table(
     sa.Column("wanted", Id, nullable=False),
     sa.Column("state", Id, nullable=False),
 )
-
-#: What a stack was, to be restored.

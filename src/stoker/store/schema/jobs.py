@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from stoker.store.schema.base import Id, Json, Name, Time, metadata, serial
 
+#: The SQLite runner's table (PostgreSQL has Procrastinate's own).
 jobs = sa.Table(
     "jobs",
     metadata,
@@ -18,5 +19,3 @@ jobs = sa.Table(
     sa.Column("last_error", sa.Text),
     sa.Index("ix_jobs_kind_key", "kind", "key"),
 )
-
-#: The messaging service's. Messages name their queue by id: a queue of the same name made later is another one.

@@ -19,6 +19,7 @@ queues = sa.Table(
     sa.UniqueConstraint("project_id", "name"),
 )
 
+#: They name their queue by id: a queue of the same name made later is another one.
 messages = sa.Table(
     "messages",
     metadata,
@@ -69,5 +70,3 @@ subscriptions = sa.Table(
     sa.Index("ix_subscriptions_queue_id_seq", "queue_id", "seq"),
     sqlite_autoincrement=True,
 )
-
-#: The object store's: an account is a project's.

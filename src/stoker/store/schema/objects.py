@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from stoker.store.schema.base import Bytewise, Id, Json, Time, metadata, serial
 
+#: An account is a project's.
 accounts = sa.Table(
     "accounts",
     metadata,
@@ -61,7 +62,6 @@ sa.Index(
 )
 
 #: What Stoker has made, or is to make, in a Swift or a Zaqar: an object or a queue each.
-
 lodgings = sa.Table(
     "lodgings",
     metadata,
@@ -79,7 +79,11 @@ lodgings = sa.Table(
     #: When to look for a result next, and microseconds between looks; None: nobody waits for one.
     sa.Column("look_at", Time),
     sa.Column("pause", sa.BigInteger, nullable=False),
-    #: The result that was taken last, as its kind tells results apart.
+    #: Until when signals are waited for that are no run's.
+    sa.Column("awaited_until", Time),
+    #: The method that an agent's signed URL opens it to; None: no agent has one.
+    sa.Column("opens_to", sa.String(16)),
+    #: The result that was taken last, as its kind tells results apart; where versions count, all of them.
     sa.Column("heard", sa.Text),
     #: What it was given there: a signed URL, a subscription.
     sa.Column("details", Json, nullable=False),

@@ -77,8 +77,7 @@ resources = sa.Table(
     sa.Index("ix_resources_stack_id_name", "stack_id", "name"),
 )
 
-#: Users that Stoker has made at a Keystone, each for one resource; a row goes once its user has.
-
+#: What a stack was, to be restored.
 snapshots = sa.Table(
     "snapshots",
     metadata,
@@ -104,7 +103,6 @@ steps = sa.Table(
 )
 
 #: ``key`` waits for ``need``.
-
 edges = sa.Table(
     "edges",
     metadata,
@@ -129,5 +127,3 @@ events = sa.Table(
     sa.Column("at", Time, nullable=False),
     sa.Index("ix_events_stack_id_seq", "stack_id", "seq"),
 )
-
-#: The SQLite runner's table (PostgreSQL has Procrastinate's own).

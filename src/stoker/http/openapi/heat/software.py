@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.deployments.schema import TYPES
-from stoker.http.heat import configs, deployments, logs
+from stoker.http.heat import configs, deployments, logs, runs
 from stoker.http.openapi.operations import Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
     ANYTHING,
@@ -29,6 +29,8 @@ from stoker.http.openapi.schemas import (
 )
 
 _NAME = text(255)
+#: How a result may come.
+SIGNALS = ("AUTO", "CFN_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "STOKER_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL")
 _SAID = {
     "name": maybe(_NAME),
     "group": told(maybe(_NAME), "Which hook runs it"),
@@ -97,6 +99,31 @@ SCHEMAS: dict[str, Schema] = {
         },
         updated_time=TIME,
     ),
+    "Run": record(
+        {
+            "number": told(WHOLE, "Counts the runs of its deployment"),
+            "config_id": ID,
+            "action": maybe(TEXT),
+            "state": told(TEXT, "HELD, WAITING, DELIVERED, RUNNING or what its agent says, SILENT, CANCELLING, DONE"),
+            "silent_seconds": told(maybe(WHOLE), "How long its agent has said nothing, once that is too long"),
+            "percent": maybe(WHOLE),
+            "message": maybe(TEXT),
+            "heard_time": maybe(TIME),
+            "queued_time": TIME,
+            "delivered_time": maybe(TIME),
+            "channel": told(maybe(TEXT), "The transport by which it was delivered"),
+            "start_time": maybe(TIME),
+            "end_time": maybe(TIME),
+            "status": maybe(TEXT),
+            "status_code": maybe(TEXT),
+            "status_reason": maybe(TEXT),
+            "asked_by": told(maybe(TEXT), "Null: a stack's action did"),
+            "input_values": told(MAP, "Without the values of secret ones"),
+            "output_values": told(MAP, "Without what the log has"),
+            "stdout_bytes": {"type": "integer", "minimum": 0},
+            "stderr_bytes": {"type": "integer", "minimum": 0},
+        }
+    ),
     "DeploymentLogs": record(
         {
             "logs": listed(
@@ -105,7 +132,8 @@ SCHEMAS: dict[str, Schema] = {
                         "seq": WHOLE,
                         "config_id": ID,
                         "stream": TEXT,
-                        "offset": told(WHOLE, "In bytes"),
+                        "offset": told(WHOLE, "In bytes; between two chunks of a stream some may have been cut"),
+                        "size": told(WHOLE, "In bytes"),
                         "data": TEXT,
                         "time": TIME,
                     }
@@ -175,7 +203,7 @@ DEPLOYMENTS = Noun(
                 **_VALUES,
                 stack_user_project_id=maybe(text(64)),
                 signal_transport=told(
-                    one_of("HEAT_SIGNAL", "NO_SIGNAL", "STOKER_SIGNAL"),
+                    one_of(*SIGNALS),
                     "Stoker's own: the config given is a source, from which the one to run is derived",
                 ),
                 name=told(maybe(_NAME), "With signal_transport: of the derived config"),
@@ -193,8 +221,37 @@ DEPLOYMENTS = Noun(
             answers=_DEPLOYMENT,
         ),
         deployments.delete: Operation(summary="Withdraw a deployment", answers=empty()),
+        runs.index: Operation(
+            summary="The runs of a deployment, newest first (Stoker's own)",
+            answers=ok(under("runs", listed(ref("Run")))),
+        ),
+        runs.cancel: Operation(
+            summary="End the run under way: its agent is told to stop it (Stoker's own)",
+            body=request(force=told(maybe(WORD_FLAG), "Do not wait for what its agent says")),
+            body_needed=False,
+            answers=ok(under("software_deployment", ref("SoftwareDeployment")), 202),
+            errors=(409,),
+        ),
+        runs.retry: Operation(
+            summary="Run again what failed; a stack's own by an update of the stack with its template (Stoker's own)",
+            body=request(),
+            body_needed=False,
+            answers=ok(under("software_deployment", ref("SoftwareDeployment")), 202),
+            errors=(409,),
+        ),
+        runs.signal: Operation(
+            summary="Report what came of a deployment's run (Stoker's own)",
+            query={
+                "token": told(ASKED, "In place of X-Auth-Token: of the URL that the deployment's config brings"),
+                "run": told(ASKED, "Its number: a result of an earlier run changes nothing"),
+            },
+            body=told(request(), "deploy_stdout, deploy_stderr, deploy_status_code, and the config's outputs"),
+            body_needed=False,
+            answers=ok(under("status", maybe(TEXT))),
+        ),
         logs.follow: Operation(
-            summary="The live output of a deployment's runs (Stoker's own)",
+            # With Accept: text/event-stream the same comes as events: log, progress, status, and at last end.
+            summary="The live output of a deployment's runs, also as server-sent events (Stoker's own)",
             query={
                 "after": told(WHOLE, "What came after this one"),
                 "wait": told({**WHOLE, "maximum": 60}, "Seconds to wait for the first, while the run is under way"),

@@ -1,0 +1,67 @@
+"""Labels of servers, with the syntax of Kubernetes' labels, and the words that servers are chosen with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from stoker.model.errors import Invalid
+
+#: Labels a server may have.
+MOST = 64
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_PREFIX = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+_SYNTAX = (
+    "at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"  # as Kubernetes says it
+)
+
+
+def checked(said: Any, what: str = "labels") -> dict[str, str]:
+    """A whole set of labels. Raises Invalid that names the label and what is wrong with it."""
+    if not isinstance(said, Mapping):
+        raise Invalid(f"{what} must be a map of names and values, not {type(said).__name__}")
+    if len(said) > MOST:
+        raise Invalid(f"{what}: a server may have {MOST} labels, not {len(said)}")
+    return {_key(key, what): _value(key, value, what) for key, value in said.items()}
+
+
+def changed(had: Mapping[str, str], changes: Any, what: str = "labels") -> dict[str, str]:
+    """``had`` with ``changes``: names and values, where None takes a label away. Raises Invalid."""
+    if not isinstance(changes, Mapping):
+        raise Invalid(f"{what} must be a map of names and values, not {type(changes).__name__}")
+    left = {key: value for key, value in had.items() if key not in changes}
+    new = {key: value for key, value in changes.items() if value is not None}
+    return checked({**left, **new}, what)
+
+
+def selector(text: str) -> dict[str, str]:
+    """``k=v,k2=v2``: what servers have to have, every one of them. Raises Invalid."""
+    said: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise Invalid(f"labels must be like name=value,name2=value2: {part[:80]!r} has no '='")
+        if said.setdefault(key.strip(), value.strip()) != value.strip():
+            raise Invalid(f"labels: {key.strip()[:80]!r} cannot have two values at once")
+    return checked(said)
+
+
+def match(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    return wanted.items() <= labels.items()
+
+
+def _key(key: Any, what: str) -> str:
+    prefix, slash, name = key.rpartition("/") if isinstance(key, str) else ("", "", "")
+    if not _NAME.fullmatch(name) or (slash and not _PREFIX.fullmatch(prefix)):
+        shown = repr(key)[:80]
+        raise Invalid(f"{what}: {shown} is no label's name: {_SYNTAX}; a DNS name and '/' may go before it")
+    return str(key)
+
+
+def _value(key: Any, value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise Invalid(f"{what}.{key}: a label's value must be a string, not {type(value).__name__}: put it in quotes")
+    if value and not _NAME.fullmatch(value):
+        raise Invalid(f"{what}.{key}: {value[:80]!r} is no label's value: empty, or {_SYNTAX}")
+    return value

@@ -1,0 +1,289 @@
+"""What a trigger means: the content that it runs, and the servers that it runs it on, with what each has of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID
+
+from stoker.deployments import alone
+from stoker.deployments.alone import content_of
+from stoker.deployments.derive import tells
+from stoker.hot import Parameters
+from stoker.model.config import UNGROUPED, Config
+from stoker.model.deployment import Deployment
+from stoker.model.errors import EntityNotFound, Invalid
+from stoker.model.server import Server
+from stoker.model.stack import Resource, Stack
+from stoker.model.status import Action
+from stoker.model.trigger import Content
+from stoker.resources.base import physical_name
+from stoker.resources.running import COMPONENT
+from stoker.servers import enrol
+from stoker.stacks.asking import Asked
+from stoker.stacks.engine import Engine
+from stoker.stacks.operations import no_resource
+from stoker.stacks.transition import Transition
+from stoker.store import configs, deployments, resources, servers, stacks
+from stoker.store.tx import Tx
+
+#: What a run is called that is no action of anybody's life.
+TRIGGER = "TRIGGER"
+_DEPLOYMENTS = ("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment")
+_GROUPS = ("OS::Heat::SoftwareDeploymentGroup", "OS::Heat::StructuredDeploymentGroup")
+_CONFIGS = ("OS::Heat::SoftwareComponent", "OS::Heat::SoftwareConfig", "OS::Heat::StructuredConfig")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """What a server has of its own: the name of the deployment there, and its inputs."""
+
+    server_id: str
+    name: str
+    input_values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    content: Content
+    #: Of the deployments that are there, one a server, in order.
+    own: Sequence[Own] = ()
+    #: For servers that have none.
+    name: str
+    input_values: Mapping[str, Any] = field(default_factory=dict)
+    #: As it is shown.
+    said: Mapping[str, Any]
+    stack_id: str | None = None
+    timeout: float | None = None
+    #: Names of inputs that have something of a hidden parameter of the stack.
+    secret: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meant:
+    source: Source
+    action: str
+    servers: Sequence[tuple[Server, Own]]
+
+
+def resolve(tx: Tx, engine: Engine, project_id: str, asked: Asked) -> Meant:
+    """Changes nothing. Raises EntityNotFound, Invalid, Conflict."""
+    source = _source(tx, engine, project_id, asked)
+    return Meant(
+        source=source, action=_action(source.content, asked.action), servers=_servers(tx, project_id, source, asked)
+    )
+
+
+def _source(tx: Tx, engine: Engine, project_id: str, asked: Asked) -> Source:
+    if asked.config_id is not None:
+        config = configs.get(tx, asked.config_id, project_id)
+        content = content_of(config)
+        return Source(content=content, name=content.name or config.id, said={"config_id": config.id})
+    if asked.deployment_id is not None:
+        deployment = deployments.get(tx, asked.deployment_id, project_id)
+        resource = resources.find(tx, deployment.resource_id) if deployment.resource_id else None
+        if resource is None:
+            return _of_deployment(tx, deployment)
+        found = _of_resource(tx, engine, stacks.get(tx, resource.stack_id), resource)
+        return replace(found, said={**found.said, "deployment_id": deployment.id})
+    stack = find_stack(tx, project_id, asked.stack or "")
+    name = asked.resource or ""
+    resource = resources.named(tx, stack.id, name) or resources.with_physical_id(tx, stack.id, name)
+    if resource is None:
+        raise no_resource(name, stack)
+    return _of_resource(tx, engine, stack, resource)
+
+
+def find_stack(tx: Tx, project_id: str, named: str) -> Stack:
+    """By name or id; nested ones by their id. Raises EntityNotFound."""
+    found = stacks.named(tx, named, project_id) or (stacks.find(tx, named) if _is_id(named) else None)
+    if found is None or found.project_id != project_id or found.deleted_at is not None:
+        raise EntityNotFound.of("Stack", named)
+    return found
+
+
+def _of_deployment(tx: Tx, deployment: Deployment) -> Source:
+    """One that no resource stands behind: its config is derived, whoever did that."""
+    config = configs.get(tx, deployment.config_id, deployment.project_id)
+    inputs, values = alone.source_inputs(config.inputs)
+    name = config.name or deployment.id
+    base = {**deployment.input_values, **values}  # which may have stars in place of secrets
+    return Source(
+        content=replace(content_of(config), inputs=inputs),
+        own=(Own(server_id=deployment.server_id, name=name, input_values=base),),
+        name=name,
+        input_values=base,
+        said={"deployment_id": deployment.id},
+    )
+
+
+def _of_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> Source:
+    kind = engine.type(resource.type).name
+    if kind not in (*_DEPLOYMENTS, *_GROUPS, *_CONFIGS):
+        raise Invalid(
+            f"The resource {resource.name} is of type {resource.type}: only deployments, groups of them, components "
+            "and configs can be triggered. What is in a nested stack is named by that stack's id."
+        )
+    if resource.action in (Action.INIT, Action.DELETE) or not resource.properties:
+        raise Invalid(f"The resource {resource.name} is not there yet, or is going: there is nothing to trigger.")
+    if kind in _CONFIGS:
+        source = _of_config(tx, engine, stack, resource)
+    else:
+        source = _of_deployments(tx, engine, stack, resource, grouped=kind in _GROUPS)
+    facts = {"deploy_stack_id": f"{stack.name}/{stack.id}", "deploy_resource_name": resource.name}
+    if interrupted := resource.properties.get("on_interrupt"):
+        facts["deploy_on_interrupt"] = interrupted
+    return replace(
+        source,
+        content=replace(source.content, facts=facts),
+        said={"stack": stack.name, "stack_id": stack.id, "resource": resource.name},
+        stack_id=stack.id,
+        secret=_telling(Parameters.from_json(stack.parameters).secrets(), source),
+    )
+
+
+def _telling(hidden: tuple[str, ...], source: Source) -> tuple[str, ...]:
+    given = [source.input_values, *(each.input_values for each in source.own)] if hidden else []
+    return tuple(sorted({name for values in given for name, value in values.items() if tells(value, hidden)}))
+
+
+def _of_deployments(tx: Tx, engine: Engine, stack: Stack, resource: Resource, *, grouped: bool) -> Source:
+    """A deployment, or a group of them: its members are in a stack of their own."""
+    properties = resource.properties
+    config = _config(tx, stack.project_id, properties.get("config"))
+    content = content_of(config) if config else Content(name=None, group=UNGROUPED, config=None, options={}, facts={})
+    members = [(stack, resource)]
+    if grouped:
+        inner = stacks.find(tx, resource.physical_id) if resource.physical_id else None
+        members = [(inner, each) for each in resources.of_stack(tx, inner.id)] if inner else []
+    return Source(
+        content=_structured(content, properties),
+        own=_one_a_server(_own(tx, engine, each, one, config) for each, one in members if _is_there(one)),
+        name=properties.get("name") or content.name or resource.name,
+        input_values=properties.get("input_values") or {},
+        said={},
+        timeout=properties.get("timeout"),
+    )
+
+
+def _of_config(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> Source:
+    """A component or a config: wherever deployments of the tree of stacks have it."""
+    config = _config(tx, stack.project_id, resource.physical_id)
+    if config is None:
+        raise Invalid(f"The resource {resource.name} has no config.")
+    tree = {each.id: each for each in stacks.tree(tx, stack.root_id)}
+    using = [
+        each
+        for each in resources.look_ahead(tx, list(tree))
+        if engine.type(each.type).name in _DEPLOYMENTS
+        and _is_there(each)
+        and each.properties.get("config") == config.id
+    ]
+    rendered = {(each.properties.get("input_key"), each.properties.get("input_values_validate")) for each in using}
+    if len(rendered) > 1:
+        raise Invalid(f"The deployments of {resource.name} put its inputs in place differently: trigger them instead.")
+    content = content_of(config)
+    return Source(
+        content=_structured(content, using[0].properties) if using else content,
+        own=_one_a_server(_own(tx, engine, tree[each.stack_id], each, config) for each in using),
+        name=content.name or resource.name,
+        said={},
+    )
+
+
+def _config(tx: Tx, project_id: str, id: str | None) -> Config | None:
+    return configs.get(tx, id, project_id) if id else None
+
+
+def _is_there(resource: Resource) -> bool:
+    gone = resource.action in (Action.INIT, Action.DELETE)
+    return resource.current and not gone and bool(resource.properties.get("server"))
+
+
+def _structured(content: Content, properties: Mapping[str, Any]) -> Content:
+    if "input_key" not in properties:
+        return content
+    strict = properties["input_values_validate"] == "STRICT"
+    return replace(content, input_key=properties["input_key"], strict=strict)
+
+
+def _own(tx: Tx, engine: Engine, stack: Stack, resource: Resource, config: Config | None) -> Own:
+    properties = resource.properties
+    name = properties.get("name") or (config.name if config else None)
+    return Own(
+        server_id=properties["server"],
+        name=name or physical_name(Transition(tx, engine, stack).context, resource),
+        input_values=properties.get("input_values") or {},
+    )
+
+
+def _one_a_server(found: Iterable[Own]) -> tuple[Own, ...]:
+    """The first of each."""
+    by_server: dict[str, Own] = {}
+    for each in found:
+        by_server.setdefault(each.server_id, each)
+    return tuple(by_server.values())
+
+
+def _action(content: Content, said: str | None) -> str:
+    if content.group != COMPONENT:
+        return said or TRIGGER
+    entries = content.config.get("configs") if isinstance(content.config, Mapping) else None
+    known: dict[str, None] = {}
+    for entry in entries if isinstance(entries, list) else ():
+        actions = entry.get("actions") if isinstance(entry, Mapping) else None
+        known |= {str(each): None for each in actions} if isinstance(actions, list) else {}
+    if said is None:
+        raise Invalid(f"action is needed: the component has {', '.join(known) or 'none'}")
+    if said not in known:
+        raise Invalid(f"The component has no action {said!r:.100}: it has {', '.join(known) or 'none'}")
+    return said
+
+
+def _servers(tx: Tx, project_id: str, source: Source, asked: Asked) -> Sequence[tuple[Server, Own]]:
+    """Each once. Raises Invalid when there are none."""
+    own = {each.server_id: each for each in source.own}
+    found: Iterable[Server]
+    if asked.servers is not None:
+        found = [enrol.find(tx, project_id, each) for each in asked.servers]
+    elif asked.labels is not None:
+        found = sorted(servers.labelled(tx, project_id, asked.labels), key=lambda each: each.created_at)
+        if own:
+            found = [each for each in found if each.id in own]
+    else:
+        found = _known(tx, project_id, source.own)
+    chosen = {each.id: each for each in found}
+    if not chosen:
+        raise Invalid(_nothing(source, asked))
+    default = Own(server_id="", name=source.name, input_values=source.input_values)
+    return [(each, own.get(each.id) or replace(default, server_id=each.id)) for each in chosen.values()]
+
+
+def _known(tx: Tx, project_id: str, own: Sequence[Own]) -> list[Server]:
+    """Few are looked up, many are read at once."""
+    if len(own) > 20:
+        known = {each.id: each for each in servers.listed(tx, project_id)}
+    else:
+        known = {each.id: each for one in own if (each := servers.find(tx, one.server_id)) is not None}
+    ours = {id: each for id, each in known.items() if each.project_id == project_id}
+    for one in own:
+        if one.server_id not in ours:
+            raise EntityNotFound(f"The Server ({one.server_id}) could not be found: no agent could run it there.")
+    return [ours[one.server_id] for one in own]
+
+
+def _nothing(source: Source, asked: Asked) -> str:
+    if asked.labels is not None:
+        said = ", ".join(f"{name}={value}" for name, value in asked.labels.items())
+        return f"no server has the labels {said}"[:400]
+    if source.stack_id is not None:
+        return "no deployment has brought that to any server: say which by servers or labels"
+    return "servers or labels are needed: a config says nothing of where to run it"
+
+
+def _is_id(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text
+    except ValueError:
+        return False

@@ -1,0 +1,164 @@
+"""The servers that a trigger runs on, each with how far it is, in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from stoker.model.deployment import LogChunk
+from stoker.model.trigger import Target, TargetStatus
+from stoker.store import rows
+from stoker.store.logs import loaded as log_chunk
+from stoker.store.schema import deployments, logs, trigger_targets
+from stoker.store.tx import Tx
+
+_ADD = sa.insert(trigger_targets)
+_DELETE = sa.delete(trigger_targets).where(trigger_targets.c.trigger_id == sa.bindparam("id_"))
+_OF_TRIGGER = sa.select(trigger_targets).where(trigger_targets.c.trigger_id == sa.bindparam("id"))
+_TARGETS = _OF_TRIGGER.order_by(trigger_targets.c.position)
+_NEXT = _TARGETS.where(trigger_targets.c.status == TargetStatus.QUEUED.value).limit(sa.bindparam("limit"))
+#: What changes of all of them: few columns, as a thousand are read while somebody looks on.
+_STATES = (
+    sa.select(
+        trigger_targets.c.position,
+        trigger_targets.c.status,
+        trigger_targets.c.deployment_id,
+        trigger_targets.c.server_id,
+        trigger_targets.c.server_name,
+        trigger_targets.c.name,
+        trigger_targets.c.status_reason,
+    )
+    .where(trigger_targets.c.trigger_id == sa.bindparam("id"))
+    .order_by(trigger_targets.c.position)
+)
+_LOGS = (
+    sa.select(logs)
+    .where(
+        logs.c.deployment_id.in_(
+            sa.select(trigger_targets.c.deployment_id).where(trigger_targets.c.trigger_id == sa.bindparam("id"))
+        ),
+        logs.c.seq > sa.bindparam("after"),
+    )
+    .order_by(logs.c.seq)
+    .limit(sa.bindparam("limit"))
+)
+#: In Heat's order of locks a trigger goes before its deployments, so nobody else ends these meanwhile.
+_TO_STOP = (
+    _TARGETS.join(deployments, deployments.c.id == trigger_targets.c.deployment_id)
+    .where(
+        trigger_targets.c.status == TargetStatus.IN_PROGRESS.value,
+        sa.or_(sa.bindparam("again"), sa.not_(deployments.c.cancelling)),
+    )
+    .limit(sa.bindparam("limit"))
+)
+_OF_DEPLOYMENT = sa.select(trigger_targets).where(trigger_targets.c.deployment_id == sa.bindparam("deployment"))
+_SAVE = (
+    sa.update(trigger_targets)
+    .where(trigger_targets.c.trigger_id == sa.bindparam("id_"), trigger_targets.c.position == sa.bindparam("at"))
+    .values({name: sa.bindparam(f"new_{name}") for name in ("status", "status_reason", "deployment_id")})
+)
+_DROP_QUEUE = (
+    sa.update(trigger_targets)
+    .where(trigger_targets.c.trigger_id == sa.bindparam("id_"), trigger_targets.c.status == TargetStatus.QUEUED.value)
+    .values(status=TargetStatus.CANCELLED.value, status_reason=sa.bindparam("reason"))
+)
+
+
+def add(tx: Tx, new: Sequence[Target]) -> None:
+    tx.run(_ADD, [_columns(each) for each in new])
+
+
+def delete(tx: Tx, trigger_id: str) -> None:
+    tx.run(_DELETE, {"id_": trigger_id})
+
+
+def of_trigger(tx: Tx, trigger_id: str) -> list[Target]:
+    """In their order."""
+    return [_target(row) for row in tx.run(_TARGETS, {"id": trigger_id})]
+
+
+def states(tx: Tx, trigger_id: str) -> list[Target]:
+    """All of them in their order, without their inputs."""
+    return [
+        Target(
+            trigger_id=trigger_id,
+            position=row.position,
+            server_id=row.server_id,
+            server_name=row.server_name,
+            name=row.name,
+            input_values={},
+            status=row.status,
+            status_reason=row.status_reason,
+            deployment_id=row.deployment_id,
+        )
+        for row in tx.run(_STATES, {"id": trigger_id})
+    ]
+
+
+def chunks(tx: Tx, trigger_id: str, after: int, limit: int) -> list[tuple[str, LogChunk]]:
+    """What its deployments wrote: (deployment id, chunk)."""
+    found = tx.run(_LOGS, {"id": trigger_id, "after": after, "limit": limit})
+    return [(row.deployment_id, log_chunk(row)) for row in found]
+
+
+def queued(tx: Tx, trigger_id: str, limit: int) -> list[Target]:
+    """Those whose turn it is next."""
+    return [_target(row) for row in tx.run(_NEXT, {"id": trigger_id, "limit": limit})]
+
+
+def to_stop(tx: Tx, trigger_id: str, limit: int, *, again: bool = False) -> list[Target]:
+    """Running ones that nobody has stopped yet; with ``again`` also those whose agents have not said that they did."""
+    return [_target(row) for row in tx.run(_TO_STOP, {"id": trigger_id, "limit": limit, "again": again})]
+
+
+def of_deployment(tx: Tx, deployment_id: str) -> Target | None:
+    row = tx.run(_OF_DEPLOYMENT, {"deployment": deployment_id}).first()
+    return None if row is None else _target(row)
+
+
+def save(tx: Tx, changed: Target) -> None:
+    tx.run(
+        _SAVE,
+        {
+            "id_": changed.trigger_id,
+            "at": changed.position,
+            "new_status": changed.status,
+            "new_status_reason": changed.status_reason,
+            "new_deployment_id": changed.deployment_id,
+        },
+    )
+
+
+def drop_queue(tx: Tx, trigger_id: str, reason: str) -> int:
+    """None of those that wait is begun any more; returns how many they were."""
+    return tx.run(_DROP_QUEUE, {"id_": trigger_id, "reason": reason}).rowcount
+
+
+def _columns(target: Target) -> dict[str, Any]:
+    return {
+        "trigger_id": target.trigger_id,
+        "position": target.position,
+        "server_id": target.server_id,
+        "server_name": target.server_name,
+        "name": target.name,
+        "input_values": rows.dump(target.input_values),
+        "status": target.status,
+        "status_reason": target.status_reason,
+        "deployment_id": target.deployment_id,
+    }
+
+
+def _target(row: Any) -> Target:
+    return Target(
+        trigger_id=row.trigger_id,
+        position=row.position,
+        server_id=row.server_id,
+        server_name=row.server_name,
+        name=row.name,
+        input_values=rows.load(row.input_values),
+        status=row.status,
+        status_reason=row.status_reason,
+        deployment_id=row.deployment_id,
+    )
