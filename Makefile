@@ -16,10 +16,10 @@ demo: $(STAMP)
 	$(BIN)/stoker demo
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 4 $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 test-fast: $(STAMP)
-	$(BIN)/python -m pytest -n 4 -m 'not slow' $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m 'not slow' $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

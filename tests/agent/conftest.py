@@ -36,6 +36,8 @@ class Server:
         self.changed = threading.Condition()
         self.deployments: list[Any] = []
         self.raw_document: bytes | None = None
+        #: What documents say besides.
+        self.head: dict[str, Any] = {}
         self.revision = 0
         self.signals: list[tuple[str, dict[str, Any]]] = []
         self.sizes: list[int] = []
@@ -105,6 +107,10 @@ class Server:
     def results(self, id: str) -> list[dict[str, Any]]:
         return [values for each, values in self.signals if each == id]
 
+    def change(self, **how: Any) -> None:
+        """A new document: all entries as before, but for these keys."""
+        self.give(*({**each, **how} for each in self.deployments))
+
     @staticmethod
     def entry(id: str, config: Any, *, group: str = "script", outputs: Any = (), **inputs: Any) -> dict[str, Any]:
         kinds = {str: "String", bool: "Boolean", int: "Number", float: "Number"}
@@ -128,11 +134,15 @@ class Server:
         if self.raw_document is not None:
             return self.raw_document
         said = {"server_id": "s1", "revision": self.revision, "poll_wait": 50, "deployments": self.deployments}
+        said |= self.head
         return json.dumps(said).encode()
 
-    def take_log(self, id: str, stream: str, offset: int, data: bytes) -> int:
+    def take_log(self, id: str, stream: str, offset: int, data: bytes, gap: bool = False) -> int:
+        """What never comes is stars."""
         self.log_calls.append((id, stream, offset))
         known = self.logs.get((id, stream), b"")
+        if gap:
+            known = known.ljust(offset, b"*")
         if offset <= len(known):
             known += data[len(known) - offset :]
         self.logs[id, stream] = known
@@ -263,7 +273,9 @@ class _Handler(BaseHTTPRequestHandler):
             return 204, b"", None
         if kind == "logs":
             assert len(body) <= 256 * 1024
-            return 200, _json({"offset": world.take_log(id, query["stream"][0], int(query["offset"][0]), body)}), None
+            more = {"gap": True} if "gap" in query else {}
+            known = world.take_log(id, query["stream"][0], int(query["offset"][0]), body, **more)
+            return 200, _json({"offset": known}), None
         return 404, _error("no such path"), None
 
 
@@ -385,7 +397,18 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
+def other() -> Iterator[Server]:
+    """One more, for agents that know several."""
+    made = Server()
+    yield made
+    made.vanish()
+    assert made.errors == []
+
+
+@pytest.fixture
 def agent(tmp_path, server) -> Iterator[Agent]:
     made = Agent(tmp_path, server)
     yield made
     made.end_all()
+    if made.root.joinpath("said").exists():
+        print(made.said())  # shown of a test that failed

@@ -68,7 +68,9 @@ def test_a_run_that_begins_again_finds_nothing_of_the_one_before(server, agent):
     begun(server, agent)
     agent.kill()
     agent.start()
-    assert server.result("c1") == {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0}
+    values = server.result("c1")
+    assert values.pop("deploy_run_seconds") >= 0
+    assert values == {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0}
 
 
 def test_an_agent_killed_before_its_report_arrived_sends_it_after_its_restart(server, agent):
@@ -317,19 +319,10 @@ def test_an_agent_that_a_run_of_its_own_started_does_not_end_itself(server, agen
     agent.start()
     begun(server, agent)
     agent.kill()
-    os.environ["STOKER_RUN"] = "c1"
-    try:
-        script = 'exec "$@"'
-        agent.start(
-            program=(
-                "-c",
-                "import os, sys; os.environ['STOKER_RUN'] = 'c1'; os.execv(sys.executable, "
-                "[sys.executable, '-m', 'stoker_agent', *sys.argv[1:]])",
-            )
-        )
-    finally:
-        del os.environ["STOKER_RUN"]
-    del script
+    within = f"import os, sys; os.environ['STOKER_RUN_DIR'] = {str(agent.run_folder('c1'))!r}; "
+    agent.start(
+        program=("-c", within + "os.execv(sys.executable, [sys.executable, '-m', 'stoker_agent', *sys.argv[1:]])")
+    )
     assert server.result("c1")["deploy_status_code"] == 137
     assert agent.process.poll() is None
 
@@ -394,3 +387,22 @@ def test_old_runs_are_forgotten_when_nobody_asks_for_them(server, agent):
     server.give(entries[1], server.entry("last", ONCE))
     server.result("last")
     assert agent.lines("runs") == ["ran"] * 4
+
+
+def test_another_agents_run_of_the_same_config_is_left_alone(server, agent, tmp_path):
+    """Several agents may be on one machine, and REST clients may give several servers one config."""
+    server.withdraws_reported = False
+    tmp_path.joinpath("second").mkdir()
+    second = type(agent)(tmp_path / "second", server)
+    try:
+        server.give(server.entry("c1", LASTING))
+        agent.start()
+        theirs = begun(server, agent)
+        second.start()
+        begun(server, second)
+        second.kill()
+        second.start()
+        assert server.result("c1")["deploy_status_code"] == 137
+        assert theirs in agent.living()
+    finally:
+        second.end_all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stoker_agent.live import parsed
+from stoker_agent.progress import parsed
 
 GO = "until test -e $WORK/go; do sleep 0.02; done; "
 
@@ -99,6 +99,30 @@ def test_a_live_view_that_hangs_does_not_keep_the_report_back(server, agent):
     assert server.result("c1")["deploy_stdout"] == "one\n"
     assert not server.released["logs"].is_set()
     assert len(server.log_calls) == 1  # none of the calls was given up: the report came before
+
+
+BEATING = (
+    "-c",
+    "import stoker_agent.live as live; live._BEAT_SECONDS = 0.3; from stoker_agent.__main__ import main; main()",
+)
+
+
+def test_a_run_that_says_nothing_is_said_to_go_on(server, agent):
+    server.give(server.entry("c1", f"echo '5 so far' >$STOKER_PROGRESS; {GO}"))
+    agent.start(program=BEATING)
+    server.until(lambda: len(server.progress) == 5)
+    assert server.progress[2:] == [("c1", {"beat": True})] * 3
+    agent.work.joinpath("go").touch()
+    server.result("c1")
+
+
+def test_a_run_that_writes_needs_no_beat(server, agent):
+    server.give(server.entry("c1", "until test -e $WORK/go; do echo on; sleep 0.1; done"))
+    agent.start(program=BEATING)
+    server.until(lambda: len(server.logs.get(("c1", "stdout"), b"")) > 60)
+    agent.work.joinpath("go").touch()
+    server.result("c1")
+    assert ("c1", {"beat": True}) not in server.progress
 
 
 @given(st.text())

@@ -22,8 +22,10 @@ def test_a_run_end_to_end(server, agent):
         "deploy_stdout": "hello world\n",
         "deploy_stderr": "oops\n",
         "deploy_status_code": 3,
+        "deploy_run_seconds": values["deploy_run_seconds"],
         "answer": "42",
     }
+    assert 0 < values["deploy_run_seconds"] < 300
     server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
     assert "hooks=" in server.polls[0] and "script" in server.polls[0]
     server.give(server.entry("c2", "true"))
@@ -162,7 +164,9 @@ def test_a_component_that_is_garbage_fails(server, agent, config):
 def test_a_hook_with_a_json_answer(server, agent):
     agent.hook("foo", '#!/bin/sh\ncat >$WORK/told\necho log >&2\necho \'{"deploy_status_code": 0, "x": [1]}\'\n')
     entry = server.entry("c1", {"any": "thing"}, group="foo", outputs=["x"], who="w")
-    assert ran(server, agent, entry) == {
+    values = ran(server, agent, entry)
+    assert values.pop("deploy_run_seconds") > 0
+    assert values == {
         "deploy_stdout": "",
         "deploy_stderr": "log\n",
         "deploy_status_code": 0,

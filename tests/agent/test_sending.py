@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from stoker_agent import progress
 from stoker_agent.config import Config
 from stoker_agent.report import Reporter
 from stoker_agent.runs import Runs
@@ -328,3 +329,36 @@ def test_what_heat_agents_have_run_is_known(runs, tmp_path):
     runs.adopt(tmp_path / "not there")
     assert [Runs(tmp_path).known(id) for id in ("c1", "c2", "c3")] == [True, True, False]
     assert tmp_path.joinpath("past-runs").read_text().split() == ["c1"]
+
+
+@pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL", "ZAQAR_SIGNAL"])
+def test_progress_is_signalled_when_its_percentage_is_another(there, tmp_path, monkeypatch, transport):
+    monkeypatch.setattr(progress, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_EVERY_SECONDS", 0.0)
+    told = entry("c1", {**said(there, transport), "deploy_signal_transport": transport, "deploy_status_aware": "true"})
+    assert progress.wants_progress(told)
+    file = tmp_path / "progress"
+    file.write_text("10 loading\n")
+    telling = progress.Signals(Senders(None), told, "cfn", tmp_path)
+    until(lambda: len(results(there)) == 1)
+    file.write_text("10 loading more\n20 there\n")
+    until(lambda: len(results(there)) == 2)
+    telling.end()
+    assert [values(each) for each in results(there)] == [
+        {"deploy_status": "IN_PROGRESS", "deploy_config_id": "c1", "deploy_percent": 10, "deploy_status_reason": word}
+        | more
+        for word, more in (("loading", {}), ("there", {"deploy_percent": 20}))
+    ]
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"deploy_signal_transport": "TEMP_URL_SIGNAL", "deploy_status_aware": "true"},
+        {"deploy_signal_transport": "NO_SIGNAL", "deploy_status_aware": "true"},
+        {"deploy_signal_transport": "HEAT_SIGNAL"},
+        {"deploy_signal_transport": "HEAT_SIGNAL", "deploy_status_aware": "false"},
+    ],
+)
+def test_progress_is_not_signalled_where_nobody_knows_it(inputs):
+    assert not progress.wants_progress(entry("c1", inputs))

@@ -76,6 +76,32 @@ def test_a_deployment_goes_out_and_its_result_comes_back(stoker, release, tmp_pa
     assert {name: said[name] for name in signals} == {name: name for name in signals}
 
 
+@pytest.mark.parametrize("metadata", METADATA)
+def test_what_is_triggered_goes_out_and_comes_back(stoker, release, tmp_path, metadata):
+    """Deployments that no resource stands behind: their results come by places of their own."""
+    stack = created(stoker, f"triggered-{metadata.lower()}", greeting(metadata, {"first": "CFN_SIGNAL"}))
+    known = outputs(stoker, stack)["agent"]
+    sections = {name: known[name] for name in known["collectors"] if name != "local"}
+    name = stack.split("/")[2]
+    with upstream_agent(tmp_path, release, sections) as agent:
+        stoker.until(lambda: status(stoker, stack) != "CREATE_IN_PROGRESS", 60)
+        for transport in (None, *SIGNALS):
+            said = {"stack": name, "resource": "first", "input_values": {"who": transport or "nobody"}}
+            made = stoker.heat("POST", "/software_triggers", {**said, "signal_transport": transport})
+            assert made.status == 201, made.raw
+            path = f"/software_triggers/{made.body['software_trigger']['id']}"
+            stoker.until(lambda path=path: shown(stoker, path)["status"] != "IN_PROGRESS", 60)
+            assert shown(stoker, path)["status"] == "COMPLETE", agent.log[-3000:]
+            (target,) = shown(stoker, path)["targets"]
+            assert target["run"]["output_values"]["said"] == said["input_values"]["who"]
+    assert status(stoker, stack) == "CREATE_COMPLETE"
+    assert outputs(stoker, stack)["first"] == "first"
+
+
+def shown(stoker: Served, path: str) -> dict:
+    return stoker.heat("GET", path).body["software_trigger"]
+
+
 def test_a_failure_comes_back_too(stoker, release, tmp_path):
     said = greeting("POLL_SERVER_CFN", {"bad": "CFN_SIGNAL"})
     said["resources"]["config"]["properties"]["config"] = "#!/bin/sh\necho sorry >&2\nexit 3\n"

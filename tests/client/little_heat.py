@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
+from client.little_story import DROP, Raw, Story, Wait, numbered
+
 SOURCE = Path(__file__).parents[2] / "src"
 PROJECT = "p" * 32
 TOKEN = "a-token"
 PASSWORD = "right"
+ACCEPTED = 2020  # 202 with an answer: Heat's own calls give a page that means nothing
 TIME = "2031-05-06T07:08:09Z"
 
 
@@ -80,6 +83,12 @@ class LittleHeat:
         self.deployments: dict[str, dict[str, Any]] = {}
         self.servers: dict[str, dict[str, Any]] = {}
         self.script = Script()
+        self.triggers: dict[str, dict[str, Any]] = {}
+        self.story: Story = []
+        self.schedules: dict[str, dict[str, Any]] = {}
+        self.runs: list[dict[str, Any]] = []
+        self.decisions: list[dict[str, Any]] = []
+        self.last_ids: list[str] = []
         self.calls: list[tuple[str, str]] = []
         self.bodies: list[tuple[str, str, Any]] = []
         self.fail_with: tuple[int, bytes, str] | None = None
@@ -231,12 +240,136 @@ class LittleHeat:
         deployment = self._get(self.deployments, id_, "Software Deployment")
         after = int(query.get("after", 0))
         page = self.script.pages[after] if after < len(self.script.pages) else []
-        if "wait" in query and after + 1 >= len(self.script.pages):
+        if deployment.get("log") is not None:
+            page = [(chunk["stream"], chunk["data"]) for chunk in deployment["log"][after : after + 1]]
+        elif "wait" in query and after + 1 >= len(self.script.pages):
             ended = {"status": self.script.status, "status_reason": self.script.reason}
             deployment.update(ended, output_values=self.script.outputs)
         logs = [{"seq": after + 1, "stream": stream, "data": data, "time": TIME} for stream, data in page]
         state = {"status": deployment["status"], "status_reason": deployment["status_reason"]}
         return {"logs": logs, "next": after + bool(page), **state, "progress": None}
+
+    def list_runs(self, id_: str, **_: Any) -> Any:
+        self._get(self.deployments, id_, "Software Deployment")
+        return {"runs": self.runs}
+
+    def cancel_deployment(self, id_: str, **_: Any) -> Any:
+        deployment = self._get(self.deployments, id_, "Software Deployment")
+        if deployment["status"] != "IN_PROGRESS":
+            raise Answer(409, f"The deployment ({id_}) is not in progress.")
+        return {"software_deployment": deployment}
+
+    def retry_deployment(self, id_: str, **_: Any) -> Any:
+        deployment = self._get(self.deployments, id_, "Software Deployment")
+        if deployment["status"] != "FAILED":
+            raise Answer(409, f"The deployment ({id_}) did not fail.")
+        deployment.update(status="IN_PROGRESS")
+        return {"software_deployment": deployment}
+
+    # triggers, schedules, audit
+
+    def add_trigger(self, *servers: str, **more: Any) -> dict[str, Any]:
+        """One that runs on ``servers``, each with a deployment that has written nothing."""
+        targets = []
+        for position, name in enumerate(servers):
+            server = next((s for s in self.servers.values() if s["name"] == name), None) or self.add_server(name)
+            id_ = f"deployment-of-{name}"
+            self.deployments[id_] = {"id": id_, "status": "IN_PROGRESS", "status_reason": "", "log": []}
+            named = {"server_id": server["id"], "server_name": name, "deployment_id": id_, "name": f"{name} BACKUP"}
+            targets.append({"position": position, "status": "QUEUED", "status_reason": None, "run": None, **named})
+        trigger = {
+            "id": new_id(), "name": "database BACKUP", "action": "BACKUP", "status": "IN_PROGRESS",
+            "status_reason": None, "total": len(servers), "queued": len(servers), "running": 0, "complete": 0,
+            "failed": 0, "cancelled": 0, "asked_by": "admin", "creation_time": TIME, "end_time": None,
+            "targets": targets, **more,
+        }  # fmt: skip
+        self.triggers[trigger["id"]] = trigger
+        return trigger
+
+    def list_triggers(self, query: dict[str, str], **_: Any) -> Any:
+        found = [t for t in reversed(self.triggers.values()) if query.get("status") in (None, t["status"])]
+        return {"software_triggers": [_without(each, "targets") for each in _page(found, query)]}
+
+    def create_trigger(self, body: Any, **_: Any) -> Any:
+        if body.get("resource") == "unknown":
+            raise Answer(404, "The Resource (unknown) could not be found.")
+        trigger = self.add_trigger(*body.get("servers", ["db1", "db2"]), source=body)
+        return {"software_trigger": _without(trigger, "targets")}
+
+    def show_trigger(self, id_: str, **_: Any) -> Any:
+        return {"software_trigger": self._get(self.triggers, id_, "Software Trigger")}
+
+    def trigger_events(self, id_: str, last_id: str, **_: Any) -> Any:
+        self._get(self.triggers, id_, "Software Trigger")
+        return self._told(last_id, self.triggers[id_])
+
+    def _told(self, last_id: str, trigger: dict[str, Any] | None) -> Iterator[bytes]:
+        """The story, from where it was left; a drop ends one stream, and the next one goes on after it."""
+        self.last_ids.append(last_id)
+        yield b"retry: 10\r\n:\r\n\r\n"
+        while self.story:
+            step = self.story.pop(0)
+            if step is DROP:
+                return
+            if isinstance(step, Wait):
+                step.reached.set()
+                assert step.go.wait(30)
+            elif isinstance(step, Raw):
+                yield step.content
+            else:
+                if step.name == "target" and trigger is not None:
+                    trigger["targets"][step.data["position"]].update(step.data)
+                elif step.name == "trigger" and trigger is not None:
+                    trigger.update(step.data)
+                data = step.data
+                if step.name == "target" and trigger is not None:
+                    data = trigger["targets"][step.data["position"]]
+                yield numbered(step.name, data, step.id)
+
+    def logs_or_stream(self, id_: str, query: dict[str, str], last_id: str, wants_stream: bool, **_: Any) -> Any:
+        if wants_stream and self.story:
+            self._get(self.deployments, id_, "Software Deployment")
+            return self._told(last_id, None)
+        return self.logs(id_, query)
+
+    def cancel_trigger(self, id_: str, **_: Any) -> Any:
+        trigger = self._get(self.triggers, id_, "Software Trigger")
+        if trigger["status"] != "IN_PROGRESS":
+            raise Answer(409, f"The trigger ({id_}) is over.")
+        return {"software_trigger": trigger}
+
+    def retry_trigger(self, id_: str, **_: Any) -> Any:
+        self._get(self.triggers, id_, "Software Trigger")
+        return {"software_trigger": _without(self.add_trigger("db1"), "targets")}
+
+    def delete_trigger(self, id_: str, **_: Any) -> Any:
+        if self._get(self.triggers, id_, "Software Trigger")["status"] == "IN_PROGRESS":
+            raise Answer(409, f"The trigger ({id_}) is under way: cancel it first.")
+        del self.triggers[id_]
+
+    def list_schedules(self, **_: Any) -> Any:
+        return {"software_schedules": list(self.schedules.values())}
+
+    def create_schedule(self, body: Any, **_: Any) -> Any:
+        schedule = {"id": new_id(), "name": None, **body["software_schedule"], "next_time": TIME}
+        self.schedules[schedule["id"]] = schedule
+        return {"software_schedule": schedule}
+
+    def show_schedule(self, id_: str, **_: Any) -> Any:
+        return {"software_schedule": self._get(self.schedules, id_, "Software Schedule")}
+
+    def change_schedule(self, id_: str, body: Any, **_: Any) -> Any:
+        schedule = self._get(self.schedules, id_, "Software Schedule")
+        schedule.update(body["software_schedule"])
+        return {"software_schedule": schedule}
+
+    def delete_schedule(self, id_: str, **_: Any) -> Any:
+        self._get(self.schedules, id_, "Software Schedule")
+        del self.schedules[id_]
+
+    def audit(self, query: dict[str, str], **_: Any) -> Any:
+        found = [each for each in self.decisions if query.get("server") in (None, each["server_id"])]
+        return {"audit": _page(found, query)}
 
     # servers
 
@@ -245,8 +378,19 @@ class LittleHeat:
         self.servers[server["id"]] = server
         return server
 
-    def list_servers(self, **_: Any) -> Any:
-        return {"servers": list(self.servers.values())}
+    def list_servers(self, query: dict[str, str], **_: Any) -> Any:
+        wanted = {tuple(each.split("=")) for each in query["labels"].split(",")} if "labels" in query else set()
+        found = [s for s in self.servers.values() if wanted <= set((s.get("labels") or {}).items())]
+        return {"servers": found}
+
+    def change_server(self, id_: str, body: Any, **_: Any) -> Any:
+        server = self.show_server(id_)["server"]
+        labels = {**(server.get("labels") or {}), **body.get("labels", {})}
+        server["labels"] = {name: value for name, value in labels.items() if value is not None}
+        if "policy" in body:
+            own = body["policy"] is not None
+            server.update(policy=body["policy"] or "PROJECT", policy_source="server" if own else "site")
+        return {"server": server}
 
     def show_server(self, id_: str, **_: Any) -> Any:
         for server in self.servers.values():
@@ -271,7 +415,19 @@ class LittleHeat:
         return kept[id_]
 
 
+def _without(thing: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in thing.items() if key != name}
+
+
+def _page(found: list[dict[str, Any]], query: dict[str, str], most: int = 2) -> list[dict[str, Any]]:
+    """Never more than ``most``, whatever is asked for."""
+    ids = [str(each["id"]) for each in found]
+    start = ids.index(query["marker"]) + 1 if "marker" in query else 0
+    return found[start : start + min(int(query.get("limit", most)), most)]
+
+
 Call = Callable[..., Any]
+_TRIGGER, _SCHEDULE = "/software_triggers/(?P<id_>[^/]+)", "/software_schedules/(?P<id_>[^/]+)"
 ROUTES: list[tuple[str, str, Call, int]] = [
     ("GET", "/stacks", LittleHeat.list_stacks, 200),
     ("POST", "/stacks", LittleHeat.create_stack, 201),
@@ -291,10 +447,27 @@ ROUTES: list[tuple[str, str, Call, int]] = [
     ("POST", "/software_deployments", LittleHeat.create_deployment, 200),
     ("GET", "/software_deployments/(?P<id_>[^/]+)", LittleHeat.show_deployment, 200),
     ("DELETE", "/software_deployments/(?P<id_>[^/]+)", LittleHeat.delete_deployment, 204),
-    ("GET", "/software_deployments/(?P<id_>[^/]+)/logs", LittleHeat.logs, 200),
+    ("GET", "/software_deployments/(?P<id_>[^/]+)/logs", LittleHeat.logs_or_stream, 200),
+    ("GET", "/software_deployments/(?P<id_>[^/]+)/runs", LittleHeat.list_runs, 200),
+    ("POST", "/software_deployments/(?P<id_>[^/]+)/cancel", LittleHeat.cancel_deployment, ACCEPTED),
+    ("POST", "/software_deployments/(?P<id_>[^/]+)/retry", LittleHeat.retry_deployment, ACCEPTED),
+    ("GET", "/software_triggers", LittleHeat.list_triggers, 200),
+    ("POST", "/software_triggers", LittleHeat.create_trigger, 201),
+    ("GET", _TRIGGER, LittleHeat.show_trigger, 200),
+    ("DELETE", _TRIGGER, LittleHeat.delete_trigger, 204),
+    ("GET", f"{_TRIGGER}/events", LittleHeat.trigger_events, 200),
+    ("POST", f"{_TRIGGER}/cancel", LittleHeat.cancel_trigger, ACCEPTED),
+    ("POST", f"{_TRIGGER}/retry", LittleHeat.retry_trigger, 201),
+    ("GET", "/software_schedules", LittleHeat.list_schedules, 200),
+    ("POST", "/software_schedules", LittleHeat.create_schedule, 201),
+    ("GET", _SCHEDULE, LittleHeat.show_schedule, 200),
+    ("PATCH", _SCHEDULE, LittleHeat.change_schedule, 200),
+    ("DELETE", _SCHEDULE, LittleHeat.delete_schedule, 204),
+    ("GET", "/audit", LittleHeat.audit, 200),
     ("GET", "/servers", LittleHeat.list_servers, 200),
     ("POST", "/servers", LittleHeat.enroll, 201),
     ("GET", "/servers/(?P<id_>[^/]+)", LittleHeat.show_server, 200),
+    ("PATCH", "/servers/(?P<id_>[^/]+)", LittleHeat.change_server, 200),
     ("DELETE", "/servers/(?P<id_>[^/]+)", LittleHeat.delete_server, 204),
 ]
 # Heat redirects a stack's name or id, also with one of these behind it, to the canonical address.
@@ -348,7 +521,15 @@ class Handler(BaseHTTPRequestHandler):
             match = re.fullmatch(pattern, path)
             if match and method == self.command and not REDIRECTED.fullmatch(path):
                 values = {key: value[0] for key, value in parse_qs(query).items()}
-                self._send(status, call(heat, body=body, query=values, **match.groupdict()))
+                more = {
+                    "last_id": self.headers.get("Last-Event-ID") or "",
+                    "wants_stream": "text/event-stream" in self.headers.get("Accept", ""),
+                }
+                said = call(heat, body=body, query=values, **more, **match.groupdict())
+                if isinstance(said, Iterator):
+                    self._stream(said)
+                else:
+                    self._send(status, said)
                 return
         if match := REDIRECTED.fullmatch(path):
             rest = (match["rest"] or "") + (f"?{query}" if query else "")
@@ -357,10 +538,21 @@ class Handler(BaseHTTPRequestHandler):
             return
         raise Answer(404, "The resource could not be found.")
 
+    def _stream(self, pieces: Iterator[bytes]) -> None:
+        """In HTTP's chunks; the end of a story is the end of the connection, whole or not."""
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for piece in pieces:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+
     def _send(self, status: int, data: Any, more: dict[str, str] | None = None) -> None:
         if status in (202, 204):
             self._send_raw(status, b"" if status == 204 else b"<html>accepted</html>", "text/html")
         else:
+            status = 202 if status == ACCEPTED else status
             self._send_raw(status, json.dumps(data).encode(), "application/json", more)
 
     def _send_raw(self, status: int, content: bytes, kind: str, more: dict[str, str] | None = None) -> None:

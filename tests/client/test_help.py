@@ -13,8 +13,9 @@ from stoker_client.cli import _lazy
 from stoker_client.cli.main import stoker as root
 
 CLI = Path(_lazy.__file__).parent
+RESULTS = ("create", "update", "list", "show", "logs", "output", "history", "set", "label", "policy")
 HEAVY = {"openstack", "keystoneauth1", "requests", "rich", "yaml"}
-TOP = {"config", "deployment", "run", "server", "stack"}
+TOP = {"audit", "config", "deployment", "run", "schedule", "server", "stack", "trigger"}
 
 
 def modules_after(spawn, *args: str) -> set[str]:
@@ -29,7 +30,9 @@ def modules_after(spawn, *args: str) -> set[str]:
     return set(json.loads(out.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("args", [["--help"], ["stack", "--help"], ["deployment", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "args", [["--help"], ["stack", "--help"], ["deployment", "--help"], ["trigger", "--help"], ["--version"]]
+)
 def test_help_imports_nothing_heavy_and_no_command(spawn, args):
     loaded = modules_after(spawn, *args)
 
@@ -39,7 +42,7 @@ def test_help_imports_nothing_heavy_and_no_command(spawn, args):
     } == {"stoker_client.cli.main"}
 
 
-@pytest.mark.parametrize("group", ["stack", "config", "deployment", "server"])
+@pytest.mark.parametrize("group", ["stack", "config", "deployment", "server", "trigger", "schedule", "audit"])
 def test_help_of_a_command_does_not_load_the_sdk(spawn, group):
     loaded = modules_after(spawn, group, "list", "--help")
 
@@ -72,7 +75,11 @@ def test_every_command_is_there():
         *(f"stack {verb}" for verb in ["outputs", "template"]),
         *(f"config {verb}" for verb in ["create", "list", "show", "delete"]),
         *(f"deployment {verb}" for verb in ["create", "list", "show", "delete", "logs", "output"]),
-        *(f"server {verb}" for verb in ["list", "show", "enroll", "delete"]),
+        *(f"deployment {verb}" for verb in ["history", "cancel", "retry"]),
+        *(f"server {verb}" for verb in ["list", "show", "enroll", "delete", "label", "policy"]),
+        *(f"trigger {verb}" for verb in ["create", "list", "show", "cancel", "logs", "retry", "delete"]),
+        *(f"schedule {verb}" for verb in ["create", "list", "show", "set", "delete"]),
+        "audit list",
         "run",
     }
 
@@ -85,9 +92,7 @@ def test_every_command_has_help(stoker, path):
     assert result.out.startswith(f"Usage: stoker {' '.join(path)}")
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in commands(root) if p[-1] in {"create", "update", "list", "show", "logs", "output"}]
-)
+@pytest.mark.parametrize("path", [p for p in commands(root) if p[-1] in set(RESULTS)])
 def test_every_command_with_a_result_prints_it_as_wanted(stoker, path):
     assert "[table|json|yaml]" in stoker(*path, "--help").out
 

@@ -135,6 +135,12 @@ def test_the_default_file_is_read_when_it_is_there_and_a_named_one_must_be(tmp_p
         settings.load({}, {}, named)
 
 
+def test_the_sites_policy_is_a_word():
+    assert settings.load({"deployment_policy": "STACK"}, {}, None).deployment_policy == "STACK"
+    with pytest.raises(Invalid, match="deployment_policy must be STACK or PROJECT, not 'stack'"):
+        settings.load({}, {"STOKER_DEPLOYMENT_POLICY": "stack"}, None)
+
+
 def test_every_setting_says_what_it_is_for():
     described = settings.described()
     assert len(described) > 10

@@ -1,35 +1,20 @@
-"""Documents: what is to run, by revision; and live output, bounded."""
+"""Documents: what is to run, by revision; and who was told of it."""
 
 from __future__ import annotations
 
 import json
 import threading
+import time
+from datetime import timedelta
 
 import pytest
 
-from stoker.deployments import manage, runs
+from stoker.deployments import manage, runs, stopping
 from stoker.deployments.documents import Documents
-from stoker.model.errors import EntityNotFound, Invalid
-from stoker.store import deployments
+from stoker.servers import enrol
+from stoker.store import deployments, servers
 from stoker.store import runs as stored
-
-
-def begin(store, name: str, *, awaits: bool = True, server: str = "s"):
-    run = manage.Run(
-        action="CREATE",
-        name=name,
-        group="script",
-        config="#!/bin/sh",
-        inputs=(),
-        outputs=({"name": "result"},),
-        options={},
-        input_values={},
-        signal_transport="STOKER_SIGNAL" if awaits else "NO_SIGNAL",
-        awaits_signal=awaits,
-    )
-    return store.write(
-        lambda tx: manage.begin(tx, run, project_id="p", server_id=server, deployment_id=f"{server}-{name}")
-    )
+from support.deploying import begin
 
 
 def entries(document):
@@ -111,58 +96,6 @@ def test_racing_writers_and_readers_end_with_the_newest(store):
     assert len(entries(documents.agent("s") or documents.load_agent("s"))) == 20
 
 
-def log(store, config_id, offset, data, stream="stdout"):
-    return store.write(
-        lambda tx: runs.log(tx, server_id="s", config_id=config_id, stream=stream, offset=offset, data=data)
-    )
-
-
-def text(store, deployment_id):
-    with store.read() as tx:
-        return "".join(each.data for each in stored.chunks(tx, deployment_id, 0, 1000))
-
-
-def test_repeated_output_is_kept_once(store):
-    made = begin(store, "a")
-    assert log(store, made.config_id, 0, b"hello ") == 6
-    assert log(store, made.config_id, 3, b"lo world") == 11
-    assert log(store, made.config_id, 0, b"hello") == 11
-
-    assert text(store, made.id) == "hello world"
-
-
-def test_a_gap_is_asked_for_again(store):
-    made = begin(store, "a")
-    assert log(store, made.config_id, 100, b"later") == 0
-    assert text(store, made.id) == ""
-
-
-def test_beyond_the_bound_only_the_count_goes_on(store, monkeypatch):
-    monkeypatch.setattr(runs, "KEPT", 10)
-    made = begin(store, "a")
-    assert log(store, made.config_id, 0, b"12345678") == 8
-    assert log(store, made.config_id, 8, b"9abcdef") == 15
-    assert log(store, made.config_id, 15, b"more") == 19
-
-    assert text(store, made.id) == "123456789a"
-
-
-def test_a_run_of_another_server_is_not_there(store):
-    made = begin(store, "a")
-    for say in (
-        lambda tx: runs.log(tx, server_id="t", config_id=made.config_id, stream="stdout", offset=0, data=b"x"),
-        lambda tx: runs.progress(tx, server_id="t", config_id=made.config_id, state="RUNNING", percent=1, message=None),
-    ):
-        with pytest.raises(EntityNotFound):
-            store.write(say)
-
-
-def test_a_stream_is_stdout_or_stderr(store):
-    made = begin(store, "a")
-    with pytest.raises(Invalid):
-        log(store, made.config_id, 0, b"x", stream="stdin")
-
-
 def test_progress_is_the_reason_until_the_end(store):
     made = begin(store, "a")
 
@@ -179,3 +112,84 @@ def test_progress_is_the_reason_until_the_end(store):
     assert say(None, None) == "Running"
     store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, made.id), {}))
     assert say(99, "late") == "Outputs received"
+
+
+def run_of(store, deployment):
+    with store.read() as tx:
+        return stored.find(tx, deployment.id, deployment.config_id)
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [(0, 0), (1.5, 1.5), (30 * 24 * 3600, 0), *((odd, None) for odd in (-1, True, "1", None, [1], 1e300))],
+)
+def test_a_run_that_its_agent_never_spoke_of_began_as_long_ago_as_it_took(store, said, seconds):
+    made = begin(store, "a")
+    store.write(lambda tx: manage.take_signal(tx, made, {"deploy_status_code": 0, "deploy_run_seconds": said}))
+    run = run_of(store, made)
+    assert "deploy_run_seconds" not in run.output_values
+    if seconds is None:
+        assert run.started_at is None
+    elif said == seconds:
+        assert run.started_at == max(run.queued_at, run.ended_at - timedelta(seconds=seconds))
+    else:
+        assert run.started_at == run.queued_at
+
+
+def delivered(store, deployment):
+    """Its run, once it is noted that an agent was told of it."""
+    until = time.monotonic() + 30
+    while (found := run_of(store, deployment)).delivered_at is None:
+        assert time.monotonic() < until, "it was never noted"
+        time.sleep(0.01)
+    return found
+
+
+def test_what_an_agent_was_told_of_is_delivered_and_only_that(store):
+    documents = Documents(store)
+    first = begin(store, "a")
+    document = documents.load_agent("s")
+    second = begin(store, "b")
+    documents.went_out(document, "STOKER_PUSH")
+    found = delivered(store, first)
+    assert (found.state, found.channel) == ("DELIVERED", "STOKER_PUSH")
+    assert run_of(store, second).state == "WAITING"
+    documents.went_out(documents.load_agent("s"), "POLL_SERVER_CFN")
+    assert delivered(store, second).channel == "POLL_SERVER_CFN"
+    assert run_of(store, first) == found
+    assert not documents.load_agent("s").news
+
+
+def test_who_follows_hears_that_it_is_delivered(store):
+    documents, heard = Documents(store), threading.Event()
+    made = begin(store, "a")
+    store.bell.listen(lambda topic, _: topic == f"d/{made.id}" and heard.set())
+    documents.went_out(documents.load_agent("s"), "STOKER_PUSH")
+    assert heard.wait(30)
+
+
+def test_a_run_that_ended_before_its_delivery_was_noted_keeps_its_end(store):
+    documents = Documents(store)
+    made = begin(store, "a")
+    document = documents.load_agent("s")
+    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, made.id), {"deploy_status_code": 0}))
+    documents.went_out(document, "STOKER_PUSH")
+    found = delivered(store, made)
+    assert (found.state, found.status) == ("DONE", "COMPLETE")
+
+
+def test_what_is_withheld_is_not_delivered(store):
+    documents = Documents(store)
+    made = begin(store, "a")
+    store.write(lambda tx: stopping.cancel(tx, deployments.get(tx, made.id), "Cancelled"))
+    assert documents.load_agent("s").news == ()
+
+
+def test_a_document_says_how_many_may_run_at_a_time(store):
+    server = store.write(lambda tx: enrol.enrol(tx, "p", "one"))[0]
+    for name in ("a", "b"):
+        begin(store, name, server=server.id)
+    documents = Documents(store)
+    assert json.loads(documents.load_agent(server.id).body)["concurrency"] == 1
+    store.write(lambda tx: servers.set_policy(tx, server.id, {"max_concurrent_runs": 3}))
+    assert json.loads(documents.load_agent(server.id).body)["concurrency"] == 3

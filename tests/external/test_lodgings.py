@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -12,7 +13,7 @@ from stoker.external.looking import LOOK, Found, Looking
 from stoker.external.peer import PeerAway
 from stoker.external.work import REACH, Lodgings, Reaching
 from stoker.model.errors import Invalid
-from stoker.store import lodgings
+from stoker.store import deployments, lodgings
 from stoker.store.lodgings import OBJECT
 from stoker.transports.base import Party
 from support.stacks import world
@@ -69,7 +70,7 @@ def work():
 
 @pytest.fixture
 def places(store, work, shelf):
-    Reaching(store, work, {OBJECT: shelf})
+    Reaching(store, work, {OBJECT: shelf}, lambda _tx, _id: None)
     return Lodgings(work)
 
 
@@ -255,3 +256,20 @@ def test_looks_cost_no_more_jobs_than_one(store, work, shelf, waiting):
     assert work.kinds() == [LOOK] * 6
     look(store, work)
     assert work.kinds() == [LOOK]
+
+
+def test_a_run_that_is_being_cancelled_awaits_what_was_sent_before(store, work, shelf, waiting):
+    """Results older than ``since`` count as those of an earlier run, and are dropped."""
+    _, _, resource = waiting
+    with store.read() as tx:
+        began = deployments.find(tx, resource.physical_id).created_at
+
+    def change(tx):
+        found = deployments.find(tx, resource.physical_id)
+        later = replace(found, cancelling=True, updated_at=tx.now + timedelta(minutes=5))
+        deployments.save(tx, later)
+
+    store.write(change)
+    pass_time(store)
+    with store.read() as tx:
+        assert [each.since for each in lodgings.due(tx, OBJECT, 9)] == [began]

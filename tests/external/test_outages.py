@@ -57,7 +57,7 @@ def test_documents_reach_a_store_that_was_away(tmp_path, database_url, swift, aw
         for stack in stacks:
             stoker.until(lambda stack=stack: status(stoker, stack).endswith("_COMPLETE"), 60)
         assert outputs(stoker, stacks[0])["d0"] == "moon"
-        assert ask("GET", url).status == 404
+        stoker.until(lambda: ask("GET", url).status == 404, 60)
 
 
 def test_a_result_that_came_while_stoker_was_down_is_heard(tmp_path, database_url, swift):

@@ -19,6 +19,7 @@ from support.elsewhere import (
     zaqar_flags,
 )
 from support.server import served
+from support.templates import template
 
 NOTHING = "0 leftovers removed"
 
@@ -93,12 +94,22 @@ def test_what_lies_elsewhere(tmp_path, database_url, swift, zaqar, sweeping):
                 assert ask("PUT", run["deploy_signal_id"], RESULT).status == 201
             else:
                 created(stoker, f"{name}-q", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+        handle = {"handle": {"type": "OS::Heat::SwiftSignalHandle"}}
+        shown = {"url": {"value": {"get_resource": "handle"}}}
+        stack = created(stoker, "late-s", template(handle, outputs=shown))
+        signal = outputs(stoker, stack)["url"]
+        assert ask("PUT", signal, {}).status == 201
+        assert stoker.heat("DELETE", stack).status == 204
+        stoker.until(lambda: ask("HEAD", signal).status == 404)
+        for _ in range(2):  # one is a version of the other
+            assert ask("PUT", signal, {}).status == 201
         stoker.until(lambda: len(queues_of(zaqar, stoker.project)) == 4)
         lose(database_url, "lost-o")
         lose(database_url, "lost-q")
-        assert sweeping(stoker, "--dry-run")[-1] == "5 leftovers would be removed"
+        assert sweeping(stoker, "--dry-run")[-1] == "6 leftovers would be removed"
         assert len(queues_of(zaqar, stoker.project)) == 4
-        assert sweeping(stoker)[-1] == "5 leftovers removed"
+        assert sweeping(stoker)[-1] == "6 leftovers removed"
+        assert ask("HEAD", signal).status == 404
         assert len(queues_of(zaqar, stoker.project)) == 2
         assert ask("GET", urls["lost"][0]).status == ask("HEAD", urls["late"][1]).status == 404
         assert runs(ask("GET", urls["kept"][0]).body)

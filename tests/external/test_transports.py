@@ -170,3 +170,37 @@ def test_a_deployment_that_leaves_the_template_reports_its_last_run(tmp_path, da
         assert ask("PUT", run["deploy_signal_id"], RESULT).status == 201
         stoker.until(lambda: status(stoker, stack) == "UPDATE_COMPLETE", 60)
         stoker.until(lambda: runs(ask("GET", document).body) == [], 60)
+
+
+@pytest.mark.parametrize("transport", ["TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
+def test_a_result_of_a_deployment_that_no_resource_stands_behind(tmp_path, database_url, swift, zaqar, transport):
+    with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar), database=database_url) as stoker:
+        outputs = [{"name": "said"}]
+        config = stoker.heat("POST", "/software_configs", {"outputs": outputs}).body["software_config"]["id"]
+        wanted = {"config_id": config, "server_id": "anybody", "signal_transport": transport}
+        made = stoker.heat("POST", "/software_deployments", wanted).body["software_deployment"]
+        path = f"/software_deployments/{made['id']}"
+
+        def inputs():
+            current = stoker.heat("GET", path).body["software_deployment"]["config_id"]
+            found = stoker.heat("GET", f"/software_configs/{current}").body["software_config"]["inputs"]
+            return {each["name"]: each["value"] for each in found}
+
+        for code, ended in ((3, "FAILED"), (0, "COMPLETE")):
+            run, result = inputs(), {**RESULT, "said": "hello", "deploy_status_code": code}
+            if transport == "TEMP_URL_SIGNAL":
+                assert run["deploy_signal_id"].startswith(swift.url)
+                stoker.until(lambda run=run, result=result: ask("PUT", run["deploy_signal_id"], result).status == 201)
+            else:
+                stoker.until(lambda: made["id"] in queues_of(zaqar, stoker.project))
+                assert reporter(run).post(run["deploy_queue_id"], result) == 201
+            stoker.until(
+                lambda ended=ended: stoker.heat("GET", path).body["software_deployment"]["status"] == ended, 60
+            )
+            if code:
+                assert stoker.heat("POST", f"{path}/retry").status == 202
+        assert stoker.heat("DELETE", path).status == 204
+        if transport == "TEMP_URL_SIGNAL":
+            stoker.until(lambda: ask("HEAD", run["deploy_signal_id"]).status == 404, 30)
+        else:
+            stoker.until(lambda: made["id"] not in queues_of(zaqar, stoker.project), 30)

@@ -6,7 +6,6 @@ import http.client
 import os
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,8 +16,7 @@ from stoker.http.cfn.routes import ROUTES as CFN
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
 from stoker.http.openapi.routes import DESCRIBED
-from support import databases
-from support.server import Served, served
+from support.server import Served, served_on
 
 #: Each face as often as the others, however many rows it has.
 ROWS = st.one_of(*map(st.sampled_from, (AGENT, CFN, MESSAGING, OBJECTS, DESCRIBED)))
@@ -83,12 +81,8 @@ bodies = st.binary(max_size=8) | st.sampled_from(
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def stoker(request, tmp_path_factory) -> Iterator[Served]:
-    with ExitStack() as left:
-        database = None
-        if request.param == "postgresql":
-            server = request.getfixturevalue("postgresql_server")
-            database = left.enter_context(databases.postgresql_url(server))
-        yield left.enter_context(served(tmp_path_factory.mktemp("rows"), database=database))
+    with served_on(request, tmp_path_factory.mktemp("rows")) as running:
+        yield running
 
 
 def there(stoker: Served) -> dict[str, str]:

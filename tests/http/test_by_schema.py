@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -27,8 +26,7 @@ from stoker.http.call import Route
 from stoker.http.heat import finding
 from stoker.http.openapi.document import described, document
 from stoker.http.openapi.routes import DESCRIBED, NOUNS
-from support import databases
-from support.server import Served, served
+from support.server import Served, served_on
 
 CHECKS = [
     not_a_server_error,
@@ -79,13 +77,8 @@ schema = schemathesis.openapi.from_dict(brief(document(DESCRIBED, NOUNS, "")), c
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def fuzzed(request, tmp_path_factory) -> Iterator[Fuzzed]:
     """Not the one that other tests ask: this one ends up with whatever was made."""
-    with ExitStack() as left:
-        database = None
-        if request.param == "postgresql":
-            server = request.getfixturevalue("postgresql_server")
-            database = left.enter_context(databases.postgresql_url(server))
-        stoker = left.enter_context(served(tmp_path_factory.mktemp("by_schema"), database=database))
-        yield Fuzzed(stoker, left.enter_context(requests.Session()))
+    with served_on(request, tmp_path_factory.mktemp("by_schema")) as stoker, requests.Session() as session:
+        yield Fuzzed(stoker, session)
 
 
 class Fuzzed:

@@ -88,6 +88,11 @@ def software(asked):
     server = asked.heat("POST", "/servers", {"name": "s"}).body["server"]["id"]
     asked.heat("GET", "/servers")
     asked.heat("GET", "/servers/s")
+    asked.heat("PATCH", "/servers/s", {"labels": {"tier": "web"}, "policy": {"allow": [{"stack": "walked"}]}})
+    asked.heat("PATCH", "/servers/s", {"policy": {"maintenance_windows": [{"cron": "0 2 * * *", "minutes": 1440}]}})
+    asked.heat("GET", "/servers?labels=tier=web")
+    asked.heat("GET", "/audit?server=s")
+    asked.heat("PATCH", "/servers/s", {"policy": None})
     config = asked.heat("POST", "/software_configs", CONFIG).body["software_config"]["id"]
     asked.heat("POST", "/software_configs", {})
     asked.heat("GET", f"/software_configs/{config}")
@@ -101,12 +106,59 @@ def software(asked):
         assert asked.heat("GET", f"/software_deployments{below}").status == 200
     asked.heat("PUT", f"/software_deployments/{plain['id']}", {"status": "COMPLETE", "output_values": {"o": [1]}})
     asked.heat("DELETE", f"/software_configs/{config}")  # in use
+    runs(asked, config, server)
+    triggers(asked, config, server)
     asked.heat("DELETE", f"/software_deployments/{plain['id']}")
     asked.heat("DELETE", "/servers/s")
     asked.heat("GET", f"/software_deployments/{run}")
     asked.heat("DELETE", f"/software_deployments/{run}")
     asked.heat("DELETE", f"/software_configs/{config}")
     asked.ask("POST", "/v1/nobody/software_configs", {})
+
+
+def runs(asked, config, server):
+    said = {"config_id": config, "server_id": server, "signal_transport": "CFN_SIGNAL"}
+    path = (
+        "/software_deployments/" + asked.heat("POST", "/software_deployments", said).body["software_deployment"]["id"]
+    )
+    assert asked.heat("POST", f"{path}/retry").status == 409
+    assert asked.heat("POST", f"{path}/cancel", {"force": True}).status == 202
+    assert asked.heat("POST", f"{path}/cancel").status == 409
+    assert asked.heat("POST", f"{path}/retry", {}).status == 202
+    assert asked.heat("POST", f"{path}/signal", {"deploy_status_code": 1}).body == {"status": "FAILED"}
+    assert [each["number"] for each in asked.heat("GET", f"{path}/runs").body["runs"]] == [2, 1]
+    asked.heat("GET", "/software_deployments/none/runs")
+    asked.heat("DELETE", path)
+
+
+def triggers(asked, config, server):
+    said = {"config_id": config, "servers": [server], "action": "A", "input_values": {"i": {}}, "timeout": 1.5}
+    first = asked.heat("POST", "/software_triggers", said).body["software_trigger"]["id"]
+    path = f"/software_triggers/{first}"
+    assert asked.heat("DELETE", path).status == 409
+    assert asked.heat("GET", path).body["software_trigger"]["targets"][0]["run"]["state"] == "WAITING"
+    assert asked.heat("POST", f"{path}/retry").status == 409
+    assert asked.heat("POST", f"{path}/cancel").body["software_trigger"]["status"] == "CANCELLED"
+    assert asked.heat("GET", f"{path}/events").raw.endswith(b"\n\n")
+    again = asked.heat("POST", f"{path}/retry", {"only_failed": True}).body["software_trigger"]["id"]
+    asked.heat("POST", f"/software_triggers/{again}/cancel", {"force": "true"})
+    found = asked.heat("GET", "/software_triggers?limit=1&status=CANCELLED").body["software_triggers"]
+    assert [each["id"] for each in found] == [again]
+    assert len(asked.heat("GET", f"/software_triggers?marker={again}").body["software_triggers"]) == 1
+    asked.heat("GET", "/software_triggers?status=x")
+    asked.heat("GET", "/software_triggers?stack=none")
+    for id in (first, again):
+        assert asked.heat("DELETE", f"/software_triggers/{id}").status == 204
+    wanted = {"name": "nightly", "trigger": said, "cron": "0 2 * * *", "timezone": "Europe/Vienna"}
+    made = asked.heat("POST", "/software_schedules", wanted).body["software_schedule"]
+    assert asked.heat("POST", "/software_schedules", wanted).status == 409
+    path = f"/software_schedules/{made['id']}"
+    assert asked.heat("PATCH", path, {"software_schedule": made}).body["software_schedule"] == made
+    assert asked.heat("PATCH", path, {"enabled": False}).body["software_schedule"]["next_time"] is None
+    asked.heat("GET", path)
+    asked.heat("GET", "/software_schedules")
+    assert asked.heat("DELETE", path).status == 204
+    asked.heat("GET", path)
 
 
 def stacks(asked):
@@ -243,8 +295,13 @@ def odd_templates(odd):
 def of_http(tmp_path_factory):
     with served(tmp_path_factory.mktemp("odd")) as stoker:
         asked = Described(stoker)
-        asked.keystone("POST", "/projects", {"project": {"name": "oddly"}})
         yield asked
+
+
+def _named_oddly(asked, kind, **more):
+    """A row that ran before may have given the last one another name."""
+    found = asked.keystone("GET", f"/{kind}s?name=oddly").body[f"{kind}s"]
+    return found[0] if found else asked.keystone("POST", f"/{kind}s", {kind: {"name": "oddly", **more}}).body[kind]
 
 
 @pytest.mark.parametrize("odd", [5, True, 1.5, [1], {"a": 1}, None, ""], ids=repr)
@@ -311,13 +368,11 @@ def test_an_odd_value_in_any_field_is_refused_or_answered_as_described(of_http, 
     config = of_http.heat("POST", "/software_configs", {}).body["software_config"]["id"]
     deployed = of_http.heat("POST", "/software_deployments", {"config_id": config, "server_id": "s"})
     token = of_http.keystone("GET", "/auth/tokens", **{"X-Subject-Token": stoker.token}).body["token"]
-    others = of_http.keystone("GET", "/users?name=oddly").body["users"]
-    user = {"name": "oddly", "password": "p"}
-    other = others[0] if others else of_http.keystone("POST", "/users", {"user": user}).body["user"]
+    other = _named_oddly(of_http, "user", password="p")
     names = dict.fromkeys(places.PATH, "x") | {
         "project": stoker.project,
         "user_id": token["user"]["id"] if "credentials" in row.path else other["id"],
-        "project_id": of_http.keystone("GET", "/projects?name=oddly").body["projects"][0]["id"],
+        "project_id": _named_oddly(of_http, "project")["id"],
         "stack_name": "oddly",
         "stack_id": stack,
         "resource_name": "r",

@@ -149,6 +149,14 @@ def test_validate_and_preview(stoker, body):
             ],
         ),
         ("/servers", ["name"]),
+        (
+            "/software_triggers",
+            [
+                *("action", "stack", "resource", "deployment_id", "config_id", "servers", "labels", "input_values"),
+                *("name", "signal_transport", "timeout", "max_concurrent", "max_fail_percentage", "in_window"),
+            ],
+        ),
+        ("/software_schedules", ["name", "trigger", "cron", "at", "timezone", "in_window", "missed", "enabled"]),
         ("/stacks", ["stack_name", "template", "files", "environment", "environment_files", "adopt_stack_data"]),
     ],
 )
@@ -299,6 +307,7 @@ QUERIES = {
     ],
     "/software_configs": ["limit", "marker", "global_tenant"],
     "/software_deployments": ["server_id"],
+    "/software_triggers": ["limit", "marker", "status", "stack"],
     "/resource_types": ["name", "support_status", "with_description"],
 }
 

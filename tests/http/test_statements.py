@@ -6,42 +6,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
-from starlette.testclient import TestClient
 
-from stoker import serve
-from stoker.settings import Settings
+from support.inside import Inside
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-class Counted:
-    """The whole program in this process, with its statements counted."""
-
+class Counted(Inside):
     def __init__(self, folder: Path) -> None:
-        settings = Settings(state_dir=folder, public_url="http://testserver")
-        self.store = serve.open_store(settings)
-        joined = serve.join(settings, self.store)
-        password = joined.services.identity.first_start()
-        self.statements = 0
-        sa.event.listen(self.store.engine, "before_cursor_execute", self._count)
-        self.client = TestClient(joined.app)
-        user = {"name": "admin", "domain": {"name": "Default"}, "password": password}
-        said = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
-        answer = self.client.post("/identity/v3/auth/tokens", json=said)
-        self.headers = {"X-Auth-Token": answer.headers["X-Subject-Token"]}
-        self.base = f"/v1/{answer.json()['token']['project']['id']}"
-
-    def _count(self, *_: object) -> None:
-        self.statements += 1
+        super().__init__(folder)
+        self.base = f"/v1/{self.project}"
 
     def get(self, path: str) -> int:
         """How many statements an answer costs."""
-        self.client.get(self.base + path, headers=self.headers)  # what is remembered is remembered now
-        before = self.statements
-        answer = self.client.get(self.base + path, headers=self.headers)
-        assert answer.status_code == 200, answer.text
-        return self.statements - before
+
+        def ask() -> None:
+            answer = self.client.get(self.base + path, headers=self.headers)
+            assert answer.status_code == 200, answer.text
+
+        ask()  # what is remembered is remembered now
+        return self.counted(ask)
 
     def stack(self, name: str, size: int) -> str:
         resources: dict[str, object] = {
@@ -83,8 +67,7 @@ def counted(tmp_path_factory) -> Iterator[tuple[Counted, str, str]]:
     program = Counted(tmp_path_factory.mktemp("counted"))
     small, large = program.stack("small", 3), program.stack("large", 30)
     yield program, small, large
-    program.client.close()
-    program.store.close()
+    program.close()
 
 
 @pytest.mark.parametrize(
@@ -147,8 +130,7 @@ def nesting(tmp_path_factory) -> Iterator[tuple[Counted, str, str]]:
         return f"/stacks/{name}/{made.json()['stack']['id']}"
 
     yield program, stack("few", 5), stack("many", 40)
-    program.client.close()
-    program.store.close()
+    program.close()
 
 
 @pytest.mark.parametrize(
@@ -172,8 +154,7 @@ def test_of_many_servers(tmp_path):
         made = program.client.post(f"{program.base}/stacks", json=body, headers=program.headers).json()["stack"]["id"]
         costs.append(program.get(f"/stacks/of{size}/{made}/resources?with_detail=true"))
     assert costs[0] == costs[1]
-    program.client.close()
-    program.store.close()
+    program.close()
 
 
 def test_of_all_stacks(tmp_path):
@@ -186,5 +167,4 @@ def test_of_all_stacks(tmp_path):
         assert len(answer.json()["DescribeStacksResponse"]["DescribeStacksResult"]["Stacks"]) == i + 1
         costs.append(program.statements - before)
     assert costs[0] == costs[1] == costs[2]
-    program.client.close()
-    program.store.close()
+    program.close()

@@ -8,90 +8,18 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from support.server import Answer, Served, served
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def stoker(request, tmp_path_factory) -> Iterator[Served]:
-    from support import databases
-
-    folder = tmp_path_factory.mktemp("agent-face")
-    if request.param == "sqlite":
-        with served(folder) as running:
-            yield running
-        return
-    with (
-        databases.postgresql_url(request.getfixturevalue("postgresql_server")) as url,
-        served(folder, database=url) as running,
-    ):
-        yield running
-
-
-@dataclass
-class Agent:
-    stoker: Served
-    id: str
-    name: str
-    key: str
-
-    def call(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
-        said = {"Authorization": f"Bearer {self.key}", **{k.replace("_", "-"): v for k, v in headers.items()}}
-        return self.stoker.request(verb, f"/agent/v1{path}", body, said)
-
-    def document(self, wait: int = 0, etag: str = "", **headers: str) -> Answer:
-        if etag:
-            headers["If_None_Match"] = etag
-        return self.call("GET", f"/document?wait={wait}", **headers)
-
-
-_count = iter(range(1_000_000))
-
-
-def enrol(stoker: Served, name: str | None = None) -> tuple[dict[str, Any], str]:
-    answer = stoker.heat("POST", "/servers", {"name": name or f"server-{next(_count)}"})
-    assert answer.status == 201, answer.raw
-    return answer.body["server"], answer.body["enrolment"]["token"]
-
-
-def trade(stoker: Served, token: str, instance: str = "i") -> Answer:
-    said = {"token": token, "instance": instance, "hostname": "h", "agent": {"version": "1", "hooks": ["script"]}}
-    return stoker.request("POST", "/agent/v1/enroll", said)
+from support.server import Answer
+from support.spoken import SpokenAgent as Agent
+from support.spoken import deploy, enrol, shown, spoken_agent, trade
 
 
 @pytest.fixture
 def agent(stoker) -> Agent:
-    server, token = enrol(stoker)
-    got = trade(stoker, token)
-    assert got.status == 201, got.raw
-    assert got.body["poll_wait"] == 50
-    return Agent(stoker, got.body["server_id"], server["name"], got.body["key"])
-
-
-def deploy(stoker: Served, server_id: str, config: str = "#!/bin/sh\n", **more: Any) -> dict[str, Any]:
-    said = {"name": "c", "group": "script", "config": config, "outputs": [{"name": "result"}]}
-    made = stoker.heat("POST", "/software_configs", said).body["software_config"]
-    answer = stoker.heat(
-        "POST",
-        "/software_deployments",
-        {"config_id": made["id"], "server_id": server_id, "signal_transport": "STOKER_SIGNAL", **more},
-    )
-    assert answer.status in (200, 201), answer.raw
-    return answer.body["software_deployment"]
-
-
-def shown(stoker: Served, deployment: Mapping[str, Any]) -> dict[str, Any]:
-    return stoker.heat("GET", f"/software_deployments/{deployment['id']}").body["software_deployment"]
-
-
-def entries(agent: Agent) -> list[dict[str, Any]]:
-    return agent.document().body["deployments"]
+    return spoken_agent(stoker)
 
 
 def test_an_empty_document_has_a_revision_and_an_etag(agent):
@@ -137,7 +65,7 @@ def test_a_signal_completes_once_and_may_be_repeated(agent, stoker):
         assert (answer.status, answer.body) == (200, {"status": "COMPLETE"})
     found = shown(stoker, deployment)
     assert (found["status"], found["output_values"]["result"]) == ("COMPLETE", {"deep": [1]})
-    assert entries(agent) == []
+    assert agent.entries() == []
 
 
 def test_a_failing_signal_fails_with_its_reason(agent, stoker):
@@ -214,7 +142,7 @@ def test_another_servers_run_does_not_exist(agent, stoker):
         assert theirs.raw.replace(deployment["config_id"].encode(), b"") == nobodys.raw.replace(
             unknown[6:].encode(), b""
         )
-    assert entries(agent) == []
+    assert agent.entries() == []
     assert shown(stoker, deployment)["status_reason"] == "Waiting for the agent"
 
 
@@ -307,3 +235,29 @@ def test_an_agent_enrols_and_runs_a_script(stoker, tmp_path):
     found = shown(stoker, deployment)
     assert (found["status"], found["output_values"]["result"]) == ("COMPLETE", "42")
     assert found["output_values"]["deploy_stdout"] == "out\n"
+
+
+def test_a_secret_input_is_for_the_agent_alone(agent, stoker):
+    said = {"name": "c", "group": "script", "config": "true", "inputs": [{"name": "word", "secret": True}]}
+    source = stoker.heat("POST", "/software_configs", said).body["software_config"]
+    values = {"word": "s3cret", "open": "plain"}
+    body = {"config_id": source["id"], "server_id": agent.id, "signal_transport": "STOKER_SIGNAL"}
+    made = stoker.heat("POST", "/software_deployments", {**body, "input_values": values}).body["software_deployment"]
+    starred = {"word": "******", "open": "plain"}
+
+    def told():
+        (entry,) = agent.document().body["deployments"]
+        return {each["name"]: each["value"] for each in entry["inputs"] if each["name"] in values}
+
+    def seen(config_id):
+        config = stoker.heat("GET", f"/software_configs/{config_id}").body["software_config"]
+        return {each["name"]: each["value"] for each in config["inputs"] if each["name"] in values}
+
+    assert told() == values
+    assert seen(made["config_id"]) == made["input_values"] == starred
+    agent.call("POST", f"/runs/{made['config_id']}/signal", {"deploy_status_code": 1})
+    again = stoker.heat("POST", f"/software_deployments/{made['id']}/retry").body["software_deployment"]
+    assert told() == values
+    assert seen(again["config_id"]) == shown(stoker, made)["input_values"] == starred
+    runs = stoker.heat("GET", f"/software_deployments/{made['id']}/runs").body["runs"]
+    assert [each["input_values"] for each in runs] == [starred, starred]

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from support import databases
-from support.server import Answer, Served, served
+from support.server import Answer, Served, served_on
 
 PATCH_TYPE = "application/openstack-messaging-v2.0-json-patch"
 
@@ -66,15 +65,7 @@ class Zaqar:
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
 def stoker(request, tmp_path_factory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("messaging")
-    if request.param == "sqlite":
-        with served(folder) as running:
-            yield running
-        return
-    with (
-        databases.postgresql_url(request.getfixturevalue("postgresql_server")) as url,
-        served(folder, database=url) as running,
-    ):
+    with served_on(request, tmp_path_factory.mktemp("messaging")) as running:
         yield running
 
 

@@ -6,34 +6,20 @@ import uuid
 
 import pytest
 import sqlalchemy as sa
-from starlette.testclient import TestClient
 
-from stoker import serve
-from stoker.settings import Settings
-from stoker.store import schema
+from stoker.messaging import limits
+from stoker.store import messages, queues, schema
+from stoker.store.messages import Filter
 from support import clock
+from support.inside import Inside
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-class Inside:
-    """The whole program in this process: its store can be aged, and its statements counted."""
-
+class Queues(Inside):
     def __init__(self, folder, store) -> None:
-        self.store = store
-        joined = serve.join(Settings(state_dir=folder, public_url="http://testserver"), store)
-        self.services = joined.services
-        password = joined.services.identity.first_start()
-        self.client = TestClient(joined.app)
-        user = {"name": "admin", "domain": {"name": "Default"}, "password": password}
-        said = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
-        answer = self.client.post("/identity/v3/auth/tokens", json=said)
-        self.headers = {"X-Auth-Token": answer.headers["X-Subject-Token"], "Client-ID": str(uuid.uuid4())}
-        self.statements = 0
-        sa.event.listen(store.engine, "before_cursor_execute", self._count)
-
-    def _count(self, *_: object) -> None:
-        self.statements += 1
+        super().__init__(folder, store)
+        self.headers["Client-ID"] = str(uuid.uuid4())
 
     def __call__(self, verb, path, body=None, status=None):
         answer = self.client.request(verb, f"/messaging/v2{path}", json=body, headers=self.headers)
@@ -41,10 +27,7 @@ class Inside:
         return answer
 
     def cost(self, verb, path, body=None) -> int:
-        self("GET", "/queues?limit=1")  # the token is known now
-        before = self.statements
-        self(verb, path, body)
-        return self.statements - before
+        return self.counted(lambda: self(verb, path, body))
 
     def post(self, queue, *bodies, **more) -> list[str]:
         answer = self("POST", f"{queue}/messages", {"messages": [{"body": body, **more} for body in bodies]})
@@ -59,9 +42,9 @@ class Inside:
 def inside(tmp_path, store):
     folder = tmp_path / "state"
     folder.mkdir()
-    program = Inside(folder, store)
+    program = Queues(folder, store)
     yield program
-    program.client.close()
+    program.close()
 
 
 def test_expired_messages_are_never_seen(inside):
@@ -190,17 +173,23 @@ def test_a_listener_hears_what_clients_post_and_may_refuse_it(inside):
     assert (queue, bodies) == ("signals", ['{"a":1}'])
     messaging.on_posted = None
 
+    def stored(tx, queue):
+        every = Filter(claimed=True, delayed=True)
+        return messages.page(tx, queues.find(tx, project, queue).id, every, after=0, limit=limits.PAGE)
+
     def do(tx):
         [own] = messaging.post(tx, project, "signals", [{"b": 2}], ttl=2**31 - 1, owner="resource")
-        found = [(each.id, each.body) for each in messaging.list(tx, project, "signals")]
+        found = [(each.id, each.body) for each in stored(tx, "signals")]
         assert found == [(id, '{"a":1}'), (own, '{"b":2}')]
         assert [each.id for each in messaging.pop(tx, project, "signals")] == [id]
         assert messaging.create_queue(tx, project, "other", owner="resource") is True
         assert messaging.create_queue(tx, project, "other") is False
         messaging.post(tx, project, "other", [1, 2])
         messaging.purge(tx, project, "other")
-        assert messaging.list(tx, project, "other") == []
-        messaging.delete_queues_of(tx, "resource")
+        assert stored(tx, "other") == []
+        owners = [queues.find(tx, project, name).owner for name in ("signals", "other")]
+        assert owners == [None, "resource"]
+        messaging.delete_queue(tx, project, "other")
         messaging.delete_queue(tx, project, "none")
 
     inside.store.write(do)

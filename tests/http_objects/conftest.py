@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from support import databases
-from support.server import Answer, Served, served
+from support.server import Answer, Served, served_on
 
 
 @dataclass
@@ -70,15 +69,7 @@ class Swift:
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
 def stoker(request, tmp_path_factory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("objects")
-    if request.param == "sqlite":
-        with served(folder, "--max-object-size", "100000") as running:
-            yield running
-        return
-    with (
-        databases.postgresql_url(request.getfixturevalue("postgresql_server")) as url,
-        served(folder, "--max-object-size", "100000", database=url) as running,
-    ):
+    with served_on(request, tmp_path_factory.mktemp("objects"), "--max-object-size", "100000") as running:
         yield running
 
 

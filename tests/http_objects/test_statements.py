@@ -6,48 +6,30 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
-from starlette.testclient import TestClient
 
-from stoker import serve
-from stoker.settings import Settings
+from support.inside import Inside
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 HEADERS = [{}, {"X-Versions-Enabled": "true"}, {"X-Versions-Location": "old"}]
 
 
-class Counted:
-    """The whole program in this process, with its statements counted."""
-
+class Counted(Inside):
     def __init__(self, folder: Path) -> None:
-        settings = Settings(state_dir=folder, public_url="http://testserver")
-        self.store = serve.open_store(settings)
-        joined = serve.join(settings, self.store)
-        password = joined.services.identity.first_start()
-        self.statements = 0
-        sa.event.listen(self.store.engine, "before_cursor_execute", self._count)
-        self.client = TestClient(joined.app)
-        user = {"name": "admin", "domain": {"name": "Default"}, "password": password}
-        said = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
-        answer = self.client.post("/identity/v3/auth/tokens", json=said)
-        self.headers = {"X-Auth-Token": answer.headers["X-Subject-Token"]}
-        self.root = f"/object-store/v1/AUTH_{answer.json()['token']['project']['id']}"
+        super().__init__(folder)
+        self.root = f"/object-store/v1/AUTH_{self.project}"
         self.put("/old")
-
-    def _count(self, *_: object) -> None:
-        self.statements += 1
 
     def put(self, path: str, **headers: str) -> None:
         answer = self.client.put(self.root + path, headers={**self.headers, **headers}, content=b"data")
         assert answer.status_code == 201, answer.text
 
     def cost(self, verb: str, path: str) -> int:
-        self.client.head(self.root, headers=self.headers)  # the token is known now
-        before = self.statements
-        answer = self.client.request(verb, self.root + path, headers=self.headers)
-        assert answer.status_code < 300, answer.text
-        return self.statements - before
+        def ask() -> None:
+            answer = self.client.request(verb, self.root + path, headers=self.headers)
+            assert answer.status_code < 300, answer.text
+
+        return self.counted(ask)
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +42,7 @@ def counted(tmp_path_factory) -> Iterator[Counted]:
                 program.put(f"/c{number}-{size}/folder{each}/o{each}")
                 program.put(f"/c{number}-{size}/o")
     yield program
-    program.client.close()
-    program.store.close()
+    program.close()
 
 
 @pytest.mark.parametrize("number", range(len(HEADERS)))

@@ -61,3 +61,18 @@ def test_a_command_runs_on_a_server_and_its_code_comes_back(stoker):
 
     assert (done.returncode, done.stdout) == (7, "out\n")
     assert "err\n" in done.stderr
+
+
+def test_a_component_lives_and_goes_with_its_stack(stoker):
+    def databases() -> list[str]:
+        return [each.read_text() for each in stoker.state_dir.glob("local/*/home/database")]
+
+    template = str(EXAMPLES / "backup.yaml")
+    stoker.run("stack", "create", "shop", "-t", template, "--wait")
+    assert databases() == ["1\n2\n3\n4\n5\n"] * 3
+    stoker.run("stack", "update", "shop", "-t", template, "-P", "records=2", "--wait")
+    assert databases() == ["1\n2\n"] * 3
+    shown = {each["output_key"]: each["output_value"] for each in stoker.json("stack", "outputs", "shop")}
+    assert shown["held"] == dict.fromkeys(("one", "two", "three"), "2\n")
+    stoker.run("stack", "delete", "shop", "--yes", "--wait")
+    stoker.until(lambda: not list(stoker.state_dir.glob("local/*")))

@@ -180,9 +180,38 @@ def test_a_pause_is_waited_for_between_batches(heat):
     assert (str(stack.status), members(heat, stack)) == ("COMPLETE", ["0", "1"])
 
 
-def test_a_wrong_policy_fails_with_its_place(heat):
-    stack = heat.create(whole(group(1, policy={"batch_create": {"max_batch_size": 0}})))
-    assert "update_policy.batch_create.max_batch_size" in stack.reason
+@pytest.mark.parametrize(
+    ("policy", "place"),
+    [
+        ({"batch_create": {"max_batch_size": 0}}, "batch_create.max_batch_size: 0 is out of range"),
+        ({"rolling_update": {"colour": 1}}, "rolling_update.colour: Unknown Property colour"),
+        ({"rolling": {}}, "rolling: Unknown Property rolling"),
+        ({"rolling_update": {"canary": 1}}, "rolling_update.canary: Unknown Property canary"),
+    ],
+)
+def test_a_wrong_policy_is_refused_with_its_place(heat, policy, place):
+    with pytest.raises(StackValidationFailed, match=r"resources\.group\.update_policy\." + place):
+        heat.create(whole(group(1, policy=policy)))
+
+
+def test_a_policy_that_parameters_make_wrong_is_refused_too(heat):
+    said = whole(group(1, policy={"batch_create": {"pause_time": {"get_param": "pause"}}}))
+    said["parameters"] = {"pause": {"type": "number"}}
+    with pytest.raises(StackValidationFailed, match=r"update_policy\.batch_create\.pause_time: -1 is out of range"):
+        heat.create(said, parameters={"pause": -1})
+
+
+def test_who_failed_at_once_is_there_to_be_tried_again_and_deleted(heat):
+    said = fleet("ab")
+    said["resources"]["group"]["properties"]["config"] = "no-such"
+    stack = heat.create(said)
+    assert str(stack.status) == "FAILED"
+    assert heat.resources(stack)["group"].physical_id is not None
+    stack = heat.update(stack, said)
+    assert "The Software config (no-such) could not be found" in stack.reason
+    nested = inner(heat, stack)
+    assert str(heat.delete(stack).status) == "COMPLETE"
+    assert heat.settled(nested.id).deleted_at is not None
 
 
 def test_a_chain_is_one_after_the_other(heat):

@@ -8,6 +8,8 @@ import pytest
 
 from stoker.model.errors import Invalid
 from stoker.store import events, queues
+from stoker.store import messages as stored
+from stoker.store.messages import Filter
 from support.stacks import world
 from support.templates import template
 
@@ -27,18 +29,20 @@ def found(heat, name):
 
 
 def messages(heat, name):
-    site = heat.engine.services.site
+    every = Filter(claimed=True, delayed=True)
     with heat.store.read() as tx:
-        return [json.loads(each.body) for each in site.queues.messaging.list(tx, heat.project, name, limit=100)]
+        queue = queues.find(tx, heat.project, name)
+        return [json.loads(each.body) for each in stored.page(tx, queue.id, every, after=0, limit=100)]
 
 
 def test_a_queue_lives_as_long_as_its_resource(heat):
-    said = template({"q": queue(name="mine", metadata={"a": 1})}, outputs={"o": {"value": {"get_attr": ["q", "href"]}}})
+    href = {"o": {"value": {"get_attr": ["q", "href"]}}}
+    said = template({"q": queue(name="mine", metadata={"a/b~1": 1})}, outputs=href)
     stack = heat.create(said)
     assert heat.outputs(stack)["o"] == "http://stoker.test/messaging/v2/queues/mine"
-    assert found(heat, "mine").metadata == {"a": 1}
-    stack = heat.update(stack, template({"q": queue(name="mine", metadata={"a": 2})}))
-    assert found(heat, "mine").metadata == {"a": 2}
+    assert found(heat, "mine").metadata == {"a/b~1": 1}
+    stack = heat.update(stack, template({"q": queue(name="mine", metadata={"a/b~1": 2})}))
+    assert found(heat, "mine").metadata == {"a/b~1": 2}
     assert heat.resources(stack)["q"].physical_id == "mine"
     heat.delete(stack)
     assert found(heat, "mine") is None

@@ -99,14 +99,19 @@ def test_sections_that_a_parameter_makes_no_map(heat, more, sentence, kind):
 
 @pytest.mark.parametrize("policy", [5, "x", [1], {"pause_time": 1e300}, {"pause_time": "inf"}, {"max_batch_size": 0}])
 @pytest.mark.parametrize("name", ["batch_create", "rolling_update"])
-def test_a_policy_that_is_none_fails_its_group(heat, policy, name):
+def test_a_policy_that_is_none_is_refused_and_fails_its_group_where_it_is_only_known_then(heat, policy, name):
     group = {"type": "OS::Heat::ResourceGroup", "properties": {"resource_def": {"type": "OS::Heat::None"}, "count": 2}}
-    stack = heat.create(template({"r": group}))
-    changed = {**group["properties"], "count": 3}
+    with pytest.raises(StackValidationFailed, match=rf"resources\.r\.update_policy\.{name}"):
+        heat.create(template({"r": {**group, "update_policy": {name: policy}}}))
+
+    value = {"type": "OS::Heat::Value", "properties": {"value": policy}}
+    said = {**group, "update_policy": {name: {"get_attr": ["v", "value"]}}}
+    stack = heat.create(template({"r": group, "v": value}))
     if name == "batch_create":
-        stack = heat.create(template({"r": {**group, "update_policy": {name: policy}}}), name="t")
+        stack = heat.create(template({"r": said, "v": value}), name="t")
     else:
-        stack = heat.update(stack, template({"r": {**group, "properties": changed, "update_policy": {name: policy}}}))
+        said["properties"] = {**group["properties"], "count": 3}
+        stack = heat.update(stack, template({"r": said, "v": value}))
     assert f"update_policy.{name}" in stack.reason
     assert stack.status == "FAILED"
 

@@ -136,6 +136,7 @@ def test_the_facts_of_a_deployment_reach_the_agent(store):
         "deploy_stack_id": f"s/{stack.id}",
         "deploy_resource_name": "d",
         "deploy_signal_transport": "STOKER_SIGNAL",
+        "deploy_status_aware": "true",
         "deploy_timeout": "90",
         "deploy_on_interrupt": "RERUN",
     }

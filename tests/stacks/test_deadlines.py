@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from stoker.resources.deploying import DEADLINE as RUN_DEADLINE
+from stoker.deployments.deadlines import DEADLINE as RUN_DEADLINE
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options
 from support.templates import chain, config, deployment, server, template

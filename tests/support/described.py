@@ -57,6 +57,9 @@ class Described:
         if "content" not in response:
             assert answer.raw == b"", place
             return
+        if "text/event-stream" in response["content"]:
+            assert answer.headers["Content-Type"].startswith("text/event-stream"), place
+            return
         schema = response["content"]["application/json"]["schema"]
         whole = OAS31Validator({**schema, "components": self.said["components"]})
         wrong = [f"{each.json_path}: {each.message}" for each in whole.iter_errors(answer.body)]

@@ -13,11 +13,15 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from support import databases
 
 STOKER = [sys.executable, "-m", "stoker_client.cli.main"]
 
@@ -196,6 +200,17 @@ def served(
             except subprocess.TimeoutExpired:
                 server.kill9()
         end_local_servers(server.state_dir / "local")
+
+
+@contextmanager
+def served_on(request: pytest.FixtureRequest, folder: Path, *flags: str) -> Iterator[Served]:
+    """As ``served``, on the database that the fixture's parameter names: ``sqlite`` or ``postgresql``."""
+    with ExitStack() as left:
+        database = None
+        if request.param == "postgresql":
+            server = request.getfixturevalue("postgresql_server")
+            database = left.enter_context(databases.postgresql_url(server))
+        yield left.enter_context(served(folder, *flags, database=database))
 
 
 def end_local_servers(folder: Path) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 from uuid import uuid4
 
 from stoker import resources, transports
+from stoker.deployments.policy import PROJECT
 from stoker.external.heats import Heats
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
 from stoker.lodgings import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.messaging import Messaging, SignedUrls
+from stoker.messaging.signed_urls import for_agents
 from stoker.messaging.subscribing import Subscribing
 from stoker.model.deployment import Deployment
 from stoker.model.stack import Resource, Stack
@@ -43,7 +45,15 @@ def site(store: Store, work: Work) -> ThisSite:
     messaging = Messaging(work, Subscribing(work, urls, "http://stoker.test", confirming=False))
     objects = EmbeddedObjects(Objects(store, work), SiteKey(b"secret"), "http://stoker.test")
     asked_for = EmbeddedMessaging(messaging, urls, "http://stoker.test")
-    return ThisSite("http://stoker.test", StackUsers(b"secret"), objects, EmbeddedQueues(messaging), asked_for)
+    own = EmbeddedQueues(messaging, for_agents(b"secret"), "http://stoker.test")
+    return ThisSite(
+        "http://stoker.test",
+        StackUsers(b"secret"),
+        objects,
+        own,
+        asked_for,
+        identity_url="http://stoker.test/identity",
+    )
 
 
 class Machines:
@@ -74,16 +84,7 @@ class World:
         identity = Identity(str(uuid4()), name, self.project)
         prepared = prepare(self.engine, Handed(template=template, **handed), identity)
         self.store.write(
-            lambda tx: operations.create(
-                tx,
-                self.engine,
-                prepared,
-                options or Options(),
-                stack_id=identity.stack_id,
-                name=name,
-                project_id=self.project,
-                username="u",
-            )
+            lambda tx: operations.create(tx, self.engine, prepared, options or Options(), identity, username="u")
         )
         return self.settled(identity.stack_id)
 
@@ -172,10 +173,12 @@ class World:
 
     def to_run(self, server_id: str) -> list[tuple[str, str]]:
         with self.store.read() as tx:
-            return deployments.to_run(tx, server_id)
+            return [(id, body) for id, body, _ in deployments.to_run(tx, server_id)]
 
 
-def world(store: Store, *, steps: int = 500, limits: Mapping[str, int] | None = None) -> World:
+def world(
+    store: Store, *, steps: int = 500, limits: Mapping[str, int] | None = None, deployment_policy: str = PROJECT
+) -> World:
     work, machines = HeldWork(), Machines()
     services = Services(
         transports.load().with_defaults("STOKER_SIGNAL", "STOKER_PUSH"),
@@ -184,6 +187,7 @@ def world(store: Store, *, steps: int = 500, limits: Mapping[str, int] | None = 
         SignalTokens(b"secret"),
         site(store, work),
         Heats("http://stoker.test", "RegionOne", {}, lambda _: None),
+        deployment_policy=deployment_policy,
     )
     engine = nested.engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)

@@ -105,7 +105,9 @@ def test_what_it_tells_the_agent_are_deploy_inputs(transport, here):
 
 @pytest.mark.parametrize("transport", FOUND.carrying.values(), ids=lambda each: each.metadata_name)
 def test_what_it_tells_the_agent_are_sections(transport, here):
-    _, site = here
-    sections = transport.sections(site, PARTY)
-    assert sections == transport.sections(site, PARTY)
-    assert all(isinstance(section, dict) and all(section.values()) for section in sections.values())
+    store, site = here
+    for party in (PARTY, replace(PARTY, own_agent=True)):
+        with store.read() as tx:
+            sections = transport.sections(tx, site, party)
+            assert sections == transport.sections(tx, site, party)
+        assert all(isinstance(section, dict) and all(section.values()) for section in sections.values())

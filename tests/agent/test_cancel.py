@@ -1,0 +1,190 @@
+"""Runs that are not wanted any more: ended, cleaned up after, reported; or never begun."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from stoker_agent.stopping import grace
+
+#: Says that it is there, with its process and one of its children, and does not end by itself.
+LASTING = "echo begun; sleep 1000 & echo $! >>$WORK/pids; echo $$ >>$WORK/pids; wait\n"
+DEAF = "trap '' TERM\n" + LASTING
+CLEANUP = "echo cleaned $who; echo err >&2; echo done >>$WORK/cleaned"
+
+
+def entry(server, script, id="c1", **options):
+    return {**server.entry(id, script, who="me"), "options": options}
+
+
+def begun(server, agent, count=2):
+    """The processes of a LASTING script, when it has begun."""
+    server.until(lambda: len(agent.lines("pids")) >= count)
+    return [int(each) for each in agent.lines("pids")]
+
+
+def cancelled(server, agent, script=LASTING, **options):
+    """The report of a run that was begun and then cancelled."""
+    server.give(entry(server, script, **options))
+    agent.start()
+    left = begun(server, agent)
+    server.change(cancel=True)
+    values = server.result("c1")
+    assert not set(left) & set(agent.living())
+    return values
+
+
+def test_a_run_that_is_cancelled_is_ended_and_says_so(server, agent):
+    values = cancelled(server, agent)
+    assert re.fullmatch(r"Cancelled: ended by TERM after \d+(\.\d)? s", values["deploy_status_reason"])
+    assert (values["deploy_status_code"], values["deploy_stdout"]) == (143, "begun\n")
+    server.give(entry(server, LASTING), server.entry("c2", "true"))
+    server.result("c2")
+    assert len(agent.lines("pids")) == 2
+
+
+def test_one_that_does_not_hear_is_killed_after_its_grace(server, agent):
+    values = cancelled(server, agent, DEAF, cancel_grace=0.5)
+    assert values["deploy_status_reason"] == "Cancelled: had to be killed after 0.5 s"
+    assert values["deploy_status_code"] == 137
+
+
+def test_children_that_do_not_hear_are_killed_too(server, agent):
+    script = (
+        "sh -c \"trap '' TERM; echo \\$\\$ >>$WORK/pids; while :; do sleep 0.1; done\" & echo $$ >>$WORK/pids; wait"
+    )
+    values = cancelled(server, agent, script, cancel_grace="0.3")
+    assert values["deploy_status_reason"] == "Cancelled: had to be killed after 0.3 s"
+
+
+def test_what_a_config_wants_to_be_run_then_is_run_and_logged(server, agent):
+    values = cancelled(server, agent, on_cancel=CLEANUP)
+    assert agent.lines("cleaned") == ["done"]
+    assert values["deploy_stdout"] == "begun\ncleaned me\n"
+    assert values["deploy_stderr"] == "err\n"
+    assert server.logs["c1", "stdout"] == b"begun\ncleaned me\n"
+    assert "on_cancel" not in values["deploy_status_reason"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("exit 7", "; on_cancel ended with 7"), ({"odd": 1}, "; on_cancel could not be run: ")]
+)
+def test_what_goes_wrong_then_is_said(server, agent, text, said):
+    values = cancelled(server, agent, on_cancel=text)
+    assert said in values["deploy_status_reason"]
+    assert values["deploy_status_code"] == 143
+
+
+def test_a_run_that_ended_by_itself_reports_what_it_did(server, agent):
+    server.released["signal"].clear()
+    server.give(entry(server, "echo done", on_cancel=CLEANUP))
+    agent.start()
+    server.until(lambda: agent.run_folder("c1").joinpath("result.json").exists())
+    server.change(cancel=True)
+    server.released["signal"].set()
+    values = server.result("c1")
+    assert values.pop("deploy_run_seconds") >= 0
+    assert values == {"deploy_stdout": "done\n", "deploy_stderr": "", "deploy_status_code": 0}
+    server.give(server.entry("c2", "true"))
+    server.result("c2")
+    assert len(server.results("c1")) == 1
+    assert agent.lines("cleaned") == []
+
+
+def test_one_that_is_cancelled_before_it_is_known_never_begins(server, agent):
+    """As for an agent that was away."""
+    server.give({**entry(server, LASTING, on_cancel=CLEANUP), "cancel": True})
+    agent.start()
+    values = server.result("c1")
+    assert (values["deploy_status_reason"], values["deploy_status_code"]) == ("Cancelled before it began", 143)
+    server.give(entry(server, LASTING), server.entry("c2", "true"))
+    server.result("c2")
+    assert agent.lines("pids") == agent.lines("cleaned") == []
+
+
+def test_one_that_waits_for_another_is_cancelled_without_waiting(server, agent):
+    first, second = entry(server, LASTING), entry(server, LASTING, id="c2")
+    server.give(first, second)
+    agent.start()
+    begun(server, agent)
+    server.give(first, {**second, "cancel": True})
+    assert server.result("c2")["deploy_status_reason"] == "Cancelled before it began"
+    assert server.results("c1") == []
+    assert len(agent.lines("pids")) == 2
+
+
+def test_one_that_is_withdrawn_is_ended_too_and_the_next_begins(server, agent):
+    server.give(entry(server, LASTING, on_cancel=CLEANUP))
+    agent.start()
+    left = begun(server, agent)
+    server.give(server.entry("c2", "cat $WORK/cleaned"))
+    assert server.result("c2")["deploy_stdout"] == "done\n"
+    assert not set(left) & set(agent.living())
+    assert server.result("c1")["deploy_status_reason"].startswith("Withdrawn: ended by TERM after ")
+
+
+def test_one_without_a_report_is_ended_as_well(server, agent):
+    server.give({**server.entry("c1", LASTING, deploy_signal_transport="NO_SIGNAL"), "options": {}})
+    agent.start()
+    left = begun(server, agent)
+    server.give(server.entry("c2", "true"))
+    server.result("c2")
+    assert not set(left) & set(agent.living())
+    assert server.results("c1") == []
+
+
+def test_an_agent_killed_while_it_waits_for_the_end_ends_it_when_it_is_back(server, agent):
+    server.give(entry(server, DEAF, on_cancel=CLEANUP, cancel_grace=1000))
+    agent.start()
+    left = begun(server, agent)
+    server.change(cancel=True)
+    server.until(lambda: agent.run_folder("c1").joinpath("stopping").exists())
+    agent.kill()
+    assert set(left) & set(agent.living())
+    agent.start()
+    values = server.result("c1")
+    assert (values["deploy_status_reason"], values["deploy_status_code"]) == ("Cancelled: had to be killed", 137)
+    assert not set(left) & set(agent.living())
+    assert agent.lines("cleaned") == ["done"]
+    assert values["deploy_stdout"] == "begun\ncleaned me\n"
+
+
+def test_an_agent_killed_while_it_cleans_up_does_so_again(server, agent):
+    script = "echo try >>$WORK/cleaned; test -e $WORK/again && exit 0; sleep 1000"
+    server.give(entry(server, LASTING, on_cancel=script))
+    agent.start()
+    begun(server, agent)
+    server.change(cancel=True)
+    server.until(lambda: agent.lines("cleaned"))
+    agent.kill()
+    agent.work.joinpath("again").touch()
+    agent.start()
+    assert server.result("c1")["deploy_status_reason"] == "Cancelled: had to be killed"
+    assert agent.lines("cleaned") == ["try", "try"]
+    assert agent.living() == [agent.process.pid]
+
+
+def test_another_source_that_does_not_list_it_ends_nothing(server, agent, other):
+    other.files["doc"] = b'{"deployments": []}'
+    config = agent.root / "sources.conf"
+    config.write_text(f"[DEFAULT]\ncollectors = request\n[request]\nmetadata_url = {other.url}/doc\n")
+    server.give(entry(server, LASTING + "echo over"))
+    agent.start("--os-collect-config", str(config), "--polling-interval", "0.2")
+    left = begun(server, agent)
+    server.vanish()
+    server.until(lambda: "documents come from request now" in agent.said())
+    other.files["doc"] = b'{"deployments": [], "other": 1}'
+    server.come_back()
+    server.until(lambda: "documents come from stoker now" in agent.said())
+    assert set(left) <= set(agent.living())
+    server.change(cancel=True)
+    assert server.result("c1")["deploy_status_code"] == 143
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"), [(None, 5), (0, 0), ("1.5", 1.5), (-1, 0), ("x", 5), ([], 5), (1e9, 3600), ("nan", 0)]
+)
+def test_any_grace_is_a_number_of_seconds(said, seconds):
+    assert grace({"options": {} if said is None else {"cancel_grace": said}}) == seconds
+    assert grace({"options": "odd"}) == grace({}) == 5

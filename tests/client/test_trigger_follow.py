@@ -1,0 +1,317 @@
+"""Following a trigger: what is shown on the way, and what the command ends with."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from rich.console import Console
+
+from client import little_heat
+from client.little_heat import SOURCE
+from client.little_story import DROP, END, Wait, target, trigger
+from client.test_waiting import everything
+from stoker_client.cli._targets import counts, order, seconds_of
+from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
+from stoker_client.trigger_watch import Watch
+
+BACKUP = ("trigger", "app", "database", "BACKUP", "--follow")
+
+
+def lines(err: str) -> list[str]:
+    """What was told, without the times."""
+    return [re.sub(r"^ *[0-9.]+ s  ", "", line) for line in err.splitlines()]
+
+
+def test_every_change_is_a_line_and_all_complete_is_zero(heat, stoker):
+    heat.story = [
+        target(0, "IN_PROGRESS", state="WAITING"),
+        target(0, "IN_PROGRESS", state="RUNNING", percent=40.0, message="dumping"),
+        trigger("IN_PROGRESS", queued=1, running=1),
+        trigger("IN_PROGRESS", queued=1, running=1, status_reason="Cancelling"),
+        target(0, "IN_PROGRESS", state="RUNNING", percent=40.0, message="dumping", silent_seconds=3),
+        target(0, "IN_PROGRESS", state="SILENT", silent_seconds=31.2),
+        target(0, "IN_PROGRESS", state="SILENT", silent_seconds=36.2),
+        target(0, "COMPLETE", "Outputs received", state="DONE", percent=100.0, status_code=0),
+        target(1, "COMPLETE", "Outputs received", state="DONE", status_code=0),
+        trigger("COMPLETE", queued=0, running=0, complete=2, status_reason="All"),
+        END,
+    ]
+
+    result = stoker(*BACKUP)
+
+    assert result.code == 0, result.err
+    assert result.out == ""
+    assert lines(result.err) == [
+        "database BACKUP  IN_PROGRESS  0 of 2 complete, 2 queued",
+        "db1  WAITING FOR AGENT",
+        "db1  RUNNING  40 %  dumping",
+        "database BACKUP  IN_PROGRESS  0 of 2 complete, 1 running, 1 queued  Cancelling",
+        "db1  SILENT",
+        "db1  COMPLETE  Outputs received",
+        "db2  COMPLETE  Outputs received",
+        "database BACKUP  COMPLETE  2 of 2 complete  All",
+    ]
+
+
+def test_the_worst_code_and_each_failures_words(heat, stoker):
+    heat.story = [
+        target(0, "FAILED", "non-zero", status_code=3, output_values={"deploy_stderr": "no\nroom\n"}),
+        target(1, "FAILED", None, state="DONE", status_code=None),
+        trigger("FAILED", failed=2, queued=0, status_reason="too many failed"),
+        END,
+    ]  # fmt: skip
+
+    result = stoker(*BACKUP, "-o", "json")
+
+    assert result.code == 3
+    told = lines(result.err)
+    at = told.index("db1: failed (3): non-zero")
+    assert told[at + 1 : at + 3] == ["  no", "  room"]
+    assert "db2: failed (1): no reason given" in told
+    assert told[-1] == "stoker: database BACKUP is FAILED: too many failed"
+    shown = json.loads(result.out)
+    assert (shown["status"], [each["status"] for each in shown["targets"]]) == ("FAILED", ["FAILED"] * 2)
+
+
+def test_the_words_may_be_with_the_deployment(heat, stoker):
+    known = heat.add_trigger("db1")
+    heat.deployments["deployment-of-db1"]["output_values"] = {"deploy_stderr": "asked for\n"}
+    heat.story = [target(0, "FAILED", "it broke"), trigger("FAILED", failed=1), END]
+
+    result = stoker("trigger", "show", "-f", known["id"])
+
+    assert result.code == 1
+    assert lines(result.err)[1:4] == ["db1  FAILED  it broke", "db1: failed (1): it broke", "  asked for"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(0, 0), (7, 7), (-15, 143), (256, 1), ("8", 8), (None, 1), ("nonsense", 1)]
+)
+def test_exit_codes(heat, stoker, status, code):
+    outcome = "COMPLETE" if status == 0 else "FAILED"
+    heat.story = [
+        target(0, "COMPLETE", status_code=0),
+        target(1, outcome, output_values={"deploy_status_code": status}),
+        trigger(outcome),
+        END,
+    ]
+
+    assert stoker(*BACKUP).code == code
+
+
+def test_what_was_cancelled_is_no_success(heat, stoker):
+    heat.story = [target(0, "COMPLETE"), target(1, "CANCELLED"), trigger("CANCELLED", complete=1, cancelled=1), END]
+
+    result = stoker(*BACKUP)
+
+    assert result.code == 1
+    assert result.err.splitlines()[-1] == "stoker: database BACKUP is CANCELLED: 1 of 2 complete, 1 cancelled, 2 queued"
+
+
+def test_a_trigger_that_is_over_is_only_shown(heat, stoker):
+    known = heat.add_trigger("db1", status="FAILED", failed=1, queued=0)
+    known["targets"][0].update(status="FAILED", run={"status_code": 9})
+
+    assert stoker("trigger", "show", "--follow", known["id"]).code == 9
+    assert heat.last_ids == []
+
+
+def test_a_broken_stream_goes_on(heat, stoker):
+    heat.story = [
+        target(0, "IN_PROGRESS", state="RUNNING"),
+        DROP,
+        DROP,
+        target(0, "COMPLETE"),
+        target(1, "COMPLETE"),
+        trigger("COMPLETE", complete=2, queued=0),
+        END,
+    ]
+
+    result = stoker(*BACKUP)
+
+    assert (result.code, len(heat.last_ids)) == (0, 3)
+    assert lines(result.err).count("db1  RUNNING") == 1
+
+
+def test_a_service_that_tells_no_events_says_so(heat, stoker, monkeypatch):
+    known = heat.add_trigger("db1")
+    other = [(verb, path.replace("/events", "/steps"), call, code) for verb, path, call, code in little_heat.ROUTES]
+    monkeypatch.setattr(little_heat, "ROUTES", [*other, ("GET", "/.*/events", lambda *_, **__: {}, 200)])
+
+    result = stoker("trigger", "show", "--follow", known["id"])
+
+    assert result.code == 1
+    assert "does not tell events" in result.err.splitlines()[-1]
+
+
+def test_ctrl_c_says_that_the_trigger_goes_on(heat, spawn):
+    pause = Wait()
+    heat.story = [pause]
+    process = spawn("-m", "stoker_client.cli.main", *BACKUP)
+    assert pause.reached.wait(60)
+    while not any(path.endswith("/events") for _, path in heat.calls):
+        time.sleep(0.02)
+    time.sleep(0.2)  # until it reads
+    process.send_signal(signal.SIGINT)
+
+    _, err = process.communicate(timeout=60)
+    pause.go.set()
+
+    [id_] = heat.triggers
+    assert process.returncode == 130
+    assert f"`stoker trigger cancel {id_}` ends it" in err
+    assert "Traceback" not in err
+
+
+def test_on_a_terminal_a_table_is_drawn(heat):
+    pause = Wait()
+    heat.story = [
+        target(0, "IN_PROGRESS", state="RUNNING", percent=50.0, message="dumping"),
+        target(1, "FAILED", "it broke", status_code=4, output_values={"deploy_stderr": "no room\n"}),
+        trigger("IN_PROGRESS", running=1, failed=1, queued=0),
+        pause,
+        target(0, "COMPLETE"),
+        trigger("FAILED", running=0, failed=1, complete=1),
+        END,
+    ]
+    master, slave = os.openpty()
+    env = {**os.environ, "PYTHONPATH": str(SOURCE), "TERM": "xterm"}
+    args = [sys.executable, "-m", "stoker_client.cli.main", *BACKUP]
+    with subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, env=env) as process:
+        os.close(slave)
+        assert pause.reached.wait(60)
+        seen = b""
+        while b"dumping" not in seen:
+            seen += os.read(master, 4096)
+        pause.go.set()
+        screen = re.sub(r"\x1b\[[0-9;]*m", "", seen.decode(errors="replace")) + everything(master)
+
+    assert process.returncode == 4
+    assert "━" in screen
+    assert "50 %" in screen
+    assert "db2: failed (4): it broke" in screen
+    assert "  no room" in screen
+    assert "0 of 2 complete, 1 failed, 1 running" in screen
+    assert "database BACKUP is FAILED: 1 of 2 complete, 1 failed" in screen
+
+
+# The table
+
+
+def watching(*targets, **more) -> Watch:
+    """A watch that knows ``targets``, without a service."""
+    watch = Watch(None, "i")  # type: ignore[arg-type]
+    watch.trigger = {"id": "i", "name": "n", "status": "IN_PROGRESS", "total": len(targets), **more}
+    for each in targets:
+        watch.learn(each)
+    return watch
+
+
+def one(position: int, status: str, reason: str | None = None, name: str | None = None, **run):
+    return {
+        "position": position,
+        "server_id": f"id{position}",
+        "server_name": name or f"s{position}",
+        "status": status,
+        "status_reason": reason,
+        "run": run or None,
+    }
+
+
+def drawn(table: TriggerTable, console: Console) -> list[str]:
+    with console.capture() as capture:
+        console.print(table.render())
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+@pytest.fixture
+def console():
+    return Console(file=io.StringIO(), width=100, height=20)
+
+
+def test_the_table_shows_each_server(console):
+    table = TriggerTable(console)
+    watch = watching(
+        one(0, "QUEUED"),
+        one(1, "IN_PROGRESS", state="RUNNING", percent=25.0, message="a\x1b[2J\nb"),
+        one(2, "FAILED", "it\nbroke", start_time="2031-05-06T07:08:09Z", end_time="2031-05-06T07:08:19Z"),
+        one(3, "IN_PROGRESS", state="DELIVERED", name="s\x1b3"),
+        running=2, queued=1, failed=1,
+    )  # fmt: skip
+    table.update(watch, watch.targets[2])
+    table.hear({"server_id": "id3", "seq": 1, "stream": "stdout", "data": "one\ntwo\n"})
+
+    rows = [re.split(r"  +", line) for line in drawn(table, console)]
+
+    assert rows[0] == ["s2", "FAILED", "10.0 s", "it broke"]
+    assert rows[1] == ["s1", "RUNNING", "━━━━━", "25 %", "a\\x1b[2J b"]
+    assert rows[2][:2] == ["s\\x1b3", "DELIVERED"]
+    assert rows[2][-1] == "two"
+    assert rows[3] == ["s0", "QUEUED"]
+    assert rows[4][:3] == ["n", "IN_PROGRESS", "0 of 4 complete, 1 failed, 2 running, 1 queued"]
+
+
+def test_the_table_fits_the_screen(console):
+    table = TriggerTable(console)
+    watch = watching(*(one(n, "IN_PROGRESS", state="RUNNING", message="x" * 500) for n in range(1000)))
+    table.update(watch, None)
+
+    shown = drawn(table, console)
+
+    assert len(shown) < console.height
+    assert max(len(line) for line in shown) <= console.width
+    assert "… and 984 more" in shown[-2]
+
+
+def test_nothing_is_drawn_before_the_first_look(console):
+    assert drawn(TriggerTable(console), console) in ([], [""])
+
+
+def test_what_runs_and_the_last_failures_come_first():
+    targets = [
+        *(one(n, "QUEUED") for n in range(100)),
+        *(one(n, "FAILED") for n in range(100, 200)),
+        *(one(n, "COMPLETE") for n in range(200, 203)),
+        *(one(n, "IN_PROGRESS") for n in range(300, 304)),
+    ]
+
+    assert [each["position"] for each in order(targets, 9)] == [197, 198, 199, 300, 301, 302, 303, 100, 101]
+    assert [each["position"] for each in order(targets[200:] + targets[:2], 9)] == [
+        *(300, 301, 302, 303), *(202, 201, 200), *(0, 1),
+    ]  # fmt: skip
+    assert order(targets, 1000)[-1]["position"] == 99
+
+
+def test_counts_leave_out_what_is_none():
+    assert counts({"id": "i", "status": "x", "total": 3, "complete": 1, "failed": 0, "queued": 2}) == (
+        "1 of 3 complete, 2 queued"
+    )
+
+
+@pytest.mark.parametrize(
+    ("run", "seconds"),
+    [
+        ({"start_time": "2031-05-06T07:08:09Z", "end_time": "2031-05-06T07:09:10Z"}, 61),
+        ({"start_time": "2031-05-06T07:08:09Z", "end_time": None}, None),
+        ({"start_time": "never", "end_time": "never"}, None),
+        ({}, None),
+    ],
+)
+def test_how_long_it_took(run, seconds):
+    assert seconds_of(run) == seconds
+
+
+def test_queued_servers_are_no_news(capsys):
+    view = TriggerLines()
+    watch = watching(one(0, "QUEUED"), queued=1)
+    view.update(watch, watch.targets[0])
+
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,466 @@
+"""Triggers, schedules, policies and the audit log on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from client.little_heat import TIME
+from client.little_story import DROP, END, Raw, Say, target, trigger
+
+
+def said(heat):
+    """The last body that was sent."""
+    return heat.bodies[-1][2]
+
+
+def made(result):
+    assert result.code == 0, result.err
+    return json.loads(result.out)
+
+
+# what is sent
+
+
+@pytest.mark.parametrize("verb", [(), ("create",), ("--",)])
+def test_a_stacks_resource(heat, stoker, verb):
+    result = stoker("trigger", *verb, "app", "database", "BACKUP")
+
+    assert result.code == 0, result.err
+    assert said(heat) == {"stack": "app", "resource": "database", "action": "BACKUP"}
+    assert "database BACKUP" in result.out
+
+
+def test_options_may_come_first_and_anywhere(heat, stoker):
+    result = stoker("trigger", "--on", "db1", "app", "-i", "a=b=c", "database", "--on", "db2")
+
+    assert result.code == 0, result.err
+    assert said(heat) == {
+        "stack": "app",
+        "resource": "database",
+        "servers": ["db1", "db2"],
+        "input_values": {"a": "b=c"},
+    }
+
+
+def test_everything_else_that_can_be_said(heat, stoker, nowhere):
+    (nowhere / "key").write_text("secret\n")
+
+    more = ("--max-concurrent", "5", "--max-fail-percentage", "0", "--timeout", "60", "--signal-transport", "NO_SIGNAL")
+    words = ("--label", "role=db", "--label", "site=b", "--input-file", "key=key", "--name", "n", "--in-window")
+    made(stoker("trigger", "app", "database", "BACKUP", *words, *more, "-o", "json"))
+
+    assert said(heat) == {
+        "stack": "app",
+        "resource": "database",
+        "action": "BACKUP",
+        "labels": {"role": "db", "site": "b"},
+        "input_values": {"key": "secret\n"},
+        "name": "n",
+        "in_window": True,
+        "max_concurrent": 5,
+        "max_fail_percentage": 0,
+        "timeout": 60,
+        "signal_transport": "NO_SIGNAL",
+    }
+
+
+def test_a_config_by_its_name_and_a_deployment(heat, stoker):
+    config = heat.create_config({"name": "setup", "group": "script"})["software_config"]
+
+    assert stoker("trigger", "--config", "setup", "--on", "db1").code == 0
+    assert said(heat) == {"config_id": config["id"], "servers": ["db1"]}
+    assert stoker("trigger", "create", "--deployment", "d", "BACKUP").code == 0
+    assert said(heat) == {"deployment_id": "d", "action": "BACKUP"}
+
+
+def test_a_stack_that_is_called_as_a_command_is(heat, stoker):
+    assert stoker("trigger", "create", "list", "database").code == 0
+    assert said(heat) == {"stack": "list", "resource": "database"}
+    assert stoker("trigger", "--", "show", "database").code == 0
+    assert said(heat) == {"stack": "show", "resource": "database"}
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["app"], "'app' is no command, and for a stack the resource to trigger is missing"),
+        (["--on", "x"], "say what shall run"),
+        (["app", "r", "A", "B"], "nothing to take 'B' for"),
+        (["app", "r", "--config", "c", "--on", "x"], "say what shall run once"),
+        (["--config", "c", "--deployment", "d", "--on", "x"], "say what shall run once"),
+        (["--config", "c"], "--on or --label"),
+        (["app", "r", "--on", "x", "--label", "a=b"], "either with --on or with --label"),
+        (["app", "r", "-i", "x"], "'x' is not NAME=VALUE"),
+        (["app", "r", "--max-concurrent", "0"], "--max-concurrent"),
+    ],
+)
+def test_what_is_said_wrong_is_not_sent(heat, stoker, words, complaint):
+    result = stoker("trigger", *words)
+
+    assert result.code == 2
+    assert complaint in result.err
+    assert heat.calls == []
+
+
+def test_what_the_service_refuses_is_one_line(heat, stoker):
+    result = stoker("trigger", "app", "unknown", "BACKUP")
+
+    assert (result.code, result.err) == (
+        1,
+        "stoker: The Resource (unknown) could not be found.\n",
+    )
+
+
+# looking and changing
+
+
+def test_list_goes_on_where_a_page_ends(heat, stoker):
+    ids = [heat.add_trigger("db1")["id"] for _ in range(5)][::-1]
+
+    assert [each["id"] for each in made(stoker("trigger", "list", "-o", "json"))] == ids
+    assert [each["id"] for each in made(stoker("trigger", "list", "--limit", "3", "-o", "json"))] == ids[:3]
+    assert made(stoker("trigger", "list", "--status", "failed", "-o", "json")) == []
+    assert "database BACKUP" in stoker("trigger", "list").out
+
+
+def test_show_tells_of_every_server(heat, stoker):
+    known = heat.add_trigger("db1", "db2")
+    run = {"state": "RUNNING", "percent": 40, "message": "half way", "status_code": None}
+    known["targets"][0].update(status="IN_PROGRESS", run=run)
+    known["targets"][1].update(
+        status="FAILED", status_reason="no space",
+        run={"status_code": 3, "start_time": "2031-05-06T07:08:09Z", "end_time": "2031-05-06T07:08:11Z"},
+    )  # fmt: skip
+    shown = stoker("trigger", "show", known["id"])
+
+    rows = [line.split() for line in shown.out.splitlines()]
+    assert ["db1", "RUNNING", "40", "deployment-of-db1", "half", "way"] in rows
+    assert ["db2", "FAILED", "3", "2.0", "deployment-of-db2", "no", "space"] in rows
+    assert made(stoker("trigger", "show", known["id"], "-o", "json")) == known
+
+
+def test_cancel_retry_delete(heat, stoker):
+    known = heat.add_trigger("db1")
+    path = f"/software_triggers/{known['id']}"
+
+    assert stoker("trigger", "cancel", known["id"]).code == 0
+    assert heat.bodies[-1] == ("POST", f"{path}/cancel", {})
+    assert stoker("trigger", "cancel", known["id"], "--force").code == 0
+    assert heat.bodies[-1] == ("POST", f"{path}/cancel", {"force": True})
+    refused = stoker("trigger", "delete", known["id"])
+    assert (refused.code, "cancel it first" in refused.err) == (1, True)
+    known["status"] = "FAILED"
+    assert made(stoker("trigger", "retry", known["id"], "-o", "json"))["id"] != known["id"]
+    assert heat.bodies[-1] == ("POST", f"{path}/retry", {"only_failed": True})
+    stoker("trigger", "retry", "--all", known["id"])
+    assert heat.bodies[-1] == ("POST", f"{path}/retry", {"only_failed": False})
+    both = stoker("trigger", "delete", "nope", known["id"])
+    assert (both.code, known["id"] in heat.triggers) == (1, False)
+    assert "`stoker trigger list`" in both.err
+
+
+def test_cancel_may_wait(heat, stoker):
+    known = heat.add_trigger("db1")
+    heat.story = [target(0, "CANCELLED"), trigger("CANCELLED", cancelled=1), END]
+
+    assert stoker("trigger", "cancel", known["id"], "--wait").code == 0
+    assert heat.story == []
+
+
+# logs
+
+
+def chunk(seq: int, stream: str, data: str, **more):
+    return {"seq": seq, "stream": stream, "data": data, "time": TIME, **more}
+
+
+def written(heat, name: str, *chunks):
+    heat.deployments[f"deployment-of-{name}"]["log"].extend(chunks)
+
+
+def log(heat, name: str, one) -> Say:
+    server = next(each for each in heat.servers.values() if each["name"] == name)
+    return Say("log", {"server_id": server["id"], "server_name": name, **one}, one["seq"])
+
+
+def test_logs_of_one_server_are_as_they_were_written(heat, stoker):
+    known = heat.add_trigger("db1")
+    written(heat, "db1", chunk(1, "stdout", "a\nb"), chunk(2, "stderr", "oh"), chunk(3, "stdout", "c\n"))
+
+    result = stoker("trigger", "logs", known["id"])
+
+    assert (result.code, result.out, result.err) == (0, "a\nbc\n", "oh")
+    assert stoker("trigger", "logs", known["id"], "--stream", "stderr").out == ""
+    assert [each["seq"] for each in made(stoker("trigger", "logs", known["id"], "-o", "json"))] == [1, 2, 3]
+
+
+def test_logs_of_several_are_told_apart_line_by_line(heat, stoker):
+    known = heat.add_trigger("db1", "db2")
+    written(heat, "db1", chunk(1, "stdout", "a\nb"), chunk(2, "stdout", "c\nrest"))
+    written(heat, "db2", chunk(1, "stderr", "oh\n"))
+
+    result = stoker("trigger", "logs", known["id"])
+
+    assert (result.out, result.err) == ("db1 | a\ndb1 | bc\ndb1 | rest\n", "db2 | oh\n")
+    assert stoker("trigger", "logs", known["id"], "--server", "db1").out == "a\nbc\nrest"
+    assert "does not run on a server 'db9'" in stoker("trigger", "logs", known["id"], "--server", "db9").err
+
+
+def test_following_logs_over_a_broken_stream(heat, stoker):
+    known = heat.add_trigger("db1", "db2")
+    heat.story = [
+        log(heat, "db1", chunk(3, "stdout", "one\n")),
+        target(0, "IN_PROGRESS"),
+        log(heat, "db2", chunk(4, "stdout", "other\n")),
+        DROP,
+        log(heat, "db1", chunk(8, "stdout", "two\n")),
+        trigger("COMPLETE"),
+        END,
+    ]
+
+    result = stoker("trigger", "logs", "--follow", known["id"])
+
+    assert (result.code, result.out) == (0, "db1 | one\ndb2 | other\ndb1 | two\n")
+    assert heat.last_ids == ["", "4"]
+
+
+def test_following_the_logs_of_one_of_several(heat, stoker):
+    known = heat.add_trigger("db1", "db2")
+    heat.story = [log(heat, "db1", chunk(1, "stdout", "a\n")), log(heat, "db2", chunk(2, "stdout", "b\n")), END]
+
+    assert stoker("trigger", "logs", "--follow", known["id"], "--server", "db2").out == "b\n"
+
+
+def test_what_was_not_kept_is_told(heat, stoker, deployed):
+    heat.story = [
+        Say("log", chunk(1, "stdout", "head", offset=0, size=4), 1),
+        Say("log", chunk(2, "stderr", "e", offset=0, size=1), 2),
+        Say("log", chunk(3, "stdout", "tail", offset=1004, size=4), 3),
+        END,
+    ]
+
+    result = stoker("deployment", "logs", "--follow", deployed)
+
+    assert result.out == "headtail"
+    assert result.err == "estoker: 1000 bytes of the stdout were not kept here\n"
+
+
+def test_a_tail_that_is_told_again_is_printed_once(heat, stoker, deployed):
+    heat.story = [
+        Say("log", chunk(1, "stdout", "head", offset=0, size=4), 1),
+        Say("log", chunk(2, "stdout", "seen", offset=104, size=4), 2),
+        Say("log", chunk(3, "stdout", "before", offset=98, size=6), 3),
+        Say("log", chunk(4, "stdout", "seen, new", offset=104, size=9), 4),
+        END,
+    ]
+
+    result = stoker("deployment", "logs", "--follow", deployed)
+
+    assert result.out == "headseen, new"
+    assert result.err == "stoker: 100 bytes of the stdout were not kept here\n"
+
+
+# deployments
+
+
+@pytest.fixture
+def deployed(heat):
+    config = heat.create_config({"name": "setup", "group": "script"})["software_config"]
+    server = heat.add_server("web1")
+    return heat.create_deployment({"config_id": config["id"], "server_id": server["id"]})["software_deployment"]["id"]
+
+
+def test_following_a_deployment_goes_on_after_the_last_event(heat, stoker, deployed):
+    heat.story = [
+        Say("log", chunk(4, "stdout", "one "), 4),
+        Say("progress", {"percent": 3}),
+        Raw(b'id: 5\nevent: log\ndata: {"seq": 5, "str'),
+        DROP,
+        Say("log", chunk(5, "stdout", "two\n"), 5),
+        Raw(b""),  # what ends a stream as it should end, though it is not over
+        DROP,
+        Say("end", {"status": "COMPLETE"}),
+    ]
+
+    result = stoker("deployment", "logs", "-f", deployed)
+
+    assert (result.code, result.out) == (0, "one two\n")
+    assert heat.last_ids == ["", "4", "5"]
+
+
+def test_a_service_without_events_is_asked_page_by_page(heat, stoker, deployed):
+    heat.script.pages = [[("stdout", "a")], [("stdout", "b")]]
+
+    assert stoker("deployment", "logs", "-f", deployed).out == "ab"
+
+
+def test_history(heat, stoker, deployed):
+    heat.runs = [
+        {"number": 2, "action": "UPDATE", "state": "DONE", "status": "FAILED", "status_code": 3, "asked_by": "ann"},
+        {"number": 1, "action": "CREATE", "state": "DONE", "status": "COMPLETE", "status_code": 0, "asked_by": "bob"},
+    ]
+
+    rows = [line.split() for line in stoker("deployment", "history", deployed).out.splitlines()]
+    assert rows[1:] == [["2", "UPDATE", "DONE", "FAILED", "3", "ann"], ["1", "CREATE", "DONE", "COMPLETE", "0", "bob"]]
+    assert made(stoker("deployment", "history", deployed, "-o", "json")) == heat.runs
+    assert made(stoker("deployment", "history", deployed, "1", "-o", "json")) == heat.runs[1]
+    missing = stoker("deployment", "history", deployed, "7")
+    assert (missing.code, missing.err) == (1, f"stoker: deployment {deployed} has no run 7; it has: 2, 1\n")
+
+
+def test_cancel_and_retry_of_a_deployment(heat, stoker, deployed):
+    heat.script.status, heat.script.outputs = "FAILED", {"deploy_status_code": -15}
+
+    assert stoker("deployment", "cancel", deployed, "--force", "--wait").code == 0
+    assert said(heat) == {"force": True}
+    again = stoker("deployment", "cancel", deployed)
+    assert (again.code, again.err) == (1, f"stoker: The deployment ({deployed}) is not in progress.\n")
+    assert stoker("deployment", "retry", deployed).code == 0
+    refused = stoker("deployment", "retry", deployed)
+    assert (refused.code, "did not fail" in refused.err) == (1, True)
+    heat.deployments[deployed]["status"] = "FAILED"
+    heat.script.outputs = {"deploy_stderr": "oh no\n"}
+    waited = stoker("deployment", "retry", deployed, "--wait")
+    assert (waited.code, waited.err.splitlines()[0]) == (1, "oh no")
+
+
+# servers
+
+
+def test_labels_are_set_shown_taken_away_and_searched_for(heat, stoker):
+    heat.add_server("web1")
+    heat.add_server("web2")
+
+    assert made(stoker("server", "label", "web1", "role=web", "site=", "gone-", "-o", "json")) == {
+        "role": "web",
+        "site": "",
+    }
+    assert said(heat) == {"labels": {"role": "web", "site": "", "gone": None}}
+    assert made(stoker("server", "label", "web1", "site-", "-o", "json")) == {"role": "web"}
+    assert stoker("server", "label", "web1").out.splitlines()[1].split() == ["role", "web"]
+    assert [each["name"] for each in made(stoker("server", "list", "--label", "role=web", "-o", "json"))] == ["web1"]
+    assert "role=web" in stoker("server", "list").out
+    assert stoker("server", "label", "web1", "nothing").code == 2
+
+
+def test_a_policy_from_options_a_file_and_none(heat, stoker, nowhere):
+    heat.add_server("db1")
+    window = "0 2 * * *; 120; Europe/Vienna"
+    words = ("--allow", "stack=app", "--allow", "project=p", "--group", "script", "--max-concurrent", "2")
+    assert stoker("server", "policy", "db1", *words, "--window", window, "--window", "*/5 * * * *;1").code == 0
+    assert said(heat)["policy"] == {
+        "allow": [{"stack": "app"}, {"project": "p"}],
+        "groups": ["script"],
+        "max_concurrent_runs": 2,
+        "maintenance_windows": [
+            {"cron": "0 2 * * *", "minutes": 120, "timezone": "Europe/Vienna"},
+            {"cron": "*/5 * * * *", "minutes": 1},
+        ],
+    }
+    stoker("server", "policy", "db1", "--allow", "stack")
+    assert said(heat)["policy"] == {"allow": "STACK"}
+    (nowhere / "p.yaml").write_text("allow: STACK\n")
+    assert made(stoker("server", "policy", "db1", "p.yaml", "-o", "json"))["policy_source"] == "server"
+    assert said(heat)["policy"] == {"allow": "STACK"}
+    assert made(stoker("server", "policy", "db1", "--clear", "-o", "json"))["policy_source"] == "site"
+    assert said(heat)["policy"] is None
+    assert made(stoker("server", "policy", "db1", "-o", "json"))["policy"] == "PROJECT"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (["--clear", "--allow", "STACK"], 2, "a file, or options, or --clear"),
+        (["--allow", "STACK", "--allow", "stack=x"], 2, "give it alone"),
+        (["--allow", "user=x"], 2, "none of STACK"),
+        (["--window", "0 2 * * *"], 2, "'CRON; MINUTES'"),
+        (["list.yaml"], 1, "holds no policy"),
+        (["bad.yaml"], 1, "is not YAML"),
+        (["gone.yaml"], 1, "cannot read gone.yaml"),
+    ],
+)
+def test_what_is_no_policy_is_not_sent(heat, stoker, nowhere, words, code, complaint):
+    (nowhere / "list.yaml").write_text("[1]")
+    (nowhere / "bad.yaml").write_text("{")
+
+    result = stoker("server", "policy", "db1", *words)
+
+    assert (result.code, complaint in result.err) == (code, True)
+    assert heat.calls == []
+
+
+# schedules and the audit log
+
+
+def test_a_schedules_life(heat, stoker):
+    words = ("app", "database", "BACKUP", "-i", "a=b", "--label", "role=db", "--name", "nightly")
+    more = ("--cron", "30 2 * * *", "--timezone", "Europe/Vienna", "--missed", "skip", "--in-window", "--disabled")
+    schedule = made(stoker("schedule", "create", *words, *more, "-o", "json"))
+
+    assert said(heat) == {
+        "software_schedule": {
+            "name": "nightly",
+            "cron": "30 2 * * *",
+            "timezone": "Europe/Vienna",
+            "in_window": True,
+            "missed": "SKIP",
+            "enabled": False,
+            "trigger": {
+                "stack": "app",
+                "resource": "database",
+                "action": "BACKUP",
+                "input_values": {"a": "b"},
+                "labels": {"role": "db"},
+            },
+        }
+    }
+    assert "nightly" in stoker("schedule", "list").out
+    assert made(stoker("schedule", "show", "nightly", "-o", "json")) == schedule
+    assert made(stoker("schedule", "set", "nightly", "--enable", "--any-time", "-o", "json"))["enabled"] is True
+    assert said(heat) == {"software_schedule": {"enabled": True, "in_window": False}}
+    assert stoker("schedule", "delete", "nightly").code == 0
+    assert "`stoker schedule list`" in stoker("schedule", "show", "nightly").err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["create", "app", "database"],
+        ["create", "app", "database", "--cron", "0 0 * * *", "--at", TIME],
+        ["create", "--cron", "0 0 * * *"],
+        ["set", "x"],
+        ["set", "x", "--cron", "0 0 * * *", "--at", TIME],
+    ],
+)
+def test_a_schedule_must_say_what_and_when(heat, stoker, words):
+    assert stoker("schedule", *words).code == 2
+    assert heat.calls == []
+
+
+def test_a_schedules_name_may_be_ambiguous(heat, stoker):
+    for _ in range(2):
+        stoker("schedule", "create", "app", "database", "--at", TIME, "--name", "twice")
+
+    assert "2 schedules are named 'twice'" in stoker("schedule", "delete", "twice").err
+
+
+def test_a_schedule_without_a_name_is_called_after_what_it_runs(heat, stoker):
+    stoker("schedule", "create", "app", "database", "BACKUP", "--at", TIME)
+
+    assert stoker("schedule", "show", "app database BACKUP").code == 0
+
+
+def test_the_audit_log(heat, stoker):
+    server = heat.add_server("db1")
+    heat.decisions = [
+        {"id": n + 1, "time": TIME, "who": "ann", "what": "BACKUP", "decision": "REFUSED", "reason": "no window",
+         "server_id": server["id"] if n % 2 else "other"}
+        for n in range(5)
+    ]  # fmt: skip
+
+    assert [each["id"] for each in made(stoker("audit", "list", "-o", "json"))] == [1, 2, 3, 4, 5]
+    assert [each["id"] for each in made(stoker("audit", "list", "--server", "db1", "-o", "json"))] == [2, 4]
+    assert [each["id"] for each in made(stoker("audit", "list", "--limit", "3", "-o", "json"))] == [1, 2, 3]
+    assert "no window" in stoker("audit", "list").out

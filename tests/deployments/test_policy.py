@@ -1,0 +1,294 @@
+"""The shape of policies, what they decide, and when their windows open. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stoker.deployments import clock
+from stoker.deployments.clock import Window
+from stoker.deployments.policy import PROJECT, STACK, Policy, Target, Tree, admits, decide, read
+from stoker.model.errors import Invalid
+from stoker.work.cron import Cron
+
+NIGHT = {"cron": "0 2 * * *", "minutes": 120, "timezone": "Europe/Vienna"}
+MINE, OTHER = Tree("11111111-mine", "web"), Tree("22222222-other", "db")
+OWNED = Target(id="s1", name="web1", project_id="p", trees=frozenset({MINE.id}), owned=True)
+#: Enrolled, and a resource of the stack stands for it.
+ENROLLED = Target(id="s2", name="web2", project_id="p", trees=frozenset({MINE.id}))
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("STACK", {"allow": "STACK"}),
+        ({}, {"allow": None}),
+        ([], {"allow": []}),
+        ([{"stack": "web"}, {"project": "q"}], {"allow": [{"stack": "web"}, {"project": "q"}]}),
+        ({"groups": ["script", "script"]}, {"groups": ["script"]}),
+        ({"groups": []}, {"groups": []}),
+        ({"max_concurrent_runs": "3"}, {"max_concurrent_runs": 3}),
+        ({"maintenance_windows": [NIGHT]}, {"maintenance_windows": [NIGHT]}),
+        (
+            {"maintenance_windows": [{"cron": " 30  22 * * sun ", "minutes": "60"}]},
+            {"maintenance_windows": [{"cron": "30 22 * * sun", "minutes": 60, "timezone": "UTC"}]},
+        ),
+    ],
+)
+def test_what_is_said_is_kept(said: Any, shown: dict[str, Any]) -> None:
+    found = read(said)
+    assert found.to_json().items() >= shown.items()
+    assert read(found.to_json()) == found
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("EVERYBODY", "deployment_policy must be STACK, PROJECT or a list"),
+        (3, "deployment_policy must be"),
+        (None, "deployment_policy must be"),
+        ({"alow": "STACK"}, "there is no 'alow' in a policy; there are allow,"),
+        ({"allow": ["web"]}, r"deployment_policy.allow\[0\] must be \{\"stack\""),
+        ([{"stack": "web", "project": "q"}], r"deployment_policy\[0\] must be"),
+        ([{"stack": ""}], r"deployment_policy\[0\].stack must be 1 to 255 characters"),
+        ([{"project": 7}], r"deployment_policy\[0\].project must be 1 to 255"),
+        ([{"stack": "s"}] * 101, "may have 100 entries, not 101"),
+        ({"groups": "script"}, "groups must be a list"),
+        ({"groups": [1]}, r"groups\[0\] must be 1 to 255"),
+        ({"max_concurrent_runs": 0}, "from 1 to 1000, not 0"),
+        ({"max_concurrent_runs": True}, "from 1 to 1000, not True"),
+        ({"max_concurrent_runs": 1.5}, "from 1 to 1000, not 1.5"),
+        ({"maintenance_windows": NIGHT}, "must be a list of windows"),
+        ({"maintenance_windows": ["2 am"]}, r"maintenance_windows\[0\] must be a map like"),
+        ({"maintenance_windows": [{**NIGHT, "hours": 2}]}, "there is no 'hours' in a window"),
+        ({"maintenance_windows": [{**NIGHT, "minutes": 0}]}, r"\[0\].minutes must be a whole number from 1"),
+        ({"maintenance_windows": [{"cron": "0 2 * * *"}]}, r"\[0\].minutes must be a whole number from 1"),
+        ({"maintenance_windows": [{**NIGHT, "timezone": "Vienna"}]}, "timezone 'Vienna' is not known"),
+        ({"maintenance_windows": [{**NIGHT, "timezone": "../../etc/passwd"}]}, "timezone"),
+        ({"maintenance_windows": [{**NIGHT, "timezone": 1}]}, "timezone 1 is not known"),
+        *(
+            ({"maintenance_windows": [{**NIGHT, "cron": wrong}]}, r"maintenance_windows\[0\].cron")
+            for wrong in (
+                None,
+                "",
+                "0 2 * *",
+                "0 0 2 * * *",
+                "R * * * *",
+                "H 2 * * *",
+                "61 2 * * *",
+                "a b c d e",
+            )
+        ),
+        ({"maintenance_windows": [{**NIGHT, "cron": "0 2 30 2 *"}]}, "never comes"),
+    ],
+)
+def test_what_is_wrong_is_named(said: Any, problem: str) -> None:
+    with pytest.raises(Invalid, match=problem):
+        read(said)
+
+
+@settings(deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+        lambda x: (
+            st.lists(x)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "allow",
+                        "groups",
+                        "max_concurrent_runs",
+                        "maintenance_windows",
+                        "stack",
+                        "project",
+                        "cron",
+                        "minutes",
+                        "timezone",
+                        "x",
+                    ]
+                ),
+                x,
+            )
+        ),
+        max_leaves=12,
+    )
+)
+def test_anything_is_a_policy_or_is_refused(said: Any) -> None:
+    try:
+        found = read(said)
+    except Invalid as error:
+        assert len(error.message) < 2000
+    else:
+        assert read(found.to_json()) == found
+
+
+def who(policy: Any, server: Target, project: str = "p", stack: Tree | None = None, **more: Any) -> str | None:
+    return decide(read(policy), server, project_id=project, stack=stack, **{"group": "script", **more})
+
+
+def test_project_is_as_ever() -> None:
+    assert who("PROJECT", OWNED, stack=OTHER) is None
+    assert who("PROJECT", OWNED) is None
+    assert who("PROJECT", OWNED, "q") is None
+    assert not admits(read("PROJECT"), OWNED, project_id="q", stack=None)
+
+
+def test_stack_is_its_own_stack_alone() -> None:
+    assert who("STACK", OWNED, stack=MINE) is None
+    assert "web1 takes no deployments of the stack db" in who("STACK", OWNED, stack=OTHER)
+    assert "that no stack makes" in who("STACK", OWNED)
+    assert who("STACK", ENROLLED, stack=MINE) is None
+    assert who("STACK", ENROLLED) is None
+    assert who("STACK", ENROLLED, stack=OTHER) is not None
+
+
+def test_what_the_site_says_stands_where_the_policy_says_nothing() -> None:
+    assert who({}, OWNED, stack=OTHER) is None
+    assert who({}, OWNED, stack=OTHER, site=STACK) is not None
+    assert who({"groups": ["script"]}, OWNED, stack=OTHER, site=STACK) is not None
+    assert who("PROJECT", OWNED, stack=OTHER, site=STACK) is None
+
+
+def test_a_list_lets_in_others_besides_its_own() -> None:
+    said = [{"stack": "db"}, {"project": "q"}]
+    assert who(said, OWNED, stack=MINE) is None
+    assert who(said, OWNED, stack=OTHER) is None
+    assert who([{"stack": OTHER.id}], OWNED, stack=OTHER) is None
+    assert who(said, OWNED) is not None
+    assert who([{"project": "p"}], OWNED) is None
+    assert who(said, OWNED, "q") is None
+    assert admits(read(said), OWNED, project_id="q", stack=None)
+    assert not admits(read(said), OWNED, project_id="p", stack=OTHER)
+
+
+def test_another_projects_stack_is_known_by_its_id_alone() -> None:
+    assert who([{"stack": OTHER.id}], OWNED, "q", OTHER) is None
+    assert admits(read([{"stack": OTHER.id}]), OWNED, project_id="q", stack=OTHER)
+    assert who([{"stack": "db"}], OWNED, "q", OTHER) is not None
+    assert not admits(read([{"stack": "db"}]), OWNED, project_id="q", stack=OTHER)
+
+
+def test_a_stranger_is_told_nothing_but_the_id_that_it_named() -> None:
+    said = who({"allow": [{"stack": "secret"}], "groups": ["hidden"]}, OWNED, "q")
+    assert said is not None
+    for hidden in ("web1", "secret", "hidden"):
+        assert hidden not in said
+
+
+def test_groups_hold_for_everybody() -> None:
+    said = {"groups": ["script", "puppet"]}
+    assert who(said, OWNED, stack=MINE) is None
+    refused = who(said, OWNED, stack=MINE, group="ansible")
+    assert "web1 runs no configs of the group ansible" in refused
+    assert "only script, puppet" in refused
+    assert who({"groups": []}, OWNED, stack=MINE) is not None
+
+
+@settings(deadline=None)
+@given(st.sampled_from([STACK, PROJECT, (), ({"stack": "db"},), ({"project": "q"},)]), st.sampled_from("pqr"))
+def test_who_is_admitted_was_let_in_and_is_a_stranger(allow: Any, project: str) -> None:
+    policy = read(list(allow) if isinstance(allow, tuple) else allow)
+    if admits(policy, OWNED, project_id=project, stack=None):
+        assert project != OWNED.project_id
+        assert decide(policy, OWNED, project_id=project, stack=None, group="g") is None
+    elif project != OWNED.project_id and policy.allow != PROJECT:
+        assert decide(policy, OWNED, project_id=project, stack=None, group="g") is not None
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def test_a_window_opens_and_closes() -> None:
+    windows = [Window(Cron("0 2 * * *", "UTC"), 120)]
+    assert clock.opens(windows, at("2026-05-01T01:59:59.999999")) == at("2026-05-01T02:00")
+    assert clock.opens(windows, at("2026-05-01T02:00")) is None
+    assert clock.opens(windows, at("2026-05-01T03:59:59.999999")) is None
+    assert clock.closes(windows, at("2026-05-01T03:00")) == at("2026-05-01T04:00")
+    assert clock.opens(windows, at("2026-05-01T04:00")) == at("2026-05-02T02:00")
+    assert clock.closes(windows, at("2026-05-01T04:00")) is None
+    assert clock.opens([], at("2026-05-01T04:00")) is None
+
+
+def test_windows_that_touch_are_one() -> None:
+    windows = [
+        Window(Cron("0 2 * * *", "UTC"), 120),
+        Window(Cron("0 4 * * *", "UTC"), 30),
+        Window(Cron("15 4 * * *", "UTC"), 60),
+    ]
+    assert clock.closes(windows, at("2026-05-01T02:30")) == at("2026-05-01T05:15")
+
+
+def test_windows_that_never_close() -> None:
+    windows = [Window(Cron("0 * * * *", "UTC"), 60)]
+    assert clock.opens(windows, at("2026-05-01T02:30")) is None
+    assert clock.closes(windows, at("2026-05-01T02:30")) is None
+
+
+def test_local_time_in_summer_and_winter() -> None:
+    vienna = [Window(Cron("0 2 * * *", "Europe/Vienna"), 60)]
+    assert clock.opens(vienna, at("2026-01-10T12:00")) == at("2026-01-11T01:00")
+    assert clock.opens(vienna, at("2026-07-10T12:00")) == at("2026-07-11T00:00")
+
+
+def test_a_time_that_the_clock_leaps_over_is_when_it_has_leapt() -> None:
+    vienna = [Window(Cron("30 2 * * *", "Europe/Vienna"), 60)]
+    assert clock.opens(vienna, at("2026-03-29T00:30")) == at("2026-03-29T01:00")
+    assert clock.opens(vienna, at("2026-03-29T01:30")) is None
+    assert clock.opens(vienna, at("2026-03-29T02:00")) == at("2026-03-30T00:30")
+
+
+def test_a_time_that_comes_twice_is_the_first() -> None:
+    vienna = [Window(Cron("30 2 * * *", "Europe/Vienna"), 20)]
+    assert clock.opens(vienna, at("2026-10-25T00:00")) == at("2026-10-25T00:30")
+    assert clock.opens(vienna, at("2026-10-25T01:35")) == at("2026-10-26T01:30")
+
+
+_WINDOWS = st.lists(
+    st.builds(
+        Window,
+        st.builds(
+            Cron,
+            st.sampled_from(["0 2 * * *", "*/7 1-3 * * *", "30 2 * * sun", "0 0 1 * *", "59 23 * * *", "* * * * *"]),
+            st.sampled_from(["UTC", "Europe/Vienna", "America/St_Johns", "Australia/Lord_Howe", "Asia/Kathmandu"]),
+        ),
+        st.sampled_from([1, 20, 60, 1440, 10080]),
+    ),
+    min_size=1,
+    max_size=3,
+)
+_TIMES = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda when: when.replace(tzinfo=UTC))
+
+
+@settings(deadline=None)
+@given(_WINDOWS, _TIMES)
+def test_before_it_opens_nothing_is_open_and_then_something_is(windows: list[Window], now: datetime) -> None:
+    opening = clock.opens(windows, now)
+    if opening is None:
+        closing = clock.closes(windows, now)
+        if closing is not None:
+            assert closing > now
+            assert clock.opens(windows, closing - timedelta(microseconds=1)) is None
+            assert clock.opens(windows, closing) is not None
+    else:
+        assert opening > now
+        assert clock.closes(windows, now) is None
+        assert clock.opens(windows, opening) is None
+        assert clock.opens(windows, opening - timedelta(microseconds=1)) == opening
+        local = opening.astimezone(ZoneInfo("UTC"))
+        assert (local.second, local.microsecond) == (0, 0)
+
+
+def test_the_empty_policy_says_nothing() -> None:
+    assert Policy().to_json("STACK") == {
+        "allow": "STACK",
+        "groups": None,
+        "max_concurrent_runs": 1,
+        "maintenance_windows": [],
+    }

@@ -1,0 +1,107 @@
+"""How far a run is, whoever says it; and that nobody does."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker.deployments import manage, runs, stopping
+from stoker.store import deployments
+from stoker.store import runs as stored
+from stoker.store.schema import runs as table
+from support.clock import age
+from support.deploying import begin
+
+
+def run_of(store, deployment):
+    with store.read() as tx:
+        return stored.find(tx, deployment.id, deployment.config_id)
+
+
+def take(store, deployment, **values):
+    return store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, deployment.id), values))
+
+
+def state_now(store, deployment):
+    with store.read() as tx:
+        found = stored.find(tx, deployment.id, deployment.config_id)
+        return found.state_at(tx.now)
+
+
+def beat(store, deployment):
+    store.write(lambda tx: runs.beat(tx, server_id="s", config_id=deployment.config_id))
+
+
+@pytest.mark.parametrize(
+    ("said", "percent", "message", "reason"),
+    [
+        ({"deploy_percent": 42, "deploy_message": "half way"}, 42, "half way", "Running (42 %): half way"),
+        ({"deploy_percent": "42%", "deploy_status_reason": "x\0y"}, 42, "xy", "Running (42 %): xy"),
+        ({"deploy_percent": 101}, None, None, "Running"),
+        ({"deploy_percent": [1], "deploy_message": {"a": 1}}, None, "{'a': 1}", "Running: {'a': 1}"),
+        ({"deploy_status_code": 1, "result": "x"}, None, None, "Running"),
+    ],
+)
+def test_a_signal_that_is_in_progress_is_no_result(store, said, percent, message, reason):
+    made = begin(store, "a")
+    found = take(store, made, deploy_status="IN_PROGRESS", **said)
+    assert (found.status, found.status_reason, found.output_values) == ("IN_PROGRESS", reason, {})
+    run = run_of(store, made)
+    assert (run.state, run.percent, run.message) == ("RUNNING", percent, message)
+    assert run.started_at is not None
+    assert take(store, made, deploy_status_code=0).status == "COMPLETE"
+    assert take(store, made, deploy_status="IN_PROGRESS", deploy_percent=7).status_reason == "Outputs received"
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "reason"),
+    [
+        ({"deploy_status": "COMPLETE", "deploy_status_code": 3}, "COMPLETE", "Outputs received"),
+        ({"deploy_status": "COMPLETE", "deploy_status_reason": "well done"}, "COMPLETE", "well done"),
+        ({"deploy_status": "FAILED", "deploy_status_code": 0}, "FAILED", "The agent says that it failed"),
+        ({"deploy_status": "FAILED", "deploy_status_reason": "no disk"}, "FAILED", "no disk"),
+        ({"deploy_status": "odd", "deploy_status_code": 0}, "COMPLETE", "Outputs received"),
+    ],
+)
+def test_a_signal_that_says_what_became_of_it_decides(store, said, status, reason):
+    found = take(store, begin(store, "a"), **said)
+    assert (found.status, found.status_reason) == (status, reason)
+
+
+def test_a_run_whose_agent_says_nothing_is_silent_until_it_does(store):
+    made = begin(store, "a")
+    assert state_now(store, made) == "WAITING"
+    age(store, table, 3600)
+    assert state_now(store, made) == "WAITING"
+    beat(store, made)
+    assert state_now(store, made) == "RUNNING"
+    assert run_of(store, made).channel == "STOKER_PUSH"  # nobody had noted that it was delivered
+    age(store, table, 44)
+    assert state_now(store, made) == "RUNNING"
+    age(store, table, 2)
+    assert state_now(store, made) == "SILENT"
+    beat(store, made)
+    assert state_now(store, made) == "RUNNING"
+    take(store, made, deploy_status_code=0)
+    age(store, table, 3600)
+    assert state_now(store, made) == "DONE"
+
+
+def test_a_heart_beat_changes_nothing_of_what_was_said(store):
+    made = begin(store, "a")
+    take(store, made, deploy_status="IN_PROGRESS", deploy_percent=42, deploy_message="half way")
+    beat(store, made)
+    run = run_of(store, made)
+    assert (run.percent, run.message) == (42, "half way")
+
+
+def test_a_run_that_is_told_to_stop_is_cancelling_whatever_its_agent_says(store):
+    made = begin(store, "a")
+    beat(store, made)
+    store.write(lambda tx: stopping.cancel(tx, deployments.get(tx, made.id), "Cancelled"))
+    beat(store, made)
+    store.write(
+        lambda tx: runs.progress(tx, server_id="s", config_id=made.config_id, state="RUNNING", percent=7, message=None)
+    )
+    with store.read() as tx:
+        assert deployments.get(tx, made.id).status_reason == "Cancelling"
+    assert state_now(store, made) == "CANCELLING"

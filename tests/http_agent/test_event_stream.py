@@ -1,0 +1,96 @@
+"""What a run says, followed over server-sent events."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from support.events import event_stream
+from support.server import served
+from support.spoken import deploy, spoken_agent
+
+
+@pytest.fixture
+def agent(stoker):
+    return spoken_agent(stoker)
+
+
+def ended(agent, run: str, **values) -> None:
+    assert agent.call("POST", f"/runs/{run}/signal", {"deploy_status_code": 0, **values}).status == 200
+
+
+def test_a_run_is_followed_from_its_beginning_to_its_end(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+    run = deployment["config_id"]
+    agent.log(run, 0, b"before\n")
+    with event_stream(stoker, f"/software_deployments/{deployment['id']}/logs") as events:
+        first = next(events)
+        assert (first.name, first.data["data"], first.id) == ("log", "before\n", str(first.data["seq"]))
+        assert (next(events).name, next(events).data["status"]) == ("progress", "IN_PROGRESS")
+        agent.log(run, 7, b"while\n")
+        found = next(events)
+        assert (found.name, found.data["data"], found.data["offset"], found.data["size"]) == ("log", "while\n", 7, 6)
+        agent.call("POST", f"/runs/{run}/progress", {"state": "RUNNING", "percent": 42, "message": "half way"})
+        said = {}
+        while "status" not in said:  # output is a word of the agent's too, and may have come a second later
+            each = next(events)
+            said[each.name] = each.data
+        assert (said["progress"]["percent"], said["progress"]["message"]) == (42, "half way")
+        assert said["status"]["status_reason"] == "Running (42 %): half way"
+        ended(agent, run)
+        names = [(each.name, each.data.get("status")) for each in events]
+    assert names[-1] == ("end", "COMPLETE")
+
+
+def test_a_stream_goes_on_where_the_last_one_stopped(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+    run = deployment["config_id"]
+    for offset, word in enumerate((b"a", b"b", b"c")):
+        agent.log(run, offset, word)
+    ended(agent, run)
+    path = f"/software_deployments/{deployment['id']}/logs"
+    with event_stream(stoker, path) as events:
+        seen = [each for each in events if each.name == "log"]
+    assert [each.data["data"] for each in seen] == ["a", "b", "c"]
+    with event_stream(stoker, path, last=seen[1].id) as events:
+        assert [each.data["data"] for each in events if each.name == "log"] == ["c"]
+
+
+def test_more_chunks_than_one_reading_gives_come_all_and_in_order(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+    run = deployment["config_id"]
+    for offset in range(450):
+        agent.log(run, offset, b"%d" % (offset % 10))
+    ended(agent, run)
+    with event_stream(stoker, f"/software_deployments/{deployment['id']}/logs") as events:
+        seen = [each.data["offset"] for each in events if each.name == "log"]
+    assert seen == list(range(450))
+
+
+def test_a_stream_of_what_is_not_there_is_an_ordinary_error(stoker):
+    path = f"/v1/{stoker.project}/software_deployments/11111111-1111-1111-1111-111111111111/logs"
+    headers = {"X-Auth-Token": stoker.token, "Accept": "text/event-stream"}
+    assert stoker.request("GET", path, headers=headers).status == 404
+    assert stoker.request("GET", path, headers={"Accept": "text/event-stream"}).status == 401
+
+
+def test_a_deployment_that_is_deleted_ends_its_stream_without_an_end(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+    with event_stream(stoker, f"/software_deployments/{deployment['id']}/logs") as events:
+        assert next(events).name == "status"
+        stoker.heat("DELETE", f"/software_deployments/{deployment['id']}")
+        assert list(events) == []
+
+
+def test_a_server_that_stops_ends_its_streams_at_once_and_in_order(tmp_path):
+    with served(tmp_path) as stoker:
+        deployment = deploy(stoker, "some-server")
+        with event_stream(stoker, f"/software_deployments/{deployment['id']}/logs") as events:
+            assert next(events).name == "status"
+            stopping = threading.Thread(target=stoker.stop)
+            stopping.start()
+            assert list(events) == []
+        stopping.join()
+        assert stoker.process.returncode == 0
+        assert "Traceback" not in stoker.output

@@ -1,0 +1,157 @@
+"""A run is cancelled, from the API to the process: real agents, a real server, and either of them killed meanwhile."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from support.agents import OwnAgent, own_agent
+from support.server import Served, served
+from support.spoken import SpokenAgent, deploy, shown
+
+#: Ends only when it must, as does its child.
+DEAF = (
+    "#!/bin/bash\ntrap '' TERM\n(while :; do sleep 0.1; done) &\necho $! >>$WORK/pids; echo $$ >>$WORK/pids\n"
+    "while :; do sleep 0.1; done\n"
+)
+HEARING = "#!/bin/sh\nsleep 1000 & echo $! >>$WORK/pids; echo $$ >>$WORK/pids; wait\n"
+CLEANUP = {"on_cancel": "#!/bin/sh\necho cleaned; echo done >>$WORK/cleaned\n"}
+
+
+@pytest.fixture
+def stoker(tmp_path, database_url):
+    with served(tmp_path, database=database_url) as running:
+        yield running
+
+
+@pytest.fixture
+def agent(stoker, tmp_path):
+    with own_agent(tmp_path / "agent") as made:
+        made.enroll(stoker, "machine")
+        yield made
+
+
+def spoken(stoker: Served, agent: OwnAgent) -> SpokenAgent:
+    """The same server's, by hand."""
+    said = json.loads(agent.root.joinpath("etc", "agent.json").read_text())
+    return SpokenAgent(stoker, said["server_id"], "machine", said["key"])
+
+
+def cancel(stoker, made) -> dict:
+    answer = stoker.heat("POST", f"/software_deployments/{made['id']}/cancel")
+    assert answer.status == 202, answer.raw
+    return answer.body["software_deployment"]
+
+
+def run_of(stoker, made) -> dict:
+    return stoker.heat("GET", f"/software_deployments/{made['id']}/runs").body["runs"][0]
+
+
+def begun(stoker, agent, made) -> list[int]:
+    stoker.until(lambda: len(agent.lines("pids")) == 2 and run_of(stoker, made)["delivered_time"] is not None)
+    return [int(each) for each in agent.lines("pids")]
+
+
+def gone(pids: list[int]) -> bool:
+    def over(pid: int) -> bool:
+        try:
+            return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+        except OSError:
+            return True
+
+    return all(over(pid) for pid in pids)
+
+
+def ended(stoker, made) -> dict:
+    stoker.until(lambda: shown(stoker, made)["status"] == "FAILED", 60)
+    return shown(stoker, made)
+
+
+def test_a_run_that_is_cancelled_is_gone_cleaned_up_after_and_says_so(stoker, agent):
+    agent.start()
+    made = deploy(stoker, spoken(stoker, agent).id, HEARING, options=CLEANUP)
+    pids = begun(stoker, agent, made)
+    found = cancel(stoker, made)
+    assert (found["status"], found["status_reason"]) == ("IN_PROGRESS", "Cancelling")
+    assert re.match(r"Cancelled: ended by TERM after [\d.]+ s", ended(stoker, made)["status_reason"])
+    assert gone(pids)
+    assert agent.lines("cleaned") == ["done"]
+    run = run_of(stoker, made)
+    assert (run["state"], run["status"], run["status_code"]) == ("DONE", "FAILED", "143")
+    logs = stoker.heat("GET", f"/software_deployments/{made['id']}/logs").body["logs"]
+    assert "".join(each["data"] for each in logs) == "cleaned\n"
+
+
+def test_an_agent_that_is_killed_meanwhile_goes_on_with_it(stoker, agent):
+    agent.start()
+    made = deploy(stoker, spoken(stoker, agent).id, DEAF, options={**CLEANUP, "cancel_grace": 1000})
+    pids = begun(stoker, agent, made)
+    cancel(stoker, made)
+    stoker.until(lambda: (agent.root / "state" / "runs" / made["config_id"] / "stopping").exists())
+    agent.end(signal.SIGKILL)
+    assert not gone(pids)
+    agent.start()
+    assert ended(stoker, made)["status_reason"].startswith("Cancelled: had to be killed")
+    assert gone(pids)
+    assert agent.lines("cleaned") == ["done"]
+
+
+def test_a_server_that_is_killed_meanwhile_hears_of_it(stoker, agent):
+    agent.start()
+    made = deploy(stoker, spoken(stoker, agent).id, DEAF, options={**CLEANUP, "cancel_grace": 1})
+    pids = begun(stoker, agent, made)
+    cancel(stoker, made)
+    stoker.kill9()
+    stoker.restart()
+    assert ended(stoker, made)["status_reason"].startswith("Cancelled: had to be killed after 1 s")
+    assert gone(pids)
+    assert agent.lines("cleaned") == ["done"]
+
+
+def test_an_agent_that_is_away_never_begins_what_it_was_told_of(stoker, agent):
+    by_hand = spoken(stoker, agent)
+    made = deploy(stoker, by_hand.id, HEARING, options=CLEANUP)
+    assert len(by_hand.entries()) == 1  # it has it, and dies
+    stoker.until(lambda: run_of(stoker, made)["delivered_time"] is not None)
+    assert (run_of(stoker, made)["state"], run_of(stoker, made)["channel"]) == ("DELIVERED", "STOKER_PUSH")
+    assert cancel(stoker, made)["status"] == "IN_PROGRESS"
+    agent.start()
+    assert ended(stoker, made)["status_reason"].startswith("Cancelled before it began")
+    assert agent.lines("pids") == agent.lines("cleaned") == []
+    assert by_hand.entries() == []
+
+
+def test_what_no_agent_was_told_of_is_over_at_once(stoker, agent):
+    by_hand = spoken(stoker, agent)
+    made = deploy(stoker, by_hand.id, HEARING)
+    assert cancel(stoker, made)["status"] == "FAILED"
+    after = deploy(stoker, by_hand.id, "#!/bin/sh\necho after\n")
+    agent.start()
+    stoker.until(lambda: shown(stoker, after)["status"] == "COMPLETE")
+    assert agent.lines("pids") == []
+
+
+def test_a_run_that_is_withdrawn_is_ended_on_its_server(stoker, agent):
+    agent.start()
+    made = deploy(stoker, spoken(stoker, agent).id, HEARING)
+    pids = begun(stoker, agent, made)
+    assert stoker.heat("DELETE", f"/software_deployments/{made['id']}").status == 204
+    stoker.until(lambda: gone(pids))
+
+
+def test_a_policy_that_lets_more_run_at_a_time_is_heard_of_at_once(stoker, agent):
+    agent.start()
+    id = spoken(stoker, agent).id
+    made = [deploy(stoker, id, HEARING) for _ in range(3)]
+    stoker.until(lambda: len(agent.lines("pids")) == 2)
+    answer = stoker.heat("PATCH", f"/servers/{id}", {"policy": {"max_concurrent_runs": 3}})
+    assert answer.status == 200, answer.raw
+    stoker.until(lambda: len(agent.lines("pids")) == 6)
+    for each in made:
+        cancel(stoker, each)
+    for each in made:
+        ended(stoker, each)

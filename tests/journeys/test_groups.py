@@ -1,0 +1,106 @@
+"""A careful roll-out on real servers: the template of docs/groups.md."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from support.server import Served
+from support.templates import config, template
+
+_DOCS = Path(__file__).parents[2] / "docs" / "groups.md"
+_TEMPLATE = re.search(r"```yaml\n(.*?)```", _DOCS.read_text(), re.DOTALL)
+
+
+def releases(stoker: Served) -> list[list[str]]:
+    """What each server ran, in its order."""
+    return sorted(each.read_text().split() for each in stoker.state_dir.glob("local/*/home/releases"))
+
+
+def roll_out(stoker: Served, version: str, verb: str = "PUT") -> None:
+    assert _TEMPLATE is not None
+    said = {"stack_name": "app", "template": _TEMPLATE[1], "parameters": {"version": version}, "timeout_mins": 10}
+    path = f"/stacks/app/{shown(stoker)['id']}" if verb == "PUT" else "/stacks"
+    assert stoker.heat(verb, path, said).status in (201, 202)
+
+
+def shown(stoker: Served, name: str = "app") -> Mapping[str, Any]:
+    listed = stoker.heat("GET", "/stacks").body["stacks"]
+    id = next(each["id"] for each in listed if each["stack_name"] == name)
+    found: Mapping[str, Any] = stoker.heat("GET", f"/stacks/{name}/{id}").body["stack"]
+    return found
+
+
+def ended(stoker: Served) -> str:
+    stoker.until(lambda: not shown(stoker)["stack_status"].endswith("IN_PROGRESS"), seconds=120)
+    return str(shown(stoker)["stack_status"])
+
+
+def test_a_canary_that_is_not_well_goes_back_and_nobody_else_hears_of_it(stoker):
+    roll_out(stoker, "1", "POST")
+    assert ended(stoker) == "CREATE_COMPLETE"
+    assert releases(stoker) == [["1"]] * 4
+
+    roll_out(stoker, "broken")
+    assert ended(stoker) == "UPDATE_FAILED"
+    reason = shown(stoker)["stack_status_reason"]
+    assert "resources.fleet.resources.0.health: Deployment to server failed" in reason
+    assert reason.endswith("; brought back to what it was before: 0")
+    assert releases(stoker) == [["1"], ["1"], ["1"], ["1", "broken", "1"]]
+
+    roll_out(stoker, "2")
+    assert ended(stoker) == "UPDATE_COMPLETE"
+    assert releases(stoker) == [["1", "2"], ["1", "2"], ["1", "2"], ["1", "broken", "1", "2"]]
+
+
+def test_a_roll_out_goes_on_after_kill_9_and_nothing_runs_twice(stoker):
+    roll_out(stoker, "1", "POST")
+    assert ended(stoker) == "CREATE_COMPLETE"
+    roll_out(stoker, "2")
+    for _ in range(3):
+        time.sleep(random.uniform(0.05, 0.8))
+        stoker.kill9()
+        stoker.restart()
+    assert ended(stoker) == "UPDATE_COMPLETE"
+    assert releases(stoker) == [["1", "2"]] * 4
+
+
+def test_a_server_that_gets_a_label_is_taken_up_and_one_that_loses_it_says_good_bye(stoker):
+    machines = {"a": {"type": "OS::Nova::Server"}, "b": {"type": "OS::Nova::Server"}}
+    made = {"stack_name": "machines", "template": template(machines), "timeout_mins": 10}
+    assert stoker.heat("POST", "/stacks", made).status == 201
+    stoker.until(lambda: shown(stoker, "machines")["stack_status"] == "CREATE_COMPLETE")
+    a, b = sorted(each["id"] for each in stoker.heat("GET", "/servers").body["servers"])
+    label(stoker, a, role="web")
+
+    script = '#!/bin/sh\necho "$deploy_action" >> "$HOME/releases"\n'
+    group = {
+        "type": "OS::Heat::SoftwareDeploymentGroup",
+        "properties": {
+            "config": {"get_resource": "config"},
+            "labels": {"role": "web"},
+            "actions": ["CREATE", "UPDATE", "DELETE"],
+        },
+    }
+    web = {"stack_name": "web", "template": template({"config": config(script), "group": group}), "timeout_mins": 10}
+    assert stoker.heat("POST", "/stacks", web).status == 201
+    stoker.until(lambda: releases(stoker) == [["CREATE"]])
+    label(stoker, b, role="web")
+    stoker.until(lambda: releases(stoker) == [["CREATE"], ["CREATE"]])
+    stoker.until(lambda: _group(stoker) == "UPDATE_COMPLETE")
+    label(stoker, a, role=None)
+    stoker.until(lambda: releases(stoker) == [["CREATE"], ["CREATE", "DELETE"]])
+    stoker.until(lambda: _group(stoker) == "UPDATE_COMPLETE")
+
+
+def label(stoker: Served, id: str, **labels: str | None) -> None:
+    assert stoker.heat("PATCH", f"/servers/{id}", {"labels": labels}).status == 200
+
+
+def _group(stoker: Served) -> str:
+    path = f"/stacks/web/{shown(stoker, 'web')['id']}/resources/group"
+    return str(stoker.heat("GET", path).body["resource"]["resource_status"])

@@ -1,0 +1,168 @@
+"""What a run says while it goes on, from the hook to whoever follows: real agents, a real server."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from support.agents import OwnAgent, own_agent
+from support.events import event_stream
+from support.server import served
+from support.spoken import deploy, shown
+from support.templates import config, deployment, template
+
+MB = 1024 * 1024
+#: `STOKER_TEST_FLOOD=1024` makes it the whole gigabyte.
+FLOOD = int(os.environ.get("STOKER_TEST_FLOOD", "200")) * MB
+#: Lines of 64 bytes: a number, and then its rest.
+PROGRAM = """#!/usr/bin/env python3
+import os, time
+part = 16384
+rest = b"." * 55 + b"\\n"
+began = time.monotonic()
+for at in range(0, {lines}, part):
+    os.write(1, b"".join(b"%08d" % n + rest for n in range(at, at + part)))
+said = "%.1f s, %.1f s of them computing" % (time.monotonic() - began, time.process_time())
+open(os.environ["heat_outputs_path"] + ".result", "w").write(said)
+"""
+
+
+@pytest.fixture
+def agent(tmp_path):
+    with own_agent(tmp_path / "agent") as made:
+        yield made
+
+
+def started(stoker, agent: OwnAgent, name: str) -> str:
+    """The id of the server that it is the agent of."""
+    agent.enroll(stoker, name)
+    agent.start()
+    return str(json.loads(agent.root.joinpath("etc", "agent.json").read_text())["server_id"])
+
+
+def high_water(pid: int) -> int:
+    """Most bytes of memory that the process ever had."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    assert found is not None
+    return int(found[1]) * 1024
+
+
+def reset_high_water(pid: int) -> int:
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+    return high_water(pid)
+
+
+def test_a_flood_of_output_stays_within_bounds_everywhere(tmp_path, database_url, agent):
+    with served(tmp_path, "--max-log-bytes", str(2 * MB), database=database_url) as stoker:
+        server_id = started(stoker, agent, "flooded")
+        warm = deploy(stoker, server_id, "#!/bin/sh\necho warm; sleep 0.5\n")
+        stoker.until(lambda: shown(stoker, warm)["status"] == "COMPLETE")
+        before = {process.pid: reset_high_water(process.pid) for process in (stoker.process, agent.process)}
+        lines = FLOOD // 64
+        made = deploy(stoker, server_id, PROGRAM.format(lines=lines))
+        ends: dict[str, int] = {}
+        offsets = []
+        with event_stream(stoker, f"/software_deployments/{made['id']}/logs") as events:
+            for event in events:
+                if event.name == "log":
+                    offsets.append(event.data["offset"])
+                    ends["stdout"] = event.data["offset"] + event.data["size"]
+                    assert event.data["size"] == len(event.data["data"])
+                elif event.name == "end":
+                    assert event.data["status"] == "COMPLETE", event.data
+        # In order; but at the end the tail is told again, whole.
+        assert sum(one > two for one, two in pairwise(offsets)) <= 1
+
+        def kept_now() -> list[dict]:
+            path = f"/software_deployments/{made['id']}/logs"
+            found = stoker.heat("GET", path).body["logs"]
+            while page := stoker.heat("GET", f"{path}?after={found[-1]['seq']}").body["logs"]:
+                found += page
+            return found
+
+        def reaches() -> int:
+            return max(each["offset"] + each["size"] for each in kept_now())
+
+        # The report does not wait for the last output longer than a few seconds; that comes all the same.
+        stoker.until(lambda: ends["stdout"] == FLOOD or reaches() == FLOOD, 120)
+        grown = {pid: high_water(pid) - was for pid, was in before.items()}
+        found = kept_now()
+        kept = sum(each["size"] for each in found)
+        print(f"memory grown by {[g // 1024 for g in grown.values()]} kB (server, agent); kept {kept} bytes")
+        print("script took", shown(stoker, made)["output_values"]["result"])
+        assert all(size < 100 * MB for size in grown.values())
+        assert 1.65 * MB <= kept <= 2 * MB
+        head = "".join(each["data"] for each in found if each["offset"] < MB)
+        assert head[:MB] == "".join(f"{n:08}{'.' * 55}\n" for n in range(MB // 64))
+        last = "".join(each["data"] for each in found)[-64 * 11000 :]
+        assert last == "".join(f"{n:08}{'.' * 55}\n" for n in range(lines - 11000, lines))
+        stdout = agent.root / "state" / "runs" / made["config_id"] / "stdout"
+        assert stdout.stat().st_size == FLOOD
+        assert "bytes were cut here" in shown(stoker, made)["output_values"]["deploy_stdout"]
+
+
+def test_a_run_is_delivered_and_then_said_to_be_under_way(tmp_path, database_url, agent):
+    with served(tmp_path, database=database_url) as stoker:
+        server_id = started(stoker, agent, "one")
+        script = "#!/bin/sh\necho '42 half way' >$STOKER_PROGRESS; until test -e $WORK/go; do sleep 0.05; done\n"
+        made = deploy(stoker, server_id, script)
+        with event_stream(stoker, f"/software_deployments/{made['id']}/logs") as events:
+            said = next(each for each in events if each.name == "progress" and each.data["percent"] == 42)
+            assert (said.data["state"], said.data["message"]) == ("RUNNING", "half way")
+            agent.work.joinpath("go").touch()
+            *_, last = events
+        assert (last.name, last.data["status"]) == ("end", "COMPLETE")
+
+
+@pytest.mark.parametrize("transport", ["HEAT_SIGNAL", "CFN_SIGNAL", "ZAQAR_SIGNAL", "TEMP_URL_SIGNAL"])
+def test_progress_comes_by_the_transport_of_the_result(tmp_path, agent, transport):
+    with served(tmp_path) as stoker:
+        script = "#!/bin/sh\necho '42 half way' >$STOKER_PROGRESS; until test -e $WORK/go; do sleep 0.05; done\n"
+        resources = {
+            "server": {
+                "type": "OS::Heat::DeployedServer",
+                "properties": {"name": "m", "software_config_transport": "POLL_SERVER_CFN"},
+            },
+            "config": config(script),
+            "run": deployment(signal_transport=transport),
+        }
+        outputs = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}
+        made = stoker.heat("POST", "/stacks", {"stack_name": "s", "template": template(resources, outputs=outputs)})
+        stack = f"/stacks/s/{made.body['stack']['id']}"
+        stoker.until(lambda: stoker.heat("GET", f"{stack}/outputs/agent").body["output"]["output_value"] is not None)
+        said = stoker.heat("GET", f"{stack}/outputs/agent").body["output"]["output_value"]
+        with own_agent(tmp_path / "machine", {"cfn": said["cfn"]}) as machine:
+            machine.start()
+
+            def run() -> dict:
+                return stoker.heat("GET", "/software_deployments").body["software_deployments"][0]
+
+            if transport == "TEMP_URL_SIGNAL":  # what is put there is the result
+                stoker.until(lambda: "begins" in machine.log)
+                time.sleep(1.5)
+                assert run()["status_reason"] == "Waiting for the agent"
+            else:
+                stoker.until(lambda: run()["status_reason"] == "Running (42 %): half way")
+            assert run()["status"] == "IN_PROGRESS"
+            machine.work.joinpath("go").touch()
+            stoker.until(lambda: run()["status"] == "COMPLETE")
+        assert run()["status_reason"] == "Outputs received"
+
+
+def test_a_server_that_is_killed_meanwhile_loses_no_output(tmp_path, database_url, agent):
+    with served(tmp_path, database=database_url) as stoker:
+        server_id = started(stoker, agent, "one")
+        script = "#!/bin/sh\nfor n in $(seq 1 300); do echo line $n; sleep 0.01; done\n"
+        made = deploy(stoker, server_id, script)
+        stoker.until(lambda: stoker.heat("GET", f"/software_deployments/{made['id']}/logs").body["logs"] != [])
+        stoker.kill9()
+        stoker.restart()
+        stoker.until(lambda: shown(stoker, made)["status"] == "COMPLETE")
+        found = stoker.heat("GET", f"/software_deployments/{made['id']}/logs").body["logs"]
+        assert "".join(each["data"] for each in found) == "".join(f"line {n}\n" for n in range(1, 301))

@@ -1,0 +1,212 @@
+"""Policies through the whole program: who is refused and how, another project's run on a real agent, and the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from support.agents import OwnAgent, own_agent
+from support.server import Answer, Served, served
+from support.templates import config, deployment, template
+
+Ask = Callable[..., Answer]
+#: So that runs are only withheld: the next one is years away at most times, and never now.
+NEVER = {"maintenance_windows": [{"cron": "0 0 29 2 *", "minutes": 1}]}
+
+
+@pytest.fixture
+def stoker(tmp_path, database_url) -> Iterator[Served]:
+    with served(tmp_path, database=database_url) as running:
+        yield running
+
+
+def stranger(stoker: Served, name: str) -> tuple[str, Ask]:
+    """Another project's id, and what its member asks."""
+    made: dict[str, str] = {}
+    for noun in ("project", "user"):
+        body = {noun: {"name": name, "domain_id": "default", **({"password": "geheim"} if noun == "user" else {})}}
+        answer = stoker.request("POST", f"/identity/v3/{noun}s", body, {"X-Auth-Token": stoker.token})
+        made[noun] = answer.body[noun]["id"]
+    roles = stoker.request("GET", "/identity/v3/roles", headers={"X-Auth-Token": stoker.token}).body["roles"]
+    member = next(role["id"] for role in roles if role["name"] == "member")
+    path = f"/identity/v3/projects/{made['project']}/users/{made['user']}/roles/{member}"
+    assert stoker.request("PUT", path, headers={"X-Auth-Token": stoker.token}).status == 204
+    login = stoker.login(OS_USERNAME=name, OS_PASSWORD="geheim", OS_PROJECT_NAME=name)
+    token = login.headers["X-Subject-Token"]
+
+    def ask(verb: str, path: str, body: Any = None) -> Answer:
+        return stoker.request(verb, f"/v1/{made['project']}{path}", body, {"X-Auth-Token": token})
+
+    return made["project"], ask
+
+
+@pytest.fixture
+def agent(stoker, tmp_path) -> Iterator[OwnAgent]:
+    with own_agent(tmp_path) as made:
+        made.enroll(stoker, "web1")
+        made.start()
+        yield made
+
+
+def source(ask: Ask, text: str, group: str = "script") -> str:
+    body = {"name": "c", "group": group, "config": text}
+    return str(ask("POST", "/software_configs", body).body["software_config"]["id"])
+
+
+def deploy(ask: Ask, server: str, text: str, group: str = "script") -> Answer:
+    said = {"config_id": source(ask, text, group), "server_id": server, "signal_transport": "STOKER_SIGNAL"}
+    return ask("POST", "/software_deployments", said)
+
+
+def status(ask: Ask, made: Answer) -> str:
+    id = made.body["software_deployment"]["id"]
+    return str(ask("GET", f"/software_deployments/{id}").body["software_deployment"]["status"])
+
+
+def test_another_project_runs_where_it_is_let_in_and_nobody_else_does(stoker, agent):
+    let, theirs = stranger(stoker, "let-in")
+    _, forger = stranger(stoker, "forger")
+    server = stoker.heat("GET", "/servers/web1").body["server"]["id"]
+
+    before = deploy(theirs, server, "echo before >>$WORK/runs")
+    assert before.status == 200, "as with Heat: it is taken and never runs"
+    policy = {"allow": [{"project": let}], "groups": ["script"]}
+    assert stoker.heat("PATCH", "/servers/web1", {"policy": policy}).status == 200
+    made = deploy(theirs, server, "echo let in >>$WORK/runs")
+    assert made.status == 200
+    stoker.until(lambda: status(theirs, made) == "COMPLETE")
+    assert agent.lines() == ["let in"]
+    assert status(theirs, before) == "IN_PROGRESS"
+
+    said = deploy(forger, server, "echo forged >>$WORK/runs")
+    assert said.status == 403
+    assert said.body["error"]["type"] == "DeploymentRefused"
+    assert server in said.body["error"]["message"]
+    assert "web1" not in said.body["error"]["message"]
+    theirs_id, known = made.body["software_deployment"]["id"], f"/software_deployments?server_id={server}"
+    for path in (f"/software_deployments/{theirs_id}", f"/software_deployments/{theirs_id}/logs", "/servers/web1"):
+        assert forger("GET", path).status == 404
+    assert forger("GET", known).body == {"software_deployments": []}
+    assert forger("GET", f"/software_deployments/metadata/{server}").body == {"metadata": []}
+    assert forger("PATCH", f"/servers/{server}", {"policy": "PROJECT"}).status == 404
+    assert theirs("PATCH", f"/servers/{server}", {"policy": "PROJECT"}).status == 404
+    assert theirs("GET", f"/servers/{server}").status == 404
+    assert forger("GET", f"/audit?server={server}").body == {"audit": []}
+    assert agent.lines() == ["let in"]
+
+    hanging = deploy(theirs, server, "sleep 60")
+    assert hanging.status == 200
+    refused = deploy(theirs, server, "echo 1", "ansible")
+    assert refused.status == 403
+    log = stoker.heat("GET", "/audit?server=web1").body["audit"]
+    assert [(each["decision"], each["what"], each["who"]) for each in log] == [
+        ("REFUSED", "run CREATE", "let-in"),
+        ("ALLOWED", "run CREATE", "let-in"),
+        ("REFUSED", "run CREATE", "forger"),
+        ("ALLOWED", "run CREATE", "let-in"),
+        ("ALLOWED", "change policy", "admin"),
+    ]
+    assert log[0]["reason"] == refused.body["error"]["message"]
+    assert stoker.heat("GET", f"/audit?limit=1&marker={log[1]['id']}").body["audit"] == [log[2]]
+    assert stoker.heat("DELETE", "/servers/web1").status == 204
+    stoker.until(lambda: status(theirs, hanging) == "FAILED")
+    assert "decision=REFUSED" in stoker.output or '"REFUSED"' in stoker.output
+
+
+def test_a_run_waits_for_the_window_and_goes_on_when_the_policy_is_another(stoker, agent):
+    stoker.heat("PATCH", "/servers/web1", {"policy": NEVER})
+    shown = stoker.heat("GET", "/servers/web1").body["server"]
+    made = deploy(stoker.heat, shown["id"], "echo ran >>$WORK/runs")
+    waiting = made.body["software_deployment"]
+    assert shown["window"]["open"] is False
+    opens = shown["window"]["changes_at"]
+    assert waiting["status_reason"] == f"Waiting for the maintenance window of web1, which opens {opens}"
+    assert waiting["status"] == "IN_PROGRESS"
+    after = deploy(stoker.heat, stoker.heat("POST", "/servers", {"name": "web2"}).body["server"]["id"], "true")
+    assert after.status == 200
+    assert agent.lines() == []
+
+    stoker.heat("PATCH", "/servers/web1", {"policy": None})
+    stoker.until(lambda: status(stoker.heat, made) == "COMPLETE")
+    assert agent.lines() == ["ran"]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # what opens it is tested on each
+def test_a_window_opens_by_itself(stoker, agent):
+    now = datetime.now(UTC)
+    soon = (now + timedelta(seconds=70 if now.second > 50 else 60)).minute
+    stoker.heat(
+        "PATCH", "/servers/web1", {"policy": {"maintenance_windows": [{"cron": f"{soon} * * * *", "minutes": 1}]}}
+    )
+    server = stoker.heat("GET", "/servers/web1").body["server"]["id"]
+    made = deploy(stoker.heat, server, "echo ran >>$WORK/runs")
+    assert made.body["software_deployment"]["status_reason"].startswith("Waiting for the maintenance window of web1")
+    stoker.until(lambda: status(stoker.heat, made) == "COMPLETE", 100)
+    assert agent.lines() == ["ran"]
+
+
+def test_labels_and_policies_are_said_shown_and_refused(stoker):
+    server = stoker.heat("POST", "/servers", {"name": "web1"}).body["server"]
+    assert (server["labels"], server["policy_source"]) == ({}, "site")
+    assert server["policy"]["allow"] == "PROJECT"
+    assert server["window"] == {"open": True, "changes_at": None}
+
+    def change(said: Any) -> Answer:
+        return stoker.heat("PATCH", "/servers/web1", said)
+
+    assert change({"labels": {"tier": "web", "zone": "a"}}).body["server"]["labels"] == {"tier": "web", "zone": "a"}
+    assert change({"labels": {"zone": None}}).body["server"]["labels"] == {"tier": "web"}
+    assert [each["name"] for each in stoker.heat("GET", "/servers?labels=tier=web").body["servers"]] == ["web1"]
+    assert stoker.heat("GET", "/servers?labels=tier=db").body["servers"] == []
+    assert stoker.heat("GET", "/servers?labels=tier").status == 400
+    assert change({"policy": "STACK"}).body["server"]["policy_source"] == "server"
+    for wrong in ({"labels": {"a": 1}}, {"labels": [1]}, {"policy": "ALL"}, {"policy": {"groups": 1}}, []):
+        assert change(wrong).status == 400
+    assert change({}).body["server"]["labels"] == {"tier": "web"}
+    assert change({"policy": None}).body["server"]["policy_source"] == "site"
+    assert stoker.heat("PATCH", "/servers/none", {}).status == 404
+    log = stoker.heat("GET", "/audit").body["audit"]
+    assert [each["what"] for each in log] == ["change policy"] * 2 + ["change labels"] * 2
+    assert log[3]["reason"] == '{} → {"tier":"web","zone":"a"}'
+
+
+def test_a_stack_that_a_known_server_refuses_is_never_there(stoker):
+    server = stoker.heat("POST", "/servers", {"name": "web1"}).body["server"]["id"]
+    stoker.heat("PATCH", "/servers/web1", {"policy": "STACK"})
+    resources = {"config": config(), "d": deployment()}
+    resources["d"]["properties"]["server"] = server
+    body = {"stack_name": "s", "template": template(resources)}
+    for path in ("/stacks", "/stacks/preview"):
+        answer = stoker.heat("POST", path, body)
+        assert answer.status == 403
+        assert "resources.d.properties.server: Server web1 takes no deployments" in answer.body["error"]["message"]
+    assert stoker.heat("GET", "/stacks").body["stacks"] == []
+    log = stoker.heat("GET", "/audit").body["audit"]
+    assert [(each["decision"], each["what"], each["who"]) for each in log[:2]] == [("REFUSED", "validate", "admin")] * 2
+
+
+def test_a_deployment_that_is_there_is_asked_anew_when_it_is_to_run_something_else(stoker):
+    server = stoker.heat("POST", "/servers", {"name": "web1"}).body["server"]["id"]
+    given = {"config_id": source(stoker.heat, "echo"), "server_id": server, "action": "CREATE"}
+    made = stoker.heat("POST", "/software_deployments", {**given, "status": "IN_PROGRESS"})
+    path = f"/software_deployments/{made.body['software_deployment']['id']}"
+    stoker.heat("PATCH", "/servers/web1", {"policy": {"groups": ["puppet"]}})
+    assert stoker.heat("POST", "/software_deployments", given).status == 403
+    assert stoker.heat("PUT", path, {"status": "COMPLETE"}).status == 200, "a report is no run"
+    assert stoker.heat("PUT", path, {"status": "IN_PROGRESS"}).status == 403
+    assert stoker.heat("PUT", path, {"config_id": source(stoker.heat, "other")}).status == 403
+    assert stoker.heat("PUT", path, {"config_id": source(stoker.heat, "other", "puppet")}).status == 200
+
+
+def test_the_log_is_purged_by_its_own_setting(stoker):
+    stoker.heat("POST", "/servers", {"name": "web1"})
+    stoker.heat("PATCH", "/servers/web1", {"labels": {"a": "b"}})
+    database = stoker.flags[stoker.flags.index("--database") + 1]
+    words = ("db", "purge", "--state-dir", str(stoker.state_dir), "--database", database)
+    assert "audit" not in stoker.run(*words).stdout
+    stoker.environment["STOKER_AUDIT_RETENTION_DAYS"] = "0"
+    assert "1 entries of the audit log are forgotten" in stoker.run(*words).stdout
+    assert stoker.heat("GET", "/audit").body == {"audit": []}

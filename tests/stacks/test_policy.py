@@ -1,0 +1,523 @@
+"""Policies of servers in stacks: who is let in, what is refused and when, windows, and what the audit log has of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from stoker.deployments import manage, stopping, windows
+from stoker.deployments.deadlines import DEADLINE
+from stoker.deployments.gate import Gate
+from stoker.deployments.policy import STACK
+from stoker.model.errors import DeploymentRefused, StackValidationFailed
+from stoker.model.server import Kind, Server
+from stoker.servers import enrol
+from stoker.stacks import moving
+from stoker.stacks.operations import Options
+from stoker.store import audit, deployments, documents, runs, servers
+from support.clock import Clock
+from support.stacks import World, world
+from support.templates import config, deployment, server, template
+
+ID = "00000000-0000-4000-8000-000000000001"
+NIGHT = {"maintenance_windows": [{"cron": "0 2 * * *", "minutes": 120}]}
+#: The operation's own deadline goes on while its runs wait.
+PATIENT = Options(timeout_mins=10_000)
+WAITS = "Waiting for the maintenance window of machine, which opens 2026-05-02T02:00:00Z"
+
+
+INNER = """
+heat_template_version: 2018-08-31
+parameters: {{s: {{type: string}}}}
+resources:
+  c: {{type: OS::Heat::SoftwareConfig, properties: {{group: script, config: x}}}}
+  d: {{type: OS::Heat::{type}, properties: {{config: {{get_resource: c}}, {servers}}}}}
+"""
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    told = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC))
+    monkeypatch.setattr("stoker.store.tx.datetime", told)
+    return told
+
+
+def governed(policy: Any = None, **more: Any) -> dict[str, Any]:
+    made = server()
+    made["properties"] |= {**({} if policy is None else {"deployment_policy": policy}), **more}
+    return made
+
+
+def add(heat: World, policy: Any = None, project: str = "p", **more: Any) -> None:
+    """A server that no stack made."""
+    made = Server(
+        id=ID, project_id=project, name="web1", kind=Kind.ENROLLED, created_at=datetime.now(UTC), policy=policy, **more
+    )
+    heat.store.write(lambda tx: servers.add(tx, made))
+
+
+def find(heat: World, id: str) -> Server:
+    with heat.store.read() as tx:
+        found = servers.find(tx, id)
+    assert found is not None
+    return found
+
+
+def log(heat: World, project: str = "p") -> list[tuple[str, str, str | None]]:
+    """Oldest first."""
+    with heat.store.read() as tx:
+        found = audit.listed(tx, project)
+    return [(each.decision.decision.value, each.decision.what, each.decision.who) for each in reversed(found)]
+
+
+def begin(heat: World, *, project: str = "p", group: str = "script", gate: Gate | None = None, **more: Any):
+    """As a REST client: of no stack."""
+    run = manage.Run(
+        action="CREATE",
+        name="n",
+        group=group,
+        config="#!/bin/sh",
+        inputs=(),
+        outputs=(),
+        options={},
+        input_values={},
+        signal_transport="STOKER_SIGNAL",
+        awaits_signal=True,
+        asked_by="anna",
+    )
+    said = {"server_id": ID, "deployment_id": f"d-{project}-{group}", **more}
+    found = gate or heat.engine.services.gate
+    return heat.store.write(lambda tx: manage.begin(tx, run, gate=found, project_id=project, **said))
+
+
+def literal(id: str, **properties: Any) -> dict[str, Any]:
+    made = deployment(**properties)
+    made["properties"]["server"] = id
+    return template({"config": config(), "d": made})
+
+
+def later(id: str) -> dict[str, Any]:
+    """The same, but the server is known only when it runs."""
+    made = literal(id)
+    made["resources"]["value"] = {"type": "OS::Heat::Value", "properties": {"value": id}}
+    made["resources"]["d"]["properties"]["server"] = {"get_attr": ["value", "value"]}
+    return made
+
+
+def test_only_its_own_stack(heat):
+    own = heat.create(template({"config": config(), "server": governed("STACK"), "d": deployment()}))
+    assert heat.states(own)["d"] == "CREATE_IN_PROGRESS"
+    id = heat.resources(own)["server"].physical_id
+    before = len(heat.deployments())
+
+    with pytest.raises(
+        DeploymentRefused, match=r"resources.d.properties.server: Server machine takes no deployments of"
+    ):
+        heat.create(literal(id), "other")
+    with pytest.raises(DeploymentRefused, match="that no stack makes"):
+        begin(heat, server_id=id)
+    assert len(heat.deployments()) == before
+    assert log(heat) == [("ALLOWED", "run CREATE", "u")], "what is refused is undone with all the rest"
+
+
+def test_what_is_known_too_late_to_be_refused_fails_and_is_in_the_log(heat):
+    own = heat.create(template({"server": governed("STACK")}))
+    id = heat.resources(own)["server"].physical_id
+    other = heat.create(later(id), "other")
+
+    assert other.status == "FAILED"
+    assert "resources.d: Server machine takes no deployments of the stack other" in other.reason
+    assert 'Add {"stack": "other"} to it' in other.reason
+    assert log(heat) == [("REFUSED", "run CREATE", "u")]
+    assert heat.deployments() == []
+    assert heat.delete(other).status == "COMPLETE"
+
+
+def test_a_stack_inside_of_the_servers_own_is_let_in(heat):
+    inner = INNER.format(type="SoftwareDeployment", servers="server: {get_param: s}")
+    nested = {"type": "inner.yaml", "properties": {"s": {"get_resource": "server"}}}
+    stack = heat.create(template({"server": governed("STACK"), "inner": nested}), files={"inner.yaml": inner})
+
+    assert heat.states(stack)["inner"] == "CREATE_IN_PROGRESS"
+    assert log(heat) == [("ALLOWED", "run CREATE", "u")]
+
+
+def test_a_literal_server_is_refused_deep_inside_too(heat):
+    add(heat, {"allow": "STACK"}, stack_id="another")
+    inner = INNER.format(type="SoftwareDeployments", servers="servers: {a: {get_param: s}}")
+    nested = template({"inner": {"type": "inner.yaml", "properties": {"s": ID}}})
+    with pytest.raises(DeploymentRefused, match=r"^resources.inner<inner.yaml>.resources.d.properties.servers.a: "):
+        heat.create(nested, files={"inner.yaml": inner})
+
+
+def test_an_update_is_refused_for_what_is_new_in_it(heat):
+    add(heat)
+    stack = heat.create(literal(ID))
+    heat.report(heat.deployments()[0])
+    heat.store.write(lambda tx: servers.set_policy(tx, ID, {"allow": "STACK"}))
+
+    assert heat.update(stack, literal(ID)).status == "COMPLETE", "nothing runs anew"
+    more = literal(ID)
+    more["resources"]["e"] = more["resources"]["d"]
+    with pytest.raises(DeploymentRefused, match=r"resources.e.properties.server"):
+        heat.update(stack, more)
+    again = heat.update(stack, literal(ID, input_values={"a": "1"}))
+    assert again.status == "FAILED"
+    assert "takes no deployments of the stack s" in again.reason
+
+
+def test_what_is_there_already_may_be_cleaned_up(heat):
+    add(heat)
+    stack = heat.create(literal(ID, actions=["CREATE", "DELETE"]))
+    heat.report(heat.deployments()[0])
+    heat.store.write(lambda tx: servers.set_policy(tx, ID, {"allow": "STACK", "groups": []}))
+
+    heat.delete(stack)
+    (run,) = heat.deployments()
+    assert (run.action, run.status) == ("DELETE", "IN_PROGRESS")
+    heat.report(run)
+    assert heat.settled(stack.id).status == "COMPLETE"
+    assert heat.deployments() == []
+
+
+def test_a_group_that_a_server_of_the_same_template_does_not_run_is_known_at_once(heat):
+    wrong = template({"config": config(), "server": governed({"groups": ["puppet"]}), "d": deployment()})
+    with pytest.raises(StackValidationFailed, match=r"resources.d: Server server runs no configs of the group script"):
+        heat.create(wrong)
+    many = {"config": {"get_resource": "config"}, "servers": {"a": {"get_resource": "server"}}}
+    wrong["resources"]["d"] = {"type": "OS::Heat::SoftwareDeploymentGroup", "properties": many}
+    with pytest.raises(StackValidationFailed, match=r"resources.d: Server server runs no configs of the group script"):
+        heat.create(wrong)
+    wrong["resources"]["server"]["properties"]["deployment_policy"] = {"groups": ["script"]}
+    assert heat.create(wrong).status == "IN_PROGRESS"
+
+
+def test_a_server_that_is_named_and_a_config_of_a_group_it_does_not_run(heat):
+    add(heat, {"groups": ["puppet"]})
+    with pytest.raises(DeploymentRefused, match="web1 runs no configs of the group script"):
+        heat.create(literal(ID))
+    with pytest.raises(DeploymentRefused, match="only puppet"):
+        begin(heat)
+    assert begin(heat, group="puppet").status == "IN_PROGRESS"
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ({"deployment_policy": "ALL"}, "deployment_policy must be STACK, PROJECT"),
+        ({"deployment_policy": {"groups": 3}}, "deployment_policy.groups must be a list"),
+        ({"labels": {"a b": "c"}}, "labels: 'a b' is no label's name"),
+        ({"labels": {"a": 1}}, "labels.a: a label's value must be a string"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["OS::Heat::DeployedServer", "OS::Nova::Server"])
+def test_wrong_words_in_templates(heat, said, problem, kind):
+    with pytest.raises(StackValidationFailed, match=problem):
+        heat.create(template({"server": {"type": kind, "properties": said}}))
+
+
+def test_properties_are_the_servers_and_what_is_no_longer_said_is_gone(heat):
+    stack = heat.create(template({"server": governed("STACK", labels={"tier": "web", "zone": "a"})}))
+    id = heat.resources(stack)["server"].physical_id
+    assert find(heat, id).labels == {"tier": "web", "zone": "a"}
+    assert find(heat, id).policy["allow"] == "STACK"
+
+    heat.update(stack, template({"server": governed({"groups": ["script"]}, labels={"tier": "db"})}))
+    assert heat.resources(stack)["server"].physical_id == id
+    assert find(heat, id).labels == {"tier": "db"}
+    assert find(heat, id).policy["groups"] == ["script"]
+
+    heat.update(stack, template({"server": governed()}))
+    assert (find(heat, id).labels, find(heat, id).policy) == ({}, None)
+
+
+def test_an_enrolled_server_is_as_before_when_the_resource_goes(heat):
+    add(heat, {"allow": "PROJECT"}, labels={"tier": "web", "rack": "7"})
+    said = template({"server": governed("STACK", name="web1", labels={"tier": "db"})})
+    stack = heat.create(said)
+    assert find(heat, ID).labels == {"tier": "db", "rack": "7"}
+    assert find(heat, ID).policy["allow"] == "STACK"
+    heat.update(stack, template({"server": governed([], name="web1", labels={"tier": "db", "zone": "b"})}))
+    assert find(heat, ID).labels == {"tier": "db", "rack": "7", "zone": "b"}
+    heat.store.write(lambda tx: servers.set_labels(tx, ID, {"tier": "db", "zone": "somebody said"}))
+
+    heat.delete(stack)
+    assert find(heat, ID).labels == {"tier": "web", "zone": "somebody said"}
+    assert find(heat, ID).policy == {"allow": "PROJECT"}
+    assert find(heat, ID).stands_for == {}
+
+
+def test_the_stack_that_stands_for_an_enrolled_server_is_one_of_its_own(heat):
+    add(heat, {"allow": "STACK"})
+    machine = governed(name="web1")
+    stack = heat.create(template({"config": config(), "server": machine, "d": deployment()}))
+    assert heat.states(stack)["d"] == "CREATE_IN_PROGRESS"
+    assert begin(heat).status == "IN_PROGRESS", "and whoever deploys without a stack is its project"
+    with pytest.raises(DeploymentRefused):
+        heat.create(literal(ID), "other")
+    both = literal(ID)
+    both["resources"]["server"] = machine
+    both["resources"]["d"]["depends_on"] = ["server"]
+    assert heat.create(both, "third").status == "IN_PROGRESS"
+
+
+def test_nova_servers_have_them_too(heat):
+    stack = heat.create(
+        template(
+            {"server": {"type": "OS::Nova::Server", "properties": {"labels": {"a": "b"}, "deployment_policy": []}}}
+        )
+    )
+    assert stack.status == "IN_PROGRESS"
+    updated = template({"server": {"type": "OS::Nova::Server", "properties": {"labels": {"a": "c"}}}})
+    heat.started(stack)
+    assert heat.update(stack, updated).status == "COMPLETE"
+
+
+def test_the_sites_own_word(store):
+    heat = world(store, deployment_policy=STACK)
+    own = heat.create(template({"config": config(), "server": server(), "d": deployment()}))
+    assert heat.states(own)["d"] == "CREATE_IN_PROGRESS"
+    with pytest.raises(DeploymentRefused):
+        heat.create(literal(heat.resources(own)["server"].physical_id), "other")
+    assert heat.create(literal("11111111-1111-4111-8111-111111111111"), "third").status == "IN_PROGRESS"
+    assert log(heat) == [("ALLOWED", "run CREATE", "u")]
+
+
+def test_a_project_that_is_let_in_runs_there_and_no_other_does(heat):
+    add(heat, {"allow": [{"project": "q"}]})
+    mine, theirs = begin(heat), begin(heat, project="q")
+    with pytest.raises(DeploymentRefused, match=rf"Server {ID} takes no deployments of project r") as refused:
+        begin(heat, project="r")
+
+    assert "web1" not in str(refused.value)
+    assert (mine.admitted, theirs.admitted) == (False, True)
+    assert [id for id, _ in heat.to_run(ID)] == [mine.id, theirs.id]
+    with heat.store.read() as tx:
+        assert [len(deployments.bodies(tx, ID, project)) for project in "pqr"] == [2, 1, 0]
+    heat.report(theirs)
+    assert [id for id, _ in heat.to_run(ID)] == [mine.id]
+    assert log(heat, "q") == [], "it is the server's own project that is told"
+    assert log(heat) == [("ALLOWED", "run CREATE", "anna")] * 2
+
+
+def test_with_project_strangers_are_taken_and_never_run_as_ever(heat):
+    add(heat, {"allow": "PROJECT", "groups": ["puppet"], **NIGHT})
+    made = begin(heat, project="q")
+    assert (made.status, made.admitted, made.withheld) == ("IN_PROGRESS", False, None)
+    assert heat.to_run(ID) == []
+
+
+def test_who_is_let_in_later_runs_from_its_next_run_on(heat):
+    add(heat)
+    heat.project = "q"
+    stack = heat.create(literal(ID))
+    assert heat.to_run(ID) == []
+    heat.store.write(lambda tx: servers.set_policy(tx, ID, {"allow": [{"stack": stack.id}]}))
+    heat.update(stack, literal(ID, input_values={"a": "1"}))
+
+    assert [id for id, _ in heat.to_run(ID)] == [heat.deployments()[0].id]
+    heat.store.write(lambda tx: servers.set_policy(tx, ID, {"allow": "STACK"}))
+    heat.update(stack, literal(ID, input_values={"a": "2"}))
+    assert heat.states(stack)["d"] == "UPDATE_FAILED"
+
+
+def test_outside_of_its_window_a_run_waits_and_then_it_does_not(heat, clock):
+    stack = heat.create(
+        template({"config": config(), "server": governed(NIGHT), "d": deployment(timeout=60)}), options=PATIENT
+    )
+    id = heat.resources(stack)["server"].physical_id
+    (made,) = heat.deployments()
+
+    assert (made.withheld, made.status, made.status_reason) == ("WINDOW", "IN_PROGRESS", WAITS)
+    assert state(heat, made) == "HELD"
+    assert heat.to_run(id) == []
+    assert DEADLINE not in heat.work.kinds(), "its time begins when it may"
+
+    clock.until(heat.work, "2026-05-02T01:59")
+    assert heat.to_run(id) == []
+    clock.until(heat.work, "2026-05-02T02:00")
+    (made,) = heat.deployments()
+    assert (made.withheld, made.status_reason) == (None, "Waiting for the agent")
+    assert state(heat, made) == "WAITING"
+    assert [each for each, _ in heat.to_run(id)] == [made.id]
+    ((_, key, _, at),) = [job for job in heat.work.jobs if job[0] == DEADLINE]
+    assert (key, at) == (made.config_id, datetime(2026, 5, 2, 2, 1, 15, tzinfo=UTC))
+    heat.report(made)
+    assert heat.settled(stack.id).status == "COMPLETE"
+
+
+def test_an_operation_has_its_time_once_the_window_is_open(heat, clock):
+    resources = {"config": config(), "server": governed(NIGHT), "d": deployment()}
+    stack = heat.create(template(resources))
+    clock.until(heat.work, "2026-05-02T02:59")
+    assert heat.settled(stack.id).status == "IN_PROGRESS"
+    clock.until(heat.work, "2026-05-02T03:01")
+    stack = heat.settled(stack.id)
+    assert (stack.status, stack.reason) == ("FAILED", "Timed out")
+
+
+def test_a_window_that_passed_with_nobody_there_gives_no_more_time(heat, clock):
+    short = {"maintenance_windows": [{"cron": "0 2 * * *", "minutes": 30}]}
+    stack = heat.create(template({"config": config(), "server": governed(short), "d": deployment()}))
+    clock.until(heat.work, "2026-05-02T02:59")
+    assert heat.deployments()[0].withheld == "WINDOW"
+    assert heat.settled(stack.id).status == "IN_PROGRESS"
+    clock.until(heat.work, "2026-05-02T03:01")
+    assert heat.settled(stack.id).reason == "Timed out"
+
+
+def test_a_stacks_own_time_is_as_long_as_it_says(heat, clock):
+    resources = {"config": config(), "server": governed(NIGHT), "d": deployment()}
+    stack = heat.create(template(resources), options=Options(timeout_mins=5))
+    clock.until(heat.work, "2026-05-01T23:59")
+    assert heat.settled(stack.id).reason == "Timed out"
+
+
+def state(heat: World, made: Any) -> str:
+    with heat.store.read() as tx:
+        found = runs.find(tx, made.id, made.config_id)
+    assert found is not None
+    return found.state
+
+
+def test_a_window_that_closes_takes_back_what_nobody_was_told_of(heat, clock):
+    resources = {"config": config(), "server": governed(NIGHT), "d": deployment(timeout=90000), "e": deployment()}
+    clock.until(heat.work, "2026-05-02T03:00")
+    stack = heat.create(template(resources), options=PATIENT)
+    id = heat.resources(stack)["server"].physical_id
+    assert len(heat.to_run(id)) == 2
+    e = heat.resources(stack)["e"].physical_id
+    told = next(each for each in heat.deployments() if each.id == e)
+    heat.store.write(lambda tx: runs.set_state(tx, told.id, told.config_id, "RUNNING"))
+
+    clock.until(heat.work, "2026-05-02T03:59")
+    assert len(heat.to_run(id)) == 2
+    clock.until(heat.work, "2026-05-02T04:00")
+    assert [each for each, _ in heat.to_run(id)] == [told.id]
+    back = next(each for each in heat.deployments() if each.id != told.id)
+    assert back.status_reason == WAITS.replace("05-02", "05-03")
+    assert state(heat, back) == "HELD"
+    assert DEADLINE not in heat.work.kinds()
+    clock.until(heat.work, "2026-05-03T02:00")
+    assert len(heat.to_run(id)) == 2
+    assert DEADLINE in heat.work.kinds()
+
+
+def test_nothing_waits_so_nobody_looks_at_windows(heat, clock):
+    stack = heat.create(template({"config": config(), "server": governed(NIGHT), "d": deployment()}), options=PATIENT)
+    clock.until(heat.work, "2026-05-02T02:30")
+    heat.report(heat.deployments()[0])
+    clock.until(heat.work, "2026-05-02T05:00")
+    assert heat.settled(stack.id).status == "COMPLETE"
+    assert windows.JOB not in heat.work.kinds()
+
+
+def test_another_policy_is_held_to_at_once(heat, clock):
+    resources = {"config": config(), "server": governed(), "d": deployment()}
+    stack = heat.create(template(resources))
+    id = heat.resources(stack)["server"].physical_id
+    assert len(heat.to_run(id)) == 1
+
+    heat.update(stack, template({**resources, "server": governed(NIGHT)}))
+    assert heat.to_run(id) == []
+    assert heat.deployments()[0].status_reason == WAITS
+    noon = {"maintenance_windows": [{"cron": "0 13 * * *", "minutes": 5}]}
+    heat.update(stack, template({**resources, "server": governed(noon)}))
+    assert heat.deployments()[0].status_reason.endswith("opens 2026-05-01T13:00:00Z")
+    heat.update(stack, template({**resources, "server": governed("STACK")}))
+    assert len(heat.to_run(id)) == 1
+    assert heat.deployments()[0].status_reason == "Waiting for the agent"
+    assert windows.JOB not in heat.work.kinds()
+
+
+def test_what_was_cancelled_while_it_waited_is_not_run_when_the_window_opens(heat, clock):
+    stack = heat.create(template({"config": config(), "server": governed(NIGHT), "d": deployment()}))
+    (made,) = heat.deployments()
+    heat.store.write(lambda tx: stopping.cancel(tx, deployments.get(tx, made.id, hold=True), "Cancelled by anna"))
+    clock.until(heat.work, "2026-05-02T02:00")
+
+    assert heat.to_run(heat.resources(stack)["server"].physical_id) == []
+    assert heat.deployments()[0].status == "FAILED"
+
+
+def test_a_run_that_nobody_waits_for_waits_for_the_window_too(heat, clock):
+    resources = {"config": config(), "server": governed(NIGHT), "d": deployment(signal_transport="NO_SIGNAL")}
+    stack = heat.create(template(resources))
+    id = heat.resources(stack)["server"].physical_id
+    assert (stack.status, heat.to_run(id)) == ("COMPLETE", [])
+    clock.until(heat.work, "2026-05-02T02:00")
+    assert len(heat.to_run(id)) == 1
+
+
+def test_the_room_of_triggers_can_ask_when_a_window_opens(heat, clock):
+    add(heat, NIGHT)
+
+    def asked() -> datetime | None:
+        with heat.store.read() as tx:
+            return windows.opens(tx, ID)
+
+    assert asked() == datetime(2026, 5, 2, 2, tzinfo=UTC)
+    clock.until(heat.work, "2026-05-02T02:00")
+    assert asked() is None
+
+
+def test_what_is_in_the_log_is_bounded(heat, clock):
+    add(heat, {"allow": "PROJECT"})
+    begin(heat)
+    clock.until(heat.work, "2026-05-03T00:00")
+    begin(heat, group="other")
+    assert heat.store.write(lambda tx: audit.purge(tx, datetime(2026, 5, 2, tzinfo=UTC))) == 1
+    with heat.store.read() as tx:
+        (left,) = audit.listed(tx, "p")
+        assert audit.listed(tx, "p", before=left.seq) == []
+        assert audit.listed(tx, "p", server_id="other") == []
+    assert left.at == datetime(2026, 5, 3, tzinfo=UTC)
+
+
+def test_enrolment_leaves_labels_and_policy(heat):
+    stack = heat.create(template({"server": governed("STACK", name="web9", labels={"a": "b"})}))
+    heat.store.write(lambda tx: enrol.enrol(tx, "p", "web9"))
+    id = heat.resources(stack)["server"].physical_id
+    assert find(heat, id).labels == {"a": "b"}
+    assert find(heat, id).policy["allow"] == "STACK"
+
+
+def test_a_stack_that_was_abandoned_stands_for_nothing(heat):
+    add(heat, {"allow": "STACK"}, labels={"tier": "web"})
+    said = template({"server": governed(name="web1", labels={"tier": "db"})})
+    stack = heat.create(said)
+    data = heat.store.write(lambda tx: moving.abandon(tx, heat.engine, stack.id))
+    again = heat.create(said, "again")
+    assert list(find(heat, ID).stands_for.values()) == [again.id]
+    heat.delete(again)
+    assert find(heat, ID).stands_for == {}
+    assert data["name"] == "s"
+
+
+def test_two_stacks_that_stand_for_one_server_are_both_let_in(heat):
+    add(heat, {"allow": "STACK"})
+    one = template({"config": config(), "server": governed(name="web1"), "d": deployment()})
+    first, second = heat.create(one, "first"), heat.create(one, "second")
+    assert (heat.states(first)["d"], heat.states(second)["d"]) == ("CREATE_IN_PROGRESS",) * 2
+    for each in heat.deployments():
+        heat.report(each)
+    heat.delete(first)
+    assert list(find(heat, ID).stands_for.values()) == [second.id]
+
+
+def test_another_policy_is_another_document(heat):
+    """It says how many runs the agent may have at the same time."""
+
+    def revision() -> int:
+        with heat.store.read() as tx:
+            return documents.revision(tx, id)
+
+    resources = {"server": governed({"max_concurrent_runs": 2})}
+    stack = heat.create(template(resources))
+    id = heat.resources(stack)["server"].physical_id
+    assert find(heat, id).policy["max_concurrent_runs"] == 2
+    before = revision()
+    heat.update(stack, template({"server": governed({"max_concurrent_runs": 3})}))
+    assert revision() > before

@@ -1,0 +1,44 @@
+"""Server-sent events, read as they come by a client that knows nothing of Stoker."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from support.server import Served
+
+
+@dataclass
+class Event:
+    name: str
+    data: Any
+    id: str | None = None
+
+
+@contextmanager
+def event_stream(stoker: Served, path: str, last: str = "") -> Iterator[Iterator[Event]]:
+    """``path`` is below /v1/{project}. A line that does not come within a minute is an error."""
+    headers = {"X-Auth-Token": stoker.token, "Accept": "text/event-stream"}
+    if last:
+        headers["Last-Event-ID"] = last
+    request = urllib.request.Request(f"{stoker.url}/v1/{stoker.project}{path}", headers=headers)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        yield _events(answer)
+
+
+def _events(lines: Any) -> Iterator[Event]:
+    said: dict[str, str] = {}
+    for raw in lines:
+        line = raw.decode().rstrip("\n")
+        if line:
+            name, _, value = line.partition(":")
+            said[name] = value.removeprefix(" ")
+        else:
+            if "event" in said:
+                yield Event(said["event"], json.loads(said["data"]), said.get("id"))
+            said = {}

@@ -1,0 +1,146 @@
+"""Servers with nobody on them, and triggers over them, in a whole orchestration without HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from stoker.deployments import manage, runs
+from stoker.deployments import triggers as life
+from stoker.deployments.triggers import GO_ON
+from stoker.model.deployment import Deployment
+from stoker.model.server import Kind, Server
+from stoker.model.trigger import Target, TargetStatus, Trigger
+from stoker.stacks import asking, deployed, triggering
+from stoker.store import deployments, servers, targets, triggers
+from stoker.store import runs as stored_runs
+from support.stacks import World
+
+COMPONENT: Mapping[str, Any] = {
+    "type": "OS::Heat::SoftwareComponent",
+    "properties": {
+        "inputs": [{"name": "target", "default": "disk"}, {"name": "password", "default": "x"}],
+        "outputs": [{"name": "size"}],
+        "configs": [
+            {"actions": ["CREATE", "UPDATE"], "config": "install", "tool": "script"},
+            {"actions": ["BACKUP", "VERIFY"], "config": "backup", "tool": "script"},
+        ],
+    },
+}
+COUNTS = ("queued", "running", "complete", "failed", "cancelled")
+
+
+@dataclass
+class Fleet:
+    world: World
+
+    def servers(self, count: int, labels: Mapping[str, str] | None = None, **more: Any) -> list[Server]:
+        made = [self.server(f"s{number}-{uuid4().hex[:6]}", labels, **more) for number in range(count)]
+        self.world.store.write(lambda tx: [servers.add(tx, each) for each in made])
+        return made
+
+    def server(self, name: str, labels: Mapping[str, str] | None = None, **more: Any) -> Server:
+        said = {"project_id": self.world.project, "kind": Kind.ENROLLED, "key_generation": 1, **more}
+        with self.world.store.read() as tx:
+            return Server(id=str(uuid4()), name=name, labels=labels or {}, created_at=tx.now, **said)
+
+    def config(self, **said: Any) -> str:
+        said = {"name": "job", "group": "script", "config": "true", **said}
+        made, _ = self.world.store.write(lambda tx: manage.new_config(tx, self.world.project, **said))
+        return made.id
+
+    def trigger(self, asked_by: str = "ann", **said: Any) -> Trigger:
+        asked = asking.read(said)
+        made = self.world.store.write(
+            lambda tx: triggering.begin(tx, self.world.engine, self.world.project, asked, asked_by=asked_by)
+        )
+        self.world.work.run(GO_ON)
+        return self.now(made)
+
+    def now(self, trigger: Trigger) -> Trigger:
+        with self.world.store.read() as tx:
+            return triggers.get(tx, trigger.id)
+
+    def targets(self, trigger: Trigger) -> list[Target]:
+        with self.world.store.read() as tx:
+            return targets.of_trigger(tx, trigger.id)
+
+    def running(self, trigger: Trigger) -> list[Deployment]:
+        with self.world.store.read() as tx:
+            found = targets.of_trigger(tx, trigger.id)
+            return [
+                deployments.get(tx, each.deployment_id) for each in found if each.status == TargetStatus.IN_PROGRESS
+            ]
+
+    def deployment(self, target: Target) -> Deployment:
+        with self.world.store.read() as tx:
+            return deployments.get(tx, target.deployment_id or "")
+
+    def end(self, deployment: Deployment, code: int = 0, **values: Any) -> None:
+        self.world.report(deployment, deploy_status_code=code, **values)
+        self.world.work.run(GO_ON)
+
+    def deliver(self, deployment: Deployment) -> None:
+        def do(tx: Any) -> None:
+            told = stored_runs.Delivery(deployment.id, deployment.config_id, runs.OWN_CHANNEL, tx.now)
+            stored_runs.deliver(tx, [told])
+
+        self.world.store.write(do)
+
+    def cancel(self, trigger: Trigger, *, force: bool = False) -> Trigger:
+        def do(tx: Any) -> None:
+            held = triggers.get(tx, trigger.id, hold=True)
+            life.cancel(tx, self.world.engine.services, held, "bob", force=force)
+
+        self.world.store.write(do)
+        self.world.work.run(GO_ON)
+        return self.now(trigger)
+
+    def delete(self, trigger: Trigger) -> None:
+        self.world.store.write(
+            lambda tx: life.delete(tx, self.world.engine.services, triggers.get(tx, trigger.id, hold=True))
+        )
+
+    def again(self, trigger: Trigger, *, only_failed: bool = True) -> Trigger:
+        made = self.world.store.write(
+            lambda tx: triggering.retry(
+                tx, self.world.engine, triggers.get(tx, trigger.id), only_failed=only_failed, asked_by="bob"
+            )
+        )
+        self.world.work.run(GO_ON)
+        return self.now(made)
+
+    def do(self, deed: Any, deployment: Deployment, *more: Any, **said: Any) -> Any:
+        """Of ``stacks.deployed``."""
+        return self.world.store.write(
+            lambda tx: deed(tx, self.world.engine, deployments.get(tx, deployment.id), *more, **said)
+        )
+
+    def retry(self, deployment: Deployment) -> Deployment:
+        return self.do(deployed.retry, deployment, "bob")
+
+    def exact(self, trigger: Trigger) -> dict[str, int]:
+        """Its counts, which are those of its targets, and each running target has a deployment under way."""
+        found, servers = self.now(trigger), self.targets(trigger)
+        counted = counts(found)
+        names = {"IN_PROGRESS": "running"}
+        seen = [names.get(each.status, each.status.lower()) for each in servers]
+        assert counted == {name: seen.count(name) for name in COUNTS}
+        assert sum(counted.values()) == found.total == len(servers)
+        with self.world.store.read() as tx:
+            for each in servers:
+                known = deployments.find(tx, each.deployment_id) if each.deployment_id else None
+                assert (known is not None and known.status == "IN_PROGRESS") is (each.status == "IN_PROGRESS"), each
+        assert (found.ended_at is None) is (found.status == "IN_PROGRESS")
+        assert (found.status == "IN_PROGRESS") is bool(counted["queued"] + counted["running"])
+        return counted
+
+
+def counts(trigger: Trigger) -> dict[str, int]:
+    return {name: getattr(trigger, name) for name in COUNTS}
+
+
+def names(found: Iterable[Server]) -> list[str]:
+    return [each.name for each in found]

@@ -1,0 +1,293 @@
+"""The life of a trigger: counts, turns, failures, cancel, retry, delete."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.deployments.deadlines import DEADLINE
+from stoker.deployments.triggers import SHARE
+from stoker.model.deployment import WINDOW
+from stoker.model.errors import Conflict, EntityNotFound
+from stoker.stacks import deployed
+from stoker.store import configs, deployments, targets, triggers
+from support.fleet import counts
+
+
+def over(fleet, count, **said):
+    """A trigger of a config over so many servers."""
+    made = fleet.servers(count)
+    return fleet.trigger(config_id=fleet.config(**said.pop("config", {})), servers=[each.id for each in made], **said)
+
+
+def test_all_at_once_and_all_well(fleet):
+    trigger = over(fleet, 3, action="BACKUP", input_values={"a": 1})
+    assert (trigger.status, trigger.name, trigger.total) == ("IN_PROGRESS", "job_BACKUP", 3)
+    for each in fleet.running(trigger):
+        assert (each.action, each.input_values, each.trigger_id) == ("BACKUP", {"a": 1}, trigger.id)
+        assert (each.stack_id, each.resource_id, each.signal_transport) == (None, None, "STOKER_SIGNAL")
+        fleet.end(each)
+    assert fleet.exact(trigger)["complete"] == 3
+    ended = fleet.now(trigger)
+    assert (ended.status, ended.status_reason) == ("COMPLETE", "All 3 succeeded")
+
+
+def test_so_many_at_a_time_in_their_order(fleet):
+    trigger = over(fleet, 5, max_concurrent=2)
+    begun = []
+    while running := fleet.running(trigger):
+        assert len(running) <= 2
+        begun += [each.id for each in running if each.id not in begun]
+        fleet.end(running[0])
+        fleet.exact(trigger)
+    assert [each.deployment_id for each in fleet.targets(trigger)] == begun
+    assert fleet.now(trigger).status == "COMPLETE"
+
+
+def test_more_than_one_transactions_share_goes_on_by_a_job(fleet):
+    trigger = over(fleet, 2 * SHARE + 3)
+    assert fleet.exact(trigger)["running"] == 2 * SHARE + 3
+    stopped = fleet.cancel(trigger)
+    assert fleet.exact(trigger)["cancelled"] == 2 * SHARE + 3
+    assert stopped.status == "CANCELLED"
+
+
+def test_what_awaits_no_signal_is_complete_as_it_is_begun(fleet):
+    trigger = over(fleet, 5, max_concurrent=2, signal_transport="NO_SIGNAL")
+    assert fleet.exact(trigger)["complete"] == 5
+    assert trigger.status == "COMPLETE"
+
+
+def test_one_failure_is_told_and_the_others_go_on(fleet):
+    trigger = over(fleet, 3, max_concurrent=1)
+    for code in (0, 1, 0):
+        fleet.end(fleet.running(trigger)[0], code)
+    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 2, "failed": 1, "cancelled": 0}
+    ended = fleet.now(trigger)
+    assert (ended.status, ended.status_reason) == ("FAILED", "1 of 3 failed")
+    assert "non-zero status code: 1" in fleet.targets(trigger)[1].status_reason
+
+
+@pytest.mark.parametrize(("most", "begun"), [(0, 1), (20, 3), (50, 6), (100, 10)])
+def test_more_failures_than_may_be_end_the_queue(fleet, most, begun):
+    trigger = over(fleet, 10, max_concurrent=1, max_fail_percentage=most)
+    count = 0
+    while running := fleet.running(trigger):
+        fleet.end(running[0], 1)
+        count += 1
+    assert count == begun
+    assert fleet.exact(trigger)["cancelled"] == 10 - begun
+    ended = fleet.now(trigger)
+    assert ended.status == "FAILED"
+    assert f"{begun} of 10 failed" in ended.status_reason
+    if begun < 10:
+        assert "Not begun" in fleet.targets(trigger)[-1].status_reason
+
+
+def test_those_that_run_when_too_many_fail_come_to_their_end(fleet):
+    trigger = over(fleet, 5, max_concurrent=3, max_fail_percentage=0)
+    first, second, third = fleet.running(trigger)
+    fleet.end(first, 1)
+    assert fleet.exact(trigger) == {"queued": 0, "running": 2, "complete": 0, "failed": 1, "cancelled": 2}
+    fleet.end(second)
+    fleet.end(third, 2)
+    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 1, "failed": 2, "cancelled": 2}
+    assert fleet.now(trigger).status == "FAILED"
+
+
+def test_a_late_and_a_second_report_count_nothing(fleet):
+    trigger = over(fleet, 2)
+    first, _ = fleet.running(trigger)
+    fleet.end(first)
+    fleet.end(first, 1)
+    assert fleet.exact(trigger)["complete"] == 1
+
+
+def test_cancel_drops_the_queue_and_tells_those_that_run(fleet):
+    trigger = over(fleet, 6, max_concurrent=3)
+    told, finished, waiting = fleet.running(trigger)
+    for each in (told, finished):
+        fleet.deliver(each)
+    stopping = fleet.cancel(trigger)
+    assert fleet.exact(trigger) == {"queued": 0, "running": 2, "complete": 0, "failed": 0, "cancelled": 4}
+    assert (stopping.status, stopping.status_reason) == ("IN_PROGRESS", "Cancelling: asked by bob")
+    reasons = {each.deployment_id: each.status_reason for each in fleet.targets(trigger)}
+    assert reasons[waiting.id] == "Cancelled by bob before it was delivered"
+    assert fleet.world.to_run(waiting.server_id) == []
+    with fleet.world.store.read() as tx:
+        assert [(id, cancelling) for id, _, cancelling in deployments.to_run(tx, told.server_id)] == [(told.id, True)]
+    fleet.end(told, 143, deploy_status_reason="Stopped")
+    fleet.end(finished)  # it had ended well before it heard of that
+    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 1, "failed": 0, "cancelled": 5}
+    ended = fleet.now(trigger)
+    assert (ended.status, ended.status_reason) == ("CANCELLED", "Cancelled by bob")
+    with pytest.raises(Conflict, match="has ended"):
+        fleet.cancel(trigger)
+
+
+def test_by_force_agents_are_not_waited_for_but_told(fleet):
+    trigger = over(fleet, 2)
+    for each in fleet.running(trigger):
+        fleet.deliver(each)
+    assert fleet.exact(fleet.cancel(trigger))["running"] == 2
+    first = fleet.running(trigger)[0]
+    assert fleet.cancel(trigger, force=True).status == "CANCELLED"
+    assert fleet.exact(trigger)["cancelled"] == 2
+    with fleet.world.store.read() as tx:
+        assert [cancelling for _, _, cancelling in deployments.to_run(tx, first.server_id)] == [True]
+    fleet.end(first, 143)  # now it is told no more, and counts no more
+    assert fleet.world.to_run(first.server_id) == []
+    assert fleet.exact(trigger)["cancelled"] == 2
+
+
+def test_one_deployment_is_cancelled_alone(fleet):
+    trigger = over(fleet, 2, max_concurrent=1)
+    (first,) = fleet.running(trigger)
+    assert fleet.do(deployed.cancel, first, "bob").status == "FAILED"
+    assert fleet.exact(trigger) == {"queued": 0, "running": 1, "complete": 0, "failed": 0, "cancelled": 1}
+    (second,) = fleet.running(trigger)
+    fleet.deliver(second)
+    assert fleet.do(deployed.cancel, second, "bob").cancelling
+    fleet.end(second, 1)
+    assert fleet.exact(trigger)["cancelled"] == 2
+    assert fleet.now(trigger).status == "CANCELLED"
+    with pytest.raises(Conflict, match="nothing to cancel"):
+        fleet.do(deployed.cancel, second, "bob")
+
+
+def test_a_run_that_takes_too_long_has_failed(fleet):
+    trigger = over(fleet, 2, timeout=60, max_concurrent=1)
+    (first,) = fleet.running(trigger)
+    with fleet.world.store.read() as tx:
+        inputs = {each["name"]: each["value"] for each in configs.get(tx, first.config_id, "p").inputs}
+    assert inputs["deploy_timeout"] == "60"
+    assert fleet.world.work.kinds().count(DEADLINE) == 1
+    assert fleet.world.work.run(DEADLINE) == 2  # and that of the next
+    assert fleet.exact(trigger)["failed"] == 2
+    assert "Timed out" in fleet.targets(trigger)[0].status_reason
+
+
+def test_what_fails_while_it_waits_for_its_window_has_failed(fleet):
+    """It was not cancelled, though no agent was told of it."""
+    trigger = over(fleet, 1)
+    (held,) = fleet.running(trigger)
+    fleet.world.store.write(lambda tx: deployments.save(tx, replace(held, withheld=WINDOW)))
+    fleet.end(held, 1)
+    assert fleet.exact(trigger)["failed"] == 1
+
+
+def test_a_run_that_ends_leaves_no_deadline(fleet):
+    trigger = over(fleet, 2, timeout=60)
+    first, second = fleet.running(trigger)
+    fleet.end(first)
+    fleet.do(deployed.cancel, second, "bob")
+    assert DEADLINE not in fleet.world.work.kinds()
+
+
+def test_a_deployment_that_is_deleted_counts_as_cancelled(fleet):
+    trigger = over(fleet, 3, max_concurrent=1)
+    first = fleet.running(trigger)[0]
+    fleet.do(deployed.delete, first)
+    assert fleet.exact(trigger) == {"queued": 1, "running": 1, "complete": 0, "failed": 0, "cancelled": 1}
+    second = fleet.running(trigger)[0]
+    fleet.end(second)
+    fleet.do(deployed.delete, second)
+    assert fleet.exact(trigger)["complete"] == 1
+
+
+def test_delete_takes_everything_with_it(fleet):
+    trigger = over(fleet, 3)
+    with pytest.raises(Conflict, match="cancel it first"):
+        fleet.delete(trigger)
+    found = fleet.running(trigger)
+    for each in found:
+        fleet.end(each)
+    fleet.delete(trigger)
+    with fleet.world.store.read() as tx:
+        assert triggers.find(tx, trigger.id) is None
+        assert targets.of_trigger(tx, trigger.id) == []
+        assert deployments.listed(tx, "p") == []
+        assert configs.count(tx, "p") == 1  # the source
+    with pytest.raises(EntityNotFound):
+        fleet.now(trigger)
+
+
+def test_what_failed_is_triggered_again_as_it_was(fleet):
+    trigger = over(fleet, 4, action="FIX", input_values={"a": 1}, max_concurrent=1)
+    with pytest.raises(Conflict, match="under way"):
+        fleet.again(trigger)
+    for code in (0, 1, 0, 1):
+        fleet.end(fleet.running(trigger)[0], code)
+    second = fleet.again(trigger)
+    wrong = [each.server_id for each in fleet.targets(trigger) if each.status == "FAILED"]
+    assert [each.server_id for each in fleet.targets(second)] == wrong
+    assert (second.action, second.asked_by, second.source["retry_of"]) == ("FIX", "bob", trigger.id)
+    while running := fleet.running(second):
+        assert running[0].input_values == {"a": 1}
+        fleet.end(running[0])
+    assert fleet.now(second).status == "COMPLETE"
+    assert fleet.now(trigger).status == "FAILED"
+    with pytest.raises(Conflict, match="Nothing"):
+        fleet.again(second)
+    assert fleet.again(second, only_failed=False).total == 2
+
+
+def test_a_deployment_that_is_retried_counts_anew(fleet):
+    trigger = over(fleet, 2)
+    first, second = fleet.running(trigger)
+    fleet.end(first, 1)
+    with pytest.raises(Conflict, match="only what failed"):
+        fleet.retry(second)
+    again = fleet.retry(first)
+    assert again.config_id != first.config_id
+    assert fleet.exact(trigger) == {"queued": 0, "running": 2, "complete": 0, "failed": 0, "cancelled": 0}
+    fleet.end(again)
+    fleet.end(second, 1)
+    assert fleet.now(trigger).status == "FAILED"
+    fleet.end(fleet.retry(second))
+    assert fleet.exact(trigger)["complete"] == 2
+    assert fleet.now(trigger).status == "COMPLETE"
+
+
+def test_what_a_cancelled_trigger_had_is_retried_one_by_one(fleet):
+    trigger = over(fleet, 2)
+    first, second = fleet.running(trigger)
+    fleet.cancel(trigger)
+    again = [fleet.retry(each) for each in (first, second)]
+    fleet.end(again[0])
+    assert fleet.exact(trigger) == {"queued": 0, "running": 1, "complete": 1, "failed": 0, "cancelled": 0}
+    fleet.end(again[1])
+    assert fleet.now(trigger).status == "COMPLETE"
+
+
+def test_the_config_may_change_or_go_while_it_runs(fleet):
+    made, config = fleet.servers(2), fleet.config(config="first")
+    trigger = fleet.trigger(config_id=config, servers=[each.id for each in made], max_concurrent=1)
+    fleet.world.store.write(lambda tx: configs.delete(tx, config))
+    fleet.end(fleet.running(trigger)[0])
+    with fleet.world.store.read() as tx:
+        assert configs.get(tx, fleet.running(trigger)[0].config_id, "p").config == "first"
+
+
+def test_the_end_of_one_costs_the_same_however_many_there_are(fleet):
+    def cost(count: int) -> int:
+        trigger = over(fleet, count, max_concurrent=2)
+        deployment, seen = fleet.running(trigger)[0], []
+        sa.event.listen(sa.Engine, "before_cursor_execute", listener := lambda *said: seen.append(said[2]))
+        try:
+            fleet.world.report(deployment)
+        finally:
+            sa.event.remove(sa.Engine, "before_cursor_execute", listener)
+        assert fleet.exact(trigger)["complete"] == 1
+        return len(seen)
+
+    few = cost(5)
+    assert few > 3
+    assert cost(300) == few
+
+
+def test_counts_add_up(fleet):
+    trigger = over(fleet, 1)
+    assert sum(counts(trigger).values()) == 1

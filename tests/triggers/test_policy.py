@@ -1,0 +1,124 @@
+"""Triggers on servers that have policies: who they count as, what they are refused, and windows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.deployments.deadlines import DEADLINE
+from stoker.model.audit import Verdict
+from stoker.model.errors import DeploymentRefused
+from stoker.stacks import deployed
+from stoker.store import audit, servers
+from stoker.store.schema import containers, queues
+from support.clock import Clock
+from support.fleet import COMPONENT
+from support.templates import server, template
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    told = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC))
+    monkeypatch.setattr("stoker.store.tx.datetime", told)
+    return told
+
+
+def govern(fleet, id, policy):
+    fleet.world.store.write(lambda tx: servers.set_policy(tx, id, policy))
+
+
+def log(fleet):
+    with fleet.world.store.read() as tx:
+        return [each.decision for each in audit.listed(tx, "p")]
+
+
+def test_a_trigger_is_the_stacks_whose_resource_it_triggers(fleet):
+    resources = {"app": COMPONENT, "server": server()}
+    resources["server"]["properties"]["deployment_policy"] = "STACK"
+    stack = fleet.world.create(template(resources))
+    id = fleet.world.resources(stack)["server"].physical_id
+    other = fleet.world.create(template({"app": COMPONENT}), "other")
+
+    own = fleet.trigger(stack=stack.id, resource="app", action="BACKUP", servers=[id])
+    assert fleet.exact(own)["running"] == 1
+    for said in ({"stack": other.id, "resource": "app"}, {"config_id": fleet.config()}):
+        with pytest.raises(DeploymentRefused, match="Server machine takes no deployments") as refused:
+            fleet.trigger(**said, action="BACKUP", servers=[id])
+        assert (refused.value.decision.decision, refused.value.decision.who) == (Verdict.REFUSED, "ann")
+    assert [each.decision for each in log(fleet)] == [Verdict.ALLOWED]
+    assert {each.who for each in log(fleet)} == {"ann"}
+
+
+def test_who_refuses_does_so_alone(fleet):
+    first, second, third = fleet.servers(3)
+    govern(fleet, second.id, {"groups": ["puppet"]})
+    trigger = fleet.trigger(config_id=fleet.config(), servers=[each.id for each in (first, second, third)])
+    for each in fleet.running(trigger):
+        fleet.end(each)
+    assert [each.status for each in fleet.targets(trigger)] == ["COMPLETE", "FAILED", "COMPLETE"]
+    assert "runs no configs of the group script" in fleet.targets(trigger)[1].status_reason
+
+
+@pytest.mark.parametrize("transport", ["STOKER_SIGNAL", "ZAQAR_SIGNAL", "TEMP_URL_SIGNAL"])
+def test_what_is_refused_leaves_no_store_behind(fleet, transport):
+    one, free = fleet.servers(2)
+    govern(fleet, one.id, {"groups": []})
+
+    def left():
+        with fleet.world.store.read() as tx:
+            return [tx.run(sa.select(sa.func.count()).select_from(each)).scalar_one() for each in (containers, queues)]
+
+    fleet.trigger(config_id=fleet.config(), servers=[free.id], signal_transport=transport)
+    of_one = left()
+    refused = fleet.trigger(config_id=fleet.config(), servers=[one.id, free.id], signal_transport=transport)
+    assert "runs no configs of the group script" in fleet.targets(refused)[0].status_reason
+    assert left() == [2 * each for each in of_one]
+    with pytest.raises(DeploymentRefused):
+        fleet.trigger(config_id=fleet.config(), servers=[one.id], signal_transport=transport)
+    assert left() == [2 * each for each in of_one]
+
+
+def test_a_retry_is_asked_anew(fleet):
+    (one,) = fleet.servers(1)
+    trigger = fleet.trigger(config_id=fleet.config(), servers=[one.id])
+    (made,) = fleet.running(trigger)
+    fleet.end(made, 1)
+    govern(fleet, one.id, {"groups": ["puppet"]})
+    with pytest.raises(DeploymentRefused):
+        fleet.do(deployed.retry, made, "bob")
+    assert fleet.exact(trigger)["failed"] == 1
+
+
+def test_each_server_waits_for_its_own_window(fleet, clock):
+    early, late, free = fleet.servers(3)
+    for each, hour in ((early, 1), (late, 3)):
+        govern(fleet, each.id, {"maintenance_windows": [{"cron": f"0 {hour} * * *", "minutes": 30}]})
+    found = [each.id for each in (early, late, free)]
+    trigger = fleet.trigger(config_id=fleet.config(), servers=found, timeout=60)
+
+    def to_run():
+        return [bool(fleet.world.to_run(id)) for id in found]
+
+    assert to_run() == [False, False, True]
+    assert fleet.world.work.kinds().count(DEADLINE) == 1
+    assert fleet.exact(trigger)["running"] == 3
+    fleet.end(fleet.running(trigger)[2])
+    clock.until(fleet.world.work, "2026-05-02T01:00")
+    assert to_run() == [True, False, False]
+    fleet.end(fleet.running(trigger)[0])
+    clock.until(fleet.world.work, "2026-05-02T03:00")
+    assert to_run() == [False, True, False]
+    clock.until(fleet.world.work, "2026-05-02T03:02")
+    assert fleet.exact(trigger)["failed"] == 1, "its time began with the window"
+    assert fleet.now(trigger).status == "FAILED"
+
+
+def test_what_waits_for_a_window_can_be_cancelled(fleet, clock):
+    (one,) = fleet.servers(1)
+    govern(fleet, one.id, {"maintenance_windows": [{"cron": "0 1 * * *", "minutes": 30}]})
+    trigger = fleet.trigger(config_id=fleet.config(), servers=[one.id])
+    assert fleet.cancel(trigger).status == "CANCELLED"
+    clock.until(fleet.world.work, "2026-05-02T01:10")
+    assert fleet.world.to_run(one.id) == []

@@ -1,0 +1,231 @@
+"""How results come to deployments that no resource stands behind, by every transport; and what goes with them."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from stoker.deployments import runs
+from stoker.identity import stack_users
+from stoker.messaging import Messaging, SignedUrls
+from stoker.messaging.subscribing import Subscribing
+from stoker.model.errors import EntityNotFound, Invalid
+from stoker.model.server import Kind
+from stoker.objects import Objects, writing
+from stoker.objects.writing import New
+from stoker.stacks import deployed, signals
+from stoker.stacks.arrivals import Arrivals
+from stoker.store import configs, containers, deployments, leftovers, logs, queues
+from stoker.store import runs as stored
+
+NAMES = ("CFN_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "STOKER_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL")
+RESULT = {"deploy_stdout": "out", "deploy_stderr": "", "deploy_status_code": 0, "size": "5"}
+
+
+@pytest.fixture
+def one(fleet):
+    """A trigger on one server by some transport."""
+
+    def make(transport, **said):
+        (server,) = fleet.servers(1)
+        config = fleet.config(outputs=[{"name": "size"}])
+        trigger = fleet.trigger(config_id=config, servers=[server.id], signal_transport=transport, **said)
+        return trigger, fleet.deployment(fleet.targets(trigger)[0])
+
+    return make
+
+
+def inputs_of(fleet, found):
+    with fleet.world.store.read() as tx:
+        return {each["name"]: each.get("value") for each in configs.get(tx, found.config_id, "p").inputs}
+
+
+def now(fleet, found):
+    with fleet.world.store.read() as tx:
+        return deployments.get(tx, found.id)
+
+
+def stores(fleet):
+    """The embedded ones, which tell who comes."""
+    work, arrivals = fleet.world.work, Arrivals(fleet.world.engine)
+    objects = Objects(fleet.world.store, work)
+    objects.port.on_writing, objects.port.on_written = arrivals.before_object, arrivals.object
+    urls = SignedUrls(b"secret")
+    messaging = Messaging(work, Subscribing(work, urls, "http://stoker.test", confirming=False))
+    messaging.on_posted = arrivals.message
+    return objects, messaging
+
+
+def post(messaging, tx, queue, body):
+    return messaging.receive(tx, "p", queue, {"messages": [{"body": body, "ttl": 60}]}, size=100, client_id="c")
+
+
+def arrive(fleet, transport, deployment, said):
+    """As the transport brings it."""
+    objects, messaging = stores(fleet)
+    data, write, id = json.dumps(said).encode(), fleet.world.store.write, deployment.id
+    match transport:
+        case "TEMP_URL_SIGNAL":
+            write(lambda tx: writing.put(tx, objects.port, New(account="p", container=id, name=id, data=data)))
+        case "ZAQAR_SIGNAL":
+            write(lambda tx: post(messaging, tx, id, said))
+        case "STOKER_SIGNAL":
+            fleet.world.report(deployment, **said)
+        case _:
+            run = parse_qs(urlsplit(inputs_of(fleet, deployment)["deploy_signal_id"]).query)["run"][0]
+            write(lambda tx: signals.signal_by_id(tx, fleet.world.engine, deployment, said, run=run))
+
+
+@pytest.mark.parametrize("transport", [each for each in NAMES if each != "NO_SIGNAL"])
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_result_ends_the_run_and_the_trigger(fleet, one, transport, code):
+    trigger, made = one(transport)
+    assert inputs_of(fleet, made)["deploy_signal_transport"] == transport
+    arrive(fleet, transport, made, {**RESULT, "deploy_status_code": code})
+    assert fleet.exact(trigger)["failed" if code else "complete"] == 1
+    found = now(fleet, made)
+    assert (found.output_values["size"], found.output_values["deploy_stdout"]) == ("5", "out")
+    with fleet.world.store.read() as tx:
+        assert [each.data for each in logs.chunks(tx, made.id, 0, 10)] == ["out"]
+        (run,) = stored.listed(tx, made.id)
+    assert (run.status, run.status_code, run.asked_by) == (found.status, str(code), "ann")
+
+
+@pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL"])
+def test_upstreams_agents_get_a_url_to_post_to(fleet, one, transport):
+    _, made = one(transport)
+    values = inputs_of(fleet, made)
+    assert values["deploy_signal_verb"] == "POST"
+    url = urlsplit(values["deploy_signal_id"])
+    assert url.path == f"/v1/p/software_deployments/{made.id}/signal"
+    token = parse_qs(url.query)["token"][0]
+    assert fleet.world.engine.services.signal_tokens.resource_of(token) == made.id
+    assert "deploy_auth_url" not in values
+
+
+def test_a_queues_user_stands_for_the_deployment(fleet, one):
+    _, made = one("ZAQAR_SIGNAL")
+    values = inputs_of(fleet, made)
+    assert values["deploy_queue_id"] == made.id
+    with fleet.world.store.read() as tx:
+        user = stack_users.find(tx, values["deploy_user_id"])
+    assert user is not None
+    assert (user.resource_id, user.name) == (made.id, values["deploy_username"])
+    fleet.do(deployed.delete, made)
+    with fleet.world.store.read() as tx:
+        assert stack_users.find(tx, values["deploy_user_id"]) is None
+
+
+def test_auto_is_what_suits_the_server(fleet):
+    config = fleet.config()
+    (own,), (deployed_one,) = fleet.servers(1), fleet.servers(1, kind=Kind.DEPLOYED, key_generation=0)
+    (enrolled,) = fleet.servers(1, kind=Kind.DEPLOYED, key_generation=1)
+    for said in ({}, {"signal_transport": "AUTO"}):
+        trigger = fleet.trigger(config_id=config, servers=[own.id, deployed_one.id, enrolled.id], **said)
+        names = [each.signal_transport for each in fleet.running(trigger)]
+        assert names == ["STOKER_SIGNAL", "CFN_SIGNAL", "STOKER_SIGNAL"]
+
+
+@pytest.mark.parametrize("transport", ["TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
+def test_what_is_no_signal_is_refused_and_ends_nothing(fleet, one, transport):
+    trigger, made = one(transport)
+    objects, messaging = stores(fleet)
+    with pytest.raises(Invalid, match="JSON object"):
+        if transport == "TEMP_URL_SIGNAL":
+            new = New(account="p", container=made.id, name=made.id, data=b"[1]")
+            fleet.world.store.write(lambda tx: writing.put(tx, objects.port, new))
+        else:
+            fleet.world.store.write(lambda tx: post(messaging, tx, made.id, [1]))
+    assert fleet.exact(trigger)["running"] == 1
+
+
+@pytest.mark.parametrize("transport", NAMES)
+def test_its_store_lives_and_goes_with_it(fleet, one, transport):
+    trigger, made = one(transport)
+
+    def there():
+        with fleet.world.store.read() as tx:
+            return containers.find(tx, "p", made.id) is not None, queues.find(tx, "p", made.id) is not None
+
+    assert there() == (transport == "TEMP_URL_SIGNAL", transport == "ZAQAR_SIGNAL")
+    with fleet.world.store.read() as tx:
+        assert not leftovers.of_queues(tx) + leftovers.of_containers(tx) + leftovers.of_objects(tx)
+    if transport != "NO_SIGNAL":
+        arrive(fleet, transport, made, RESULT)
+    fleet.delete(trigger)
+    assert there() == (False, False)
+    with fleet.world.store.read() as tx:
+        with pytest.raises(EntityNotFound):
+            configs.get(tx, made.config_id, "p")
+        assert stored.listed(tx, made.id) == []
+
+
+@pytest.mark.parametrize("transport", [each for each in NAMES if each != "NO_SIGNAL"])
+def test_a_retried_run_has_its_own_result(fleet, one, transport):
+    trigger, made = one(transport, timeout=60)
+    arrive(fleet, transport, made, {**RESULT, "deploy_status_code": 1})
+    again = fleet.retry(made)
+    assert fleet.exact(trigger)["running"] == 1
+    after = inputs_of(fleet, again)
+    assert after["deploy_signal_transport"] == transport
+    if transport in ("CFN_SIGNAL", "HEAT_SIGNAL"):
+        assert after["deploy_signal_id"].endswith("&run=2")
+    arrive(fleet, transport, again, RESULT)
+    assert fleet.exact(trigger)["complete"] == 1
+    with fleet.world.store.read() as tx:
+        found = stored.listed(tx, made.id)
+    assert [(each.number, each.status) for each in found] == [(2, "COMPLETE"), (1, "FAILED")]
+    assert [each.asked_by for each in found] == ["bob", "ann"]
+
+
+def test_a_late_result_of_an_earlier_run_changes_nothing(fleet, one):
+    trigger, made = one("CFN_SIGNAL")
+    fleet.do(deployed.cancel, made, "bob")
+    again = fleet.retry(made)
+
+    def signal(run=None, **said):
+        return fleet.world.store.write(
+            lambda tx: signals.signal_by_id(tx, fleet.world.engine, again, {**RESULT, **said}, run=run)
+        ).status
+
+    assert signal(run="1") == "IN_PROGRESS"
+    assert signal(deploy_config_id=made.config_id) == "IN_PROGRESS"
+    assert signal(run="x") == "IN_PROGRESS"
+    with pytest.raises(EntityNotFound):
+        fleet.world.report(made)
+    assert fleet.exact(trigger)["running"] == 1
+    assert signal(run="2", deploy_config_id=again.config_id) == "COMPLETE"
+    assert fleet.exact(trigger)["complete"] == 1
+
+
+def test_a_plain_clients_deployment_is_retried_with_a_copy(fleet):
+    """Its config is the client's, and stays."""
+    (server,) = fleet.servers(1)
+    config = fleet.config(config="mine", inputs=[{"name": "a", "value": 1}])
+
+    def make(tx):
+        made = deployments.Deployment(
+            id="plain",
+            project_id="p",
+            server_id=server.id,
+            config_id=config,
+            action="CREATE",
+            status="IN_PROGRESS",
+            status_reason=None,
+            input_values={},
+            output_values={},
+            created_at=tx.now,
+        )
+        deployments.add(tx, made)
+        runs.record(tx, made, "ann")
+        return made
+
+    made = fleet.world.store.write(make)
+    fleet.world.report(made, deploy_status_code=1)
+    again = fleet.retry(made)
+    with fleet.world.store.read() as tx:
+        assert configs.get(tx, config, "p").config == configs.get(tx, again.config_id, "p").config == "mine"
+    fleet.world.report(again)
+    assert now(fleet, made).status == "COMPLETE"

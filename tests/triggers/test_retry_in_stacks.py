@@ -1,0 +1,113 @@
+"""A stack's own failed deployments, run again in place: by the stack, which goes on from there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from stoker.model.errors import ActionInProgress, Conflict
+from stoker.model.status import Action
+from stoker.stacks import deployed
+from stoker.store import deployments, stacks
+
+CONFIG = {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "x", "group": "script"}}
+
+
+def template(**resources):
+    return {"heat_template_version": "2018-08-31", "resources": {"config": CONFIG, **resources}}
+
+
+def deployment(server, **more):
+    return {
+        "type": "OS::Heat::SoftwareDeployment",
+        "properties": {"config": {"get_resource": "config"}, "server": server},
+        **more,
+    }
+
+
+def of(fleet, server):
+    (found,) = [each for each in fleet.world.deployments() if each.server_id == server.id]
+    return found
+
+
+def now(fleet, stack):
+    with fleet.world.store.read() as tx:
+        found = stacks.get(tx, stack.id)
+    return f"{found.action}_{found.status}"
+
+
+def test_the_stack_goes_on_with_what_waited_for_it(fleet):
+    first, second = fleet.servers(2)
+    stack = fleet.world.create(template(a=deployment(first.id), b=deployment(second.id, depends_on="a")))
+    failed = of(fleet, first)
+    with pytest.raises(Conflict, match="only what failed"):
+        fleet.retry(failed)
+    fleet.world.report(failed, deploy_status_code=1)
+    assert now(fleet, stack) == "CREATE_FAILED"
+    again = fleet.retry(failed)
+    assert (again.id, again.status) == (failed.id, "IN_PROGRESS")
+    assert again.config_id != failed.config_id
+    fleet.world.report(again)
+    fleet.world.report(of(fleet, second))
+    assert now(fleet, stack) == "UPDATE_COMPLETE"
+    assert fleet.world.states(stack) == dict.fromkeys("ab", "CREATE_COMPLETE") | {"config": "CREATE_COMPLETE"}
+
+
+def test_a_member_of_a_group_and_no_other(fleet):
+    made = fleet.servers(3)
+    properties = {"config": {"get_resource": "config"}, "servers": {each.name: each.id for each in made}}
+    group = {"type": "OS::Heat::SoftwareDeploymentGroup", "properties": properties}
+    stack = fleet.world.create(template(all=group))
+    well, bad, other = (of(fleet, each) for each in made)
+    for each in (well, other):
+        fleet.world.report(each)
+    fleet.world.report(bad, deploy_status_code=1)
+    assert now(fleet, stack) == "CREATE_FAILED"
+    again = fleet.retry(bad)
+    assert (again.id, again.status) == (bad.id, "IN_PROGRESS")
+    assert [of(fleet, each).config_id for each in (made[0], made[2])] == [well.config_id, other.config_id]
+    fleet.world.report(again)
+    assert now(fleet, stack) == "UPDATE_COMPLETE"
+
+
+def test_what_cannot_be_retried_now(fleet):
+    first, second = fleet.servers(2)
+    stack = fleet.world.create(template(a=deployment(first.id), b=deployment(second.id)))
+    failed = of(fleet, first)
+    fleet.world.report(failed, deploy_status_code=1)
+    fleet.retry(failed)
+    fleet.world.report(of(fleet, first), deploy_status_code=1)
+    fleet.retry(of(fleet, first))
+    fleet.do(deployed.cancel, of(fleet, second), "bob")
+    with pytest.raises((Conflict, ActionInProgress)):
+        fleet.retry(of(fleet, first))
+    assert now(fleet, stack) == "UPDATE_FAILED"
+    fleet.world.report(fleet.retry(of(fleet, second)))
+    if of(fleet, first).status == "IN_PROGRESS":
+        fleet.world.report(of(fleet, first))
+    assert now(fleet, stack) == "UPDATE_COMPLETE"
+    with pytest.raises(Conflict, match="only what failed"):
+        fleet.retry(of(fleet, first))
+
+
+def test_a_suspended_stack_says_what_to_do_instead(fleet):
+    (server,) = fleet.servers(1)
+    said = deployment(server.id)
+    said["properties"]["actions"] = ["CREATE", "SUSPEND"]
+    stack = fleet.world.create(template(a=said))
+    fleet.world.report(of(fleet, server))
+    fleet.world.visit(stack, Action.SUSPEND)
+    fleet.world.report(of(fleet, server), deploy_status_code=1)
+    with pytest.raises(Conflict, match="suspend it again"):
+        fleet.retry(of(fleet, server))
+
+
+def test_what_a_client_says_has_failed_though_its_resource_has_not(fleet):
+    (server,) = fleet.servers(1)
+    fleet.world.create(template(a=deployment(server.id)))
+    fleet.world.report(of(fleet, server))
+    failed = replace(of(fleet, server), status="FAILED")
+    fleet.world.store.write(lambda tx: deployments.save(tx, failed))
+    with pytest.raises(Conflict, match="CREATE_COMPLETE: update stack"):
+        fleet.retry(failed)

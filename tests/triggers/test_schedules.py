@@ -1,0 +1,256 @@
+"""Triggers by the clock: when they come, what is missed, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+import pytest
+
+from stoker.model.errors import Conflict, EntityNotFound, Invalid
+from stoker.stacks import scheduling
+from stoker.stacks.scheduling import KEPT, RUN
+from stoker.store import rows, schedules, servers, triggers
+from stoker.work import cron
+
+VIENNA = "Europe/Vienna"
+
+
+@pytest.fixture
+def clock(fleet):
+    return Clock(fleet)
+
+
+class Clock:
+    def __init__(self, fleet):
+        self.fleet = fleet
+        self.server = fleet.servers(1)[0]
+        self.trigger = {"config_id": fleet.config(), "servers": [self.server.id], "action": "NIGHTLY"}
+
+    def create(self, **said):
+        said = {"name": "nightly", "trigger": self.trigger, "cron": "0 2 * * *", **said}
+        return self.write(lambda tx: scheduling.create(tx, self.engine, "p", said, asked_by="ann"))
+
+    def change(self, schedule, **said):
+        return self.write(
+            lambda tx: scheduling.change(tx, self.engine, schedules.get(tx, schedule.id, "p", hold=True), said)
+        )
+
+    def delete(self, schedule):
+        self.write(lambda tx: scheduling.delete(tx, self.engine, schedules.get(tx, schedule.id, "p", hold=True)))
+
+    def now(self, schedule):
+        with self.store.read() as tx:
+            return schedules.get(tx, schedule.id, "p")
+
+    def put(self, schedule, ago):
+        """Its next time was so long ago, and its job is about to be done."""
+        at = datetime.now(UTC) - ago
+        self.write(lambda tx: schedules.save(tx, scheduling.replace(schedules.get(tx, schedule.id, "p"), next_at=at)))
+        scheduling.run(self.store, self.engine, {"schedule_id": schedule.id, "at": rows.stamp(at)})
+        return self.now(schedule)
+
+    def jobs(self):
+        return [job for job in self.fleet.world.work.jobs if job[0] == RUN]
+
+    def begun(self):
+        with self.store.read() as tx:
+            return triggers.page(tx, "p")
+
+    @property
+    def store(self):
+        return self.fleet.world.store
+
+    @property
+    def engine(self):
+        return self.fleet.world.engine
+
+    @property
+    def write(self):
+        return self.store.write
+
+
+def test_a_job_stands_at_its_next_time(clock):
+    made = clock.create(timezone=VIENNA)
+    assert made.next_at == cron.read("0 2 * * *", VIENNA).after(datetime.now(UTC))
+    ((_, key, args, at),) = clock.jobs()
+    assert (key, at) == (made.id, made.next_at)
+    assert args == {"schedule_id": made.id, "at": rows.stamp(made.next_at)}
+
+
+def test_in_time_it_triggers_and_goes_to_the_next(clock):
+    made = clock.create()
+    done = clock.put(made, timedelta(seconds=1))
+    (trigger,) = clock.begun()
+    assert (trigger.schedule_id, trigger.asked_by, trigger.action) == (made.id, "ann", "NIGHTLY")
+    assert (done.times, done.times_missed, done.last_trigger_id, done.last_error) == (1, 0, trigger.id, None)
+    assert done.next_at > datetime.now(UTC)
+    assert [job[3] for job in clock.jobs()] == [done.next_at]
+
+
+def test_a_time_counts_once_however_often_its_job_is_done(clock):
+    made = clock.create()
+    done = clock.put(made, timedelta(seconds=1))
+    for _ in range(2):
+        scheduling.run(clock.store, clock.engine, {"schedule_id": made.id, "at": rows.stamp(done.last_at)})
+    assert clock.now(made) == done
+    assert len(clock.begun()) == 1
+
+
+def test_a_database_whose_clock_is_ahead_begins_nothing_twice(clock):
+    made = clock.put(clock.create(), -timedelta(hours=30))
+    assert made.next_at > made.last_at > datetime.now(UTC)
+    assert made.times == 1
+
+
+@pytest.mark.parametrize(("missed", "begun"), [("RUN", 1), ("SKIP", 0)])
+def test_what_was_missed_is_counted_and_run_once_or_not(clock, missed, begun):
+    made = clock.create(cron="0 * * * *", missed=missed)
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    # Not when this very minute begins an hour: then the last of them is not late.
+    latest = 1 if datetime.now(UTC) - hour <= timedelta(minutes=1) else 0
+    done = clock.put(made, datetime.now(UTC) - hour + timedelta(hours=4))
+    assert done.times_missed == 5 - latest
+    assert done.times == len(clock.begun()) == max(begun, latest)
+
+
+def test_a_single_time(clock):
+    at = datetime.now(UTC) + timedelta(hours=1)
+    made = clock.create(cron=None, at=at.isoformat())
+    assert made.next_at == made.at == at
+    done = clock.put(made, timedelta(seconds=1))
+    assert (done.next_at, done.times) == (None, 1)
+    assert clock.jobs() == []
+    late = clock.put(clock.create(name="late", cron=None, at=at.isoformat()), timedelta(hours=2))
+    assert (late.times, late.times_missed) == (1, 1)
+
+
+def test_what_is_refused_is_told_and_the_schedule_goes_on(clock):
+    made = clock.create()
+    clock.write(lambda tx: servers.delete(tx, clock.server.id))
+    told = clock.put(made, timedelta(seconds=1))
+    assert clock.server.id in told.last_error
+    assert (told.times, told.last_trigger_id) == (0, None)
+    assert told.next_at is not None
+    assert clock.begun() == []
+    clock.write(lambda tx: servers.add(tx, clock.server))
+    again = clock.put(told, timedelta(seconds=1))
+    assert (again.times, again.last_error) == (1, None)
+
+
+def test_in_window_is_for_servers_that_have_windows(clock):
+    made = clock.create(in_window=True)
+    told = clock.put(made, timedelta(seconds=1))
+    assert f"no maintenance window on {clock.server.name}" in told.last_error
+    assert clock.begun() == []
+    ahead = (datetime.now(UTC) + timedelta(hours=2)).hour
+    policy = {"maintenance_windows": [{"cron": f"0 {ahead} * * *", "minutes": 10}]}
+    clock.write(lambda tx: servers.set_policy(tx, clock.server.id, policy))
+    told = clock.put(told, timedelta(seconds=1))
+    (begun,) = clock.begun()
+    assert (told.last_error, begun.options.in_window) == (None, True)
+    (run,) = clock.fleet.running(begun)
+    assert run.withheld == "WINDOW"
+    assert run.status_reason.startswith(f"Waiting for the maintenance window of {clock.server.name}")
+
+
+def test_changed_it_stands_at_another_time(clock):
+    made = clock.create()
+    changed = clock.change(made, cron="30 3 * * *", name="other")
+    assert (changed.name, changed.cron, changed.timezone) == ("other", "30 3 * * *", "UTC")
+    assert [job[3] for job in clock.jobs()] == [changed.next_at]
+    assert changed.next_at.minute == 30
+    same = clock.change(made, missed="SKIP")
+    assert [job[3] for job in clock.jobs()] == [same.next_at] == [changed.next_at]
+    off = clock.change(made, enabled=False)
+    assert (off.next_at, clock.jobs()) == (None, [])
+    on = clock.change(made, enabled=True)
+    assert [job[3] for job in clock.jobs()] == [on.next_at]
+    once = clock.change(made, at=(datetime.now(UTC) + timedelta(days=1)).isoformat())
+    assert once.cron is None
+    clock.delete(made)
+    assert clock.jobs() == []
+    with pytest.raises(EntityNotFound):
+        clock.now(made)
+
+
+def test_secret_inputs_are_not_shown_and_survive_being_sent_back(clock):
+    config = clock.fleet.config(inputs=[{"name": "password", "secret": True}, {"name": "a"}])
+    made = clock.create(trigger={**clock.trigger, "config_id": config, "input_values": {"password": "x", "a": 1}})
+    from stoker.http.heat.schedules import shown
+
+    assert shown(made)["trigger"]["input_values"] == {"password": "******", "a": 1}
+    changed = clock.change(made, trigger={**shown(made)["trigger"], "name": "n"})
+    assert changed.body["input_values"] == {"password": "x", "a": 1}
+    clock.put(changed, timedelta(seconds=1))
+    assert clock.begun()[0].input_values == {"password": "x", "a": 1}
+
+
+def test_so_many_of_its_triggers_are_kept(clock):
+    made = clock.create(trigger={**clock.trigger, "signal_transport": "NO_SIGNAL"})
+    for _ in range(KEPT + 3):
+        made = clock.put(made, timedelta(seconds=1))
+    assert made.times == KEPT + 3
+    # The one that has just begun was not yet over when the old ones were counted, or was.
+    assert KEPT <= len(clock.begun()) <= KEPT + 1
+    assert clock.begun()[0].id == made.last_trigger_id
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"cron": "x"}, "five fields"),
+        ({"cron": "* * * * * *"}, "five fields"),
+        ({"cron": "61 * * * *"}, "cannot be read"),
+        ({"cron": "0 0 30 2 *"}, "never comes"),
+        ({"cron": "0 2 * * *", "at": "2050-01-01T00:00:00Z"}, "not both"),
+        ({"cron": None}, "needs cron, or at"),
+        ({"cron": None, "at": "2001-01-01T00:00:00Z"}, "has passed"),
+        ({"cron": None, "at": "soon"}, "at must be a time"),
+        ({"cron": None, "at": 5}, "at must be a time"),
+        ({"timezone": "Mars/Olympus"}, "timezone"),
+        ({"timezone": "../../etc/passwd"}, "timezone"),
+        ({"timezone": 5}, "timezone"),
+        ({"missed": "MAYBE"}, "missed"),
+        ({"enabled": "x"}, "enabled"),
+        ({"in_window": 5}, "in_window"),
+        ({"name": ""}, "name"),
+        ({"name": None}, "name"),
+        ({"trigger": []}, "must be a map"),
+        ({"trigger": {}}, "needs one of"),
+        ({"colour": 1}, "no 'colour'"),
+    ],
+)
+def test_refusals(clock, said, words):
+    with pytest.raises(Invalid, match=words):
+        clock.create(**said)
+    assert clock.jobs() == []
+
+
+def test_what_could_not_be_triggered_is_no_schedule(clock):
+    with pytest.raises(EntityNotFound):
+        clock.create(trigger={**clock.trigger, "servers": ["none"]})
+
+
+def test_two_of_one_name(clock):
+    made = clock.create()
+    with pytest.raises(Conflict, match="'nightly' exists"):
+        clock.create()
+    other = clock.create(name="other")
+    with pytest.raises(Conflict):
+        clock.change(other, name="nightly")
+    assert clock.change(made, name="nightly").name == "nightly"
+
+
+def local(expression, zone, after, count):
+    found = cron.read(expression, zone).times(after)
+    return [each.astimezone(cron.zone_of(zone)).isoformat()[5:16] for each in islice(found, count)]
+
+
+def test_clocks_that_are_put_forward_and_back():
+    spring, autumn = datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
+    assert local("30 2 * * *", VIENNA, spring, 2) == ["03-29T03:00", "03-30T02:30"]
+    assert local("30 2 * * *", VIENNA, autumn, 3) == ["10-25T02:30", "10-26T02:30", "10-27T02:30"]
+    late = datetime(2026, 10, 24, 23, 30, tzinfo=UTC)  # 01:30 there
+    hours = local("0 * * * *", VIENNA, late, 4)
+    assert hours == ["10-25T02:00", "10-25T02:00", "10-25T03:00", "10-25T04:00"]
