@@ -18,50 +18,54 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import cases, transports
-from bench.api import Api
+from bench import cases, transports, triggers
+from bench.api import Api, variables
 from bench.cases import Result, Target
 from bench.measure import pss_mb, tree
+from bench.peer import heat, heat_is_missing
 
 RESULTS = Path(__file__).parent / "results"
-#: A script that starts a real Heat and prints its OS_* variables and the pids to charge.
-HEAT = Path(os.environ.get("STOKER_BENCH_HEAT", "../shared/bench/start-heat.sh"))
 #: Which figure of a case is compared.
 FIGURES = ("cpu_s_per_1000", "create_s", "p50_ms", "mb")
+#: Why there is no figure, by side and case.
+Failures = dict[tuple[str, str], str]
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(prog="bench", description=__doc__)
     arguments.add_argument("--heat", action="store_true", help="measure a real Heat in the same run")
     arguments.add_argument("--scale", type=float, default=1.0, help="fewer repetitions, e.g. 0.1")
-    arguments.add_argument("--only", default="", help="cases whose name contains this")
+    arguments.add_argument("--only", action="append", help="cases whose name contains this, or another of these")
     arguments.add_argument("--database", help="database URL for Stoker (default: SQLite)")
     said = arguments.parse_args()
+    if said.heat and (why := heat_is_missing()):
+        sys.exit(f"bench: {why}")
     found: dict[str, dict[str, Result]] = {}
+    failed: Failures = {}
     with stoker(said.database) as target:
-        found["stoker"] = run(
-            "stoker", target, {**cases.COMMON, **transports.COMMON, **cases.OURS, **transports.OURS}, said
-        )
+        wanted = {**cases.COMMON, **transports.COMMON, **cases.OURS, **transports.OURS, **triggers.OURS}
+        found["stoker"] = run("stoker", target, wanted, said, failed)
     if said.heat:
-        if why := heat_is_missing():
-            sys.exit(f"bench: {why}")
         with heat() as target:
-            found["heat"] = run("heat", target, {**cases.COMMON, **transports.COMMON}, said)
-    text = table(found)
+            found["heat"] = run("heat", target, {**cases.COMMON, **transports.COMMON}, said, failed)
+    text = table(found, failed)
     print(f"\n{text}")
-    keep(found, text)
+    keep(found, failed, text)
 
 
-def run(label: str, target: Target, wanted: dict[str, Callable[[Target], Result]], said: Any) -> dict[str, Result]:
+def run(
+    label: str, target: Target, wanted: dict[str, Callable[[Target], Result]], said: Any, failed: Failures
+) -> dict[str, Result]:
     target = Target(target.api, target.pids, said.scale)
     found: dict[str, Result] = {"at rest": {"mb": round(pss_mb(target.pids), 1), "processes": len(tree(target.pids))}}
     for name, case in wanted.items():
-        if said.only not in name:
+        if said.only and not any(part in name for part in said.only):
             continue
         try:
             found[name] = case(target)
         except Exception as error:
-            print(f"{label:7} {name:45} failed: {error}", flush=True)
+            failed[label, name] = f"{type(error).__name__}: {error}"
+            print(f"{label:7} {name:45} failed: {failed[label, name]}", flush=True)
             continue
         print(f"{label:7} {name:45} {json.dumps(found[name])}", flush=True)
     found["at the end"] = {"mb": round(pss_mb(target.pids), 1)}
@@ -91,28 +95,6 @@ def stoker(database: str | None) -> Iterator[Target]:
             process.wait(timeout=30)
 
 
-@contextmanager
-def heat() -> Iterator[Target]:
-    started = subprocess.run(["bash", str(HEAT)], check=True, capture_output=True, text=True)
-    pids = next(line for line in started.stdout.splitlines() if line.startswith("pids:"))
-    mine = tuple(int(pid) for pid in pids.split(":")[1].split(","))
-    try:
-        yield Target(Api(variables(started.stdout)), mine)
-    finally:
-        for pid in mine[:-2]:  # the last two are the database and the message broker, which were there before
-            os.kill(pid, signal.SIGTERM)
-
-
-def heat_is_missing() -> str | None:
-    if not HEAT.exists():
-        return f"{HEAT} is not there: set STOKER_BENCH_HEAT to a script that starts Heat"
-    for name, port in (("MariaDB", 3306), ("RabbitMQ", 5672)):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)):
-                return f"Heat needs {name} on 127.0.0.1:{port}, and nothing answers there"
-    return None
-
-
 def until_healthy(url: str, limit: float = 30) -> None:
     until = time.monotonic() + limit
     while True:
@@ -126,13 +108,8 @@ def until_healthy(url: str, limit: float = 30) -> None:
             return
 
 
-def variables(exports: str) -> dict[str, str]:
-    words = [word for line in exports.splitlines() if line.startswith("export ") for word in line.split()[1:]]
-    return {name: value.strip("'\"") for name, _, value in (word.partition("=") for word in words)}
-
-
-def table(found: dict[str, dict[str, Result]]) -> str:
-    """Markdown: a row a case, with ratios where two were measured."""
+def table(found: dict[str, dict[str, Result]], failed: Failures) -> str:
+    """Markdown: a row a case, with ratios where two were measured; then why a figure is lacking."""
     both = "heat" in found
     lines = ["| case | figure | Stoker |" + (" Heat | ratio |" if both else "")]
     lines.append("|---|---|---|" + ("---|---|" if both else ""))
@@ -144,12 +121,14 @@ def table(found: dict[str, dict[str, Result]]) -> str:
                 other = theirs.get(figure)
                 compared = figure in FIGURES or figure.endswith("_s")
                 ratio = f"{other / value:.0f}" if other and value and compared else ""
-                row += f" {'' if other is None else f'{other:g}'} | {ratio} |"
+                absent = "-" if ("heat", name) in failed else ""
+                row += f" {absent if other is None else f'{other:g}'} | {ratio} |"
             lines.append(row)
+    lines += [f"\n{label}, {name}: no figure. {reason}" for (label, name), reason in failed.items()]
     return "\n".join(lines)
 
 
-def keep(found: dict[str, dict[str, Result]], text: str) -> None:
+def keep(found: dict[str, dict[str, Result]], failed: Failures, text: str) -> None:
     RESULTS.mkdir(exist_ok=True)
     name = time.strftime("%Y-%m-%d-%H%M%S") + ("-vs-heat" if "heat" in found else "")
     facts = {
@@ -157,6 +136,7 @@ def keep(found: dict[str, dict[str, Result]], text: str) -> None:
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
         "load_average": os.getloadavg(),
         "cases": found,
+        "failed": {f"{label}, {name}": reason for (label, name), reason in failed.items()},
     }
     RESULTS.joinpath(f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n")
     RESULTS.joinpath(f"{name}.md").write_text(text + "\n")

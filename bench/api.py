@@ -29,7 +29,7 @@ class Api:
             data = json.dumps(body).encode()
             sent["Content-Type"] = "application/json"
         target = path if absolute else self.base.path.rstrip("/") + path
-        status, answer, raw = self._send(verb, target, data, sent)
+        status, answer, raw = self.send(verb, target, data, sent)
         if status in (301, 302) and verb == "GET":
             location = urllib.parse.urlsplit(answer["Location"])
             return self(verb, f"{location.path}?{location.query}".rstrip("?"), absolute=True)
@@ -40,7 +40,8 @@ class Api:
         except ValueError:
             return raw
 
-    def _send(self, verb: str, target: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, Any, bytes]:
+    def send(self, verb: str, target: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, Any, bytes]:
+        """Bytes as they are; the status, the headers and the body of the answer."""
         for again in (False, True):
             connection = getattr(self._local, "connection", None)
             if connection is None:
@@ -121,3 +122,9 @@ class Api:
         except RuntimeError as error:
             if ": 404 " not in str(error):
                 raise
+
+
+def variables(exports: str) -> dict[str, str]:
+    """Of a shell's ``export`` lines."""
+    words = [word for line in exports.splitlines() if line.startswith("export ") for word in line.split()[1:]]
+    return {name: value.strip("'\"") for name, _, value in (word.partition("=") for word in words)}

@@ -112,13 +112,13 @@ def signal_to_complete(target: Target) -> Result:
     latencies = []
     for _ in range(target.count(20)):
         name, id = target.api.create_stack(template(1, signal="HEAT_SIGNAL"))
-        _until_waiting(target.api, name, id, "dep0")
+        until_waiting(target.api, name, id, "dep0")
         began = time.perf_counter()
         target.api("POST", f"/stacks/{name}/{id}/resources/dep0/signal", RESULT)
         target.api.wait(name, id, "CREATE_COMPLETE", poll=0.001)
         latencies.append(time.perf_counter() - began)
         target.api("DELETE", f"/stacks/{name}/{id}")
-    return _spread(latencies)
+    return spread(latencies)
 
 
 def signal_to_metadata(target: Target) -> Result:
@@ -126,14 +126,14 @@ def signal_to_metadata(target: Target) -> Result:
     latencies = []
     for _ in range(target.count(20)):
         name, id = target.api.create_stack(template(2, signal="HEAT_SIGNAL", chain=True))
-        server = _until_waiting(target.api, name, id, "dep0", of="server0")
+        server = until_waiting(target.api, name, id, "dep0", of="server0")
         began = time.perf_counter()
         target.api("POST", f"/stacks/{name}/{id}/resources/dep0/signal", RESULT)
         while len(target.api("GET", f"/software_deployments/metadata/{server}")["metadata"]) < 2:
             time.sleep(0.001)
         latencies.append(time.perf_counter() - began)
         target.api("DELETE", f"/stacks/{name}/{id}")
-    return _spread(latencies)
+    return spread(latencies)
 
 
 def document_poll(target: Target) -> Result:
@@ -184,7 +184,7 @@ def hook_to_hook(target: Target) -> Result:
     shown = target.api("GET", f"/stacks/{name}/{id}")["stack"]["outputs"]
     seen = {each["output_key"]: int(each["output_value"]) for each in shown}
     target.api.delete_stack(name, id)
-    return _spread([(seen[f"start{i}"] - seen[f"end{i - 1}"]) / 1e9 for i in range(1, steps)])
+    return spread([(seen[f"start{i}"] - seen[f"end{i - 1}"]) / 1e9 for i in range(1, steps)])
 
 
 def large_template(target: Target) -> Result:
@@ -222,10 +222,10 @@ def long_list(target: Target) -> Result:
         latencies.append(time.perf_counter() - began)
     for name, id in stacks:
         target.api("DELETE", f"/stacks/{name}/{id}")
-    return _spread(latencies)
+    return spread(latencies)
 
 
-def _until_waiting(api: Api, name: str, id: str, resource: str, of: str | None = None) -> str:
+def until_waiting(api: Api, name: str, id: str, resource: str, of: str | None = None) -> str:
     """Wait until the resource waits for its signal; the physical id of ``of``, or its own."""
     while True:
         shown = {each["resource_name"]: each for each in api("GET", f"/stacks/{name}/{id}/resources")["resources"]}
@@ -236,7 +236,7 @@ def _until_waiting(api: Api, name: str, id: str, resource: str, of: str | None =
         time.sleep(0.02)
 
 
-def _spread(seconds: Iterable[float]) -> Result:
+def spread(seconds: Iterable[float]) -> Result:
     latencies = sorted(seconds)
     return {
         "p50_ms": round(statistics.median(latencies) * 1000, 2),

@@ -9,30 +9,33 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
-from bench.cases import RESULT, Result, Target, _spread, template
+from bench.cases import RESULT, Result, Target, spread, template, until_waiting
 from bench.measure import cpu_seconds, load
 
 #: A request: verb, URL, body, headers.
 Ask = tuple[str, str, bytes | None, Mapping[str, str]]
 
 
-def unchanged_polls(target: Target, transport: str) -> Result:
+def unchanged_polls(target: Target, transport: str, *, signed: bool = False) -> Result:
     """Of a server with ten deployments, as its agent polls; logins are kept, as ours does and upstream's does not."""
     made = template(10)
     made["resources"]["server0"]["properties"]["software_config_transport"] = transport
+    if signed:
+        made["resources"]["server0"]["properties"]["agent"] = "stoker"
     made["outputs"] = {"agent": {"value": {"get_attr": ["server0", "os_collect_config"]}}}
     name, id = target.api.create_stack(made)
     target.api.wait(name, id, "CREATE_COMPLETE")
-    [said] = target.api("GET", f"/stacks/{name}/{id}")["stack"]["outputs"]
-    ask = _ASKING[transport](target, said["output_value"])
-    time.sleep(0.5)  # what is carried somewhere is there
-    found = load(lambda _: _send(*ask), target.count(2000), 8, target.pids)
-    target.api.delete_stack(name, id)
-    return found
+    try:
+        [said] = target.api("GET", f"/stacks/{name}/{id}")["stack"]["outputs"]
+        time.sleep(0.5)  # what is carried somewhere is there
+        ask = (_signed if signed else _ASKING[transport])(target, said["output_value"])
+        return load(lambda _: _send(*ask), target.count(2000), 8, target.pids)
+    finally:
+        target.api.delete_stack(name, id)
 
 
 def result_to_dependent(target: Target, signal: str) -> Result:
@@ -40,8 +43,7 @@ def result_to_dependent(target: Target, signal: str) -> Result:
     latencies = []
     for _ in range(target.count(20)):
         name, id = target.api.create_stack(template(2, signal=signal, chain=True))
-        shown = target.api("GET", f"/stacks/{name}/{id}/resources")["resources"]
-        server = next(each["physical_resource_id"] for each in shown if each["resource_name"] == "server0")
+        server = until_waiting(target.api, name, id, "dep0", of="server0")
         told = f"/software_deployments/metadata/{server}"
         while not (found := target.api("GET", told)["metadata"]):
             time.sleep(0.001)
@@ -53,7 +55,7 @@ def result_to_dependent(target: Target, signal: str) -> Result:
             time.sleep(0.001)
         latencies.append(time.perf_counter() - began)
         target.api.delete_stack(name, id)
-    return _spread(latencies)
+    return spread(latencies)
 
 
 def reach(target: Target, transport: str) -> Result:
@@ -124,6 +126,23 @@ def _zaqar(target: Target, agent: Mapping[str, Any]) -> Ask:
     return "DELETE", f"{root}/messaging/v2/queues/{said['queue_id']}/messages?pop=1", None, headers
 
 
+def _signed(_target: Target, agent: Mapping[str, Any]) -> Ask:
+    """As our agent does, which has read what there is."""
+    said = agent["zaqar"]
+    headers = {
+        "Client-ID": "8d7dbfb8-5b0c-4e6a-9a3c-1f0f3b4f8f52",
+        "X-Project-Id": said["project_id"],
+        "URL-Paths": said["url_paths"],
+        "URL-Methods": said["url_methods"],
+        "URL-Expires": said["url_expires"],
+        "URL-Signature": said["url_signature"],
+    }
+    url = f"{said['messaging_url']}/v2/queues/{said['queue_id']}/messages?echo=true&limit=20"
+    [link] = json.loads(_send("GET", url, None, headers))["links"]
+    marker = parse_qs(urlsplit(link["href"]).query)["marker"][0]
+    return "GET", f"{url}&marker={marker}", None, headers
+
+
 def _signalling(target: Target, inputs: Mapping[str, Any]) -> Ask:
     body = json.dumps(RESULT).encode()
     plain = {"Content-Type": "application/json"}
@@ -159,18 +178,27 @@ _CONNECTIONS: dict[tuple[int, str], http.client.HTTPConnection] = {}
 
 
 def _send(verb: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
-    """On a connection of the thread's own, kept open."""
+    """On a connection of the thread's own, kept open, and made anew where the server has dropped it."""
     parts = urlsplit(url)
     key = (threading.get_ident(), parts.netloc)
-    connection = _CONNECTIONS.get(key)
-    if connection is None:
-        connection = _CONNECTIONS[key] = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
-    connection.request(verb, f"{parts.path}?{parts.query}".rstrip("?"), body, dict(headers))
-    answer = connection.getresponse()
-    found = answer.read()
-    if answer.status >= 400:
-        raise RuntimeError(f"{verb} {parts.path}: {answer.status}")
-    return found
+    for again in (False, True):
+        connection = _CONNECTIONS.get(key)
+        if connection is None:
+            connection = _CONNECTIONS[key] = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+        try:
+            connection.request(verb, f"{parts.path}?{parts.query}".rstrip("?"), body, dict(headers))
+            answer = connection.getresponse()
+            found = answer.read()
+        except (http.client.HTTPException, ConnectionError):
+            connection.close()
+            del _CONNECTIONS[key]
+            if again:
+                raise
+            continue
+        if answer.status >= 400:
+            raise RuntimeError(f"{verb} {parts.path}: {answer.status} {found[:300]!r}")
+        return found
+    raise AssertionError("unreachable")
 
 
 _ASKING: Mapping[str, Callable[[Target, Mapping[str, Any]], Ask]] = {
@@ -188,6 +216,7 @@ COMMON: dict[str, Callable[[Target], Result]] = {
 OURS: dict[str, Callable[[Target], Result]] = {
     "unchanged poll, POLL_TEMP_URL": lambda t: unchanged_polls(t, "POLL_TEMP_URL"),
     "unchanged poll, ZAQAR_MESSAGE": lambda t: unchanged_polls(t, "ZAQAR_MESSAGE"),
+    "unchanged poll, ZAQAR_MESSAGE by a signed URL": lambda t: unchanged_polls(t, "ZAQAR_MESSAGE", signed=True),
     "result to dependent, HEAT_SIGNAL": lambda t: result_to_dependent(t, "HEAT_SIGNAL"),
     "result to dependent, TEMP_URL_SIGNAL": lambda t: result_to_dependent(t, "TEMP_URL_SIGNAL"),
     **{f"change reaches 1,000 servers, {name}": lambda t, name=name: reach(t, name) for name in _ASKING},

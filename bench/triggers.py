@@ -1,0 +1,177 @@
+"""What happens on demand: how soon triggers arrive, how much output one process takes, how soon a cancel is felt."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.cases import Result, Target, spread
+from bench.fleet import Fleet, enrolled
+from bench.measure import cpu_seconds
+
+#: Long enough for every agent of a thousand to hold its poll open.
+_SETTLING = 3.0
+_LINE = b"a line of output as long as lines of output are, more or less: 0123456789\n"
+_CLOCK = "#!/bin/sh\ndate +%s%N > $heat_outputs_path.start\n"
+_LASTING = '#!/bin/sh\necho $$ > "$into"\nsleep 300\n'
+
+
+def to_hook(target: Target) -> Result:
+    """From the request of a trigger to the start of its script on a real agent."""
+    with _local_server(target) as server:
+        config = _config(target, _CLOCK, outputs=["start"])
+        latencies = []
+        for _ in range(target.count(60)):
+            began = time.time()
+            trigger = _trigger(target, config, [server])
+            _until(lambda id=trigger: _shown(target, id)["status"] != "IN_PROGRESS")
+            deployment = _shown(target, trigger)["targets"][0]["deployment_id"]
+            shown = target.api("GET", f"/software_deployments/{deployment}")["software_deployment"]
+            latencies.append(int(shown["output_values"]["start"]) / 1e9 - began)
+    return spread(latencies)
+
+
+def to_many(target: Target) -> Result:
+    """From the request of a trigger for 1,000 connected agents to each of them having it. Simulated agents."""
+    count = target.count(1000)
+
+    def call(verb: str, path: str, body: Any) -> Any:
+        return target.api(verb, path, body, absolute=path.startswith("/agent"))
+
+    word = uuid.uuid4().hex[:8]
+    servers = enrolled(call, [f"{word}-{i}" for i in range(count)])
+    fleet = _fleet(target, {name: each["key"] for name, each in servers.items()})
+    config = _config(target, "#!/bin/sh\n")
+    asked: dict[str, float] = {}
+
+    def ask() -> None:
+        _until(lambda: fleet.polling == count)
+        time.sleep(_SETTLING)
+        asked["cpu"], asked["at"] = cpu_seconds(target.pids), time.time()
+        asked["id"] = _trigger(target, config, list(servers))  # type: ignore[assignment]
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    asyncio.run(fleet.run(lambda: "id" in asked and _shown(target, str(asked["id"]))["status"] != "IN_PROGRESS"))
+    asking.join()
+    used = cpu_seconds(target.pids) - asked["cpu"]
+    assert len(fleet.at) == count, f"{len(fleet.at)} of {count} agents had it"
+    return {**spread(at - asked["at"] for at in fleet.at.values()), "cpu_s_per_1000": round(used * 1000 / count, 3)}
+
+
+def log_lines(target: Target) -> Result:
+    """Output of eight runs at once, as their agents send it."""
+    config = _config(target, "#!/bin/sh\n")
+
+    def call(verb: str, path: str, body: Any) -> Any:
+        return target.api(verb, path, body, absolute=path.startswith("/agent"))
+
+    word = uuid.uuid4().hex[:8]
+    servers = enrolled(call, [f"{word}-{i}" for i in range(8)])
+    trigger = _trigger(target, config, list(servers))
+    deployments = {each["server_name"]: each["deployment_id"] for each in _shown(target, trigger)["targets"]}
+    chunk = _LINE * (128 * 1024 // len(_LINE))
+    times = target.count(30)
+
+    def send(name: str) -> None:
+        key = {"Authorization": f"Bearer {servers[name]['key']}"}
+        shown = target.api("GET", f"/software_deployments/{deployments[name]}")["software_deployment"]
+        for i in range(times):
+            path = f"/agent/v1/runs/{shown['config_id']}/logs?stream=stdout&offset={i * len(chunk)}"
+            target.api.send("POST", path, chunk, {**key, "Content-Type": "application/octet-stream"})
+
+    cpu, began = cpu_seconds(target.pids), time.perf_counter()
+    sending = [threading.Thread(target=send, args=(name,)) for name in servers]
+    for each in sending:
+        each.start()
+    for each in sending:
+        each.join()
+    wall, used = time.perf_counter() - began, cpu_seconds(target.pids) - cpu
+    lines = times * len(servers) * len(chunk) // len(_LINE)
+    target.api("POST", f"/software_triggers/{trigger}/cancel")
+    return {"lines_per_s": round(lines / wall), "cpu_s_per_million": round(used * 1e6 / lines, 2)}
+
+
+def to_gone(target: Target) -> Result:
+    """From the request to cancel a trigger to its process being gone from the server."""
+    latencies = []
+    with _local_server(target) as server, tempfile.TemporaryDirectory() as folder:
+        config = _config(target, _LASTING, inputs=["into"])
+        for i in range(target.count(20)):
+            into = Path(folder, str(i))
+            trigger = _trigger(target, config, [server], into=str(into))
+            _until(lambda path=into: path.exists() and path.read_text().endswith("\n"))
+            pid = int(into.read_text())
+            began = time.perf_counter()
+            target.api("POST", f"/software_triggers/{trigger}/cancel")
+            _until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
+            latencies.append(time.perf_counter() - began)
+            _until(lambda id=trigger: _shown(target, id)["status"] != "IN_PROGRESS")
+    return spread(latencies)
+
+
+@contextlib.contextmanager
+def _local_server(target: Target) -> Iterator[str]:
+    """Id of a server with a real agent."""
+    properties = {"image": "none", "flavor": "none"}
+    made = {
+        "heat_template_version": "2021-04-16",
+        "resources": {"server": {"type": "OS::Nova::Server", "properties": properties}},
+        "outputs": {"id": {"value": {"get_resource": "server"}}},
+    }
+    name, id = target.api.create_stack(made)
+    try:
+        target.api.wait(name, id, "CREATE_COMPLETE")
+        yield target.api("GET", f"/stacks/{name}/{id}")["stack"]["outputs"][0]["output_value"]
+    finally:
+        target.api.delete_stack(name, id)
+
+
+def _config(target: Target, script: str, *, inputs: Sequence[str] = (), outputs: Sequence[str] = ()) -> str:
+    body = {
+        "name": "bench",
+        "group": "script",
+        "config": script,
+        "inputs": [{"name": name} for name in inputs],
+        "outputs": [{"name": name} for name in outputs],
+    }
+    id: str = target.api("POST", "/software_configs", body)["software_config"]["id"]
+    return id
+
+
+def _trigger(target: Target, config: str, servers: list[str], **inputs: str) -> str:
+    body = {"config_id": config, "action": "BENCH", "servers": servers, "input_values": inputs}
+    id: str = target.api("POST", "/software_triggers", body)["software_trigger"]["id"]
+    return id
+
+
+def _shown(target: Target, id: str) -> Any:
+    return target.api("GET", f"/software_triggers/{id}")["software_trigger"]
+
+
+def _fleet(target: Target, keys: dict[str, str]) -> Fleet:
+    assert target.api.base.hostname and target.api.base.port
+    return Fleet(target.api.base.hostname, target.api.base.port, keys)
+
+
+def _until(true: Callable[[], bool], limit: float = 60) -> None:
+    until = time.monotonic() + limit
+    while not true():
+        if time.monotonic() > until:
+            raise TimeoutError("it did not come")
+        time.sleep(0.001)
+
+
+OURS: dict[str, Callable[[Target], Result]] = {
+    "trigger to script, 1 agent": to_hook,
+    "trigger to 1,000 agents": to_many,
+    "live output": log_lines,
+    "cancel to process gone": to_gone,
+}
