@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from stoker.external.looking import LOOK, Found, Looking
-from stoker.external.peer import PeerAway
-from stoker.external.work import REACH, Lodgings, Reaching
+from stoker.external.peer import PeerAway, PeerRefused
+from stoker.external.work import PREPARE, REACH, Lodgings, Reaching
 from stoker.model.errors import Invalid
 from stoker.store import deployments, lodgings
 from stoker.store.lodgings import OBJECT
@@ -27,15 +27,23 @@ class Shelf:
     """A place elsewhere, in memory."""
 
     def __init__(self):
-        self.away = False
+        self.away = self.full = False
+        self.refused = set()
         self.there = {}
         self.writes = 0
         self.results = {}
         self.looks = 0
         self.meanwhile = lambda: None
 
+    def prepare(self):
+        self._answer()
+
     def bring(self, lodging):
         self._answer()
+        if self.full:
+            raise PeerAway("full")
+        if lodging.name in self.refused:
+            raise PeerRefused("no", 403)
         self.writes += 1
         self.there[lodging.name] = lodging.body
         return {}
@@ -99,21 +107,75 @@ def test_what_is_there_is_not_brought_again(store, work, shelf, places):
     assert shelf.writes == 1
 
 
-def test_one_that_is_away_is_tried_until_it_is_back_with_growing_pauses(store, work, shelf, places):
+def pause(store, work):
+    """Seconds until the one job that stands there is due."""
+    ((_, _, _, at),) = work.jobs
+    with store.read() as tx:
+        return round((at - tx.now).total_seconds())
+
+
+def test_one_job_finds_out_whether_one_that_is_away_is_back(store, work, shelf, places):
     shelf.away = True
-    put(store, places, "1")
+    for name in "abc":
+        put(store, places, "1", name)
+    store.write(lambda tx: places.close(tx, OBJECT, "c"))
+    work.step(REACH)
     pauses = []
-    for _ in range(10):
-        ((_, _, args, _),) = work.jobs
-        work.jobs.clear()
-        work.handlers[REACH](args)
-        with store.read() as tx:
-            pauses.append(round((work.jobs[0][3] - tx.now).total_seconds()))
-    assert pauses == sorted(pauses)
-    assert pauses[-1] <= 60
+    for _ in range(6):
+        pauses.append(pause(store, work))
+        assert work.step(PREPARE) == 1
+    assert pauses == [1, 1, 2, 4, 5, 5]
     shelf.away = False
+    work.step(PREPARE)
+    work.step(REACH)
+    assert (shelf.there, rows(store)) == ({"a": "1", "b": "1"}, 2)
+    assert work.jobs == []
+
+
+def test_pauses_grow_where_nothing_can_be_left_though_it_answers(store, work, shelf, places):
+    shelf.full = True
+    for name in "ab":
+        put(store, places, "1", name)
+    pauses = []
+    for _ in range(8):
+        assert work.step(REACH) == 2
+        pauses.append(pause(store, work))
+        work.step(PREPARE)
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+    shelf.full = False
+    work.step(REACH)
+    assert shelf.there == {"a": "1", "b": "1"}
+    assert work.jobs == []
+
+
+def test_what_is_refused_is_tried_by_itself_and_holds_up_no_other(store, work, shelf, places):
+    shelf.refused = {"a"}
+    for name in "ab":
+        put(store, places, "1", name)
+    pauses = []
+    for _ in range(8):
+        work.step(REACH)
+        pauses.append(pause(store, work))
+    assert shelf.there == {"b": "1"}
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+    shelf.refused = set()
+    work.step(REACH)
+    assert shelf.there == {"a": "1", "b": "1"}
+
+
+def test_what_a_process_that_is_gone_left_is_brought_by_the_next(store, work, shelf, places):
+    put(store, places, "1")
+    work.jobs.clear()
+    Reaching(store, work, {OBJECT: shelf}, lambda _tx, _id: None).begin()
+    work.run(PREPARE)
     work.run(REACH)
     assert shelf.there == {"a": "1"}
+
+
+def test_what_comes_by_itself_is_not_brought(store, work, shelf, places):
+    store.write(lambda tx: places.open(tx, OBJECT, "a", PARTY))
+    Reaching(store, work, {OBJECT: shelf}, lambda _tx, _id: None).begin()
+    work.run(PREPARE)
     assert work.jobs == []
 
 

@@ -15,7 +15,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,14 +58,22 @@ class Peer:
     commands: list[list[str]]
     alive_at: str
     environment: dict[str, str]
+    #: What answers when all but the last of them are up.
+    behind: list[str] = field(default_factory=list)
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self) -> None:
+        """The last one begins when those before it answer, which it may count as broken for a minute otherwise."""
+        until = time.monotonic() + _PATIENCE
         for number, command in enumerate(self.commands):
             with self.folder.joinpath(f"{number}.log").open("ab") as log:
                 self.processes.append(subprocess.Popen(command, env=self.environment, stdout=log, stderr=log))
-        until = time.monotonic() + _PATIENCE
-        while not _answers(self.alive_at):
+            if number == len(self.commands) - 2:
+                self._wait(self.behind, until)
+        self._wait([self.alive_at], until)
+
+    def _wait(self, urls: Iterable[str], until: float) -> None:
+        while not all(_answers(each) for each in urls):
             if time.monotonic() > until or any(each.poll() is not None for each in self.processes):
                 self.stop()
                 raise AssertionError(f"{self.url} did not come up:\n{self.log[-3000:]}")
@@ -101,14 +109,16 @@ def swift(folder: Path) -> Iterator[Peer]:
         "[swift-hash]\nswift_hash_path_prefix = a\nswift_hash_path_suffix = b\n"
         "[storage-policy:0]\nname = one\ndefault = yes\n"
     )
-    commands = []
+    commands, behind = [], []
     for kind in ("account", "container", "object"):
         port = free_port()
+        behind.append(f"http://127.0.0.1:{port}/healthcheck")
         etc.joinpath(f"{kind}.conf").write_text(
             f"[DEFAULT]\ndevices = {folder}/devices\nmount_check = false\ndisable_fallocate = true\n"
             f"bind_ip = 127.0.0.1\nbind_port = {port}\nworkers = 0\nuser = {_user()}\nswift_dir = {etc}\n"
             "log_udp_host = 127.0.0.1\nlog_udp_port = 9\n"
-            f"[pipeline:main]\npipeline = {kind}-server\n[app:{kind}-server]\nuse = egg:swift#{kind}\n"
+            f"[pipeline:main]\npipeline = healthcheck {kind}-server\n[app:{kind}-server]\nuse = egg:swift#{kind}\n"
+            "[filter:healthcheck]\nuse = egg:swift#healthcheck\n"
             f"[{kind}-replicator]\n[{kind}-updater]\n[{kind}-auditor]\n"
         )
         ring = [str(programs / "swift-ring-builder"), str(etc / f"{kind}.builder")]
@@ -133,7 +143,7 @@ def swift(folder: Path) -> Iterator[Peer]:
     commands.append([str(programs / "swift-proxy-server"), str(etc / "proxy.conf")])
     url = f"http://127.0.0.1:{proxy}"
     environment = {**_environment(programs), "PYTHONPATH": str(Path(__file__).parent)}
-    peer = Peer(folder, url, commands, f"{url}/healthcheck", environment)
+    peer = Peer(folder, url, commands, f"{url}/healthcheck", environment, behind)
     peer.start()
     try:
         yield peer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -30,6 +30,7 @@ from stoker.store import deployments, events, stacks
 from stoker.store import resources as stored
 from stoker.store.open import Store
 from stoker.store.tx import Tx
+from stoker.transports.base import Objects as ObjectsPort
 from stoker.work import Work
 from support.work import HeldWork
 
@@ -40,16 +41,16 @@ def signal_named(tx: Tx, engine: Engine, stack: Stack, name: str, said: Mapping[
     signals.signal_resource(tx, engine, stack, target, said)
 
 
-def site(store: Store, work: Work) -> ThisSite:
+def site(store: Store, work: Work, objects: Callable[[Work], ObjectsPort] | None = None) -> ThisSite:
     urls = SignedUrls(b"secret")
     messaging = Messaging(work, Subscribing(work, urls, "http://stoker.test", confirming=False))
-    objects = EmbeddedObjects(Objects(store, work), SiteKey(b"secret"), "http://stoker.test")
+    embedded = EmbeddedObjects(Objects(store, work), SiteKey(b"secret"), "http://stoker.test")
     asked_for = EmbeddedMessaging(messaging, urls, "http://stoker.test")
     own = EmbeddedQueues(messaging, for_agents(b"secret"), "http://stoker.test")
     return ThisSite(
         "http://stoker.test",
         StackUsers(b"secret"),
-        objects,
+        objects(work) if objects else embedded,
         own,
         asked_for,
         identity_url="http://stoker.test/identity",
@@ -177,15 +178,21 @@ class World:
 
 
 def world(
-    store: Store, *, steps: int = 500, limits: Mapping[str, int] | None = None, deployment_policy: str = PROJECT
+    store: Store,
+    *,
+    steps: int = 500,
+    limits: Mapping[str, int] | None = None,
+    deployment_policy: str = PROJECT,
+    objects: Callable[[Work], ObjectsPort] | None = None,
 ) -> World:
+    """``objects``: instead of those of an embedded object store."""
     work, machines = HeldWork(), Machines()
     services = Services(
         transports.load().with_defaults("STOKER_SIGNAL", "STOKER_PUSH"),
         work,
         machines,
         SignalTokens(b"secret"),
-        site(store, work),
+        site(store, work, objects),
         Heats("http://stoker.test", "RegionOne", {}, lambda _: None),
         deployment_policy=deployment_policy,
     )

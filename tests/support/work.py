@@ -24,6 +24,9 @@ class HeldWork:
     def cancel(self, tx: Tx, kind: str, key: str) -> None:
         tx.after_commit(lambda: self._forget(kind, key))
 
+    def waits(self, tx: Tx, kind: str, key: str) -> bool:
+        return any(job[:2] == (kind, key) for job in self.jobs)
+
     def register(self, kind: str, handler: Handler) -> None:
         self.handlers[kind] = handler
 
@@ -36,13 +39,19 @@ class HeldWork:
     def run(self, kind: str) -> int:
         """Run what stands there of that kind, deadlines or not, and what that defers; returns how many."""
         count = 0
-        while todo := [job for job in self.jobs if job[0] == kind]:
-            for job in todo:
-                if job not in self.jobs:
-                    continue  # called off by one before it
-                self.jobs.remove(job)
-                self.handlers[kind](job[2])
-                count += 1
+        while done := self.step(kind):
+            count += done
+        return count
+
+    def step(self, kind: str) -> int:
+        """Run what stands there of that kind now; returns how many."""
+        count = 0
+        for job in [job for job in self.jobs if job[0] == kind]:
+            if job not in self.jobs:
+                continue  # called off by one before it
+            self.jobs.remove(job)
+            self.handlers[kind](job[2])
+            count += 1
         return count
 
     def kinds(self) -> list[str]:

@@ -178,6 +178,29 @@ def test_cancelling_leaves_other_kinds_and_an_undone_cancel_changes_nothing(stor
     assert heard.wait(1) == [1]
 
 
+def test_one_that_is_under_way_does_not_wait(store, work):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def handle(_args: Args) -> None:
+        begun.set()
+        go_on.wait(20)
+
+    def waits(kind: str = "k", key: str = "a") -> bool:
+        with store.read() as tx:
+            return work.waits(tx, kind, key)
+
+    work.register("k", handle)
+    assert not waits()
+    defer(store, work, 1, key="a")
+    assert (waits(), waits(key="b"), waits(kind="other")) == (True, False, False)
+    work.start()
+    assert begun.wait(20)
+    assert not waits()
+    defer(store, work, 2, key="a", at=later(600))
+    assert waits()
+    go_on.set()
+
+
 def test_a_failing_job_is_tried_again_and_says_why(store, work, heard):
     def fails_twice(args: Args) -> None:
         heard(args)

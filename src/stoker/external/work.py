@@ -1,9 +1,14 @@
-"""What is wanted elsewhere is written down in a transaction, and brought there by a job, as often as it takes."""
+"""
+What is wanted elsewhere is written down in a transaction, and brought there by a job, as often as it takes.
+
+While a service gives no answer one job finds out whether it is back; all that could not be brought waits for that job.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Protocol
 
 import structlog
@@ -24,8 +29,10 @@ REACH, PREPARE = "lodging.reach", "lodging.prepare"
 AGENT = "agent"
 #: When a URL is due to be made anew, it is so for both.
 _AFTER = timedelta(seconds=2)
-#: Seconds between tries, at most.
-_LONGEST = 60.0
+#: Seconds between tries, at most: of what fails, and of finding out whether a service is back.
+_LONGEST, _LONGEST_AWAY = 60.0, 5.0
+#: Jobs that one transaction defers.
+_AT_ONCE = 200
 _log = structlog.get_logger("stoker.external")
 
 
@@ -70,8 +77,11 @@ class Lodgings:
         self, tx: Tx, kind: str, name: str, party: Party, *, bring: bool = False, opens_to: str | None = None
     ) -> None:
         """``bring``: it has to be made before it is used. ``opens_to``: a method that a URL is to be signed for."""
-        id, due = lodgings.want(tx, kind, name, party.project_id, party.resource_id, None, opens_to)
-        if due and (bring or opens_to):
+        by_itself = not bring and opens_to is None
+        id, due = lodgings.want(
+            tx, kind, name, party.project_id, party.resource_id, opens_to=opens_to, comes_by_itself=by_itself
+        )
+        if due:
             self._reach(tx, id)
 
     def put(self, tx: Tx, kind: str, name: str, party: Party, body: str) -> None:
@@ -114,20 +124,65 @@ class Reaching:
 
         def do(tx: Tx) -> None:
             for kind in self._hands:
-                self._work.cancel(tx, PREPARE, kind)
-                self._work.defer(tx, PREPARE, kind, {"kind": kind})
+                self._again(tx, PREPARE, kind, {"kind": kind}, 0)
 
         self._store.write(do)
 
     def prepare(self, args: Mapping[str, Any]) -> None:
-        if args["kind"] in self._hands:
-            self._trying(PREPARE, args["kind"], args, self._hands[args["kind"]].prepare)
+        """And have brought what waits for that."""
+        kind = args["kind"]
+        if kind not in self._hands:
+            return
+        try:
+            self._hands[kind].prepare()
+        except (PeerAway, PeerRefused) as error:
+            tries = args.get("tries", 0) + 1
+            pause = min(backoff(tries - 1), _LONGEST_AWAY if isinstance(error, PeerAway) else _LONGEST)
+            _log.warning("cannot be done yet", job=f"{PREPARE}/{kind}", problem=str(error), again_in=pause)
+            self._store.write(lambda tx: self._again(tx, PREPARE, kind, {**args, "tries": tries}, pause))
+        else:
+            self._have_all_brought(kind, args.get("failures", 0))
 
     def reach(self, args: Mapping[str, Any]) -> None:
         with self._store.read() as tx:
             lodging = lodgings.find(tx, args["id"])
-        if lodging is not None and (lodging.reached < lodging.revision or args.get("again")):
-            self._trying(REACH, lodging.id, args, lambda: self._bring(lodging))
+        if lodging is None or (lodging.reached == lodging.revision and not args.get("again")):
+            return
+        try:
+            self._bring(lodging)
+        except (PeerAway, PeerRefused) as error:
+            failures = args.get("failures", 0) + 1
+            pause = min(backoff(failures - 1), _LONGEST)
+            _log.warning("cannot be done yet", job=f"{REACH}/{lodging.id}", problem=str(error), again_in=pause)
+            # What is made anew is there, and not behind.
+            waits = isinstance(error, PeerAway) and not args.get("again")
+            self._store.write(lambda tx: self._put_off(tx, lodging, {**args, "failures": failures}, pause, waits=waits))
+
+    def _put_off(self, tx: Tx, lodging: Lodging, args: Mapping[str, Any], pause: float, *, waits: bool) -> None:
+        if not waits:
+            self._again(tx, REACH, lodging.id, args, pause)
+        elif not self._work.waits(tx, PREPARE, lodging.kind):
+            self._again(tx, PREPARE, lodging.kind, {"kind": lodging.kind, "failures": args["failures"]}, pause)
+
+    def _have_all_brought(self, kind: str, failures: int) -> None:
+        """``failures``: how often that came to nothing though the service answered."""
+
+        def gather(tx: Tx) -> list[str]:
+            # Before the look: who finds none waiting afterwards has another one wait.
+            self._work.cancel(tx, PREPARE, kind)
+            return lodgings.behind(tx, kind)
+
+        def defer(tx: Tx, ids: Sequence[str]) -> None:
+            for id in ids:
+                self._again(tx, REACH, id, {"id": id, "failures": failures}, 0)
+
+        found = self._store.write(gather)
+        for start in range(0, len(found), _AT_ONCE):
+            self._store.write(partial(defer, ids=found[start : start + _AT_ONCE]))
+
+    def _again(self, tx: Tx, kind: str, key: str, args: Mapping[str, Any], pause: float) -> None:
+        self._work.cancel(tx, kind, key)
+        self._work.defer(tx, kind, key, args, at=tx.now + timedelta(seconds=pause) if pause else None)
 
     def _bring(self, lodging: Lodging) -> None:
         """What an agent was given there is said to its resource, and is made anew before it ends."""
@@ -154,21 +209,6 @@ class Reaching:
         if kind not in self._hands:
             raise PeerAway(f"the settings name no place elsewhere where an {kind} could be")
         return self._hands[kind]
-
-    def _trying(self, kind: str, key: str, args: Mapping[str, Any], do: Any) -> None:
-        """What fails is tried again by another job. It has its own pauses, and no traceback that says nothing."""
-        try:
-            do()
-        except (PeerAway, PeerRefused) as error:
-            failures = args.get("failures", 0) + 1
-            wait = min(backoff(failures - 1), _LONGEST)
-            _log.warning("cannot be done yet", job=f"{kind}/{key}", problem=str(error), again_in=wait)
-
-            def again(tx: Tx) -> None:
-                said = {**args, "failures": failures}
-                self._work.defer(tx, kind, key, said, at=tx.now + timedelta(seconds=wait))
-
-            self._store.write(again)
 
 
 def bring(store: Store, hand: Hand, lodging: Lodging) -> None:

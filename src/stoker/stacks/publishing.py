@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 
 from stoker.model.stack import Resource
+from stoker.model.status import Action
 from stoker.resources import serving
 from stoker.resources.base import Context, party_of
 from stoker.resources.serving import PUBLISH
@@ -48,10 +49,10 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
     """By the server's transport, and by those it had before: an agent that has not heard of the change hears of it."""
     server_id = args["server_id"]
     known = resources.find(tx, args["resource_id"])
-    # Whoever deletes the resource meanwhile takes the places away that this would have there again.
+    # Held, and read again: who deletes it takes the places away, and this must not have them there again.
     stack = stacks.find(tx, known.stack_id, hold=True) if known else None
     resource = resources.find(tx, args["resource_id"])
-    if resource is None or stack is None:
+    if resource is None or stack is None or resource.action is Action.DELETE:
         return
     transition = Transition(tx, engine, stack)
     kind, context = transition.type_of(resource), transition.context

@@ -17,6 +17,9 @@ _ADD = sa.insert(jobs)
 _CANCEL = sa.delete(jobs).where(
     jobs.c.kind == sa.bindparam("kind"), jobs.c.key == sa.bindparam("key"), jobs.c.seq != sa.bindparam("but")
 )
+_WAITS = sa.select(jobs.c.seq).where(
+    jobs.c.kind == sa.bindparam("of"), jobs.c.key == sa.bindparam("keyed"), jobs.c.seq != sa.bindparam("but")
+)
 _NEAREST = (
     sa.select(jobs)
     .where(
@@ -55,6 +58,11 @@ def add(tx: Tx, kind: str, key: str, args: Mapping[str, Any], due: datetime) -> 
 def cancel(tx: Tx, kind: str, key: str, *, but: int | None = None) -> None:
     """``but`` is the one under way, if there is one."""
     tx.run(_CANCEL, {"kind": kind, "key": key, "but": but or 0})
+
+
+def waits(tx: Tx, kind: str, key: str, *, but: int | None = None) -> bool:
+    """``but`` is the one under way, if there is one."""
+    return tx.run(_WAITS, {"of": kind, "keyed": key, "but": but or 0}).first() is not None
 
 
 def nearest(tx: Tx, kinds: Sequence[str], running: Sequence[tuple[str, str]]) -> Job | None:

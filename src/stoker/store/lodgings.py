@@ -22,19 +22,23 @@ _LONG_AGO = datetime.fromtimestamp(0, UTC)
 _WANT = sa.text(
     "INSERT INTO lodgings"
     " (id, kind, name, project_id, resource_id, body, revision, reached, gone, pause, details, opens_to)"
-    " VALUES (:id, :kind, :name, :project_id, :resource_id, :body, 1, 0, false, 0, '{}', :opens_to)"
+    " VALUES (:id, :kind, :name, :project_id, :resource_id, :body, 1, :reached, false, 0, '{}', :opens_to)"
     " ON CONFLICT (kind, name) DO UPDATE SET"
     " body = COALESCE(excluded.body, lodgings.body), opens_to = COALESCE(excluded.opens_to, lodgings.opens_to),"
     " details = CASE WHEN lodgings.gone THEN '{}' ELSE lodgings.details END,"
     # What is wanted already is not wanted anew.
     " revision = lodgings.revision + CASE WHEN lodgings.gone OR excluded.body IS NOT NULL"
     " OR COALESCE(excluded.opens_to, lodgings.opens_to, '') <> COALESCE(lodgings.opens_to, '') THEN 1 ELSE 0 END,"
+    " reached = CASE WHEN lodgings.gone AND :reached = 1 THEN lodgings.revision + 1 ELSE lodgings.reached END,"
     " gone = false"
     " RETURNING id, reached < revision AS due"
 )
 _GONE = sa.text(
     "UPDATE lodgings SET gone = true, revision = revision + 1, look_at = NULL, body = NULL"
     " WHERE kind = :kind AND name = :name AND NOT gone RETURNING id"
+)
+_BEHIND = sa.select(lodgings.c.id).where(
+    lodgings.c.kind == sa.bindparam("of"), lodgings.c.reached < lodgings.c.revision
 )
 _ONE = sa.select(lodgings).where(lodgings.c.id == sa.bindparam("id"))
 _NAMED = sa.select(lodgings).where(
@@ -156,14 +160,24 @@ class Looked:
 
 
 def want(
-    tx: Tx, kind: str, name: str, project_id: str, resource_id: str, body: str | None, opens_to: str | None = None
+    tx: Tx,
+    kind: str,
+    name: str,
+    project_id: str,
+    resource_id: str,
+    body: str | None = None,
+    opens_to: str | None = None,
+    *,
+    comes_by_itself: bool = False,
 ) -> tuple[str, bool]:
     """
     Have ``body`` there from now on, or what is wanted there already if it is None; and a URL signed that opens it to a
-    method. Returns the lodging's id, and whether it has to be brought there.
+    method. ``comes_by_itself``: nothing has to be made there before it is used. Returns the lodging's id, and whether
+    it has to be brought there.
     """
     values = {"kind": kind, "name": name, "project_id": project_id, "resource_id": resource_id, "body": body}
-    found = tx.run(_WANT, {"id": str(uuid4()), **values, "opens_to": opens_to}).one()
+    more = {"id": str(uuid4()), "opens_to": opens_to, "reached": int(comes_by_itself)}
+    found = tx.run(_WANT, {**values, **more}).one()
     return found.id, bool(found.due)
 
 
@@ -171,6 +185,11 @@ def end(tx: Tx, kind: str, name: str) -> str | None:
     """It is to go; None: there is none of that name that is not going already."""
     id: str | None = tx.run(_GONE, {"kind": kind, "name": name}).scalar()
     return id
+
+
+def behind(tx: Tx, kind: str) -> list[str]:
+    """The ids of those that are not there yet as they are wanted."""
+    return list(tx.run(_BEHIND, {"of": kind}).scalars())
 
 
 def find(tx: Tx, id: str) -> Lodging | None:

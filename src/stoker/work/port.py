@@ -24,6 +24,10 @@ class Work(Protocol):
     def cancel(self, tx: Tx, kind: str, key: str) -> None:
         """Forget those that have not begun, or wait to be tried again. One under way goes on."""
 
+    def waits(self, tx: Tx, kind: str, key: str) -> bool:
+        """Whether there is one that has not begun, or waits to be tried again."""
+        ...
+
     def register(self, kind: str, handler: Handler) -> None:
         """
         Before ``start``. A handler that raises is called again, after a pause that grows. Jobs of a kind that

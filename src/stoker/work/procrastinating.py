@@ -47,6 +47,7 @@ _INDEX = "CREATE INDEX IF NOT EXISTS stoker_jobs_lock ON procrastinate_jobs (loc
 #: Take the next job from the index on priority instead of sorting all that wait, as the planner does while the table
 #: has no statistics: with 2,000 waiting, 450 jobs a second instead of 50.
 _PLAN = "SET enable_sort = off; SET enable_bitmapscan = off"
+_WAITS = sa.text("SELECT 1 FROM procrastinate_jobs WHERE lock = :lock AND status = 'todo' LIMIT 1")
 _CANCEL = sa.text("DELETE FROM procrastinate_jobs WHERE lock = :lock AND status = 'todo'")
 _KEEP_ERROR = (
     "UPDATE procrastinate_jobs SET args = jsonb_set(args, '{last_error}', to_jsonb(%(error)s::text)) WHERE id = %(id)s"
@@ -92,6 +93,9 @@ class ProcrastinateWork:
 
     def cancel(self, tx: Tx, kind: str, key: str) -> None:
         tx.run(_CANCEL, {"lock": f"{kind}/{key}"})
+
+    def waits(self, tx: Tx, kind: str, key: str) -> bool:
+        return tx.run(_WAITS, {"lock": f"{kind}/{key}"}).first() is not None
 
     def register(self, kind: str, handler: Handler) -> None:
         self._handlers[kind] = handler

@@ -41,6 +41,9 @@ class Runner:
     def cancel(self, tx: Tx, kind: str, key: str) -> None:
         jobs.cancel(tx, kind, key, but=self._running.get((kind, key)))
 
+    def waits(self, tx: Tx, kind: str, key: str) -> bool:
+        return jobs.waits(tx, kind, key, but=self._running.get((kind, key)))
+
     def register(self, kind: str, handler: Handler) -> None:
         self._handlers[kind] = handler
 
