@@ -56,8 +56,9 @@ class Agent:
         self._changed = threading.Condition()
         self._newest = _Newest(Document([], {}), STOKER)
         self._stopping = False
-        #: Those under way, by id.
+        #: Those under way, by id; and who tells of one, which may take longer than the run.
         self._running: Dict[str, Control] = {}
+        self._telling: Dict[str, Telling] = {}
 
     def run(self) -> None:
         """Until SIGTERM or SIGINT. Runs under way get a few seconds to end."""
@@ -118,6 +119,14 @@ class Agent:
                 _log.warning("run %s was interrupted", id)
                 self._finish(entry, failed(_REASON, INTERRUPTED, folder))
 
+    def tidy(self) -> None:
+        """Runs that are done with keep little of what they wrote, once it was told to whoever wants it."""
+        for id in [id for id, telling in list(self._telling.items()) if telling.over]:
+            del self._telling[id]
+        for folder in self._runs.done():
+            if folder.name not in self._telling:
+                tidy(folder)
+
     def _on_document(self, document: Document, source: str) -> Optional[Sequence[Source]]:
         entries = {str(entry.get("id")): entry for entry in document.entries}
         with self._changed:
@@ -160,9 +169,14 @@ class Agent:
             threading.Event().wait(_DISK_PAUSE_SECONDS)
             self._ended(entry["id"])
             return True
-        threading.Thread(
-            target=self._do, args=(entry, newest, folder, control), name=str(entry["id"]), daemon=True
-        ).start()
+        try:
+            threading.Thread(
+                target=self._do, args=(entry, newest, folder, control), name=str(entry["id"]), daemon=True
+            ).start()
+        except RuntimeError as error:  # no more threads: of a run that was begun, somebody has to hear
+            self._keep(entry, failed(f"The run could not be begun: {error}", 1))
+            self._reporter.announce()
+            self._ended(entry["id"])
         return True
 
     def _next(self) -> Optional[Mapping[str, Any]]:
@@ -181,33 +195,42 @@ class Agent:
 
     def _do(self, entry: Mapping[str, Any], newest: _Newest, folder: Path, control: Control) -> None:
         id = entry["id"]
-        most = newest.document.log_bytes
-        streams = {name: Kept(folder / name, most) for name in ("stdout", "stderr")}
-        telling: Optional[Telling] = None
         try:
-            if control.why is None:
-                _log.info("run %s of %s begins (group %s)", id, entry.get("name"), entry.get("group"))
-                telling = self._telling(entry, newest.source, folder, streams, most)
-            began = time.monotonic() if control.why is None else None
-            values = execute(entry, self._paths.hooks, folder, control, list(streams.values()))
-            if began is not None:
-                values["deploy_run_seconds"] = round(time.monotonic() - began, 3)
-            if telling is not None:
-                telling.end()
-            self._finish(entry, values)
-            _log.info("run %s ended with %s", id, values.get("deploy_status_code"))  # and its result is on disk
+            values = self._executed(entry, newest, folder, control)
+            # Before anybody is waited for: what has ended must not count as interrupted.
+            self._keep(entry, values)
+            if id in self._telling:
+                self._telling[id].end()
+            self._reporter.announce()
+            _log.info("run %s ended with %s", id, values.get("deploy_status_code"))
         finally:
             self._ended(id)
 
-    def _telling(
+    def _executed(self, entry: Mapping[str, Any], newest: _Newest, folder: Path, control: Control) -> Dict[str, Any]:
+        most = newest.document.log_bytes
+        streams = {name: Kept(folder / name, most) for name in ("stdout", "stderr")}
+        try:
+            if control.why is not None:
+                return execute(entry, self._paths.hooks, folder, control, list(streams.values()))
+            _log.info("run %s of %s begins (group %s)", entry["id"], entry.get("name"), entry.get("group"))
+            self._tell(entry, newest.source, folder, streams, most)
+            began = time.monotonic()
+            values = execute(entry, self._paths.hooks, folder, control, list(streams.values()))
+            values["deploy_run_seconds"] = round(time.monotonic() - began, 3)
+        except Exception as error:  # no more threads or files, say
+            _log.exception("run %s", entry["id"])
+            end_leftovers(folder)
+            return failed(f"The run could not be followed: {type(error).__name__}: {error}", 1)
+        return values
+
+    def _tell(
         self, entry: Mapping[str, Any], source: str, folder: Path, streams: Mapping[str, Kept], most: int
-    ) -> Optional[Telling]:
-        """Who says how far the run is, while it goes on."""
+    ) -> None:
+        """Have somebody say how far the run is, while it goes on."""
         if self._config is not None and source == STOKER:
-            return Live(Channel(self._config), entry["id"], folder, streams, most)
-        if wants_progress(entry):
-            return Signals(Senders(self._config, self._trusted), entry, source, folder)
-        return None
+            self._telling[entry["id"]] = Live(Channel(self._config), entry["id"], folder, streams, most)
+        elif wants_progress(entry):
+            self._telling[entry["id"]] = Signals(Senders(self._config, self._trusted), entry, source, folder)
 
     def _end_stopped(self, entry: Mapping[str, Any], why: str, control: Control) -> None:
         try:
@@ -221,8 +244,13 @@ class Agent:
             self._changed.notify_all()
 
     def _finish(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        self._keep(entry, values)
+        self._reporter.announce()
+
+    def _keep(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        """The result of a run, until somebody has it."""
         if inputs(entry).get("deploy_signal_transport") != "NO_SIGNAL":
-            self._reporter.add(entry["id"], values)
+            self._reporter.keep(entry["id"], values)
             return
         try:
             # In this order: a result that stands alone is one to report.
@@ -233,8 +261,7 @@ class Agent:
 
     def _tidy(self) -> None:
         while True:
-            for folder in self._runs.done():
-                tidy(folder)
+            self.tidy()
             time.sleep(_TIDY_SECONDS)
 
 

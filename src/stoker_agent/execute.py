@@ -17,7 +17,7 @@ from stoker_agent.files import write
 from stoker_agent.keeping import Kept
 from stoker_agent.limits import clipped_text
 from stoker_agent.programs import ANSWER, LONGEST_ANSWER, CannotRun, Program, inputs, on_cancel, program
-from stoker_agent.stopping import GRACE_SECONDS, KILLED, Control, before, end_group, grace, is_over, processes
+from stoker_agent.stopping import GRACE_SECONDS, KILLED, Control, before, end_session, grace, is_over, processes
 
 #: In the environment of everything a run starts: how an agent finds what one before it left. Of several agents on one
 #: machine each has folders of its own, while they may well run the same config.
@@ -71,7 +71,7 @@ def _until_over(
             return _stop(entry, folder, process, control.why, streams)
         if left is not None and left <= 0:
             _log.warning("run %s has had its %g s and is ended", entry["id"], seconds)
-            end_group(process, GRACE_SECONDS)
+            end_session(process, GRACE_SECONDS)
             return failed(f"Timed out after {seconds:g} s", TIMED_OUT, folder)
         control.wait(_LOOK_SECONDS if left is None else min(left, _LOOK_SECONDS))
         _trim(streams)
@@ -110,7 +110,7 @@ def _stop(
         write(folder / _STOPPING, why.encode())
     except OSError as error:  # an agent that is killed now would report an interrupted run, that is all
         _log.error("cannot note that %s is being stopped: %s", entry["id"], error)
-    ended = end_group(process, grace(entry), lambda: _trim(streams))
+    ended = end_session(process, grace(entry), lambda: _trim(streams))
     return _cleaned(entry, folder, ended.values(why), streams)
 
 
@@ -137,7 +137,7 @@ def _cleanup(process: subprocess.Popen[bytes], streams: Sequence[Kept]) -> Optio
     until = time.monotonic() + _ON_CANCEL_SECONDS
     while not control.ended:
         if time.monotonic() >= until:
-            end_group(process, GRACE_SECONDS)
+            end_session(process, GRACE_SECONDS)
             return f"timed out after {_ON_CANCEL_SECONDS:g} s"
         control.wait(_LOOK_SECONDS)
         _trim(streams)
@@ -189,7 +189,7 @@ def _seconds(said: Any) -> float:
 
 
 def end_leftovers(folder: Path) -> None:
-    """End what a run of an agent before this one still has running; a run may have started this agent."""
+    """End what a run still has running that nobody watches any more; it may have started this agent."""
     marker = f"{_MARKER}={folder}".encode()
     until = time.monotonic() + GRACE_SECONDS
     while time.monotonic() < until:

@@ -44,6 +44,9 @@ Restart=always
 RestartSec=2
 # What a script started goes on without the agent.
 KillMode=process
+# As many runs side by side as a policy allows, with what they start.
+LimitNOFILE=65536
+TasksMax=infinity
 
 [Install]
 WantedBy=multi-user.target

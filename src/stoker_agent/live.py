@@ -53,6 +53,10 @@ class Live:
         self._ended.set()
         self._thread.join(_LAST_SECONDS)
 
+    @property
+    def over(self) -> bool:
+        return not self._thread.is_alive()
+
     def _run(self) -> None:
         if self._ended.wait(_FIRST_WORD_SECONDS):
             return

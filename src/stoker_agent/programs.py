@@ -70,18 +70,7 @@ def program(entry: Mapping[str, Any], own: Path, folder: Path) -> Program:
     if not name or not any(module.name == name for module in pkgutil.iter_modules(hooks.__path__)):
         looked = ", ".join(str(each) for each in (own, *FOLDERS))
         raise CannotRun(f"No hook for group {group!r} on this server (looked in {looked})")
-    hook = importlib.import_module(f"stoker_agent.hooks.{name}")
-    try:
-        outputs = folder / "out"
-        return Program(
-            argv=hook.command(config, folder),
-            environment=hook.environment(config, outputs),
-            stdin=b"",
-            stdout="stdout",
-            finish=lambda _: dict(hook.read_outputs(config, outputs)),
-        )
-    except ValueError as error:
-        raise CannotRun(str(error)) from None
+    return _own(name, config, folder)
 
 
 def on_cancel(entry: Mapping[str, Any], folder: Path) -> Optional[Program]:
@@ -90,20 +79,9 @@ def on_cancel(entry: Mapping[str, Any], folder: Path) -> Optional[Program]:
     text = options.get("on_cancel") if isinstance(options, dict) else None
     if text is None or text == "":
         return None
-    script = importlib.import_module("stoker_agent.hooks.script")
     working = folder / "on-cancel"
     working.mkdir(mode=0o700, exist_ok=True)
-    config = {**entry, "config": text}
-    try:
-        return Program(
-            argv=script.command(config, working),
-            environment=script.environment(config, working / "out"),
-            stdin=b"",
-            stdout="stdout",
-            finish=lambda _: {},
-        )
-    except ValueError as error:
-        raise CannotRun(str(error)) from None
+    return _own("script", {**entry, "config": text}, working)
 
 
 def _component(entry: Mapping[str, Any]) -> Dict[str, Any]:
@@ -122,6 +100,21 @@ def _executable(name: str, own: Path) -> Optional[Path]:
         if name and path.is_file() and os.access(str(path), os.X_OK):
             return path
     return None
+
+
+def _own(name: str, config: Mapping[str, Any], folder: Path) -> Program:
+    hook = importlib.import_module(f"stoker_agent.hooks.{name}")
+    outputs = folder / "out"
+    try:
+        return Program(
+            argv=hook.command(config, folder),
+            environment=hook.environment(config, outputs),
+            stdin=b"",
+            stdout="stdout",
+            finish=lambda _: dict(hook.read_outputs(config, outputs)),
+        )
+    except ValueError as error:
+        raise CannotRun(str(error)) from None
 
 
 def _external(executable: Path, config: Mapping[str, Any], folder: Path) -> Program:

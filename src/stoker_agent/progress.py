@@ -25,6 +25,11 @@ class Telling(Protocol):
 
     def end(self) -> None: ...
 
+    @property
+    def over(self) -> bool:
+        """Whether it reads what the run wrote no more."""
+        ...
+
 
 class ProgressFile:
     """What ``$STOKER_PROGRESS`` names: its last whole line is how far the run is."""
@@ -80,6 +85,10 @@ class Signals:
 
     def end(self) -> None:
         self._ended.set()
+
+    @property
+    def over(self) -> bool:
+        return self._ended.is_set()
 
     def _run(self) -> None:
         if self._ended.wait(_FIRST_SECONDS):

@@ -55,13 +55,16 @@ class Reporter:
     def start(self) -> None:
         threading.Thread(target=self._run, name="report", daemon=True).start()
 
-    def add(self, id: str, values: Mapping[str, Any]) -> None:
-        """Keep a result and have it reported."""
+    def keep(self, id: str, values: Mapping[str, Any]) -> None:
+        """A result, until somebody has it."""
         try:
             self._runs.end(id, values)
         except OSError as error:
             _log.error("cannot keep the result of %s: %s", id, error)
             self._held[id] = values
+
+    def announce(self) -> None:
+        """Have what is kept reported."""
         with self._changed:
             self._added += 1
             self._changed.notify_all()

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
 #: Why it is to stop, as its result begins.
 CANCELLED, WITHDRAWN = "Cancelled", "Withdrawn"
@@ -82,17 +82,28 @@ def is_over(process: subprocess.Popen[bytes]) -> bool:
         return True  # somebody has
 
 
-def end_group(process: subprocess.Popen[bytes], seconds: float, meanwhile: Callable[[], None] = lambda: None) -> Ended:
-    """TERM, so many seconds of grace, then KILL to all of its group; returns when nothing of it is left."""
+def end_session(
+    process: subprocess.Popen[bytes], seconds: float, meanwhile: Callable[[], None] = lambda: None
+) -> Ended:
+    """
+    TERM, so many seconds of grace, then KILL to all of its session; returns when nothing of it is left.
+
+    Not its group: `timeout` and shells with job control make others. A daemon has a session of its own, and stays.
+    """
     for sign, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, _KILLED_SECONDS)):
         asked = time.monotonic()
-        with contextlib.suppress(OSError):
-            os.killpg(process.pid, sign)
+        told: Set[int] = set()
         pause = 0.01
         while True:
             process.poll()
-            if not any(_lives_in(process.pid, pid) for pid in processes()):
+            left = [pid for pid in processes() if _lives_in(process.pid, pid)]
+            if not left:
                 return Ended(True, seconds) if sign == signal.SIGKILL else Ended(False, _since(asked))
+            for pid in left:  # also those that came meanwhile
+                if pid not in told:
+                    told.add(pid)
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, sign)
             if _since(asked) >= patience:
                 break
             meanwhile()
@@ -105,13 +116,13 @@ def _since(moment: float) -> float:
     return time.monotonic() - moment
 
 
-def _lives_in(group: int, pid: int) -> bool:
+def _lives_in(session: int, pid: int) -> bool:
     """Ended processes that nobody has asked for do not count."""
     try:
-        state, _, found, *_ = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        state, _, _, found, *_ = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except (OSError, ValueError):
         return False
-    return int(found) == group and state not in (b"Z", b"X")
+    return int(found) == session and state not in (b"Z", b"X")
 
 
 def processes() -> List[int]:

@@ -58,6 +58,12 @@ def test_children_that_do_not_hear_are_killed_too(server, agent):
     assert values["deploy_status_reason"] == "Cancelled: had to be killed after 0.3 s"
 
 
+def test_what_has_made_itself_a_group_of_its_own_is_ended_too(server, agent):
+    """`timeout` does."""
+    script = f"timeout 1000 sh -c '{LASTING.strip()}'\n"
+    assert cancelled(server, agent, script)["deploy_status_reason"].startswith("Cancelled: ended by TERM after")
+
+
 def test_what_a_config_wants_to_be_run_then_is_run_and_logged(server, agent):
     values = cancelled(server, agent, on_cancel=CLEANUP)
     assert agent.lines("cleaned") == ["done"]

@@ -142,3 +142,15 @@ def test_a_percentage_and_its_message(number, sign, message):
     assert parsed(f" {number}{sign}  {message}\r") == (number, message)
     assert parsed(f"{number}{sign}") == (number, None)
     assert parsed(f"{number + 101} {message}") == (None, f"{number + 101} {message}")
+
+
+def test_a_run_that_ended_while_its_log_goes_out_slowly_is_not_interrupted(server, agent):
+    server.released["logs"].clear()
+    server.give(server.entry("c1", "echo once >>$WORK/ran; sleep 0.5; echo done", deploy_on_interrupt="RERUN"))
+    agent.start()
+    server.until(lambda: agent.run_folder("c1").joinpath("result.json").exists())
+    agent.kill()
+    server.released["logs"].set()
+    agent.start()
+    assert server.result("c1")["deploy_status_code"] == 0
+    assert agent.lines("ran") == ["once"]

@@ -119,7 +119,8 @@ def _told(transport: str) -> dict[str, Any]:
 
 def ended(runs: Runs, reporter: Reporter, id: str, inputs: dict[str, Any], source: str = "cfn", result: Any = RESULT):
     runs.begin(entry(id, inputs), source)
-    reporter.add(id, result)
+    reporter.keep(id, result)
+    reporter.announce()
 
 
 def results(there: Answering) -> list[Asked]:

@@ -37,6 +37,9 @@ class World:
         self.messages: list[Any] = []
         #: Messages of two of these are not the same, whatever they say.
         self.era = 0
+        #: What it does not know, and after which of its messages it is away.
+        self.knows_markers = True
+        self.failing_after: str | None = None
         self.conditional = True
         self.etags = True
         self.modified = datetime(2026, 1, 1, tzinfo=UTC)
@@ -92,7 +95,10 @@ class World:
         marker, limit = query.pop("marker", ""), int(query["limit"])
         assert (asked.verb, query) == ("GET", {"echo": "true", "limit": "20"})
         assert len(asked.headers["client-id"]) == 36
+        if marker and marker == self.failing_after:
+            return Said(503)
         ids = [f"{self.era}-{number}" for number in range(len(self.messages))]
+        marker = marker if self.knows_markers else ""
         start = ids.index(marker) + 1 if marker in ids else 0
         page = list(zip(ids, self.messages, strict=True))[start : start + limit]
         links = [{"rel": "next", "href": f"/v2/queues/q/messages?marker={page[-1][0]}&echo=true"}] if page else []
@@ -442,6 +448,23 @@ def test_of_several_messages_the_newest_counts(world, there, make):
     assert [each.query.get("marker") for each in there.asked[-3:]] == [None, "0-19", "0-39"]
     assert source.fetch(0) is None
     assert there.asked[-1].query["marker"] == "0-45"
+
+
+def test_what_could_not_be_read_to_its_end_is_read_again(world, make):
+    world.messages = [DOCUMENT] * 20 + [OTHER]
+    source = make("zaqar")
+    world.failing_after = "0-19"
+    with pytest.raises(Unreachable):
+        source.fetch(0)
+    world.failing_after = None
+    assert source.fetch(0).entries == [{"id": "c2"}]
+
+
+def test_a_service_that_knows_no_markers_is_asked_twice_and_not_for_ever(world, there, make):
+    world.messages = [DOCUMENT] * 19 + [OTHER]
+    world.knows_markers = False
+    assert make("zaqar").fetch(0).entries == [{"id": "c2"}]
+    assert len([each for each in there.asked if each.path.endswith("/messages")]) == 2
 
 
 def test_a_document_that_is_posted_anew_is_no_news(world, make):

@@ -18,6 +18,9 @@ from typing import Any, Dict, List, Mapping
 
 GROUP = "script"
 
+#: Bytes of an output that are read.
+_LONGEST = 1024 * 1024
+
 _WORKING = "/var/lib/heat-config/heat-config-script"
 _OUTPUTS = "/var/run/heat-config/heat-config-script"
 
@@ -59,7 +62,8 @@ def read_outputs(config: Mapping[str, Any], outputs: Path) -> Dict[str, str]:
         name = entry["name"]
         path = Path(f"{outputs}.{name}")
         if not set(name) & {"/", "\0"} and path.is_file():
-            found[name] = path.read_bytes().decode("utf-8", "replace")
+            with path.open("rb") as file:  # one that is larger than any report can hold is refused with what was read
+                found[name] = file.read(_LONGEST).decode("utf-8", "replace")
     return found
 
 

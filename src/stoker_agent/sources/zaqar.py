@@ -8,7 +8,7 @@ before ended. The service drops what is stale, and posts what is newest anew bef
 from __future__ import annotations
 
 import urllib.parse
-from typing import Any, List, Mapping, Optional
+from typing import Any, List, Mapping, Optional, Tuple
 
 from stoker_agent.queues import opened
 from stoker_agent.sources.base import Document, Polled, ca_file, document, parsed, seconds
@@ -36,26 +36,28 @@ class Zaqar(Polled):
         self._looks += 1
         if self._looks % _WHOLE_LOOK == 0:
             self._marker = ""
+        marker = self._marker
         while True:
-            found = self._read()
+            found, following = self._read(marker)
             newest = found[-1:] or newest
-            if len(found) < _PAGE:
+            if len(found) < _PAGE or following == marker:
                 break
-        if not newest or newest == self._last:
-            return None
-        made = document(newest[0])
-        self._last = newest
+            marker = following
+        made = document(newest[0]) if newest and newest != self._last else None
+        # Not before: what could not be read to its end is read again.
+        self._marker = following
+        self._last = newest or self._last
         return made
 
     def reset(self) -> None:
         self._last, self._marker = [], ""
 
-    def _read(self) -> List[Any]:
-        """What the next messages say, in their order. Raises Unreachable."""
-        marker = f"&marker={urllib.parse.quote(self._marker)}" if self._marker else ""
-        answer = self._queue.messages("GET", f"?echo=true&limit={_PAGE}{marker}")
+    def _read(self, marker: str) -> Tuple[List[Any], str]:
+        """What the messages after the marker say, in their order, and the marker after them. Raises Unreachable."""
+        after = f"&marker={urllib.parse.quote(marker)}" if marker else ""
+        answer = self._queue.messages("GET", f"?echo=true&limit={_PAGE}{after}")
         if answer.status == 204:
-            return []
+            return [], marker
         if answer.status != 200:
             raise Unreachable(f"the messaging service answered {answer.said()}")
         said: Any = parsed(answer.body)
@@ -65,5 +67,5 @@ class Zaqar(Polled):
         except (KeyError, TypeError, AttributeError):
             raise Unreachable(f"the messages cannot be read: {answer.body[:100]!r}") from None
         for href in following:
-            self._marker = "".join(urllib.parse.parse_qs(urllib.parse.urlsplit(href).query).get("marker", [])[-1:])
-        return bodies
+            marker = "".join(urllib.parse.parse_qs(urllib.parse.urlsplit(href).query).get("marker", [])[-1:])
+        return bodies, marker

@@ -1,0 +1,57 @@
+"""A machine that is short of everything, or far away: each run is reported, and what is still to be told stays."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from stoker_agent import agent as module
+from stoker_agent.agent import Agent
+from stoker_agent.config import Config, Paths
+from stoker_agent.keeping import AFTERWARDS
+from stoker_agent.settings import Settings
+from stoker_agent.sources import STOKER
+
+MB = 1024 * 1024
+
+
+@pytest.fixture
+def here(tmp_path, server):
+    """An agent in this process."""
+    paths = Paths.of(str(tmp_path))
+    paths.make()
+    return Agent(Config(server.url, "s1", next(iter(server.keys))), Settings((STOKER,), {}), paths)
+
+
+@pytest.mark.parametrize(
+    "fault", [OSError(errno.EMFILE, "Too many open files"), RuntimeError("can't start new thread")]
+)
+def test_a_run_that_cannot_be_followed_is_reported(server, here, monkeypatch, fault):
+    def execute(*_):
+        raise fault
+
+    monkeypatch.setattr(module, "execute", execute)
+    server.give(server.entry("c1", "true"), server.entry("c2", "true"))
+    here.once()
+    for id in ("c1", "c2"):
+        values = server.result(id)
+        assert values["deploy_status_code"] == 1
+        assert str(fault) in values["deploy_status_reason"]
+
+
+def test_what_is_still_to_be_told_of_a_log_is_kept(server, here, tmp_path):
+    server.released["logs"].clear()
+    server.give(server.entry("c1", f"sleep 0.2; head -c {4 * MB} /dev/zero | tr '\\0' x"))
+    here.once()
+    here.tidy()
+    assert server.results("c1"), "the report does not wait for the log"
+    server.released["logs"].set()
+    server.until(lambda: len(server.logs.get(("c1", "stdout"), b"")) == 4 * MB)
+    assert set(server.logs["c1", "stdout"]) == set(b"x")
+
+    def tidied():
+        here.tidy()
+        return tmp_path.joinpath("state/runs/c1/stdout").stat().st_blocks * 512 <= 3 * AFTERWARDS
+
+    server.until(tidied)
