@@ -11,9 +11,9 @@ import sqlalchemy as sa
 
 from stoker.external.looking import LOOK, Found, Looking
 from stoker.external.peer import PeerAway, PeerRefused
-from stoker.external.work import PREPARE, REACH, Lodgings, Reaching
-from stoker.model.errors import Invalid
-from stoker.store import deployments, lodgings
+from stoker.external.work import PREPARE, REACH, RENEW, Lodgings, Reaching
+from stoker.model.errors import Invalid, Unavailable
+from stoker.store import deployments, lodgings, looks
 from stoker.store.lodgings import OBJECT
 from stoker.transports.base import Party
 from support.stacks import world
@@ -29,9 +29,12 @@ class Shelf:
     def __init__(self):
         self.away = self.full = False
         self.refused = set()
+        #: It takes so many more.
+        self.room = None
         self.there = {}
         self.writes = 0
         self.results = {}
+        self.taken_away = []
         self.looks = 0
         self.meanwhile = lambda: None
 
@@ -40,8 +43,10 @@ class Shelf:
 
     def bring(self, lodging):
         self._answer()
-        if self.full:
+        if self.full or self.room == 0:
             raise PeerAway("full")
+        if self.room:
+            self.room -= 1
         if lodging.name in self.refused:
             raise PeerRefused("no", 403)
         self.writes += 1
@@ -59,6 +64,7 @@ class Shelf:
 
     def taken(self, lodging, found):
         self._answer()
+        self.taken_away += [each.mark for each in found]
 
     def _answer(self):
         self.meanwhile()
@@ -145,6 +151,38 @@ def test_pauses_grow_where_nothing_can_be_left_though_it_answers(store, work, sh
     shelf.full = False
     work.step(REACH)
     assert shelf.there == {"a": "1", "b": "1"}
+    assert work.jobs == []
+
+
+def test_pauses_do_not_grow_while_more_and_more_comes_through(store, work, shelf, places):
+    for name in "abcdef":
+        put(store, places, "1", name)
+    pauses = []
+    for _ in range(5):
+        shelf.room = 1
+        work.step(REACH)
+        pauses.append(pause(store, work))
+        work.step(PREPARE)
+    assert pauses == [1, 2, 1, 1, 1], "how many there were at first nobody counted"
+    shelf.room = None
+    work.step(REACH)
+    assert sorted(shelf.there) == list("abcdef")
+
+
+def test_an_agents_url_is_made_anew_when_its_time_has_come(store, work, shelf, places):
+    store.write(lambda tx: places.open(tx, OBJECT, "a", PARTY, opens_to="POST"))
+    work.step(REACH)
+    for writes in (1, 2, 3):
+        assert (shelf.writes, work.kinds()) == (writes, [RENEW])
+        Reaching(store, work, {OBJECT: shelf}, lambda _tx, _id: None).begin()
+        work.run(PREPARE)
+        work.run(REACH)
+        assert (shelf.writes, work.kinds()) == (writes, [RENEW]), "nothing but its time makes it anew"
+        work.step(RENEW)
+        work.step(REACH)
+    store.write(lambda tx: places.close(tx, OBJECT, "a"))
+    work.run(REACH)
+    work.step(RENEW)
     assert work.jobs == []
 
 
@@ -299,6 +337,28 @@ def test_results_are_heard_in_order_and_one_that_is_none_stops_no_other(store, w
     assert pause_of(store).heard == "3"
 
 
+def test_a_result_that_the_database_does_not_take_is_looked_for_again(store, work, shelf, waiting):
+    _, _, resource = waiting
+    heard, lost = [], [True]
+
+    def hear(_tx, _id, data):
+        if lost:
+            raise Unavailable("the connection is lost")
+        heard.append(data)
+
+    Looking(store, work, {OBJECT: shelf}, hear)
+    shelf.results[resource.id] = [("1", b"a")]
+    (args,) = {job[1]: job[2] for job in work.jobs if job[0] == LOOK}.values()
+    pass_time(store)
+    with pytest.raises(Unavailable):
+        work.handlers[LOOK](args)
+    assert (shelf.taken_away, pause_of(store).heard) == ([], None)
+    lost.clear()
+    shelf.results[resource.id] = [("1", b"a")]
+    look(store, work)
+    assert (heard, shelf.taken_away) == ([b"a"], ["1"])
+
+
 def test_one_that_is_away_is_looked_at_later(store, work, shelf, waiting):
     _, _, resource = waiting
     heard = []
@@ -334,4 +394,4 @@ def test_a_run_that_is_being_cancelled_awaits_what_was_sent_before(store, work, 
     store.write(change)
     pass_time(store)
     with store.read() as tx:
-        assert [each.since for each in lodgings.due(tx, OBJECT, 9)] == [began]
+        assert [each.since for each in looks.due(tx, OBJECT, 9)] == [began]

@@ -127,7 +127,7 @@ def test_where_nothing_is_carried_it_is_renewed_in_time(tmp_path, zaqar):
 
         def waiting() -> list[int]:
             """When its jobs are due; the one that has just been done may be there yet."""
-            due = sa.select(jobs.c.due).where(jobs.c.kind == "lodging.reach", jobs.c.key == id)
+            due = sa.select(jobs.c.due).where(jobs.c.kind == "lodging.renew", jobs.c.key == id)
             with engine.begin() as connection:
                 return list(connection.execute(due).scalars())
 

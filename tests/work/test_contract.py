@@ -186,8 +186,7 @@ def test_one_that_is_under_way_does_not_wait(store, work):
         go_on.wait(20)
 
     def waits(kind: str = "k", key: str = "a") -> bool:
-        with store.read() as tx:
-            return work.waits(tx, kind, key)
+        return store.write(lambda tx: work.waits(tx, kind, key))
 
     work.register("k", handle)
     assert not waits()

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from stoker.external.peer import PeerAway, PeerRefused
-from stoker.model.errors import Invalid, StokerError
-from stoker.store import lodgings
-from stoker.store.lodgings import Due, Lodging, Looked
+from stoker.model.errors import Invalid, StokerError, Unavailable
+from stoker.store import lodgings, looks
+from stoker.store.lodgings import Lodging
+from stoker.store.looks import Due, Looked
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
@@ -65,13 +66,13 @@ class Looking:
             self._store.write(lambda tx: self._work.defer(tx, LOOK, kind, args, at=tx.now + LONGEST))
             return
         with self._store.read() as tx:
-            due = lodgings.due(tx, kind, _AT_ONCE)
+            due = looks.due(tx, kind, _AT_ONCE)
         done = [self._look(hand, each) for each in due]
 
         def go_on(tx: Tx) -> None:
             self._work.cancel(tx, LOOK, kind)
-            lodgings.looked(tx, done)
-            following = lodgings.next_look(tx, kind)
+            looks.looked(tx, done)
+            following = looks.next_look(tx, kind)
             if following is not None:
                 self._work.defer(tx, LOOK, kind, {"kind": kind}, at=max(following, tx.now))
 
@@ -81,7 +82,7 @@ class Looking:
         """A result is said to be in the resource's queue."""
 
         def do(tx: Tx) -> None:
-            if lodgings.ring(tx, resource_id, SOON):
+            if looks.ring(tx, resource_id, SOON):
                 self._work.defer(tx, LOOK, lodgings.QUEUE, {"kind": lodgings.QUEUE})
 
         self._store.write(do)
@@ -110,10 +111,12 @@ class Looking:
             if found.data is None:
                 raise Invalid("a result may have 16 MiB")
             self._on_signal(tx, lodging.resource_id, found.data)
-            lodgings.heard(tx, lodging.id, found.mark)
+            looks.heard(tx, lodging.id, found.mark)
 
         try:
             self._store.write(do)
+        except Unavailable:  # the database: what came is looked for again
+            raise
         except StokerError as error:
             _log.warning("what came is no result", resource=lodging.resource_id, problem=error.message)
-            self._store.write(lambda tx: lodgings.heard(tx, lodging.id, found.mark))
+            self._store.write(lambda tx: looks.heard(tx, lodging.id, found.mark))

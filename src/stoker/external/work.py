@@ -16,15 +16,16 @@ import structlog
 from stoker.external.looking import LOOK, SOON, Found
 from stoker.external.peer import PeerAway, PeerRefused
 from stoker.messaging.signed_urls import AGENTS_PERIOD, agents_until
-from stoker.store import lodgings, resources, stacks
+from stoker.store import lodgings, looks, resources, stacks
 from stoker.store.lodgings import Lodging
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.transports.base import Party
 from stoker.work import Work, backoff
 
-#: Kinds of jobs: one lodging is brought to what is wanted of it, by its id; what all of a kind need is made.
-REACH, PREPARE = "lodging.reach", "lodging.prepare"
+#: Kinds of jobs: one lodging is brought to what is wanted of it, by its id; its agent's URL is made anew; what all of a
+#: kind need is made.
+REACH, RENEW, PREPARE = "lodging.reach", "lodging.renew", "lodging.prepare"
 #: In a lodging's details: the signed URL that its resource's agent has; None: the service signs none.
 AGENT = "agent"
 #: When a URL is due to be made anew, it is so for both.
@@ -96,7 +97,7 @@ class Lodgings:
     def listen(self, tx: Tx, kind: str, name: str, until: datetime | None = None) -> None:
         """A run begins whose result will come there; or signals will, until then."""
         at = tx.now + SOON
-        lodgings.listen(tx, kind, name, at, SOON, until)
+        looks.listen(tx, kind, name, at, SOON, until)
         # Those that wait are not called off: a steady stream of runs must not put looks off for ever.
         self._work.defer(tx, LOOK, kind, {"kind": kind}, at=at)
 
@@ -117,6 +118,7 @@ class Reaching:
         self._hands = hands
         self._on_signed = on_signed
         work.register(REACH, self.reach)
+        work.register(RENEW, self.renew)
         work.register(PREPARE, self.prepare)
 
     def begin(self) -> None:
@@ -141,31 +143,39 @@ class Reaching:
             _log.warning("cannot be done yet", job=f"{PREPARE}/{kind}", problem=str(error), again_in=pause)
             self._store.write(lambda tx: self._again(tx, PREPARE, kind, {**args, "tries": tries}, pause))
         else:
-            self._have_all_brought(kind, args.get("failures", 0))
+            self._have_all_brought(kind, args.get("failures", 0), args.get("behind", 0))
 
     def reach(self, args: Mapping[str, Any]) -> None:
         with self._store.read() as tx:
             lodging = lodgings.find(tx, args["id"])
-        if lodging is None or (lodging.reached == lodging.revision and not args.get("again")):
+        if lodging is None or lodging.reached == lodging.revision:
             return
+        failures = args.get("failures", 0) + 1
+        pause = min(backoff(failures - 1), _LONGEST)
         try:
             self._bring(lodging)
-        except (PeerAway, PeerRefused) as error:
-            failures = args.get("failures", 0) + 1
-            pause = min(backoff(failures - 1), _LONGEST)
+        except PeerAway as error:
+            _log.warning("cannot be done yet", job=f"{REACH}/{lodging.id}", problem=str(error))
+            until = {"kind": lodging.kind, "failures": failures, "behind": args.get("behind", 0)}
+            self._store.write(lambda tx: self._await(tx, until, pause))
+        except PeerRefused as error:
             _log.warning("cannot be done yet", job=f"{REACH}/{lodging.id}", problem=str(error), again_in=pause)
-            # What is made anew is there, and not behind.
-            waits = isinstance(error, PeerAway) and not args.get("again")
-            self._store.write(lambda tx: self._put_off(tx, lodging, {**args, "failures": failures}, pause, waits=waits))
+            self._store.write(lambda tx: self._again(tx, REACH, lodging.id, {**args, "failures": failures}, pause))
 
-    def _put_off(self, tx: Tx, lodging: Lodging, args: Mapping[str, Any], pause: float, *, waits: bool) -> None:
-        if not waits:
-            self._again(tx, REACH, lodging.id, args, pause)
-        elif not self._work.waits(tx, PREPARE, lodging.kind):
-            self._again(tx, PREPARE, lodging.kind, {"kind": lodging.kind, "failures": args["failures"]}, pause)
+    def renew(self, args: Mapping[str, Any]) -> None:
+        def do(tx: Tx) -> None:
+            if lodgings.renew(tx, args["id"]):
+                self._again(tx, REACH, args["id"], {"id": args["id"]}, 0)
 
-    def _have_all_brought(self, kind: str, failures: int) -> None:
-        """``failures``: how often that came to nothing though the service answered."""
+        self._store.write(do)
+
+    def _await(self, tx: Tx, until: Mapping[str, Any], pause: float) -> None:
+        """The job that finds out whether the service is back has all brought that is behind."""
+        if not self._work.waits(tx, PREPARE, until["kind"]):
+            self._again(tx, PREPARE, until["kind"], until, pause)
+
+    def _have_all_brought(self, kind: str, failures: int, behind: int) -> None:
+        """``failures``: how often nothing came of that though the service answered; ``behind``: so many last time."""
 
         def gather(tx: Tx) -> list[str]:
             # Before the look: who finds none waiting afterwards has another one wait.
@@ -174,9 +184,10 @@ class Reaching:
 
         def defer(tx: Tx, ids: Sequence[str]) -> None:
             for id in ids:
-                self._again(tx, REACH, id, {"id": id, "failures": failures}, 0)
+                self._again(tx, REACH, id, {"id": id, **progress}, 0)
 
         found = self._store.write(gather)
+        progress = {"failures": 0 if len(found) < behind else failures, "behind": len(found)}
         for start in range(0, len(found), _AT_ONCE):
             self._store.write(partial(defer, ids=found[start : start + _AT_ONCE]))
 
@@ -198,7 +209,8 @@ class Reaching:
             lodgings.reached(tx, lodging, details)
             if lodging.body is None:  # documents come again anyhow, long before
                 at = agents_until(lodging.resource_id, tx.now) - 2 * AGENTS_PERIOD + _AFTER
-                self._work.defer(tx, REACH, lodging.id, {"id": lodging.id, "again": True}, at=at)
+                self._work.cancel(tx, RENEW, lodging.id)
+                self._work.defer(tx, RENEW, lodging.id, {"id": lodging.id}, at=at)
             if is_new:
                 self._on_signed(tx, lodging.resource_id)
 

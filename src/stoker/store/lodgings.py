@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
 import sqlalchemy as sa
 
 from stoker.store import rows
-from stoker.store.schema import deployments, lodgings, resources, runs, servers
+from stoker.store.schema import deployments, lodgings, resources, servers
 from stoker.store.tx import Tx
 
 #: VERSIONS are objects of which every version counts.
 OBJECT, QUEUE, VERSIONS = "object", "queue", "versions"
-_MICROSECOND = timedelta(microseconds=1)
-_LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 _WANT = sa.text(
     "INSERT INTO lodgings"
@@ -40,6 +38,16 @@ _GONE = sa.text(
 _BEHIND = sa.select(lodgings.c.id).where(
     lodgings.c.kind == sa.bindparam("of"), lodgings.c.reached < lodgings.c.revision
 )
+_RENEW = (
+    sa.update(lodgings)
+    .where(
+        lodgings.c.id == sa.bindparam("id_"),
+        sa.not_(lodgings.c.gone),
+        lodgings.c.body.is_(None),
+        lodgings.c.opens_to.is_not(None),
+    )
+    .values(revision=lodgings.c.revision + 1)
+)
 _ONE = sa.select(lodgings).where(lodgings.c.id == sa.bindparam("id"))
 _NAMED = sa.select(lodgings).where(
     lodgings.c.kind == sa.bindparam("of"), lodgings.c.name == sa.bindparam("named"), sa.not_(lodgings.c.gone)
@@ -51,59 +59,6 @@ _REACHED = (
 )
 _FORGET = sa.delete(lodgings).where(
     lodgings.c.id == sa.bindparam("id_"), lodgings.c.gone, lodgings.c.revision == sa.bindparam("upto")
-)
-_LISTEN = (
-    sa.update(lodgings)
-    .where(lodgings.c.kind == sa.bindparam("of"), lodgings.c.name == sa.bindparam("named"), sa.not_(lodgings.c.gone))
-    .values(look_at=sa.bindparam("at"), pause=sa.bindparam("every"), awaited_until=sa.bindparam("until"))
-)
-#: Rung for; what nobody listens for any more stays so.
-_RING = (
-    sa.update(lodgings)
-    .where(
-        lodgings.c.resource_id == sa.bindparam("resource"),
-        lodgings.c.kind == QUEUE,
-        lodgings.c.look_at.is_not(None),
-    )
-    .values(look_at=sa.bindparam("at"), pause=sa.bindparam("every"))
-)
-_DUE = (
-    sa.select(
-        lodgings,
-        deployments.c.status,
-        # Not when the deployment changed last: that its run is being cancelled makes no result a stale one.
-        sa.func.coalesce(runs.c.queued_at, deployments.c.created_at).label("began"),
-    )
-    .join_from(lodgings, resources, resources.c.id == lodgings.c.resource_id, isouter=True)
-    # What no resource stands behind is the deployment's own.
-    .join(
-        deployments,
-        deployments.c.id == sa.func.coalesce(resources.c.physical_id, lodgings.c.resource_id),
-        isouter=True,
-    )
-    .join(
-        runs,
-        sa.and_(runs.c.deployment_id == deployments.c.id, runs.c.config_id == deployments.c.config_id),
-        isouter=True,
-    )
-    .where(lodgings.c.kind == sa.bindparam("of"), lodgings.c.look_at <= sa.bindparam("now"))
-    .order_by(lodgings.c.look_at)
-    .limit(sa.bindparam("most"))
-)
-_NEXT = sa.select(sa.func.min(lodgings.c.look_at)).where(
-    lodgings.c.kind == sa.bindparam("of"), lodgings.c.look_at.is_not(None)
-)
-#: Not when somebody asked for another time meanwhile.
-_LOOKED = (
-    sa.update(lodgings)
-    .where(lodgings.c.id == sa.bindparam("id_"), lodgings.c.look_at == sa.bindparam("was"))
-    .values(look_at=sa.bindparam("at"), pause=sa.bindparam("every"))
-)
-_BEFORE = sa.func.coalesce(lodgings.c.heard + " ", "")
-_HEARD = (
-    sa.update(lodgings)
-    .where(lodgings.c.id == sa.bindparam("id_"))
-    .values(heard=sa.case((lodgings.c.kind == VERSIONS, _BEFORE), else_="") + sa.bindparam("what", type_=sa.Text))
 )
 _LEFT_OVER = (
     sa.select(lodgings)
@@ -144,21 +99,6 @@ class Lodging:
     details: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
-    lodging: Lodging
-    #: When the run began whose result is awaited, long ago for signals that are no run's; None: nothing is.
-    since: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Looked:
-    lodging: Lodging
-    #: None: no more.
-    again: datetime | None
-    pause: timedelta = timedelta(0)
-
-
 def want(
     tx: Tx,
     kind: str,
@@ -187,6 +127,11 @@ def end(tx: Tx, kind: str, name: str) -> str | None:
     return id
 
 
+def renew(tx: Tx, id: str) -> bool:
+    """The signed URL of one that is no document's is wanted anew; False: nobody wants it any more."""
+    return tx.run(_RENEW, {"id_": id}).rowcount > 0
+
+
 def behind(tx: Tx, kind: str) -> list[str]:
     """The ids of those that are not there yet as they are wanted."""
     return list(tx.run(_BEHIND, {"of": kind}).scalars())
@@ -194,12 +139,12 @@ def behind(tx: Tx, kind: str) -> list[str]:
 
 def find(tx: Tx, id: str) -> Lodging | None:
     row = tx.run(_ONE, {"id": id}).first()
-    return None if row is None else _lodging(row)
+    return None if row is None else loaded(row)
 
 
 def named(tx: Tx, kind: str, name: str) -> Lodging | None:
     row = tx.run(_NAMED, {"of": kind, "named": name}).first()
-    return None if row is None else _lodging(row)
+    return None if row is None else loaded(row)
 
 
 def reached(tx: Tx, lodging: Lodging, details: Mapping[str, Any]) -> None:
@@ -212,57 +157,9 @@ def forget(tx: Tx, lodging: Lodging) -> None:
     tx.run(_FORGET, {"id_": lodging.id, "upto": lodging.revision})
 
 
-def listen(tx: Tx, kind: str, name: str, at: datetime, pause: timedelta, until: datetime | None) -> None:
-    """``until``: for signals that are no run's."""
-    every = pause // _MICROSECOND
-    values = {"of": kind, "named": name, "at": rows.stamp(at), "every": every, "until": rows.stamp_optional(until)}
-    tx.run(_LISTEN, values)
-
-
-def ring(tx: Tx, resource_id: str, pause: timedelta) -> bool:
-    """A result is said to be in the resource's queue; False when nobody waits for one."""
-    values = {"resource": resource_id, "at": rows.stamp(tx.now), "every": pause // _MICROSECOND}
-    return tx.run(_RING, values).rowcount > 0
-
-
-def due(tx: Tx, kind: str, limit: int) -> list[Due]:
-    """Those that have to be looked at by now."""
-    found = tx.run(_DUE, {"of": kind, "now": rows.stamp(tx.now), "most": limit})
-    return [Due(_lodging(row), _since(row, tx.now)) for row in found]
-
-
-def _since(row: Any, now: datetime) -> datetime | None:
-    if row.status == "IN_PROGRESS":
-        return rows.moment(row.began)
-    return _LONG_AGO if row.awaited_until is not None and row.awaited_until > rows.stamp(now) else None
-
-
-def next_look(tx: Tx, kind: str) -> datetime | None:
-    found: int | None = tx.run(_NEXT, {"of": kind}).scalar()
-    return rows.moment_optional(found)
-
-
-def looked(tx: Tx, done: Iterable[Looked]) -> None:
-    values = [
-        {
-            "id_": each.lodging.id,
-            "was": each.lodging.look_at,
-            "at": rows.stamp_optional(each.again),
-            "every": each.pause // _MICROSECOND,
-        }
-        for each in done
-    ]
-    if values:
-        tx.run(_LOOKED, values)
-
-
-def heard(tx: Tx, id: str, what: str) -> None:
-    tx.run(_HEARD, {"id_": id, "what": what})
-
-
 def left_over(tx: Tx) -> list[Lodging]:
     """Those that are to go, and those whose resource is no more; a server may outlive its resource."""
-    return [_lodging(row) for row in tx.run(_LEFT_OVER)]
+    return [loaded(row) for row in tx.run(_LEFT_OVER)]
 
 
 def known(tx: Tx, kind: str, names: Sequence[str]) -> set[str]:
@@ -270,7 +167,8 @@ def known(tx: Tx, kind: str, names: Sequence[str]) -> set[str]:
     return {row.name for row in tx.run(_KNOWN, {"of": kind, "names": list(names)})} if names else set()
 
 
-def _lodging(row: Any) -> Lodging:
+def loaded(row: Any) -> Lodging:
+    """From a row of the table."""
     return Lodging(
         id=row.id,
         kind=row.kind,
@@ -282,7 +180,7 @@ def _lodging(row: Any) -> Lodging:
         reached=row.reached,
         gone=row.gone,
         look_at=row.look_at,
-        pause=row.pause * _MICROSECOND,
+        pause=timedelta(microseconds=row.pause),
         awaited_until=rows.moment_optional(row.awaited_until),
         opens_to=row.opens_to,
         heard=row.heard,

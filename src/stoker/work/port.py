@@ -25,7 +25,7 @@ class Work(Protocol):
         """Forget those that have not begun, or wait to be tried again. One under way goes on."""
 
     def waits(self, tx: Tx, kind: str, key: str) -> bool:
-        """Whether there is one that has not begun, or waits to be tried again."""
+        """Whether one has not begun, or waits to be tried again, and so will see what ``tx``, a write, commits."""
         ...
 
     def register(self, kind: str, handler: Handler) -> None:

@@ -47,7 +47,8 @@ _INDEX = "CREATE INDEX IF NOT EXISTS stoker_jobs_lock ON procrastinate_jobs (loc
 #: Take the next job from the index on priority instead of sorting all that wait, as the planner does while the table
 #: has no statistics: with 2,000 waiting, 450 jobs a second instead of 50.
 _PLAN = "SET enable_sort = off; SET enable_bitmapscan = off"
-_WAITS = sa.text("SELECT 1 FROM procrastinate_jobs WHERE lock = :lock AND status = 'todo' LIMIT 1")
+#: Locked: one that a transaction under way is about to take or to call off does not wait.
+_WAITS = sa.text("SELECT 1 FROM procrastinate_jobs WHERE lock = :lock AND status = 'todo' LIMIT 1 FOR SHARE")
 _CANCEL = sa.text("DELETE FROM procrastinate_jobs WHERE lock = :lock AND status = 'todo'")
 _KEEP_ERROR = (
     "UPDATE procrastinate_jobs SET args = jsonb_set(args, '{last_error}', to_jsonb(%(error)s::text)) WHERE id = %(id)s"
