@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from stoker_client.errors import BadInput, NotFound
-from stoker_client.parts import part, segment
+from stoker_client.errors import NotFound
+from stoker_client.parts import found, part, segment
 from stoker_client.shapes import Config
 
 if TYPE_CHECKING:
@@ -32,15 +32,7 @@ class Configs:
 
     def find(self, ref: str) -> Config:
         """A config by its id, or by its name as long as only one has it."""
-        try:
-            return self.show(ref)
-        except NotFound:
-            named = [config for config in self.all() if config["name"] == ref]
-            if not named:
-                raise
-        if len(named) > 1:
-            raise BadInput(f"{len(named)} configs are named {ref!r}; give the id (`stoker config list`)")
-        return self.show(named[0]["id"])
+        return found(self.show, self.all, ref, "config")
 
     def create(self, body: Mapping[str, Any]) -> Config:
         """Make a config."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 HOLD = 25  # seconds the service may hold a question for news; well under what proxies cut off
 RUNNING = "IN_PROGRESS"
+_NEVER = 2**31 - 1  # the last number that a service reads: nothing is written after it
 
 
 class Deployments:
@@ -84,9 +85,13 @@ class Deployments:
             for page in self.follow(id_):
                 yield from page["logs"]
 
-    def follow(self, id_: str) -> Iterator[LogPage]:
-        """Pages of what is written, as it is written, until the deployment is over and nothing is left."""
-        after = 0
+    def wait(self, id_: str) -> None:
+        """Return once it is over, whatever it writes."""
+        for _ in self.follow(id_, after=_NEVER):
+            pass
+
+    def follow(self, id_: str, after: int = 0) -> Iterator[LogPage]:
+        """Pages of what is written after ``after``, as it is written, until it is over and nothing is left."""
         while True:
             asked = time.monotonic()
             page = self.log_page(id_, after, wait=HOLD)

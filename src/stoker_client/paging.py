@@ -25,7 +25,6 @@ def _entries(wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: i
     while True:
         page = part(wire.get(path, {**query, "limit": asked, "marker": marker}), key)
         yield from page
-        # A service may give shorter pages than asked for; one that ignores the marker would give the same for ever.
-        if not page or page[-1]["id"] == marker:
+        if len(page) < asked:
             return
         marker = page[-1]["id"]

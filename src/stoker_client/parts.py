@@ -1,9 +1,12 @@
 """Putting paths together and taking answers apart."""
 
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 from urllib.parse import quote
 
-from stoker_client.errors import BadAnswer, BadInput
+from stoker_client.errors import BadAnswer, BadInput, NotFound
+
+Thing = TypeVar("Thing")
 
 
 def segment(text: str) -> str:
@@ -18,3 +21,18 @@ def part(answer: Any, key: str) -> Any:
     if not isinstance(answer, dict) or key not in answer:
         raise BadAnswer(f"the service's answer has no {key!r}: is it an orchestration service?")
     return answer[key]
+
+
+def found(
+    show: Callable[[str], Thing], listed: Callable[[], Iterable[Mapping[str, Any]]], ref: str, noun: str
+) -> Thing:
+    """What ``show`` gives for an id, or for a name as long as only one of those ``listed`` has it."""
+    try:
+        return show(ref)
+    except NotFound:
+        named = [each["id"] for each in listed() if each["name"] == ref]
+        if not named:
+            raise
+    if len(named) > 1:
+        raise BadInput(f"{len(named)} {noun}s are named {ref!r}; give the id (`stoker {noun} list`)")
+    return show(named[0])

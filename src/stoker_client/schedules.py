@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from stoker_client.errors import BadInput, NotFound
-from stoker_client.parts import part, segment
+from stoker_client.parts import found, part, segment
 from stoker_client.shapes import Schedule
 
 if TYPE_CHECKING:
@@ -23,17 +22,13 @@ class Schedules:
         """All schedules of the project."""
         return cast(list[Schedule], part(self._wire.get("/software_schedules"), "software_schedules"))
 
-    def find(self, ref: str) -> Schedule:
+    def show(self, id_: str) -> Schedule:
         """One schedule."""
-        try:
-            return cast(Schedule, part(self._wire.get(_path(ref)), "software_schedule"))
-        except NotFound:
-            named = [schedule for schedule in self.all() if schedule["name"] == ref]
-            if not named:
-                raise
-        if len(named) > 1:
-            raise BadInput(f"{len(named)} schedules are named {ref!r}; give the id (`stoker schedule list`)")
-        return named[0]
+        return cast(Schedule, part(self._wire.get(_path(id_)), "software_schedule"))
+
+    def find(self, ref: str) -> Schedule:
+        """The same, by its name too."""
+        return found(self.show, self.all, ref, "schedule")
 
     def create(self, body: Mapping[str, Any]) -> Schedule:
         """Make one."""

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
 RUNNING = "IN_PROGRESS"
+STATUSES = (RUNNING, "COMPLETE", "FAILED", "CANCELLED")
+COLUMNS = ("id", "name", "action", "status", "total", "complete", "failed", "asked_by", "creation_time")  # of lists
+
+
+def body(**said: Any) -> dict[str, Any]:
+    """The request for a trigger: of all that may be said, what was said."""
+    return {name: value for name, value in said.items() if value not in (None, [], {})}
 
 
 class Triggers:

@@ -20,7 +20,9 @@ PATIENCE: dict[str, Any] = {
     "status_code_retries": 3,
     "retriable_status_codes": [502, 503, 504],
 }
-TIMEOUT = 300.0
+CONNECT = 5.0  # seconds: a host that takes no connection by then is away, and each of the repetitions finds that out
+TIMEOUT = 300.0  # between two bytes of an answer
+HELD = 30.0  # an answer that the server may hold on to comes so long after that at the latest
 SILENCE = 60.0  # a stream says something every quarter of a minute; one that does not is no longer there
 
 
@@ -35,12 +37,13 @@ class Wire:
 
         The query goes into the address: as separate parameters it would be repeated when a redirect is followed.
         """
-        return self._call("GET", _address(path, query), timeout=TIMEOUT + wait, **(PATIENCE if patient else {}))
+        most = wait + HELD if wait else TIMEOUT
+        return self._call("GET", _address(path, query), timeout=(CONNECT, most), **(PATIENCE if patient else {}))
 
     def send(self, method: str, path: str, body: Any = None) -> Any:
-        """Write: POST, PUT, PATCH or DELETE."""
+        """Write: POST, PUT, PATCH or DELETE. Sent once: what is not answered may have been done all the same."""
         more = {} if body is None else {"json": body}
-        return self._call(method, path, timeout=TIMEOUT, **more)
+        return self._call(method, path, timeout=(CONNECT, TIMEOUT), connect_retries=0, **more)
 
     @contextmanager
     def stream(
@@ -54,7 +57,8 @@ class Wire:
         headers = {"Accept": sse.MEDIA_TYPE, "Accept-Encoding": "identity", "Cache-Control": "no-cache"}
         if last_id:
             headers["Last-Event-ID"] = last_id
-        answer = self._asked("GET", _address(path, query), headers, timeout=SILENCE, stream=True, **PATIENCE)
+        silence = (CONNECT, SILENCE)
+        answer = self._asked("GET", _address(path, query), headers, timeout=silence, stream=True, **PATIENCE)
         with closing(answer):
             if sse.MEDIA_TYPE not in answer.headers.get("Content-Type", ""):
                 raise NoEvents(f"{self._address()} does not tell events of {path}: is it an older one?")

@@ -36,9 +36,9 @@ class Frame:
 
 @dataclass
 class Script:
-    """What a deployment will do: pages of log chunks, then an end."""
+    """What a deployment will do: pages of log chunks, then an end. A chunk may say where it is in its stream."""
 
-    pages: list[list[tuple[str, str]]] = field(default_factory=list)
+    pages: list[list[tuple[str, str] | tuple[str, str, int]]] = field(default_factory=list)
     status: str = "COMPLETE"
     reason: str = "Outputs received"
     outputs: dict[str, Any] = field(default_factory=dict)
@@ -245,7 +245,7 @@ class LittleHeat:
         elif "wait" in query and after + 1 >= len(self.script.pages):
             ended = {"status": self.script.status, "status_reason": self.script.reason}
             deployment.update(ended, output_values=self.script.outputs)
-        logs = [{"seq": after + 1, "stream": stream, "data": data, "time": TIME} for stream, data in page]
+        logs = [_chunk(after + 1, *chunk) for chunk in page]
         state = {"status": deployment["status"], "status_reason": deployment["status_reason"]}
         return {"logs": logs, "next": after + bool(page), **state, "progress": None}
 
@@ -419,11 +419,16 @@ def _without(thing: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in thing.items() if key != name}
 
 
-def _page(found: list[dict[str, Any]], query: dict[str, str], most: int = 2) -> list[dict[str, Any]]:
-    """Never more than ``most``, whatever is asked for."""
+def _page(found: list[dict[str, Any]], query: dict[str, str]) -> list[dict[str, Any]]:
+    """As much as is asked for."""
     ids = [str(each["id"]) for each in found]
     start = ids.index(query["marker"]) + 1 if "marker" in query else 0
-    return found[start : start + min(int(query.get("limit", most)), most)]
+    return found[start:][: int(query.get("limit", len(found)))]
+
+
+def _chunk(seq: int, stream: str, data: str, offset: int | None = None) -> dict[str, Any]:
+    where = {} if offset is None else {"offset": offset, "size": len(data.encode())}
+    return {"seq": seq, "stream": stream, "data": data, "time": TIME, **where}
 
 
 Call = Callable[..., Any]

@@ -32,6 +32,16 @@ def test_output_arrives_in_its_streams_and_nothing_stays(heat, stoker, web1):
     assert (heat.configs, heat.deployments) == ({}, {})
 
 
+def test_a_tail_that_is_told_again_is_printed_once(heat, stoker, web1):
+    again = [("stdout", "before, seen", 96), ("stdout", " and new\n", 108)]
+    heat.script = Script([[("stdout", "head", 0), ("stdout", "seen", 104)], again])
+
+    result = stoker("run", "web1", "--", "true")
+
+    assert result.out == "headseen and new\n"
+    assert result.err == "stoker: 100 bytes of the stdout were not kept here\n"
+
+
 def test_what_is_sent(heat, stoker, web1):
     stoker("run", "web1", "--timeout", "9", "-i", "tier=web", "--name", "n", "--", "echo", "a b", "$x")
 

@@ -1,6 +1,8 @@
 """Configs, deployments and servers on the command line."""
 
 import json
+import signal
+import time
 
 import pytest
 
@@ -132,6 +134,21 @@ def test_deployment_create_waits_and_fails_with_stderr_first(heat, stoker, scrip
     assert result.code == 1
     assert result.err.splitlines()[0] == "no space left"
     assert result.err.splitlines()[1].endswith("failed: exit 3")
+
+
+def test_ctrl_c_while_a_deployment_is_cancelled_says_that_it_is(heat, stoker, deployed, spawn):
+    heat.deployments[deployed["id"]]["log"] = []  # it does not end
+    process = spawn("-m", "stoker_client.cli.main", "deployment", "cancel", deployed["id"], "--wait")
+    while not any("/logs" in path for _, path in heat.calls):
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+
+    _, err = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert f"no longer waiting; deployment {deployed['id']} is cancelled" in err
+    assert f"`stoker deployment cancel --force {deployed['id']}`" in err
 
 
 def test_deployment_for_an_unknown_server(heat, stoker, script):

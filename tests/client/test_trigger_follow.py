@@ -171,6 +171,24 @@ def test_ctrl_c_says_that_the_trigger_goes_on(heat, spawn):
     assert "Traceback" not in err
 
 
+def test_ctrl_c_while_it_is_cancelled_says_that_it_is(heat, spawn):
+    id_ = heat.add_trigger("db1")["id"]
+    pause = Wait()
+    heat.story = [pause]
+    process = spawn("-m", "stoker_client.cli.main", "trigger", "cancel", id_, "--wait")
+    assert pause.reached.wait(60)
+    time.sleep(0.2)  # until it reads
+    process.send_signal(signal.SIGINT)
+
+    _, err = process.communicate(timeout=60)
+    pause.go.set()
+
+    assert process.returncode == 130
+    assert f"no longer watching; trigger {id_} is cancelled" in err
+    assert f"`stoker trigger cancel --force {id_}`" in err
+    assert "goes on" not in err
+
+
 def test_on_a_terminal_a_table_is_drawn(heat):
     pause = Wait()
     heat.story = [

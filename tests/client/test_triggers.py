@@ -8,6 +8,7 @@ import pytest
 
 from client.little_heat import TIME
 from client.little_story import DROP, END, Raw, Say, target, trigger
+from stoker_client import paging
 
 
 def said(heat):
@@ -116,7 +117,17 @@ def test_what_the_service_refuses_is_one_line(heat, stoker):
 # looking and changing
 
 
-def test_list_goes_on_where_a_page_ends(heat, stoker):
+@pytest.fixture
+def short_pages(monkeypatch):
+    monkeypatch.setattr(paging, "PAGE", 2)
+
+
+def asked(heat, path: str) -> int:
+    """How often, until now."""
+    return sum(where.partition("?")[0] == path for _, where in heat.calls)
+
+
+def test_list_goes_on_where_a_page_ends(heat, stoker, short_pages):
     ids = [heat.add_trigger("db1")["id"] for _ in range(5)][::-1]
 
     assert [each["id"] for each in made(stoker("trigger", "list", "-o", "json"))] == ids
@@ -167,6 +178,20 @@ def test_cancel_may_wait(heat, stoker):
 
     assert stoker("trigger", "cancel", known["id"], "--wait").code == 0
     assert heat.story == []
+
+
+def test_all_are_cancelled_before_any_is_waited_for(heat, stoker):
+    one, two = heat.add_trigger("db1"), heat.add_trigger("db2")
+    end = [target(0, "CANCELLED"), trigger("CANCELLED", cancelled=1), END]
+    heat.story = [*end, DROP, *end]
+
+    result = stoker("trigger", "cancel", one["id"], "gone", two["id"], "--wait")
+
+    assert (result.code, result.err.count("(gone) could not be found")) == (1, 1)
+    assert heat.story == []
+    steps = [(verb, path.rpartition("/")[2]) for verb, path in heat.calls if "/software_triggers/" in path]
+    assert [verb for verb, _ in steps[:3]] == ["POST"] * 3
+    assert [last for _, last in steps].count("events") == 2
 
 
 # logs
@@ -326,6 +351,28 @@ def test_cancel_and_retry_of_a_deployment(heat, stoker, deployed):
     assert (waited.code, waited.err.splitlines()[0]) == (1, "oh no")
 
 
+def test_all_deployments_are_cancelled_before_any_is_waited_for(heat, stoker, deployed):
+    other = heat.create_deployment({**heat.deployments[deployed], "server_id": "s"})["software_deployment"]["id"]
+    heat.script.status = "FAILED"
+
+    result = stoker("deployment", "cancel", deployed, "gone", other, "--wait")
+
+    assert (result.code, result.err.count("(gone) could not be found")) == (1, 1)
+    steps = [path.split("/")[2:] for _, path in heat.calls if path.startswith("/software_deployments/")]
+    assert steps[:3] == [[deployed, "cancel"], ["gone", "cancel"], [other, "cancel"]]
+    assert [id_ for id_, _ in steps[3:]] == [deployed, other]
+
+
+@pytest.mark.parametrize("verb", ["cancel", "retry"])
+def test_whoever_only_waits_does_not_read_the_log(heat, stoker, deployed, verb):
+    heat.script.pages = [[("stdout", "a lot")]] * 10
+    heat.deployments[deployed]["status"] = "FAILED" if verb == "retry" else "IN_PROGRESS"
+
+    assert stoker("deployment", verb, deployed, "--wait").code == 0
+    [path] = [path for _, path in heat.calls if "/logs" in path]
+    assert "after=2147483647" in path
+
+
 # servers
 
 
@@ -452,7 +499,16 @@ def test_a_schedule_without_a_name_is_called_after_what_it_runs(heat, stoker):
     assert stoker("schedule", "show", "app database BACKUP").code == 0
 
 
-def test_the_audit_log(heat, stoker):
+@pytest.mark.parametrize(("there", "questions"), [(0, 1), (1, 1), (2, 2), (3, 2), (4, 3)])
+def test_a_page_that_is_not_full_is_the_last(heat, stoker, short_pages, there, questions):
+    for _ in range(there):
+        heat.add_trigger("db1")
+
+    assert len(made(stoker("trigger", "list", "-o", "json"))) == there
+    assert asked(heat, "/software_triggers") == questions
+
+
+def test_the_audit_log(heat, stoker, short_pages):
     server = heat.add_server("db1")
     heat.decisions = [
         {"id": n + 1, "time": TIME, "who": "ann", "what": "BACKUP", "decision": "REFUSED", "reason": "no window",

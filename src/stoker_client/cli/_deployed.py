@@ -1,4 +1,4 @@
-"""Waiting for a deployment."""
+"""Waiting for deployments."""
 
 import click
 
@@ -10,17 +10,19 @@ from stoker_client.shapes import Deployment
 
 def wait_for(client: Client, id_: str) -> Deployment:
     """Wait until a deployment is over; fail if it failed, its script's last words first."""
-    try:
-        for _ in client.deployments.follow(id_):
-            pass
-    except KeyboardInterrupt:
-        click.echo(
-            f"stoker: no longer waiting; deployment {id_} goes on (`stoker deployment cancel {id_}` ends it)", err=True
-        )
-        raise
+    wait_for_end(client, id_, f"goes on (`stoker deployment cancel {id_}` ends it)")
     done = client.deployments.show(id_, patient=True)
     if done["status"] == "FAILED":
         if text := stderr_of(done).rstrip("\n"):
             click.echo(text, err=True)
         raise ClientError(f"deployment {id_} failed: {done['status_reason'] or 'no reason given'}")
     return done
+
+
+def wait_for_end(client: Client, id_: str, left: str) -> None:
+    """Wait until a deployment is over, however it ends. After Ctrl-C, ``left`` says what it does."""
+    try:
+        client.deployments.wait(id_)
+    except KeyboardInterrupt:
+        click.echo(f"stoker: no longer waiting; deployment {id_} {left}", err=True)
+        raise

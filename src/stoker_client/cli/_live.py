@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Protocol, Self
 
 import click
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 from rich.tree import Tree
@@ -16,22 +15,24 @@ from stoker_client.shapes import Resource
 from stoker_client.watch import Snapshot, changed
 
 REDRAWS = 4  # a second
-MARGIN = 4  # lines of the screen left to the stack itself, the count of hidden resources and the prompt
+MARGIN = 4  # lines of the screen left to the thing itself, the count of what is hidden and the prompt
 
 LastLog = Callable[[Resource], str]
 
 
-class Progress(Protocol):
+class Shown(Protocol):
+    """Something that is on the screen while it is entered."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *why: object) -> None: ...
+
+
+class Progress(Shown, Protocol):
     """Something that shows snapshots as they come."""
 
     def update(self, snapshot: Snapshot) -> None:
         """Show ``snapshot``."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
 
 class Clock:
@@ -58,47 +59,76 @@ class Clock:
         return (self._now() if end is None else end) - start
 
 
-class Lines:
-    """One line on stderr for each change."""
+class Plain:
+    """Lines on stderr, each with the seconds since the watching began."""
 
     def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._began
+
+    def _print(self, line: str) -> None:
+        click.echo(f"{self._elapsed():7.1f} s  {line}", err=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        """Nothing to put away."""
+
+
+def one_line(*words: str) -> str:
+    """Those ``words`` that say something, whatever characters they have."""
+    return printable(" ".join("  ".join(word for word in words if word).splitlines())).rstrip()
+
+
+class Drawn:
+    """What ``render`` gives, on the screen of ``console``, drawn anew as time goes by."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
         self._clock = Clock()
+
+    def render(self) -> RenderableType:
+        """What there is to see now."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self._live = Live(console=self._console, get_renderable=self.render, refresh_per_second=REDRAWS)
+        self._live.start()
+        return self
+
+    def __exit__(self, *why: object) -> None:
+        self._live.stop()
+
+
+class Lines(Plain):
+    """One line for each change."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._last: Snapshot | None = None
 
     def update(self, snapshot: Snapshot) -> None:
         """Print what changed since the last one."""
         stack = snapshot.stack
-        self._clock.see("", "_IN_PROGRESS")
         for resource in changed(self._last, snapshot):
-            reason = resource.get("resource_status_reason")
-            self._print(resource["resource_name"], resource["resource_status"], reason)
+            reason = resource.get("resource_status_reason") or ""
+            self._print(one_line(resource["resource_name"], resource["resource_status"], reason))
         if self._last is None or self._last.status != snapshot.status:
-            self._print(stack["stack_name"], snapshot.status, stack.get("stack_status_reason"))
+            self._print(one_line(stack["stack_name"], snapshot.status, stack.get("stack_status_reason") or ""))
         self._last = snapshot
 
-    def _print(self, name: str, status: str, reason: str | None) -> None:
-        line = f"{self._clock.elapsed(''):7.1f} s  {name}  {status}  {reason or ''}"
-        click.echo(printable(" ".join(line.splitlines())).rstrip(), err=True)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing to put away."""
-
-
-class LiveTree:
+class LiveTree(Drawn):
     """The stack as a tree on stderr: what runs and what failed first, each with its time and its last words."""
 
     def __init__(self, console: Console, last_log: LastLog) -> None:
-        self._console = console
+        super().__init__(console)
         self._last_log = last_log
-        self._clock = Clock()
         self._snapshot: Snapshot | None = None
         self._words: dict[str, str] = {}
-        self._live = Live(console=console, get_renderable=self.render, refresh_per_second=REDRAWS)
 
     def update(self, snapshot: Snapshot) -> None:
         """Show ``snapshot`` from the next drawing on."""
@@ -134,15 +164,6 @@ class LiveTree:
         elapsed = self._clock.elapsed(key)
         taken = f"  {elapsed:.1f} s" if elapsed else ""  # over before the first look: nobody knows
         return Text.assemble(printable(name), "  ", (status, colour(status)), (taken, "dim"), no_wrap=True)
-
-    def __enter__(self) -> Self:
-        self._live.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.__exit__(kind, problem, trace)
 
 
 def _running(resource: Resource) -> bool:

@@ -6,6 +6,7 @@ from typing import cast
 import click
 
 from stoker_client.cli._output import emit_data, printable
+from stoker_client.log_text import Unseen, not_kept
 from stoker_client.shapes import LogChunk, TriggerLog
 
 Key = tuple[str, str, str]  # whose, of which run, which stream
@@ -19,7 +20,7 @@ class LogPrinter:
     def __init__(self, form: str, *, named: bool = False) -> None:
         self._form = form
         self._named = named
-        self._next: dict[Key, int] = {}
+        self._unseen = Unseen()
         self._begun: dict[Key, str] = {}
 
     def all(self, chunks: Iterable[LogChunk]) -> None:
@@ -39,7 +40,9 @@ class LogPrinter:
         whose = cast(TriggerLog, chunk)
         name = printable(whose.get("server_name") or whose.get("server_id") or "")
         key = name, chunk.get("config_id") or "", chunk["stream"]
-        text = self._unseen(key, chunk)
+        text, missing = self._unseen.of(chunk)
+        if missing:
+            click.echo(f"stoker: {not_kept(chunk, missing, name if self._named else '')}", err=True)
         if self._named:
             lines = (self._begun.get(key, "") + text).split("\n")
             self._begun[key] = lines.pop()
@@ -47,17 +50,3 @@ class LogPrinter:
                 click.echo(f"{name} | {line}", err=chunk["stream"] == "stderr")
         else:
             click.echo(text, nl=False, err=chunk["stream"] == "stderr")
-
-    def _unseen(self, key: Key, chunk: LogChunk) -> str:
-        """The service keeps the head and the tail of a long output; of the tail it may have told before, with gaps."""
-        offset, size, text = chunk.get("offset"), chunk.get("size"), chunk["data"]
-        if offset is None or size is None:
-            return text
-        reached = self._next.get(key, 0)
-        self._next[key] = max(reached, offset + size)
-        if offset > reached:
-            where = f" of {key[0]}" if self._named else ""
-            said = f"stoker: {offset - reached} bytes of the {chunk['stream']}{where} were not kept here"
-            click.echo(said, err=True)
-        seen = max(0, reached - offset)
-        return text.encode()[seen:].decode(errors="ignore") if seen else text

@@ -1,17 +1,16 @@
 """The options that create and update share, and the request made from them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from stoker_client.cli._options import together
 from stoker_client.cli._values import merged, pair
 from stoker_client.templates.bundle import collect
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-_OPTIONS = [
+stack_options = together([
     click.option("-t", "--template", metavar="FILE", help="The template: a path or a URL."),
     click.option(
         "-e", "--environment", "environments", multiple=True, metavar="FILE", help="An environment; later ones win."
@@ -26,14 +25,7 @@ _OPTIONS = [
     click.option("--timeout", type=click.IntRange(min=1), metavar="MINUTES", help="How long it may take."),
     click.option("--tags", metavar="A,B", help="Tags, separated by commas."),
     click.option("--wait", is_flag=True, help="Watch until it is done; fail if it fails."),
-]  # fmt: skip
-
-
-def stack_options(command: F) -> F:
-    """Put the shared options on ``command``."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+])  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from stoker_client import triggers
+from stoker_client.cli._options import together
 from stoker_client.cli._values import merged, one_of, pair
 from stoker_client.client import Client
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-_OPTIONS = [
+trigger_options = together([
     click.argument("words", nargs=-1, metavar="[STACK RESOURCE] [ACTION]"),
     click.option("--config", metavar="CONFIG", help="Run this config (id, or unique name) instead of a resource's."),
     click.option("--deployment", metavar="DEPLOYMENT", help="Run what this deployment runs, on its server."),
@@ -32,14 +32,7 @@ _OPTIONS = [
     ),
     click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="How long it may run on a server."),
     click.option("--signal-transport", metavar="NAME", help="How the results come back."),
-]  # fmt: skip
-
-
-def trigger_options(command: F) -> F:
-    """Put the shared options on ``command``."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+])  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,20 +57,19 @@ class TriggerInput:
             raise click.UsageError("say where either with --on or with --label")
         if self.config is not None and not (self.servers or self.labels):
             raise click.UsageError("a config has no servers of its own: say where with --on or --label")
-        body = dict(self._source())
+        source = self._source()
         values = merged(self.inputs, self.input_files, "--input-file")
-        if self.config is not None:
-            body["config_id"] = client().configs.find(self.config)["id"]
-        said = {
-            "input_values": values,
-            "servers": list(self.servers),
-            "labels": dict(self.labels),
-            "max_concurrent": self.max_concurrent,
-            "max_fail_percentage": self.max_fail_percentage,
-            "timeout": self.timeout,
-            "signal_transport": self.signal_transport,
-        }
-        return body | {key: value for key, value in said.items() if value not in (None, [], {})}
+        return triggers.body(
+            **source,
+            config_id=None if self.config is None else client().configs.find(self.config)["id"],
+            input_values=values,
+            servers=list(self.servers),
+            labels=dict(self.labels),
+            max_concurrent=self.max_concurrent,
+            max_fail_percentage=self.max_fail_percentage,
+            timeout=self.timeout,
+            signal_transport=self.signal_transport,
+        )
 
     @property
     def title(self) -> str:

@@ -27,22 +27,24 @@ def emit_trigger(form: str, trigger: Trigger) -> None:
 
 
 @contextmanager
-def leaving(id_: str, again: str = "") -> Iterator[None]:
-    """Ctrl-C ends the watching, not the trigger: say so. ``again`` is the command that shows it later."""
+def leaving(what: str) -> Iterator[None]:
+    """Ctrl-C ends the watching and nothing else: say so, and ``what`` becomes of the trigger."""
     try:
         yield
     except KeyboardInterrupt:
-        click.echo(
-            "stoker: no longer watching; the trigger goes on: "
-            f"`{again or f'stoker trigger show --follow {id_}'}` shows it, `stoker trigger cancel {id_}` ends it",
-            err=True,
-        )
+        click.echo(f"stoker: no longer watching; {what}", err=True)
         raise
+
+
+def goes_on(id_: str, again: str = "") -> str:
+    """Of one that was only watched. ``again`` is the command that shows it later."""
+    again = again or f"stoker trigger show --follow {id_}"
+    return f"the trigger goes on: `{again}` shows it, `stoker trigger cancel {id_}` ends it"
 
 
 def follow_trigger(ctx: click.Context, client: Client, id_: str, form: str) -> NoReturn:
     """Show a trigger until it is over, and end the command with the worst code of its runs."""
-    with leaving(id_):
+    with leaving(goes_on(id_)):
         from stoker_client.cli._trigger_follow import exit_with, follow  # rich: only for those who watch
 
         watch = follow(client, id_)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import threading
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol
 
 import click
-from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from stoker_client.cli._live import REDRAWS, Clock
+from stoker_client.cli._live import MARGIN, Drawn, Plain, Shown, one_line
 from stoker_client.cli._output import colour, printable
 from stoker_client.cli._targets import counts, name_of, order, run_of, said_by, seconds_of, state_of, title
 from stoker_client.cli._words import last_line
@@ -23,12 +21,11 @@ if TYPE_CHECKING:
     from stoker_client.shapes import Target, Trigger, TriggerLog
     from stoker_client.trigger_watch import Watch
 
-MARGIN = 4  # lines of the screen left to the summary, the count of hidden servers and the prompt
 BAR = 20
 COUNTED = 5.0  # seconds between two lines of counts
 
 
-class View(Protocol):
+class View(Shown, Protocol):
     """Something that shows a trigger as it goes on."""
 
     def update(self, watch: Watch, changed: Target | None) -> None:
@@ -40,38 +37,31 @@ class View(Protocol):
     def tell(self, text: str) -> None:
         """Print ``text`` so that it stays."""
 
-    def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-
-class TriggerLines:
-    """One line on stderr for each change."""
+class TriggerLines(Plain):
+    """One line for each change."""
 
     def __init__(self) -> None:
-        self._clock = Clock()
+        super().__init__()
         self._last: dict[str, str] = {}
         self._state = ("", "")
         self._counted = 0.0
 
     def update(self, watch: Watch, changed: Target | None) -> None:
-        self._clock.see("", "_IN_PROGRESS")
         if changed is None:
             self._count(watch.trigger)
         elif changed["status"] != "QUEUED":  # all are at first, which the counts tell
             percent = run_of(changed).get("percent") if changed["status"] == "IN_PROGRESS" else None
             shown = f"{percent:g} %" if percent is not None else ""
-            self._print(str(changed["position"]), name_of(changed), _state(changed), shown, said_by(changed))
+            self._news(str(changed["position"]), name_of(changed), _state(changed), shown, said_by(changed))
 
     def _count(self, trigger: Trigger) -> None:
         """The counts change with every server: they are told now and then, and whenever more than they is another."""
         reason = trigger.get("status_reason") or ""
-        state, now = (trigger["status"], reason), self._clock.elapsed("")
+        state, now = (trigger["status"], reason), self._elapsed()
         if state != self._state or now - self._counted > COUNTED:
             self._state, self._counted = state, now
-            self._print("", title(trigger), trigger["status"], counts(trigger), reason)
+            self._news("", title(trigger), trigger["status"], counts(trigger), reason)
 
     def hear(self, log: TriggerLog) -> None:
         """What is written is in the log."""
@@ -79,19 +69,10 @@ class TriggerLines:
     def tell(self, text: str) -> None:
         click.echo(text, err=True)
 
-    def _print(self, key: str, *words: str) -> None:
-        line = printable(" ".join("  ".join(word for word in words if word).splitlines()))
-        if self._last.get(key) != line:
+    def _news(self, key: str, *words: str) -> None:
+        if self._last.get(key) != (line := one_line(*words)):
             self._last[key] = line
-            click.echo(f"{self._clock.elapsed(''):7.1f} s  {line}", err=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing to put away."""
+            self._print(line)
 
 
 def _state(target: Target) -> str:
@@ -99,16 +80,14 @@ def _state(target: Target) -> str:
     return state_of(target).partition(" for ")[0] if target["status"] == "IN_PROGRESS" else target["status"]
 
 
-class TriggerTable:
+class TriggerTable(Drawn):
     """A line a server on stderr, as many as there is room for, with bars; below them the counts."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._clock = Clock()
+        super().__init__(console)
         self._lock = threading.Lock()  # the drawing is a thread's
         self._watch: Watch | None = None
         self._words: dict[str, str] = {}
-        self._live = Live(console=console, get_renderable=self.render, refresh_per_second=REDRAWS)
 
     def update(self, watch: Watch, changed: Target | None) -> None:
         with self._lock:
@@ -178,15 +157,6 @@ class TriggerTable:
             (f"{self._clock.elapsed(''):.1f} s", "dim"),
             no_wrap=True,
         )
-
-    def __enter__(self) -> Self:
-        self._live.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.__exit__(kind, problem, trace)
 
 
 def _bar(percent: float) -> ProgressBar:

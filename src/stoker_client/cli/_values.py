@@ -1,8 +1,9 @@
-"""``NAME=VALUE`` arguments, and files given as arguments."""
+"""``NAME=VALUE`` arguments, files given as arguments, and which of the options were given."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -32,6 +33,11 @@ def read_text(path: str, what: str) -> str:
 def merged(pairs: Sequence[tuple[str, str]], files: Sequence[tuple[str, str]], what: str) -> dict[str, str]:
     """Values given directly and values given as files, the direct ones winning."""
     return {name: read_text(path, what) for name, path in files} | dict(pairs)
+
+
+def changed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Of all options, those that the user gave."""
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def one_of(*given: bool) -> bool:

@@ -9,15 +9,16 @@ a program and its arguments.
   stoker run web1 -i tier=web -f setup.sh
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 
 from stoker_client import adhoc
+from stoker_client.cli._log_output import LogPrinter
 from stoker_client.cli._session import Session
 from stoker_client.cli._values import pair, read_text
 from stoker_client.client import Client
-from stoker_client.shapes import Deployment
+from stoker_client.shapes import Deployment, LogChunk
 
 STREAMS = ("stdout", "stderr")
 
@@ -78,10 +79,14 @@ def _server_id(client: Client, ref: str) -> str:
 def _stream(client: Client, id_: str) -> Deployment:
     """Pass on what it writes until it is over."""
     seen: set[str] = set()
-    for page in client.deployments.follow(id_):
-        for chunk in page["logs"]:
-            seen.add(chunk["stream"])
-            click.echo(chunk["data"], nl=False, err=chunk["stream"] == "stderr")
+
+    def chunks() -> Iterator[LogChunk]:
+        for page in client.deployments.follow(id_):
+            for chunk in page["logs"]:
+                seen.add(chunk["stream"])
+                yield chunk
+
+    LogPrinter("table").all(chunks())
     done = client.deployments.show(id_, patient=True)
     for stream in STREAMS:
         # An agent that sends no logs (Heat's own) brings everything with its result.

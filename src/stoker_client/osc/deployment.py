@@ -10,10 +10,12 @@ from typing import Any
 from osc_lib.command import command
 from osc_lib.exceptions import CommandError
 
+from stoker_client import triggers
 from stoker_client.adhoc import exit_code
 from stoker_client.cli._trigger_follow import failure_line, follow
-from stoker_client.cli._trigger_result import leaving
+from stoker_client.cli._trigger_result import goes_on, leaving
 from stoker_client.errors import ClientError
+from stoker_client.log_text import Unseen, not_kept
 from stoker_client.osc._common import Row, client_of, count, listed, pair, percentage, shown
 
 RUNS = (
@@ -70,12 +72,12 @@ class TriggerDeployment(command.ShowOne):
 
     def take_action(self, parsed_args: Namespace) -> tuple[Row, Row]:
         client = client_of(self)
-        body = _body(parsed_args)
+        request = _request(parsed_args)
         if parsed_args.config:
-            body["config_id"] = client.configs.find(parsed_args.config)["id"]
-        made = client.triggers.create(body)
+            request["config_id"] = client.configs.find(parsed_args.config)["id"]
+        made = client.triggers.create(request)
         if parsed_args.wait:
-            with leaving(made["id"], again=f"openstack software trigger show {made['id']}"):
+            with leaving(goes_on(made["id"], again=f"openstack software trigger show {made['id']}")):
                 watch = follow(client, made["id"])
             made = {**watch.trigger, "targets": watch.targets}
             self.code = watch.exit_code
@@ -118,11 +120,15 @@ class WatchDeployment(command.Command):
 
     def take_action(self, parsed_args: Namespace) -> int:
         deployments = client_of(self).deployments
+        unseen = Unseen()
         for event in deployments.events(parsed_args.deployment):
             if event.name == "log":
                 chunk = event.json()
+                text, missing = unseen.of(chunk)
+                if missing:
+                    print(not_kept(chunk, missing), file=sys.stderr)
                 stream = sys.stderr if chunk["stream"] == "stderr" else sys.stdout
-                stream.write(chunk["data"])
+                stream.write(text)
                 stream.flush()
             elif event.name == "progress":
                 print(_progress(event.json()), file=sys.stderr)
@@ -144,24 +150,23 @@ class ListRuns(command.Lister):
         return listed(client_of(self).deployments.runs(parsed_args.deployment), RUNS)
 
 
-def _body(parsed: Namespace) -> dict[str, Any]:
+def _request(parsed: Namespace) -> dict[str, Any]:
     if bool(parsed.stack) is not bool(parsed.resource):
         raise CommandError("--stack and --resource go together")
-    said = {
-        "deployment_id": parsed.deployment,
-        "stack": parsed.stack,
-        "resource": parsed.resource,
-        "action": parsed.action,
-        "input_values": dict(parsed.input_value),
-        "servers": parsed.server,
-        "labels": dict(parsed.label),
-        "max_concurrent": parsed.max_concurrent,
-        "max_fail_percentage": parsed.max_fail_percentage,
-        "timeout": parsed.timeout,
-        "signal_transport": parsed.signal_transport,
-        "name": parsed.name,
-    }
-    return {key: value for key, value in said.items() if value not in (None, [], {})}
+    return triggers.body(
+        deployment_id=parsed.deployment,
+        stack=parsed.stack,
+        resource=parsed.resource,
+        action=parsed.action,
+        input_values=dict(parsed.input_value),
+        servers=parsed.server,
+        labels=dict(parsed.label),
+        max_concurrent=parsed.max_concurrent,
+        max_fail_percentage=parsed.max_fail_percentage,
+        timeout=parsed.timeout,
+        signal_transport=parsed.signal_transport,
+        name=parsed.name,
+    )
 
 
 def _progress(said: dict[str, Any]) -> str:

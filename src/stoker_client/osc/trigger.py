@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from osc_lib.command import command
 
 from stoker_client.osc._common import Row, client_of, count, listed, shown
-
-COLUMNS = ("id", "name", "action", "status", "total", "complete", "failed", "asked_by", "creation_time")
+from stoker_client.triggers import COLUMNS, STATUSES
 
 
 class ListTrigger(command.Lister):
@@ -18,9 +17,7 @@ class ListTrigger(command.Lister):
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument("--stack", metavar="<stack>", help="Only those of this stack: name or ID")
-        parser.add_argument(
-            "--status", choices=("IN_PROGRESS", "COMPLETE", "FAILED", "CANCELLED"), help="Only those that are so"
-        )
+        parser.add_argument("--status", choices=STATUSES, help="Only those that are so")
         parser.add_argument("--limit", metavar="<n>", type=count, help="The newest ones")
         return parser
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import click
 
+from stoker_client.cli._deployed import wait_for_end
 from stoker_client.cli._each import each, end
 from stoker_client.cli._session import Session
 
@@ -14,10 +15,20 @@ from stoker_client.cli._session import Session
 @click.option("--wait", is_flag=True, help="Wait until it has stopped.")
 @click.pass_obj
 def command(session: Session, deployments: Sequence[str], force: bool, wait: bool) -> None:
+    cancelled: list[str] = []
+
     def cancel(deployment: str) -> None:
         session.client.deployments.cancel(deployment, force=force)
-        if wait:
-            for _ in session.client.deployments.follow(deployment):
-                pass
+        cancelled.append(deployment)
 
-    end(each(deployments, cancel))
+    fine = each(deployments, cancel)
+    if wait:  # only now: one whose server is away keeps no other from being cancelled
+        fine = each(cancelled, lambda deployment: _ended(session, deployment)) and fine
+    end(fine)
+
+
+def _ended(session: Session, deployment: str) -> None:
+    left = (
+        f"is cancelled, and over once its agent has stopped (`stoker deployment cancel --force {deployment}`: at once)"
+    )
+    wait_for_end(session.client, deployment, left)

@@ -9,7 +9,7 @@ from stoker_client.cli._deployed import wait_for
 from stoker_client.cli._output import emit_one, output_option
 from stoker_client.cli._servers import server_id
 from stoker_client.cli._session import Session
-from stoker_client.cli._values import pair
+from stoker_client.cli._values import changed, pair
 
 FIELDS = ("id", "server_id", "config_id", "action", "status", "status_reason", "creation_time", "output_values")
 
@@ -42,8 +42,7 @@ def command(
         "server_id": server_id(client, server),
         "input_values": dict(inputs),
     }
-    body |= {key: value for key, value in more.items() if value is not None}
-    made = client.deployments.create(body)
+    made = client.deployments.create(body | changed(more))
     if wait:
         made = wait_for(session.client, made["id"])
     emit_one(form, made, FIELDS)

@@ -12,10 +12,10 @@ from typing import Any
 import click
 
 from stoker_client.cli._output import emit_one, output_option
-from stoker_client.cli._schedule import FIELDS, changed, schedule_options
+from stoker_client.cli._schedule import FIELDS, schedule_options
 from stoker_client.cli._session import Session
 from stoker_client.cli._trigger_input import TriggerInput, trigger_options
-from stoker_client.cli._values import one_of
+from stoker_client.cli._values import changed, one_of
 
 PLAN = ("name", "cron", "at", "timezone", "in_window", "missed")
 

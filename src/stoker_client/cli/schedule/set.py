@@ -5,8 +5,9 @@ from typing import Any
 import click
 
 from stoker_client.cli._output import emit_one, output_option
-from stoker_client.cli._schedule import FIELDS, changed, schedule_options
+from stoker_client.cli._schedule import FIELDS, schedule_options
 from stoker_client.cli._session import Session
+from stoker_client.cli._values import changed
 
 
 @click.command()

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._output import emit_data, emit_one, output_option
+from stoker_client.cli._output import emit_one, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._values import one_of, read_text
 from stoker_client.errors import BadInput
@@ -61,11 +61,7 @@ def command(session: Session, /, *, server: str, file: str | None, clear: bool, 
     else:
         policy = None if clear else said if file is None else _read(file)
         shown = session.client.servers.set_policy(server, policy)
-    told = {name: shown.get(name) for name in FIELDS}
-    if form != "table":
-        emit_data(form, told)
-    else:
-        emit_one(form, told)
+    emit_one(form, {name: shown.get(name) for name in FIELDS})
 
 
 def _said(

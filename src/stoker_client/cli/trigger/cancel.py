@@ -15,13 +15,23 @@ from stoker_client.cli._trigger_result import leaving
 @click.option("--wait", is_flag=True, help="Watch until everything has stopped.")
 @click.pass_obj
 def command(session: Session, triggers: Sequence[str], force: bool, wait: bool) -> None:
-    end(each(triggers, lambda trigger: _cancel(session, trigger, force, wait)))
+    cancelled: list[str] = []
+
+    def cancel(trigger: str) -> None:
+        session.client.triggers.cancel(trigger, force=force)
+        cancelled.append(trigger)
+
+    fine = each(triggers, cancel)
+    if wait:  # only now: one whose server is away keeps no other from being cancelled
+        fine = each(cancelled, lambda trigger: _watch(session, trigger)) and fine
+    end(fine)
 
 
-def _cancel(session: Session, trigger: str, force: bool, wait: bool) -> None:
-    session.client.triggers.cancel(trigger, force=force)
-    if wait:
-        with leaving(trigger):
-            from stoker_client.cli._trigger_follow import follow  # rich: only for those who watch
+def _watch(session: Session, trigger: str) -> None:
+    with leaving(
+        f"trigger {trigger} is cancelled, and over once its agents have stopped: "
+        f"`stoker trigger show --follow {trigger}` shows it, `stoker trigger cancel --force {trigger}` waits for none"
+    ):
+        from stoker_client.cli._trigger_follow import follow  # rich: only for those who watch
 
-            follow(session.client, trigger)
+        follow(session.client, trigger)

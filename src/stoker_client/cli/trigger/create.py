@@ -15,6 +15,7 @@ from stoker_client.cli._output import output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._trigger_input import TriggerInput, trigger_options
 from stoker_client.cli._trigger_result import emit_trigger, follow_option, follow_trigger
+from stoker_client.cli._values import changed
 
 
 @click.command()
@@ -28,8 +29,7 @@ def command(ctx: click.Context, /, *, name: str | None, in_window: bool, follow:
     session = ctx.find_object(Session)
     assert session is not None
     body = TriggerInput(**given).body(lambda: session.client)
-    more = {"name": name, "in_window": in_window or None}
-    made = session.client.triggers.create(body | {key: value for key, value in more.items() if value is not None})
+    made = session.client.triggers.create(body | changed({"name": name, "in_window": in_window or None}))
     if follow:
         follow_trigger(ctx, session.client, made["id"], form)
     else:

@@ -4,9 +4,7 @@ import click
 
 from stoker_client.cli._output import emit_list, output_option
 from stoker_client.cli._session import Session
-
-COLUMNS = ("id", "name", "action", "status", "total", "complete", "failed", "asked_by", "creation_time")
-STATUSES = ("IN_PROGRESS", "COMPLETE", "FAILED", "CANCELLED")
+from stoker_client.triggers import COLUMNS, STATUSES
 
 
 @click.command()

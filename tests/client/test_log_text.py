@@ -1,0 +1,75 @@
+"""Of what a service tells of a log, the part that is new."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from client.little_story import END, Say
+from stoker_client.log_text import Unseen, not_kept
+
+
+def chunk(offset: int | None, data: str, stream: str = "stdout", **more):
+    size = None if offset is None else len(data.encode())
+    return {"seq": 1, "stream": stream, "data": data, "offset": offset, "size": size, **more}
+
+
+def told(*chunks) -> list[tuple[str, int]]:
+    unseen = Unseen()
+    return [unseen.of(each) for each in chunks]
+
+
+@pytest.mark.parametrize(
+    ("second", "text", "missing"),
+    [
+        (chunk(4, "new"), "new", 0),
+        (chunk(9, "new"), "new", 5),
+        (chunk(0, "head"), "", 0),
+        (chunk(1, "ea"), "", 0),
+        (chunk(2, "ad, new"), ", new", 0),
+        (chunk(None, "head"), "head", 0),
+        (chunk(0, "head", "stderr"), "head", 0),
+        (chunk(0, "head", config_id="another run"), "head", 0),
+        (chunk(0, "head", server_id="another server"), "head", 0),
+    ],
+)
+def test_what_is_new_after_a_head(second, text, missing):
+    assert told(chunk(0, "head"), second) == [("head", 0), (text, missing)]
+
+
+def test_bytes_are_counted_and_characters_stay_whole():
+    assert told(chunk(0, "äö"), chunk(2, "öü"), chunk(5, "üé")) == [("äö", 0), ("ü", 0), ("é", 0)]
+
+
+def test_bytes_that_were_no_text_are_not_told_again_either():
+    """Each is one byte in the size and three as the character that stands for it."""
+    broken = {**chunk(0, "\ufffd\ufffd"), "size": 2}
+
+    assert told(broken, broken) == [("\ufffd\ufffd", 0), ("", 0)]
+
+
+def test_what_is_missing_in_words():
+    assert not_kept(chunk(9, "x", "stderr"), 9) == "9 bytes of the stderr were not kept here"
+    assert not_kept(chunk(9, "x"), 9, "db1") == "9 bytes of the stdout of db1 were not kept here"
+
+
+@pytest.mark.slow
+def test_openstacks_watch_prints_a_tail_once(heat, spawn, monkeypatch):
+    monkeypatch.setenv("PYTHONWARNINGS", "ignore")
+    config = heat.create_config({"name": "setup", "group": "script"})["software_config"]
+    deployed = heat.create_deployment({"config_id": config["id"], "server_id": "s"})["software_deployment"]
+    deployed["status"] = "COMPLETE"
+    heat.story = [
+        Say("log", chunk(0, "head"), 1),
+        Say("log", chunk(104, "seen"), 2),
+        Say("log", chunk(98, "before"), 3),
+        Say("log", chunk(104, "seen, new\n"), 4),
+        END,
+    ]
+    openstack = str(Path(sys.executable).with_name("openstack"))
+    process = spawn(openstack, "software", "deployment", "watch", deployed["id"])
+
+    assert process.communicate(timeout=60) == ("headseen, new\n", "100 bytes of the stdout were not kept here\n")
+    assert process.returncode == 0

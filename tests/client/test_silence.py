@@ -1,0 +1,74 @@
+"""A network, or a service, that goes silent: how long that is borne, and how often it is asked again."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.noauth import NoAuth
+from keystoneauth1.session import Session
+from requests.adapters import HTTPAdapter
+
+from stoker_client import wire
+from stoker_client.errors import Unreachable
+from stoker_client.wire import Wire
+
+
+class Noting(HTTPAdapter):
+    """Sends as usual, and keeps what was sent and how long an answer may take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[tuple[str | None, Any]] = []
+
+    def send(self, request: Any, *args: Any, **more: Any) -> Any:
+        self.sent.append((request.method, more["timeout"]))
+        return super().send(request, *args, **more)
+
+
+@pytest.fixture
+def silent(monkeypatch):
+    """A connection to a service that takes requests and answers none, and what was sent over it."""
+    for name in ("TIMEOUT", "HELD", "SILENCE"):
+        monkeypatch.setattr(wire, name, 0.1)
+    monkeypatch.setattr(wire, "PATIENCE", {"connect_retries": 1})
+    noting = Noting()
+    with socket.create_server(("127.0.0.1", 0), backlog=10) as listening:
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        session = Session(auth=NoAuth(endpoint=address), connect_retries=2)  # were it not said with each question
+        session.session.mount("http://", noting)
+        yield Wire(Adapter(session, endpoint_override=address)), noting.sent
+
+
+def streamed(connection: Wire) -> None:
+    with connection.stream("/x"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("ask", "most"),
+    [
+        (lambda connection: connection.get("/x", patient=True), 0.1),
+        (lambda connection: connection.get("/x", patient=True, wait=0.2), pytest.approx(0.3)),
+        (streamed, 0.1),
+    ],
+)
+def test_what_changes_nothing_is_asked_again(silent, ask, most):
+    connection, sent = silent
+
+    with pytest.raises(Unreachable, match="takes too long to answer"):
+        ask(connection)
+
+    assert sent == [("GET", (wire.CONNECT, most))] * 2
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_what_changes_something_is_sent_once(silent, method):
+    connection, sent = silent
+
+    with pytest.raises(Unreachable, match="takes too long to answer"):
+        connection.send(method, "/x", {})
+
+    assert sent == [(method, (wire.CONNECT, 0.1))]
