@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from stoker.deployments import manage, stopping
-from stoker.deployments.documents import Documents
+from stoker.deployments.documents import LOG_BYTES, Documents
 from stoker.store import deployments
 from stoker.store import runs as stored
 from support.deploying import begin
@@ -50,7 +50,7 @@ def test_our_agent_is_told_and_says_what_became_of_it(store):
     assert run_of(store, made).state == "CANCELLING"
     (entry,) = entries(store)
     assert (entry["id"], entry["cancel"]) == (made.config_id, True)
-    ended = store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, made.id), SAID))
+    ended = store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, made.id), SAID, LOG_BYTES))
     assert ended.status == "FAILED"
     assert ended.status_reason.startswith("Cancelled: ended by TERM after 0.2 s")
     assert (run_of(store, made).state, run_of(store, made).status_code) == ("DONE", "143")

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 
 from stoker.deployments import manage, runs, stopping
-from stoker.deployments.documents import Documents
+from stoker.deployments.documents import LOG_BYTES, Documents
 from stoker.servers import enrol
 from stoker.store import deployments, servers
 from stoker.store import runs as stored
@@ -28,7 +28,7 @@ def test_agents_get_what_is_left_to_do_in_order_of_names(store):
     done = begin(store, "c")
     assert entries(documents.load_agent("s")) == ["a", "b", "c"]
 
-    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, done.id), {"deploy_status_code": 0}))
+    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, done.id), {"deploy_status_code": 0}, LOG_BYTES))
     assert documents.agent("s") is None, "the change was not heard"
     assert entries(documents.load_agent("s")) == ["a", "b"]
 
@@ -110,7 +110,7 @@ def test_progress_is_the_reason_until_the_end(store):
 
     assert say(42, "loading\0") == "Running (42 %): loading"
     assert say(None, None) == "Running"
-    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, made.id), {}))
+    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, made.id), {}, LOG_BYTES))
     assert say(99, "late") == "Outputs received"
 
 
@@ -125,7 +125,9 @@ def run_of(store, deployment):
 )
 def test_a_run_that_its_agent_never_spoke_of_began_as_long_ago_as_it_took(store, said, seconds):
     made = begin(store, "a")
-    store.write(lambda tx: manage.take_signal(tx, made, {"deploy_status_code": 0, "deploy_run_seconds": said}))
+    store.write(
+        lambda tx: manage.take_signal(tx, made, {"deploy_status_code": 0, "deploy_run_seconds": said}, LOG_BYTES)
+    )
     run = run_of(store, made)
     assert "deploy_run_seconds" not in run.output_values
     if seconds is None:
@@ -172,7 +174,7 @@ def test_a_run_that_ended_before_its_delivery_was_noted_keeps_its_end(store):
     documents = Documents(store)
     made = begin(store, "a")
     document = documents.load_agent("s")
-    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, made.id), {"deploy_status_code": 0}))
+    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, made.id), {"deploy_status_code": 0}, LOG_BYTES))
     documents.went_out(document, "STOKER_PUSH")
     found = delivered(store, made)
     assert (found.state, found.status) == ("DONE", "COMPLETE")

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stoker.deployments import manage, output, retention, runs
+from stoker.deployments.documents import LOG_BYTES
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.store import deployments
 from stoker.store import logs as stored_logs
@@ -22,9 +23,8 @@ from support.deploying import begin
 
 
 def log(store, config_id, offset, data, stream="stdout", **how):
-    return store.write(
-        lambda tx: output.log(tx, server_id="s", config_id=config_id, stream=stream, offset=offset, data=data, **how)
-    )
+    said = {"server_id": "s", "config_id": config_id, "stream": stream, "most": LOG_BYTES, **how}
+    return store.write(lambda tx: output.log(tx, offset=offset, data=data, **said))
 
 
 def chunks(store, deployment_id):
@@ -151,7 +151,9 @@ def sqlite_store(tmp_path_factory, sqlite_template):
 def test_a_run_of_another_server_is_not_there(store):
     made = begin(store, "a")
     for say in (
-        lambda tx: output.log(tx, server_id="t", config_id=made.config_id, stream="stdout", offset=0, data=b"x"),
+        lambda tx: output.log(
+            tx, server_id="t", config_id=made.config_id, stream="stdout", offset=0, data=b"x", most=9
+        ),
         lambda tx: runs.progress(tx, server_id="t", config_id=made.config_id, state="RUNNING", percent=1, message=None),
         lambda tx: runs.beat(tx, server_id="t", config_id=made.config_id),
     ):
@@ -169,7 +171,7 @@ def test_what_runs_wrote_goes_after_its_time_but_not_while_they_go_on(store):
     over, going = begin(store, "over"), begin(store, "going")
     for made in (over, going):
         log(store, made.config_id, 0, b"old")
-    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, over.id), {}))
+    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, over.id), {}, LOG_BYTES))
     assert retention.purge(store, datetime.now(UTC) - timedelta(days=30)) == 0
     age(store, logs, 31 * 86400)
     log(store, going.config_id, 3, b"new")
@@ -182,7 +184,7 @@ def test_old_output_goes_every_day_without_being_asked(store):
     daily = retention.Retention(store, work, 30)
     made = begin(store, "a")
     log(store, made.config_id, 0, b"old")
-    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, made.id), {}))
+    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, made.id), {}, LOG_BYTES))
     age(store, logs, 31 * 86400)
     work.start()
     try:

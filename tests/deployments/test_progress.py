@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stoker.deployments import manage, runs, stopping
+from stoker.deployments.documents import LOG_BYTES
 from stoker.store import deployments
 from stoker.store import runs as stored
 from stoker.store.schema import runs as table
@@ -18,7 +19,7 @@ def run_of(store, deployment):
 
 
 def take(store, deployment, **values):
-    return store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, deployment.id), values))
+    return store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, deployment.id), values, LOG_BYTES))
 
 
 def state_now(store, deployment):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -94,3 +95,38 @@ def test_a_server_that_stops_ends_its_streams_at_once_and_in_order(tmp_path):
         stopping.join()
         assert stoker.process.returncode == 0
         assert "Traceback" not in stoker.output
+
+
+def test_a_server_that_stops_answers_who_waits_for_output(tmp_path):
+    with served(tmp_path) as stoker:
+        deployment = deploy(stoker, "some-server")
+        path = f"/software_deployments/{deployment['id']}/logs?wait=60"
+        found = []
+        asking = threading.Thread(target=lambda: found.append(stoker.heat("GET", path)))
+        asking.start()
+        time.sleep(1)  # until it waits; one that came too late would be refused
+        stoker.stop()
+        asking.join()
+        assert [(each.status, each.body["status"], each.body["logs"]) for each in found] == [(200, "IN_PROGRESS", [])]
+
+
+@pytest.mark.parametrize("offset", [2**31, 3 * 2**30, 2**62])
+def test_output_that_no_32_bits_count_goes_on(agent, stoker, offset):
+    deployment = deploy(stoker, agent.id)
+    run = deployment["config_id"]
+    assert agent.log(run, offset, b"far\n", more="&gap=1").body == {"offset": offset + 4}
+    if offset < 2**62:
+        assert agent.log(run, offset + 4, b"on\n").body == {"offset": offset + 7}
+    path = f"/software_deployments/{deployment['id']}/logs"
+    assert stoker.heat("GET", path).body["logs"][0]["offset"] == offset
+    assert stoker.heat("GET", f"{path}?after={2**63 - 1}").body["next"] == 2**63 - 1
+
+
+def test_what_nothing_counts_is_refused_and_named(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+    answer = agent.log(deployment["config_id"], 2**62 + 1, b"x", more="&gap=1")
+    assert (answer.status, b"offset must be at most" in answer.raw) == (400, True)
+    for path in (f"/software_deployments/{deployment['id']}/logs?after={2**63}", f"/audit?marker={2**63}"):
+        answer = stoker.heat("GET", path)
+        assert (answer.status, b"must be at most 9223372036854775807, not" in answer.raw) == (400, True)
+    assert stoker.heat("GET", f"/audit?marker={2**63 - 1}").status == 200

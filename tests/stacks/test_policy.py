@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
@@ -451,16 +454,56 @@ def test_a_run_that_nobody_waits_for_waits_for_the_window_too(heat, clock):
     assert len(heat.to_run(id)) == 1
 
 
-def test_the_room_of_triggers_can_ask_when_a_window_opens(heat, clock):
-    add(heat, NIGHT)
+def test_a_run_that_nobody_waits_for_waits_for_another_window_when_that_is_said(heat, clock):
+    """What is over as far as its stack goes still stands in the server's queue."""
+    resources = {"config": config(), "server": governed(NIGHT), "d": deployment(signal_transport="NO_SIGNAL")}
+    stack = heat.create(template(resources))
+    id = heat.resources(stack)["server"].physical_id
+    noon = {"maintenance_windows": [{"cron": "0 13 * * *", "minutes": 5}]}
+    heat.update(stack, template({**resources, "server": governed(noon)}))
+    (made,) = heat.deployments()
+    assert (made.status, made.status_reason, heat.to_run(id)) == ("COMPLETE", "Not waiting for outputs signal", [])
+    assert windows.JOB in heat.work.kinds()
+    clock.until(heat.work, "2026-05-01T13:00")
+    assert len(heat.to_run(id)) == 1
 
-    def asked() -> datetime | None:
-        with heat.store.read() as tx:
-            return windows.opens(tx, ID)
 
-    assert asked() == datetime(2026, 5, 2, 2, tzinfo=UTC)
+@pytest.mark.parametrize("said", ["soon", "nan", "-inf", 1e300, "1e10", -1, 0, True, [1], {"a": 1}, "9" * 400])
+def test_anybodys_input_that_is_called_as_ours_is_no_time(heat, clock, said):
+    values = {"deploy_timeout": said}
+    resources = {"config": config(), "server": governed(NIGHT), "d": deployment(input_values=values)}
+    stack = heat.create(template({**resources, "e": deployment(timeout=60, input_values=values)}), options=PATIENT)
     clock.until(heat.work, "2026-05-02T02:00")
-    assert asked() is None
+    assert len(heat.to_run(heat.resources(stack)["server"].physical_id)) == 2
+    e = heat.resources(stack)["e"].physical_id
+    keys = {job[1] for job in heat.work.jobs if job[0] == DEADLINE}
+    assert keys == {each.config_id for each in heat.deployments() if each.id == e}, "ours is the last"
+
+
+def test_a_template_writes_labels_over_what_is_there_now_and_not_over_what_was(heat):
+    """Of two who change labels, which are kept as one text, one is second and knows of the other."""
+    add(heat, labels={"rack": "7"})
+    if heat.store.dialect != "postgresql":
+        pytest.skip("SQLite has one writer")
+    stack = heat.create(template({"server": governed(name="web1", labels={"tier": "web"})}))
+    held, begun = threading.Event(), threading.Event()
+
+    def relabel(tx: Any) -> None:
+        found = servers.find(tx, ID, hold=True)
+        held.set()
+        begun.wait(20)
+        time.sleep(0.3)  # the other has read by now what it read without waiting
+        servers.set_labels(tx, ID, {**found.labels, "zone": "a"})
+
+    with ThreadPoolExecutor() as threads:
+        other = threads.submit(heat.store.write, relabel)
+        held.wait(20)
+        said = template({"server": governed(name="web1", labels={"tier": "db"})})
+        made = threads.submit(heat.update, stack, said)
+        begun.set()
+        other.result(20)
+        made.result(20)
+    assert find(heat, ID).labels == {"rack": "7", "zone": "a", "tier": "db"}
 
 
 def test_what_is_in_the_log_is_bounded(heat, clock):

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from stoker.store import deployments, runs
+from stoker.stacks.operations import Options
+from stoker.store import configs, deployments, runs, stacks
 from support.fleet import Fleet
 from support.templates import config, deployment, server, template
 
@@ -70,3 +71,83 @@ def test_a_trigger_keeps_it_too(heat, stack):
     once_more = fleet.trigger(deployment_id=made.id, action="BACKUP")
     assert told(heat, stack)["url"] == f"db://u:{WORD}@h"
     assert fleet.running(once_more)[0].input_values["url"] == STARS
+
+
+INNER = """
+heat_template_version: 2018-08-31
+parameters: {word: {type: string}, id: {type: string}}
+resources:
+  c: {type: OS::Heat::SoftwareConfig, properties: {config: x, inputs: [{name: word}]}}
+  d:
+    type: OS::Heat::SoftwareDeployment
+    properties: {config: {get_resource: c}, server: {get_param: id}, input_values: {word: {get_param: word}}}
+"""
+WORD_GIVEN = {"word": {"get_param": "password"}}
+GROUP = {
+    "type": "OS::Heat::SoftwareDeploymentGroup",
+    "properties": {
+        "config": {"get_resource": "config"},
+        "servers": {"one": {"get_resource": "server"}},
+        "input_values": WORD_GIVEN,
+    },
+}
+NESTED = {
+    "type": "inner.yaml",
+    "properties": {"id": {"get_resource": "server"}, "word": {"get_param": "password"}},
+}
+
+
+def hidden(resources, **more):
+    said = template({"config": config(inputs=("word",)), "server": server(), **resources}, **more)
+    return {**said, "parameters": {"password": {"type": "string", "hidden": True}}}
+
+
+def shown(heat):
+    """What is shown of the only deployment, of its last run, of its config."""
+    (found,) = heat.deployments()
+    with heat.store.read() as tx:
+        run = runs.find(tx, found.id, found.config_id)
+        made = configs.get(tx, found.config_id, "p")
+    marks = [each.get("secret") for each in made.inputs if each["name"] == "word"]
+    return found.input_values["word"], run.input_values["word"], marks
+
+
+@pytest.mark.parametrize("inside", [GROUP, NESTED])
+def test_what_is_inside_of_the_stack_hides_it_too(heat, inside):
+    files = {"inner.yaml": INNER}
+    stack = heat.create(hidden({"inside": inside}), parameters={"password": WORD}, files=files)
+    assert shown(heat) == (STARS, STARS, [True])
+    ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
+    assert WORD in body
+    heat.report(heat.deployments()[0])
+    assert heat.settled(stack.id).status == "COMPLETE"
+
+    changed = heat.change(stack, parameters={"password": "another-word"})
+    assert changed.status == "IN_PROGRESS"
+    assert shown(heat) == (STARS, STARS, [True]), "by what the parameter is in this very transaction"
+    heat.report(heat.deployments()[0])
+    assert heat.settled(stack.id).status == "COMPLETE"
+
+
+def test_a_trigger_of_one_inside_hides_it_too(heat):
+    heat.create(hidden({"inside": GROUP}), parameters={"password": WORD})
+    (member,) = heat.deployments()
+    heat.report(member)
+    fleet = Fleet(heat)
+    (made,) = fleet.running(fleet.trigger(deployment_id=member.id, action="BACKUP"))
+    assert made.input_values["word"] == STARS
+
+
+def test_on_the_way_back_it_goes_by_the_word_before(heat):
+    """The update fails and its rollback begins runs in one transaction."""
+    plain = {"run": deployment(input_values=WORD_GIVEN), "late": deployment(after=("run",), input_values=WORD_GIVEN)}
+    stack = heat.create(hidden({"run": plain["run"]}), parameters={"password": WORD})
+    heat.signal(stack, "run")
+    heat.update(stack, hidden(plain), options=Options(disable_rollback=False), parameters={"password": "another-word"})
+    heat.signal(stack, "run", deploy_status_code=1)
+    (found,) = heat.deployments()
+    with heat.store.read() as tx:
+        assert stacks.get(tx, stack.id).action == "ROLLBACK"
+    ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
+    assert (WORD in body, found.status) == (True, "IN_PROGRESS")
+    assert shown(heat) == (STARS, STARS, [True])

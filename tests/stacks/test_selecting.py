@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+import sqlalchemy as sa
 
 from stoker.model.errors import ActionInProgress, StackValidationFailed
 from stoker.model.server import Kind, Server
@@ -75,6 +76,28 @@ def answer(heat, **values):
     while waiting := [each for each in heat.deployments() if each.status == "IN_PROGRESS"]:
         for each in waiting:
             heat.report(each, **values)
+
+
+def test_many_servers_that_come_at_once_are_looked_at_once(heat):
+    heat.create(fleet(), "group")
+    looks = []
+
+    def look(_connection, _cursor, statement, *_args):
+        if "FROM selectors" in statement:
+            looks.append(statement)
+
+    machines = {
+        f"s{i}": {"type": "OS::Heat::DeployedServer", "properties": {"name": f"s{i}", "labels": WEB}} for i in range(5)
+    }
+    sa.event.listen(heat.store.engine, "before_cursor_execute", look)
+    heat.create(template(machines), "machines")
+    sa.event.remove(heat.store.engine, "before_cursor_execute", look)
+    assert len(looks) == 1
+    assert heat.work.kinds().count(REGROUP) == 1
+    enrolled(heat, "one more")
+    assert heat.work.kinds().count(REGROUP) == 1
+    heat.work.run(REGROUP)
+    assert len(running(heat)) == 6
 
 
 def test_servers_with_all_its_labels_are_its_members(heat):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 import pytest
 
-from stoker.model.errors import Conflict, EntityNotFound, Invalid
+from stoker.deployments.triggers import GO_ON
+from stoker.model.audit import Verdict
+from stoker.model.errors import Conflict, EntityNotFound, Invalid, Unavailable
+from stoker.model.trigger import TriggerStatus
 from stoker.stacks import scheduling
-from stoker.stacks.scheduling import KEPT, RUN
-from stoker.store import rows, schedules, servers, triggers
+from stoker.stacks.scheduling import KEPT, RUN, TIDY
+from stoker.store import audit, deployments, rows, schedules, servers, targets, triggers
 from stoker.work import cron
 
 VIENNA = "Europe/Vienna"
@@ -138,13 +142,49 @@ def test_what_is_refused_is_told_and_the_schedule_goes_on(clock):
     assert (again.times, again.last_error) == (1, None)
 
 
+def test_a_refusal_is_in_the_audit_log(clock):
+    made = clock.create()
+    clock.write(lambda tx: servers.set_policy(tx, clock.server.id, {"groups": ["puppet"]}))
+    told = clock.put(made, timedelta(seconds=1))
+    assert "runs no configs of the group script" in told.last_error
+    with clock.store.read() as tx:
+        (kept,) = audit.listed(tx, "p")
+    assert (kept.decision.decision, kept.decision.who) == (Verdict.REFUSED, "ann")
+
+
+def test_a_database_that_is_away_loses_no_time(clock, monkeypatch):
+    at = datetime.now(UTC) + timedelta(hours=1)
+    made = clock.create(cron=None, at=at.isoformat())
+
+    def away(*_args, **_said):
+        raise Unavailable("cannot write to the database: it is away")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("stoker.stacks.triggering.begin", away)
+        with pytest.raises(Unavailable):
+            clock.put(made, timedelta(seconds=1))
+    kept = clock.now(made)
+    assert (kept.last_error, kept.last_at, clock.begun()) == (None, None, [])
+    assert clock.put(made, timedelta(seconds=1)).times == 1
+
+
 def test_in_window_is_for_servers_that_have_windows(clock):
+    ahead = (datetime.now(UTC) + timedelta(hours=2)).hour
+    policy = {"maintenance_windows": [{"cron": f"0 {ahead} * * *", "minutes": 10}]}
+    with pytest.raises(Invalid, match="no maintenance window"):
+        clock.create(in_window=True)
+    plain = clock.create(name="plain")
+    with pytest.raises(Invalid, match="no maintenance window"):
+        clock.change(plain, in_window=True)
+    clock.write(lambda tx: servers.set_policy(tx, clock.server.id, policy))
+    assert clock.change(plain, in_window=True).in_window
     made = clock.create(in_window=True)
+    clock.write(lambda tx: servers.set_policy(tx, clock.server.id, None))
+    with pytest.raises(Invalid, match="no maintenance window"):
+        clock.change(made, trigger=clock.trigger)
     told = clock.put(made, timedelta(seconds=1))
     assert f"no maintenance window on {clock.server.name}" in told.last_error
     assert clock.begun() == []
-    ahead = (datetime.now(UTC) + timedelta(hours=2)).hour
-    policy = {"maintenance_windows": [{"cron": f"0 {ahead} * * *", "minutes": 10}]}
     clock.write(lambda tx: servers.set_policy(tx, clock.server.id, policy))
     told = clock.put(told, timedelta(seconds=1))
     (begun,) = clock.begun()
@@ -191,9 +231,39 @@ def test_so_many_of_its_triggers_are_kept(clock):
     for _ in range(KEPT + 3):
         made = clock.put(made, timedelta(seconds=1))
     assert made.times == KEPT + 3
+    assert clock.fleet.world.work.run(TIDY) == 1
     # The one that has just begun was not yet over when the old ones were counted, or was.
     assert KEPT <= len(clock.begun()) <= KEPT + 1
     assert clock.begun()[0].id == made.last_trigger_id
+
+
+def test_old_ones_go_by_shares_and_one_that_runs_again_stays(clock, monkeypatch):
+    monkeypatch.setattr("stoker.deployments.triggers.SHARE", 2)
+    many = [each.id for each in (clock.server, *clock.fleet.servers(4))]
+    said = {**clock.trigger, "servers": many, "signal_transport": "NO_SIGNAL"}
+    monkeypatch.setattr(scheduling, "KEPT", 1)
+    made = clock.create(trigger=said)
+    for _ in range(3):
+        made = clock.put(made, timedelta(seconds=1))
+        clock.fleet.world.work.run(GO_ON)
+    newest, middle, oldest = clock.begun()
+    again = replace(middle, status=TriggerStatus.IN_PROGRESS)
+
+    def beyond(tx, *_args):
+        """Somebody has run it again since it was looked for."""
+        triggers.save(tx, again)
+        return [middle.id, oldest.id]
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr("stoker.store.triggers.beyond", beyond)
+        assert clock.fleet.world.work.step(TIDY) == 1
+    assert clock.begun() == [newest, again, oldest]
+    with clock.store.read() as tx:
+        left = [each.deployment_id is None for each in targets.of_trigger(tx, oldest.id)]
+        assert len(deployments.listed(tx, "p")) == 13
+    assert sorted(left) == [False, False, False, True, True]
+    assert clock.fleet.world.work.run(TIDY) == 2
+    assert clock.begun() == [newest, again]
 
 
 @pytest.mark.parametrize(

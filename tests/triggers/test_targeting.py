@@ -174,6 +174,25 @@ def test_a_strict_one_without_its_value_is_refused_before_anything_begins(fleet)
         fleet.trigger(stack="strict", resource="config", servers=[other.id])
 
 
+def test_a_strict_one_may_count_on_all_that_a_run_is_told(fleet):
+    (server,) = fleet.servers(1)
+    told = ("timeout", "status_aware", "signal_id", "signal_verb", "stack_id", "action")
+    content = {name: {"get_input": f"deploy_{name}"} for name in told}
+    config = {"type": "OS::Heat::StructuredConfig", "properties": {"config": content}}
+    said = {"signal_transport": "CFN_SIGNAL", "timeout": 60, "input_values_validate": "STRICT"}
+    run = deployment("config", server.id, **said)
+    run["type"] = "OS::Heat::StructuredDeployment"
+    stack = fleet.world.create(template(config=config, run=run), "strict")
+    assert stack.status == "IN_PROGRESS"
+    trigger = fleet.trigger(stack="strict", resource="run", signal_transport="CFN_SIGNAL")
+    (made,) = fleet.running(trigger)
+    with fleet.world.store.read() as tx:
+        found = configs.get(tx, made.config_id, "p").config
+    assert (found["timeout"], found["status_aware"], found["signal_verb"]) == ("60", "true", "POST")
+    with pytest.raises(UserParameterMissing, match="deploy_signal_id"):
+        fleet.trigger(stack="strict", resource="run", signal_transport="STOKER_SIGNAL")
+
+
 def test_a_deployment_of_a_rest_client_is_derived_from_again(fleet):
     (server,) = fleet.servers(1)
     source = fleet.config(inputs=[{"name": "a"}, {"name": "b", "default": 2}])

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from stoker.deployments import deadlines, manage, runs
-from stoker.deployments.derive import FACT, derived_inputs, marked, substitute
+from stoker.deployments.derive import FACT, TIMEOUT, derived_inputs, marked, substitute
 from stoker.deployments.gate import Gate
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.config import UNGROUPED, Config
@@ -31,10 +31,18 @@ from stoker.work import Work
 
 #: In a result: the derived config that was run.
 RUN = "deploy_config_id"
-_TRANSPORT, _TIMEOUT, _SERVER, _ACTION = (f"{FACT}{n}" for n in ("signal_transport", "timeout", "server_id", "action"))
+_TRANSPORT, _SERVER, _ACTION = (f"{FACT}{n}" for n in ("signal_transport", "server_id", "action"))
 #: Their results come by the deployment's own URL: upstream's agents post there, and have no resource to signal.
 _BY_URL = ("CFN_SIGNAL", "HEAT_SIGNAL")
 _OWN, _URL = "STOKER_SIGNAL", "CFN_SIGNAL"
+#: What transports tell besides, each some of it.
+_TOLD = tuple(
+    FACT + name
+    for name in (
+        *("signal_id", "signal_verb", "queue_id"),
+        *("auth_url", "username", "user_id", "password", "project_id", "region_name"),
+    )
+)
 
 
 class Using(Protocol):
@@ -155,7 +163,7 @@ def begin_again(tx: Tx, using: Using, deployment: Deployment, asked_by: str | No
         awaits_signal=transport.awaits_signal,
     )
     begun = manage.begin_again(tx, deployment, run, gate=using.gate)
-    if (seconds := _seconds(inputs)) is not None and transport.awaits_signal:
+    if (seconds := deadlines.seconds_of(inputs)) is not None and transport.awaits_signal:
         deadlines.expect(tx, using.work, begun, seconds)
     return begun
 
@@ -194,25 +202,39 @@ def waits(tx: Tx, deployment_id: str) -> Deployment | None:
     return found if found is not None and found.resource_id is None else None
 
 
-def _run(tx: Tx, using: Using, wanted: Wanted, transport: Signalling, party: Party, server_id: str) -> manage.Run:
-    content = wanted.content
+def check(tx: Tx, using: Using, wanted: Wanted, server_id: str) -> None:
+    """What can be told of ``begin`` beforehand: nothing is opened. Raises Invalid, UserParameterMissing."""
+    transport = transport_named(tx, using, wanted.signal_transport, server_id)
+    told = _TOLD if transport.signal_name in _BY_URL or isinstance(transport, Lodging) else ()
+    facts = _facts(wanted, transport, server_id, dict.fromkeys(told, ""))
+    _rendered(wanted.content, derived_inputs(wanted.content.inputs, wanted.input_values, facts))
+
+
+def _facts(wanted: Wanted, transport: Signalling, server_id: str, told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``told``: how the result comes back."""
     facts = {
         _SERVER: server_id,
         _ACTION: wanted.action,
-        **content.facts,
+        **wanted.content.facts,
         _TRANSPORT: transport.signal_name,
-        **_signal_inputs(tx, using, transport, party),
+        **told,
     }
     if transport.awaits_signal:
         facts[runs.STATUS_AWARE] = "true"
     if wanted.timeout is not None:
-        facts[_TIMEOUT] = str(wanted.timeout)
+        facts[TIMEOUT] = str(wanted.timeout)
+    return facts
+
+
+def _run(tx: Tx, using: Using, wanted: Wanted, transport: Signalling, party: Party, server_id: str) -> manage.Run:
+    content = wanted.content
+    facts = _facts(wanted, transport, server_id, _signal_inputs(tx, using, transport, party))
     inputs = marked(derived_inputs(content.inputs, wanted.input_values, facts), (), wanted.secret)
     return manage.Run(
         action=wanted.action,
         name=wanted.name,
         group=content.group,
-        config=rendered(content, inputs),
+        config=_rendered(content, inputs),
         inputs=inputs,
         outputs=content.outputs,
         options=content.options,
@@ -223,7 +245,7 @@ def _run(tx: Tx, using: Using, wanted: Wanted, transport: Signalling, party: Par
     )
 
 
-def rendered(content: Content, inputs: tuple[Mapping[str, Any], ...]) -> Any:
+def _rendered(content: Content, inputs: tuple[Mapping[str, Any], ...]) -> Any:
     """Raises UserParameterMissing."""
     if content.input_key is None:
         return content.config
@@ -248,11 +270,3 @@ def _party(id: str, project_id: str, name: str | None, run: int = 0) -> Party:
         project_id=project_id,
         run=str(run) if run else "",
     )
-
-
-def _seconds(inputs: tuple[Mapping[str, Any], ...]) -> float | None:
-    said = next((each.get("value") for each in inputs if each["name"] == _TIMEOUT), None)
-    try:
-        return None if said is None else float(said)
-    except (TypeError, ValueError):
-        return None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from typing import Any
 
+from stoker.deployments.derive import TIMEOUT
 from stoker.model.deployment import Deployment
-from stoker.store import deployments
 from stoker.store.tx import Tx
 from stoker.work import Work
 
@@ -13,6 +16,23 @@ from stoker.work import Work
 DEADLINE = "deployment.deadline"
 #: The agent itself ends the hook in time; the server gives up only when no word of that comes.
 GRACE = timedelta(seconds=15)
+#: Seconds: beyond, no date may come out.
+_LONGEST = 2**31
+
+
+def seconds_of(inputs: Iterable[Mapping[str, Any]]) -> float | None:
+    """
+    How long a run may take that is derived with these; None: as long as it likes. Anybody may have an input of that
+    name: ours is the last, and what is no number of seconds says nothing.
+    """
+    said: list[Any] = [each.get("value") for each in inputs if each["name"] == TIMEOUT]
+    if not said or isinstance(said[-1], bool):
+        return None
+    try:
+        seconds = float(said[-1])
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return seconds if math.isfinite(seconds) and 0 < seconds < _LONGEST else None
 
 
 def expect(tx: Tx, work: Work, deployment: Deployment, seconds: float) -> None:
@@ -27,16 +47,6 @@ def expect_run(tx: Tx, work: Work, deployment_id: str, config_id: str, seconds: 
     work.defer(tx, DEADLINE, config_id, args, at=tx.now + timedelta(seconds=seconds) + GRACE)
 
 
-def server_gone(tx: Tx, work: Work, server_id: str, name: str) -> None:
-    """
-    A server goes with its stack: what runs there and is no stack's own has failed. By jobs, since whoever they belong
-    to is held before they are.
-    """
-    for id, config_id in deployments.alone_on(tx, server_id):
-        work.cancel(tx, DEADLINE, config_id)
-        args = {"deployment_id": id, "config_id": config_id, "reason": f"Server {name} was removed"}
-        work.defer(tx, DEADLINE, config_id, args)
-
-
 def call_off(tx: Tx, work: Work, deployment: Deployment) -> None:
+    """Its current run has ended, or nobody waits for it any more."""
     work.cancel(tx, DEADLINE, deployment.config_id)

@@ -78,7 +78,7 @@ class Documents:
         with self._store.read() as tx:
             revision = documents.revision(tx, server_id)
             bodies = deployments.bodies(tx, server_id, project_id)
-            news = runs.undelivered(tx, server_id) if bodies else ()
+            news = runs.undelivered(tx, server_id, project_id) if bodies else ()
         body = f'{{"metadata":[{",".join(bodies)}]}}'.encode()
         return self._keep(server_id, project_id, Document(revision, body, news))
 

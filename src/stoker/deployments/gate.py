@@ -15,6 +15,7 @@ from stoker.model.deployment import WINDOW
 from stoker.model.errors import DeploymentRefused
 from stoker.store import audit, configs, governing, stacks
 from stoker.store.governing import Governed
+from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work.port import Work
 
@@ -175,6 +176,11 @@ def record(tx: Tx, made: Decision) -> None:
             reason=made.reason,
         )
     )
+
+
+def keep(store: Store, refused: DeploymentRefused) -> None:
+    """What was written with the decision is undone with all the rest of a transaction: written anew, in its own."""
+    store.write(lambda tx: record(tx, refused.decision))
 
 
 def _target(server_id: str, server: Governed, tx: Tx | None = None) -> Target:

@@ -10,7 +10,6 @@ from uuid import uuid4
 
 from stoker.deployments import output, runs, schema, windows
 from stoker.deployments.derive import without_secrets
-from stoker.deployments.documents import LOG_BYTES
 from stoker.deployments.gate import Asking, Gate
 from stoker.deployments.settle import settle
 from stoker.model.config import UNGROUPED, Config
@@ -114,7 +113,8 @@ def begin(
         config_id=_derive(tx, run, project_id),
         action=run.action,
         status=Status.IN_PROGRESS if run.awaits_signal else Status.COMPLETE,
-        status_reason=entry.reason or (WAITING if run.awaits_signal else NOT_WAITING),
+        # What nobody waits for says nothing of a window: it would go on saying so when that is open.
+        status_reason=(entry.reason or WAITING) if run.awaits_signal else NOT_WAITING,
         input_values=without_secrets(run.input_values, run.inputs),
         output_values={},
         created_at=tx.now,
@@ -125,10 +125,25 @@ def begin(
         withheld=entry.withheld,
         admitted=entry.admitted,
     )
+    return add(tx, made, run.asked_by)
+
+
+def add(tx: Tx, made: Deployment, asked_by: str | None) -> Deployment:
+    """It is there, with its first run, and its server's agent is woken."""
     deployments.add(tx, made)
-    runs.record(tx, made, run.asked_by)
-    tx.touch(server_id)
+    runs.record(tx, made, asked_by)
+    tx.touch(made.server_id)
     return made
+
+
+def entered(tx: Tx, deployment: Deployment, who: str, *, gate: Gate) -> Deployment:
+    """What a REST client makes or changes itself, as its server's policy lets it in. Raises DeploymentRefused."""
+    asking = replace(_again(deployment, deployment.action, None, who), config_id=deployment.config_id)
+    entry = gate.enter(tx, asking)
+    found = replace(deployment, admitted=entry.admitted, withheld=entry.withheld)
+    if entry.reason is not None and found != deployment and deployment.status == Status.IN_PROGRESS:
+        return replace(found, status_reason=entry.reason)
+    return found
 
 
 def begin_again(tx: Tx, deployment: Deployment, run: Run, *, gate: Gate) -> Deployment:
@@ -147,7 +162,7 @@ def begin_again(tx: Tx, deployment: Deployment, run: Run, *, gate: Gate) -> Depl
         config_id=_derive(tx, run, deployment.project_id),
         action=run.action,
         status=Status.IN_PROGRESS if run.awaits_signal else Status.COMPLETE,
-        status_reason=entry.reason or (WAITING if run.awaits_signal else NOT_WAITING),
+        status_reason=(entry.reason or WAITING) if run.awaits_signal else NOT_WAITING,
         input_values=without_secrets(run.input_values, run.inputs),
         signal_transport=run.signal_transport,
         withheld=entry.withheld,
@@ -184,7 +199,7 @@ def rerun(tx: Tx, deployment: Deployment, config: Config, asked_by: str | None, 
     return changed
 
 
-def take_signal(tx: Tx, deployment: Deployment, values: Mapping[str, Any], log_bytes: int = LOG_BYTES) -> Deployment:
+def take_signal(tx: Tx, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:
     """The deployment as the signal left it: it may only say how far it is. One that had ended is returned as it was."""
     if deployment.status != Status.IN_PROGRESS:
         return deployment
@@ -230,7 +245,7 @@ def _take_over(tx: Tx, before: Deployment, changed: Deployment) -> None:
     tx.ring(deployment_topic(changed.id))
 
 
-def _again(deployment: Deployment, action: str | None, group: str, who: str | None) -> Asking:
+def _again(deployment: Deployment, action: str | None, group: str | None, who: str | None) -> Asking:
     return Asking(
         project_id=deployment.project_id,
         server_id=deployment.server_id,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stoker.deployments.documents import LOG_BYTES
 from stoker.deployments.runs import known, of_server
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid
@@ -33,7 +32,7 @@ def log(
     data: bytes,
     gap: bool = False,
     again: bool = False,
-    most: int = LOG_BYTES,
+    most: int,
 ) -> int:
     """
     Keep what is new of ``data``, the bytes of ``stream`` from ``offset`` on; return how far the stream is known.
@@ -60,7 +59,7 @@ def log(
     return max(size, start + len(fresh))
 
 
-def log_of_report(tx: Tx, deployment: Deployment, values: Mapping[str, object], most: int = LOG_BYTES) -> None:
+def log_of_report(tx: Tx, deployment: Deployment, values: Mapping[str, object], most: int) -> None:
     """
     What was not sent while the run went on is in its report: all of it of a run that was short, the rest of one whose
     server was away at its end.

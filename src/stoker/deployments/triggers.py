@@ -61,7 +61,6 @@ def ended(tx: Tx, using: Using, deployment: Deployment, *, cancelled: bool = Fal
     A deployment of a trigger has ended, which the caller holds: count it, and go on. ``cancelled``: it was told to
     stop before it failed.
     """
-    deadlines.call_off(tx, using.work, deployment)
     trigger, target = _of(tx, deployment)
     if trigger is None or target is None or target.status != TargetStatus.IN_PROGRESS:
         return
@@ -114,11 +113,24 @@ def delete(tx: Tx, using: Using, trigger: Trigger) -> None:
     """With its deployments; ``trigger`` must be held. Raises Conflict while it is under way."""
     if trigger.status == TriggerStatus.IN_PROGRESS:
         raise Conflict(f"The trigger ({trigger.id}) is under way: cancel it first.")
-    for each in targets.of_trigger(tx, trigger.id):
-        found = deployments.find(tx, each.deployment_id, hold=True) if each.deployment_id else None
-        if found is not None:
-            alone.withdraw(tx, using, found)
-    triggers.delete(tx, trigger.id)
+    delete_some(tx, using, trigger)
+
+
+def delete_some(tx: Tx, using: Using, ended: Trigger, most: int | None = None) -> int:
+    """
+    With up to so many of its deployments; where those are all, the trigger itself. Returns how many; ``ended`` must be
+    held.
+    """
+    found = [each for each in targets.of_trigger(tx, ended.id) if each.deployment_id]
+    for each in found[:most]:
+        held = deployments.find(tx, each.deployment_id or "", hold=True)
+        if held is not None:
+            alone.withdraw(tx, using, held)
+        if len(found[:most]) < len(found):
+            targets.save(tx, replace(each, deployment_id=None))
+    if len(found[:most]) == len(found):
+        triggers.delete(tx, ended.id)
+    return len(found[:most])
 
 
 def _begin_some(tx: Tx, using: Using, trigger: Trigger) -> Trigger:

@@ -9,8 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from stoker.deployments import clock, policy
-from stoker.deployments.deadlines import DEADLINE, expect_run
-from stoker.deployments.derive import TIMEOUT
+from stoker.deployments.deadlines import DEADLINE, expect_run, seconds_of
 from stoker.deployments.policy import Policy
 from stoker.store import configs, governing, rows
 from stoker.store.bell import deployment_topic
@@ -28,14 +27,6 @@ WAITING = "Waiting for the agent"
 def kept(text: str | None) -> Policy:
     """As it is stored: it was checked then."""
     return Policy() if text is None else policy.read(rows.load(text))
-
-
-def opens(tx: Tx, server_id: str) -> datetime | None:
-    """When the server's next window opens; None: nothing there has to wait now."""
-    server = governing.server(tx, server_id)
-    if server is None or server.policy is None:
-        return None
-    return clock.opens(kept(server.policy).windows, tx.now)
 
 
 def first_opening(tx: Tx, root_id: str) -> datetime | None:
@@ -92,6 +83,6 @@ def reconsider(tx: Tx, work: Work, server_id: str) -> None:
 def _start_clock(tx: Tx, work: Work, released: Changed) -> None:
     """A run's own time begins when it may."""
     config = configs.find(tx, released.config_id) if released.awaited else None
-    said = {each["name"]: each.get("value") for each in config.inputs}.get(TIMEOUT) if config else None
-    if said is not None:
-        expect_run(tx, work, released.deployment_id, released.config_id, float(said))
+    seconds = seconds_of(config.inputs) if config else None
+    if seconds is not None:
+        expect_run(tx, work, released.deployment_id, released.config_id, seconds)

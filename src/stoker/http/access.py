@@ -96,7 +96,7 @@ class MaySignal(OneResource):
         return await super().admit(request, path, services)
 
 
-class MaySignalDeployment(Token):
+class MaySignalDeployment(OneResource):
     """
     A token of the project, that of the user that stands for the deployment, the key of a server's own agent, or the URL
     that the deployment's config brings: what each may signal, the handler sees to.
@@ -109,9 +109,7 @@ class MaySignalDeployment(Token):
             return Admitted(only=own)
         if "x-auth-token" not in request.headers and "authorization" in request.headers:
             return await AgentKey().admit(request, path, services)
-        admitted = await super().admit(request, path, services)
-        assert admitted.principal is not None
-        return replace(admitted, only=admitted.principal.resource_id)
+        return await super().admit(request, path, services)
 
 
 class AgentKey:

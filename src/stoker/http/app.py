@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import uuid
 from collections.abc import Iterable
-from functools import partial
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
@@ -47,33 +46,11 @@ async def _answer(router: Router, services: Services, request: Request, request_
     path: str = request.scope["path"]
     verb: str = request.scope["method"]
     try:
-        if "\0" in path:
-            return _no_route(verb, path, frozenset())
-        if b"%00" in request.scope["query_string"]:
-            raise Invalid("the query holds a NUL character, and so does nothing that could be asked for")
-        route, values, verbs = router.find(verb, path)
-        if route is None:
-            return _no_route(verb, path, verbs)
-        admitted = await route.access.admit(request, values, services)
-        limit = route.body_limit if isinstance(route.body_limit, int) else route.body_limit(services.settings)
-        call = Call(
-            request=request,
-            body=await _body(request, limit),
-            path=values,
-            services=services,
-            principal=admitted.principal,
-            agent=admitted.agent,
-            only=admitted.only,
-            admitted_to=admitted.project,
-        )
-        if inspect.iscoroutinefunction(route.handler):
-            reply: Reply = await route.handler(call)
-        else:
-            reply = await in_thread(route.handler, call)  # type: ignore[arg-type]
-    except DeploymentRefused as refused:
-        # What was written with the decision is undone with all the rest.
-        await in_thread(services.store.write, partial(gate.record, made=refused.decision))
-        return errors.of(path, refused, services.settings.identity_url)
+        try:
+            return await _done(router, services, request, verb, path)
+        except DeploymentRefused as refused:
+            await in_thread(gate.keep, services.store, refused)
+            raise
     except StokerError as error:
         return errors.of(path, error, services.settings.identity_url)
     except ClientDisconnect:
@@ -81,6 +58,33 @@ async def _answer(router: Router, services: Services, request: Request, request_
     except Exception:
         _log.exception("a request failed", verb=verb, path=path, request_id=request_id)
         return errors.reply(path, 500, "InternalError", None)
+
+
+async def _done(router: Router, services: Services, request: Request, verb: str, path: str) -> Reply:
+    """Raises StokerError."""
+    if "\0" in path:
+        return _no_route(verb, path, frozenset())
+    if b"%00" in request.scope["query_string"]:
+        raise Invalid("the query holds a NUL character, and so does nothing that could be asked for")
+    route, values, verbs = router.find(verb, path)
+    if route is None:
+        return _no_route(verb, path, verbs)
+    admitted = await route.access.admit(request, values, services)
+    limit = route.body_limit if isinstance(route.body_limit, int) else route.body_limit(services.settings)
+    call = Call(
+        request=request,
+        body=await _body(request, limit),
+        path=values,
+        services=services,
+        principal=admitted.principal,
+        agent=admitted.agent,
+        only=admitted.only,
+        admitted_to=admitted.project,
+    )
+    if inspect.iscoroutinefunction(route.handler):
+        reply: Reply = await route.handler(call)
+    else:
+        reply = await in_thread(route.handler, call)  # type: ignore[arg-type]
     return reply
 
 

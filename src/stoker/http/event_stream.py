@@ -25,7 +25,7 @@ _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 #: A line that means nothing goes out so often: whoever is in between does not think that nobody is there.
 _KEEP_ALIVE_SECONDS = 15.0
 _LONGEST_SECONDS = 3600.0
-#: Between two readings: of a thousand rings a second few are read for.
+#: From one reading to the next: of a thousand rings a second few are read for.
 _PAUSE_SECONDS = 0.05
 _encoder = msgspec.json.Encoder()
 
@@ -41,10 +41,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What was found. ``over``: nothing comes after these."""
+    """What was found. ``over``: nothing comes after these. ``more``: there is more already than one reading gives."""
 
     events: list[Event] = field(default_factory=list)
     over: bool = False
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ def last_id(call: Call) -> int:
 async def reply(call: Call, topics: Callable[[], Collection[str]], read: Callable[[], Batch]) -> Reply:
     """
     ``read`` runs in a thread and gives what came since it was called last, a bounded number of events; it is called
-    again at once until it finds nothing. ``topics`` may be others after each reading. What ``read`` raises the first
+    again at once while there is ``more``. ``topics`` may be others after each reading. What ``read`` raises the first
     time is an ordinary answer; later it ends the stream.
     """
     first = await call.in_thread(read)
@@ -82,27 +83,31 @@ async def _chunks(
     yield b"retry: 1000\n\n"
     batch, end = first, time.monotonic() + _LONGEST_SECONDS
     waiters = call.services.waiters
-    while True:
-        if batch.events:
-            yield b"".join(_written(event) for event in batch.events)
-        if batch.over or waiters.closed or time.monotonic() > end:
-            return
+    if batch.events:
+        yield _written(batch)
+    while not (batch.over or waiters.closed or time.monotonic() > end):
         heard = frozenset(topics())
         with waiters.register(*heard) as waiter:
             try:
                 batch = await call.in_thread(read)
             except StokerError:
                 return  # what it was about is gone
-            # One that has just come to be heard of may have rung before: it is read for once more.
-            if batch.events or batch.over or heard != frozenset(topics()):
+            rested = time.monotonic() + _PAUSE_SECONDS
+            if batch.events:
+                yield _written(batch)
+            if batch.over or batch.more:
                 continue
-            rung = await waiter.wait(_KEEP_ALIVE_SECONDS)
+            # One that has just come to be heard of may have rung before: it is read for once more.
+            rung = not heard.issuperset(topics()) or await waiter.wait(_KEEP_ALIVE_SECONDS)
         if not rung:
             yield b":\n\n"
-        else:
-            await asyncio.sleep(_PAUSE_SECONDS)
+        await asyncio.sleep(max(0.0, rested - time.monotonic()))
 
 
-def _written(event: Event) -> bytes:
+def _written(batch: Batch) -> bytes:
+    return b"".join(_event(each) for each in batch.events)
+
+
+def _event(event: Event) -> bytes:
     id = b"" if event.id is None else b"id: %d\n" % event.id
     return id + b"event: %s\ndata: %s\n\n" % (event.name.encode(), _encoder.encode(event.data))

@@ -8,6 +8,9 @@ from typing import Any
 from stoker.http.call import Call
 from stoker.model.errors import Invalid
 
+#: What the database numbers its rows with ends here.
+LAST = 2**63 - 1
+
 
 def body(call: Call) -> dict[str, Any]:
     """The request's JSON object. Raises Invalid for anything else."""
@@ -32,16 +35,18 @@ def flag(value: Any, name: str) -> bool | None:
     return word == "true"
 
 
-def whole(value: Any, name: str, least: int = 0) -> int | None:
-    """A whole number from ``least`` on, as text or as JSON; None stays None."""
+def whole(value: Any, name: str, least: int = 0, most: int = 2**31 - 1) -> int | None:
+    """A whole number from ``least`` to ``most``, as text or as JSON; None stays None."""
     if value is None:
         return None
     # Python reads no number of more than 4,300 digits.
     if isinstance(value, bool) or not (isinstance(value, int) or (str(value).isdecimal() and len(value) <= 100)):
         raise Invalid(f"{name} must be a whole number, not {value!r:.100}")
     number = int(value)
-    if not least <= number < 2**31:
+    if number < least:
         raise Invalid(f"{name} must be at least {least}, not {number}")
+    if number > most:
+        raise Invalid(f"{name} must be at most {most}, not {number}")
     return number
 
 

@@ -65,8 +65,10 @@ class Context:
     project_id: str
     user_project_id: str
     nested: Nested
-    #: Texts that hidden parameters hold.
-    secrets: tuple[str, ...] = ()
+    #: The texts that hidden parameters hold, also those of the stacks around; read when they are asked for.
+    hidden: Callable[[], tuple[str, ...]]
+    #: Bytes kept of what one run writes to one stream.
+    log_bytes: int
 
 
 @dataclass(frozen=True, slots=True)

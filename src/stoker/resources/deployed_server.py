@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.deployments.deadlines import server_gone
+from stoker.deployments.leaving import server_gone
 from stoker.model.server import Kind, Server
 from stoker.model.stack import Resource
 from stoker.resources import governing, serving

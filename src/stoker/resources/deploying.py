@@ -8,7 +8,7 @@ from typing import Any
 from stoker import transports
 from stoker.deployments import manage, runs, stopping
 from stoker.deployments.alone import RUN
-from stoker.deployments.deadlines import DEADLINE
+from stoker.deployments.deadlines import call_off
 from stoker.deployments.derive import must_replace
 from stoker.hot import UNKNOWN
 from stoker.hot.words import clip
@@ -114,7 +114,6 @@ def check(context: Context, resource: Resource) -> Outcome:
         return DONE
     if deployment.status == Status.IN_PROGRESS:
         return Outcome(done=False)
-    context.services.work.cancel(context.tx, DEADLINE, deployment.config_id)
     if deployment.status == Status.FAILED:
         raise ResourceFailure(f"Deployment to server failed: {deployment.status_reason}")
     return running.remove(context, resource, deployment) if resource.action is Action.DELETE else DONE
@@ -141,7 +140,9 @@ def signal(context: Context, resource: Resource, details: Mapping[str, Any]) -> 
     if details.get(RUN, deployment.config_id) != deployment.config_id:
         return Signalled(f"deployment {deployment.id}: late, of an earlier run")
     said = {name: value for name, value in details.items() if name != RUN}
-    settled = manage.take_signal(context.tx, deployment, said)
+    settled = manage.take_signal(context.tx, deployment, said, context.log_bytes)
+    if settled.status != Status.IN_PROGRESS:
+        call_off(context.tx, context.services.work, settled)
     if runs.is_progress(said):
         return Signalled(f"deployment {settled.id} goes on")
     if settled.status != Status.FAILED:
@@ -186,7 +187,7 @@ def cancel(context: Context, resource: Resource) -> None:
     """Heat's words; the run's entry leaves the server's document, so its agent ends it."""
     deployment = running.existing(context, resource)
     if deployment is not None:
-        context.services.work.cancel(context.tx, DEADLINE, deployment.config_id)
+        call_off(context.tx, context.services.work, deployment)
         stopping.give_up(context.tx, deployment, "Deployment cancelled.")
 
 

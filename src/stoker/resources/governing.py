@@ -50,7 +50,7 @@ def validate(properties: Properties) -> None:
 
 def apply(context: Context, resource: Resource, properties: Properties, server_id: str) -> Mapping[str, Any]:
     """Have the server be as the template says; what it no longer says is as it was before. Returns the data to keep."""
-    server = servers.find(context.tx, server_id)
+    server = servers.find(context.tx, server_id, hold=True)  # labels are written as a whole
     if server is None:
         return {}
     wanted = properties.get(LABELS)

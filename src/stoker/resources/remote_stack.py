@@ -31,7 +31,9 @@ from stoker.resources.properties import Property
 #: Kind of the job that does it, by the resource's id; its arguments: ``resource_id`` and ``task``.
 REMOTE = "stack.remote"
 _CONTEXT = {
-    "region_name": Property(kind="string", description="Region of the Heat to ask; its name is in remote_heats."),
+    "region_name": Property(
+        kind="string", longest=255, description="Region of the Heat to ask; its name is in remote_heats."
+    ),
     "credential_secret_id": Property(kind="string", description="Refused: there is no Barbican to look it up in."),
     "ca_cert": Property(kind="string", description="Refused: the site's entry of clouds.yaml says what to trust."),
     "insecure": Property(kind="boolean", default=False, description="Refused when true, for the same reason."),

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from stoker.deployments import manage, runs
-from stoker.deployments.deadlines import DEADLINE, expect
+from stoker.deployments.deadlines import call_off, expect
 from stoker.deployments.derive import derived_inputs, marked
 from stoker.model.config import UNGROUPED, Config
 from stoker.model.deployment import Deployment
@@ -124,7 +124,7 @@ def plan(
         facts["deploy_timeout"] = str(properties["timeout"])
     if properties["on_interrupt"] is not None:
         facts["deploy_on_interrupt"] = properties["on_interrupt"]
-    inputs = marked(derived_inputs(source.inputs, properties["input_values"] or {}, facts), context.secrets)
+    inputs = marked(derived_inputs(source.inputs, properties["input_values"] or {}, facts), context.hidden())
     return manage.Run(
         action=action.value,
         name=properties["name"] or source.name or physical_name(context, resource),
@@ -165,7 +165,7 @@ def _begun(context: Context, resource: Resource, properties: Properties, run: ma
         )
     else:
         deployment = manage.begin_again(context.tx, old, run, gate=context.services.gate)
-        context.services.work.cancel(context.tx, DEADLINE, old.config_id)
+        call_off(context.tx, context.services.work, old)
     if run.awaits_signal and properties["timeout"] is not None:
         expect(context.tx, context.services.work, deployment, properties["timeout"])
     data = {**resource.data, "signal_transport": run.signal_transport, "runs": _begun_so_far(resource) + 1}
@@ -183,7 +183,7 @@ def existing(context: Context, resource: Resource) -> Deployment | None:
 
 def remove(context: Context, resource: Resource, deployment: Deployment) -> Outcome:
     """With its derived config and the place for its result."""
-    context.services.work.cancel(context.tx, DEADLINE, deployment.config_id)
+    call_off(context.tx, context.services.work, deployment)
     manage.withdraw(context.tx, deployment)
     configs.delete(context.tx, deployment.config_id)
     transport = context.services.transports.signalling.get(resource.data.get("signal_transport") or "")

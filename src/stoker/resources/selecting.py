@@ -81,6 +81,8 @@ def forget(context: Context, resource: Resource) -> None:
 
 
 def ask(tx: Tx, work: Work, resource_id: str) -> None:
+    """Once, however often it is asked for before it is done."""
+    work.cancel(tx, REGROUP, resource_id)
     work.defer(tx, REGROUP, resource_id, {"resource_id": resource_id})
 
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from stoker.deployments import alone
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid
+from stoker.model.ids import is_id
 from stoker.model.messaging import Message
 from stoker.model.stack import Resource, Stack
 from stoker.stacks import signals
@@ -87,7 +87,7 @@ class Arrivals:
 
 def _target(tx: Tx, id: str, project_id: str | None = None) -> _Target | None:
     """None also for another project's."""
-    if not _is_id(id):
+    if not is_id(id):
         return None
     resource = resources.find(tx, id)
     stack = stacks.find(tx, resource.stack_id) if resource else None
@@ -96,13 +96,6 @@ def _target(tx: Tx, id: str, project_id: str | None = None) -> _Target | None:
     deployment = alone.waits(tx, id)
     found = deployment is not None and project_id in (None, deployment.project_id)
     return _Target(deployment=deployment) if found else None
-
-
-def _is_id(text: str) -> bool:
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False
 
 
 def _details(data: bytes) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.deployments import alone, deadlines, manage, stopping, triggers
+from stoker.deployments import alone, manage, stopping, triggers
 from stoker.model.deployment import Deployment
 from stoker.model.errors import ActionInProgress, Conflict, EntityNotFound
 from stoker.model.stack import Resource, Stack
@@ -26,7 +26,6 @@ def cancel(tx: Tx, engine: Engine, known: Deployment, by: str, *, force: bool = 
     stop = stopping.give_up if force else stopping.cancel
     stopped = stop(tx, held, f"Cancelled by {by}")
     if stopped.status != Status.IN_PROGRESS:
-        deadlines.call_off(tx, engine.services.work, stopped)
         signals.report(tx, engine, stopped, before=held)
     return stopped
 

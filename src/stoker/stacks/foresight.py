@@ -17,13 +17,9 @@ from stoker.model.config import UNGROUPED
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
 from stoker.resources.base import Properties
 from stoker.resources.running import COMPONENT
+from stoker.stacks import kinds
 from stoker.store.tx import Tx
 
-_ONE = frozenset(("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment"))
-_MANY = frozenset(("OS::Heat::SoftwareDeploymentGroup", "OS::Heat::StructuredDeploymentGroup"))
-_CONFIGS = frozenset(("OS::Heat::SoftwareConfig", "OS::Heat::StructuredConfig"))
-_COMPONENTS = frozenset(("OS::Heat::SoftwareComponent",))
-_SERVERS = frozenset(("OS::Heat::DeployedServer", "OS::Nova::Server"))
 #: Of these, one may come to stand for a server that is enrolled.
 STANDS_FOR = "OS::Heat::DeployedServer"
 
@@ -55,7 +51,7 @@ def deploys(within: str, top: str | None, resources: Mapping[str, Seen]) -> Iter
     servers of its own against their policies.
     """
     for name, each in resources.items():
-        if each.type not in _ONE | _MANY or each.definition.external_id is not None:
+        if each.type not in kinds.DEPLOYMENTS | kinds.GROUPS or each.definition.external_id is not None:
             continue
         place, group = f"resources.{name}", _group(each, resources)
         actions = each.properties.get("actions")
@@ -93,7 +89,7 @@ def refuse(
 
 def _servers(each: Seen) -> Iterator[tuple[str, Any, Any]]:
     """(property, the server's id as far as it is known, as it is written)"""
-    if each.type in _ONE:
+    if each.type in kinds.DEPLOYMENTS:
         yield "server", each.properties.get("server"), each.definition.properties.get("server")
         return
     known, written = each.properties.get("servers"), each.definition.properties.get("servers")
@@ -107,9 +103,9 @@ def _group(each: Seen, resources: Mapping[str, Seen]) -> str | None:
     config = resources.get(_referred(each.definition.properties.get("config")) or "")
     if config is None:
         return None
-    if config.type in _COMPONENTS:
+    if config.type in kinds.COMPONENTS:
         return COMPONENT
-    if config.type not in _CONFIGS:
+    if config.type not in kinds.CONFIGS:
         return None
     said = config.properties.get("group")
     return None if said is UNKNOWN else said or UNGROUPED
@@ -119,7 +115,7 @@ def _check_own(place: str, written: Any, group: str | None, resources: Mapping[s
     """The stack is its own server's, so that all that a policy can say against it is the group."""
     name = _referred(written)
     server = resources.get(name or "")
-    if name is None or group is None or server is None or server.type not in _SERVERS:
+    if name is None or group is None or server is None or server.type not in kinds.SERVERS:
         return
     said = server.properties.get(policy.NAME)
     if said is None or weigh(said)[1]:

@@ -46,7 +46,7 @@ def register(store: Store, engine: Engine) -> None:
     engine.services.work.register(REMOTE, RemoteStacks(store, engine).go_on)
     engine.services.work.register(PUBLISH, doing(publish))
     store.on_carried_change(lambda tx, server_id, resource_id: plan(tx, engine, server_id, resource_id))
-    store.on_labels_changed(lambda tx, project_id, *labels: labels_changed(tx, engine, project_id, *labels))
+    store.on_labels_changed(lambda tx, changed: labels_changed(tx, engine, changed))
     engine.services.work.register(REGROUP, doing(regroup))
     engine.services.work.register(REGROUP_DEADLINE, doing(time_out))
     engine.services.work.register(WAKE, doing(lambda tx, engine, args: wake_resource(tx, engine, args["resource_id"])))

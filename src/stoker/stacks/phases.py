@@ -40,6 +40,8 @@ def begin_apply(transition: Transition, action: Action, prepared: Prepared, **ch
     """Lead the stack to ``prepared``."""
     stacks.set_source(transition.tx, transition.stack.id, prepared.source)
     begin_operation(transition, action, **prepared.facts(), **changes)
+    if transition.stack.parameters.get("hidden"):
+        transition.save_stack()  # the stacks inside ask what is hidden around them
     present = resources.of_stack(transition.tx, transition.stack.id)
     transition.read_all(present)
     for each in present:

@@ -65,15 +65,15 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         for each in transports:
             each.publish(tx, engine.services.site, party_of(context, resource), document)
         documents.set_published(tx, server_id, digest)
-        _mark_delivered(tx, server_id, transports[0].metadata_name)
+        _mark_delivered(tx, server_id, stack.project_id, transports[0].metadata_name)
     if any(each.expires for each in transports):
         engine.services.work.cancel(tx, PUBLISH, server_id)
         engine.services.work.defer(tx, PUBLISH, server_id, {**args, "again": True}, at=tx.now + _AGAIN)
 
 
-def _mark_delivered(tx: Tx, server_id: str, channel: str) -> None:
+def _mark_delivered(tx: Tx, server_id: str, project_id: str, channel: str) -> None:
     """Where documents are carried to, nobody sees who takes them: being there is as good as being taken."""
-    news = runs.undelivered(tx, server_id)
+    news = runs.undelivered(tx, server_id, project_id)
     for id, _ in news:
         tx.ring(deployment_topic(id))
     if news:

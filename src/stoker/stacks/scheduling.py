@@ -13,10 +13,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments import triggers
+from stoker.deployments import gate, triggers
 from stoker.deployments.derive import STARS
-from stoker.model.errors import Invalid, StokerError
-from stoker.model.trigger import Missed, Schedule
+from stoker.model.errors import DeploymentRefused, Invalid, StokerError, Unavailable
+from stoker.model.trigger import Missed, Schedule, TriggerStatus
 from stoker.stacks import asking, triggering
 from stoker.stacks.engine import Engine
 from stoker.stacks.targeting import resolve
@@ -28,6 +28,8 @@ from stoker.work import cron
 
 #: Kind of the job that triggers what a schedule says.
 RUN = "schedule.run"
+#: Kind of the job that deletes a schedule's old triggers; its key: the schedule's id.
+TIDY = "schedule.tidy"
 #: A time that is longer ago was missed.
 LATE = timedelta(minutes=1)
 #: Ended triggers of a schedule that are kept.
@@ -63,19 +65,25 @@ def change(tx: Tx, engine: Engine, held: Schedule, said: Mapping[str, Any]) -> S
 
 def delete(tx: Tx, engine: Engine, held: Schedule) -> None:
     """What it has triggered stays."""
-    engine.services.work.cancel(tx, RUN, held.id)
+    for kind in (RUN, TIDY):
+        engine.services.work.cancel(tx, kind, held.id)
     schedules.delete(tx, held.id)
 
 
 def register(store: Store, engine: Engine) -> None:
     engine.services.work.register(RUN, lambda args: run(store, engine, args))
+    engine.services.work.register(TIDY, lambda args: store.write(lambda tx: tidy(tx, engine, args)))
 
 
 def run(store: Store, engine: Engine, args: Mapping[str, Any]) -> None:
-    """The job. What is refused is told in the schedule, which goes on."""
+    """The job. What is refused is told in the schedule, which goes on; of a database that is away, nothing is told."""
     try:
         store.write(lambda tx: _run(tx, engine, args))
+    except Unavailable:
+        raise
     except StokerError as error:
+        if isinstance(error, DeploymentRefused):
+            gate.keep(store, error)
         refused = error.message
         store.write(lambda tx: _run(tx, engine, args, refused))
 
@@ -89,9 +97,8 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], refused: str | None = 
     told = replace(schedule, last_at=schedule.next_at, times_missed=schedule.times_missed + missed)
     if on_time or schedule.missed == Missed.RUN:
         if refused is None:
-            asked = asking.read({**schedule.body, **({"in_window": True} if schedule.in_window else {})})
             begun = triggering.begin(
-                tx, engine, schedule.project_id, asked, asked_by=schedule.asked_by, schedule_id=schedule.id
+                tx, engine, schedule.project_id, _asked(schedule), asked_by=schedule.asked_by, schedule_id=schedule.id
             )
             told = replace(told, last_trigger_id=begun.id, last_error=None, times=told.times + 1)
         else:
@@ -100,10 +107,32 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], refused: str | None = 
     since = max(tx.now, schedule.next_at)
     next_at = None if schedule.cron is None else cron.read(schedule.cron, schedule.timezone).after(since)
     schedules.save(tx, _at(tx, engine, replace(told, next_at=next_at)))
-    for id in stored.beyond(tx, schedule.project_id, schedule.id, KEPT):
+    if stored.beyond(tx, schedule.project_id, schedule.id, KEPT):
+        _tidy_later(tx, engine, schedule.project_id, schedule.id)
+
+
+def tidy(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
+    """The job: delete the oldest ended triggers of a schedule, a transaction's share at a time."""
+    left = triggers.SHARE
+    for id in stored.beyond(tx, args["project_id"], args["schedule_id"], KEPT):
         old = stored.find(tx, id, hold=True)
-        if old is not None:
-            triggers.delete(tx, engine.services, old)
+        if old is None or old.status == TriggerStatus.IN_PROGRESS:
+            continue  # somebody has deleted it, or runs what failed of it again
+        left -= triggers.delete_some(tx, engine.services, old, left)
+        if not left:
+            _tidy_later(tx, engine, args["project_id"], args["schedule_id"])
+            return
+
+
+def _tidy_later(tx: Tx, engine: Engine, project_id: str, schedule_id: str) -> None:
+    work = engine.services.work
+    work.cancel(tx, TIDY, schedule_id)
+    work.defer(tx, TIDY, schedule_id, {"project_id": project_id, "schedule_id": schedule_id})
+
+
+def _asked(schedule: Schedule) -> asking.Asked:
+    """What it triggers each time. Raises Invalid."""
+    return asking.read({**schedule.body, **({"in_window": True} if schedule.in_window else {})})
 
 
 def _passed(schedule: Schedule, due: datetime, now: datetime) -> tuple[int, bool]:
@@ -158,11 +187,13 @@ def _with(tx: Tx, engine: Engine, old: Schedule, said: Mapping[str, Any]) -> Sch
     }
     changed = replace(changed, **flags)
     if "trigger" in said:
-        body = _unstarred(said["trigger"], old)
-        asked = asking.read(body)
+        asking.read(body := _unstarred(said["trigger"], old))
+        changed = replace(changed, body=body)
+    if "trigger" in said or changed.in_window > old.in_window:
+        asked = _asked(changed)
         meant = resolve(tx, engine, old.project_id, asked)
         triggering.check(tx, engine, meant, asked)
-        changed = replace(changed, body=body, secret=triggering.secret_of(meant.source))
+        changed = replace(changed, secret=triggering.secret_of(meant.source))
     return changed
 
 

@@ -7,7 +7,7 @@ has stays as it is. Where the stack is busy, the group waits for the end of that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -24,21 +24,22 @@ from stoker.stacks.closing import close, wake_resource
 from stoker.stacks.engine import Engine
 from stoker.stacks.transition import Transition
 from stoker.store import resources, selectors, stacks
-from stoker.store.tx import Tx
+from stoker.store.tx import Relabelled, Tx
 
 #: Kind of the job that ends a regrouping whose time is over.
 REGROUP_DEADLINE = "group.deadline"
 _REASON = "servers came or went by their labels"
 
 
-def labels_changed(
-    tx: Tx, engine: Engine, project_id: str, before: Mapping[str, str] | None, after: Mapping[str, str] | None
-) -> None:
-    """A server has other labels now; none: it is not there. Groups that it belongs to or did are looked at anew."""
-    selectors.hold(tx, project_id)
-    for resource_id, wanted in selectors.of_project(tx, project_id):
-        if match(before or {}, wanted) != match(after or {}, wanted):
-            selecting.ask(tx, engine.services.work, resource_id)
+def labels_changed(tx: Tx, engine: Engine, changed: Sequence[Relabelled]) -> None:
+    """Servers have other labels now; none: it is not there. Groups that one belongs to or did are looked at anew."""
+    # In order, so that two transactions that change the same projects' never wait for each other in a circle.
+    for project_id in sorted({each[0] for each in changed}):
+        selectors.hold(tx, project_id)
+        labels = [(before, after) for id, before, after in changed if id == project_id]
+        for resource_id, wanted in sorted(selectors.of_project(tx, project_id)):
+            if any(match(before, wanted) != match(after, wanted) for before, after in labels):
+                selecting.ask(tx, engine.services.work, resource_id)
 
 
 def regroup(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:

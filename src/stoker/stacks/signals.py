@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.deployments import manage, output, runs, stopping, triggers
+from stoker.deployments import deadlines, manage, output, runs, stopping, triggers
 from stoker.deployments.alone import RUN
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, NotSupported
@@ -135,6 +135,7 @@ def report(tx: Tx, engine: Engine, deployment: Deployment, *, before: Deployment
     """A deployment has ended, however it came to that: let its resource or its trigger know. It must be held."""
     if deployment.status == Status.IN_PROGRESS:
         return
+    deadlines.call_off(tx, engine.services.work, before or deployment)
     if deployment.resource_id is not None:
         wake_resource(tx, engine, deployment.resource_id)
     elif deployment.trigger_id is not None:

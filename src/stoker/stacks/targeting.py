@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from uuid import UUID
 
 from stoker.deployments import alone
 from stoker.deployments.alone import content_of
 from stoker.deployments.derive import tells
-from stoker.hot import Parameters
 from stoker.model.config import UNGROUPED, Config
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, Invalid
+from stoker.model.ids import is_id
 from stoker.model.server import Server
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
@@ -21,6 +20,7 @@ from stoker.model.trigger import Content
 from stoker.resources.base import physical_name
 from stoker.resources.running import COMPONENT
 from stoker.servers import enrol
+from stoker.stacks import hiding, kinds
 from stoker.stacks.asking import Asked
 from stoker.stacks.engine import Engine
 from stoker.stacks.operations import no_resource
@@ -30,9 +30,6 @@ from stoker.store.tx import Tx
 
 #: What a run is called that is no action of anybody's life.
 TRIGGER = "TRIGGER"
-_DEPLOYMENTS = ("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment")
-_GROUPS = ("OS::Heat::SoftwareDeploymentGroup", "OS::Heat::StructuredDeploymentGroup")
-_CONFIGS = ("OS::Heat::SoftwareComponent", "OS::Heat::SoftwareConfig", "OS::Heat::StructuredConfig")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +94,7 @@ def _source(tx: Tx, engine: Engine, project_id: str, asked: Asked) -> Source:
 
 def find_stack(tx: Tx, project_id: str, named: str) -> Stack:
     """By name or id; nested ones by their id. Raises EntityNotFound."""
-    found = stacks.named(tx, named, project_id) or (stacks.find(tx, named) if _is_id(named) else None)
+    found = stacks.named(tx, named, project_id) or (stacks.find(tx, named) if is_id(named) else None)
     if found is None or found.project_id != project_id or found.deleted_at is not None:
         raise EntityNotFound.of("Stack", named)
     return found
@@ -120,17 +117,17 @@ def _of_deployment(tx: Tx, deployment: Deployment) -> Source:
 
 def _of_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> Source:
     kind = engine.type(resource.type).name
-    if kind not in (*_DEPLOYMENTS, *_GROUPS, *_CONFIGS):
+    if kind not in kinds.DEPLOYMENTS | kinds.GROUPS | kinds.CONFIGS | kinds.COMPONENTS:
         raise Invalid(
             f"The resource {resource.name} is of type {resource.type}: only deployments, groups of them, components "
             "and configs can be triggered. What is in a nested stack is named by that stack's id."
         )
     if resource.action in (Action.INIT, Action.DELETE) or not resource.properties:
         raise Invalid(f"The resource {resource.name} is not there yet, or is going: there is nothing to trigger.")
-    if kind in _CONFIGS:
+    if kind in kinds.CONFIGS | kinds.COMPONENTS:
         source = _of_config(tx, engine, stack, resource)
     else:
-        source = _of_deployments(tx, engine, stack, resource, grouped=kind in _GROUPS)
+        source = _of_deployments(tx, engine, stack, resource, grouped=kind in kinds.GROUPS)
     facts = {"deploy_stack_id": f"{stack.name}/{stack.id}", "deploy_resource_name": resource.name}
     if interrupted := resource.properties.get("on_interrupt"):
         facts["deploy_on_interrupt"] = interrupted
@@ -139,7 +136,7 @@ def _of_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> So
         content=replace(source.content, facts=facts),
         said={"stack": stack.name, "stack_id": stack.id, "resource": resource.name},
         stack_id=stack.id,
-        secret=_telling(Parameters.from_json(stack.parameters).secrets(), source),
+        secret=_telling(hiding.secrets(tx, stack), source),
     )
 
 
@@ -176,7 +173,7 @@ def _of_config(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> Sour
     using = [
         each
         for each in resources.look_ahead(tx, list(tree))
-        if engine.type(each.type).name in _DEPLOYMENTS
+        if engine.type(each.type).name in kinds.DEPLOYMENTS
         and _is_there(each)
         and each.properties.get("config") == config.id
     ]
@@ -280,10 +277,3 @@ def _nothing(source: Source, asked: Asked) -> str:
     if source.stack_id is not None:
         return "no deployment has brought that to any server: say which by servers or labels"
     return "servers or labels are needed: a config says nothing of where to run it"
-
-
-def _is_id(text: str) -> bool:
-    try:
-        return str(UUID(text)) == text
-    except ValueError:
-        return False

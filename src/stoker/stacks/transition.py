@@ -13,6 +13,7 @@ from stoker import hot
 from stoker.model.stack import Event, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.resources.base import Context, ResourceType
+from stoker.stacks import hiding
 from stoker.stacks.engine import Engine
 from stoker.stacks.plan import NewPlan, Plan, StoredPlan
 from stoker.store import events, resources, rows, stacks
@@ -58,8 +59,13 @@ class Transition:
             project_id=self.stack.project_id,
             user_project_id=self.stack.user_project_id,
             nested=self.engine.nested,
-            secrets=self.parameters.secrets() if self.stack.parameters.get("hidden") else (),
+            hidden=lambda: self._hidden,
+            log_bytes=self.engine.limits.log_bytes,
         )
+
+    @cached_property
+    def _hidden(self) -> tuple[str, ...]:
+        return hiding.secrets(self.tx, self.stack)
 
     @cached_property
     def parameters(self) -> hot.Parameters:
@@ -68,7 +74,8 @@ class Transition:
     def set(self, **changes: Any) -> None:
         """Change the stack's own columns."""
         if "parameters" in changes:
-            self.__dict__.pop("parameters", None)  # bound anew when next asked for
+            for name in ("parameters", "_hidden"):
+                self.__dict__.pop(name, None)  # bound anew when next asked for
         self.stack = replace(self.stack, **changes)
 
     def type_of(self, resource: Resource) -> ResourceType:
@@ -161,6 +168,10 @@ class Transition:
         self._dropped, self._new, self._changed = [], {}, {}
         self.plan.save()
         self._tell_sinks()
+        self.save_stack()
+
+    def save_stack(self) -> None:
+        """Its own row, where others look at that before all is done."""
         if self.stack is not self._saved:
             stacks.save(self.tx, self.stack)
             self._saved = self.stack

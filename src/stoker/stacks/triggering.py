@@ -8,7 +8,6 @@ from typing import Any
 from uuid import uuid4
 
 from stoker.deployments import alone, policy, triggers
-from stoker.deployments.derive import derived_inputs
 from stoker.deployments.gate import Asking
 from stoker.model.errors import Conflict, Invalid, RequestLimitExceeded
 from stoker.model.trigger import Content, Options, Target, TargetStatus, Trigger, TriggerStatus
@@ -18,6 +17,7 @@ from stoker.stacks.targeting import Meant, Source, resolve
 from stoker.store import deployments, targets
 from stoker.store import triggers as stored
 from stoker.store.tx import Tx
+from stoker.transports.choosing import AUTO
 
 _LONGEST = 255
 _AGAIN = (TargetStatus.FAILED, TargetStatus.CANCELLED)
@@ -77,10 +77,15 @@ def check(tx: Tx, engine: Engine, meant: Meant, asked: Asked) -> None:
     if asked.in_window:
         _check_windows(meant)
     for server, own in meant.servers:
-        alone.transport_named(tx, engine.services, asked.signal_transport, server.id)
-        values = {**own.input_values, **asked.input_values}
-        facts = {**content.facts, **dict.fromkeys(("deploy_server_id", "deploy_action", "deploy_signal_transport"), "")}
-        alone.rendered(content, derived_inputs(content.inputs, values, facts))
+        wanted = alone.Wanted(
+            content=content,
+            action=meant.action,
+            name=own.name,
+            input_values={**own.input_values, **asked.input_values},
+            signal_transport=asked.signal_transport or AUTO,
+            timeout=asked.timeout or meant.source.timeout,
+        )
+        alone.check(tx, engine.services, wanted, server.id)
         if content.input_key is None:
             break  # the others are no different
 

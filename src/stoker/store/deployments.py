@@ -19,18 +19,24 @@ _HOLD = _GET.with_for_update()
 _SEVERAL = sa.select(deployments).where(deployments.c.id.in_(sa.bindparam("ids", expanding=True)))
 #: Anybody may name any server id, as with Heat; a server that is known works for its own project only.
 _OWNER = sa.select(servers.c.project_id).where(servers.c.id == sa.bindparam("server_id")).scalar_subquery()
-_MAY_RUN = sa.or_(
-    deployments.c.project_id == sa.func.coalesce(_OWNER, deployments.c.project_id), deployments.c.admitted
+MAY_RUN = sa.or_(deployments.c.project_id == sa.func.coalesce(_OWNER, deployments.c.project_id), deployments.c.admitted)
+#: What a project's agents are told of: whose server it is, of what others were let in with too.
+OF_PROJECT = sa.or_(
+    deployments.c.project_id == sa.bindparam("project"),
+    sa.and_(deployments.c.admitted, sa.bindparam("project") == _OWNER),
 )
 _OF_RUN = (
     sa.select(deployments)
     .where(
         deployments.c.config_id == sa.bindparam("config_id"),
         deployments.c.server_id == sa.bindparam("server_id"),
-        _MAY_RUN,
+        MAY_RUN,
     )
     .order_by(deployments.c.status.desc(), deployments.c.seq)  # IN_PROGRESS before FAILED before COMPLETE
     .limit(1)
+)
+_IS_OF = sa.select(deployments.c.id).where(
+    deployments.c.id == sa.bindparam("id"), deployments.c.server_id == sa.bindparam("server_id"), MAY_RUN
 )
 _UNDER_WAY = sa.select(
     deployments.c.id,
@@ -79,7 +85,6 @@ _ANY_BODIES = (
     .join_from(deployments, configs, deployments.c.config_id == configs.c.id)
     .order_by(deployments.c.seq)
 )
-#: Whose server it is asks for what others were let in with too.
 _SHOWN = deployments.c.withheld.is_(None)
 _BODIES_OF_SEVERAL = (
     _ANY_BODIES.add_columns(
@@ -90,24 +95,13 @@ _BODIES_OF_SEVERAL = (
     .where(deployments.c.server_id.in_(sa.bindparam("ids", expanding=True)), _SHOWN)
 )
 _BODIES = _ANY_BODIES.where(deployments.c.server_id == sa.bindparam("server_id"))
-_BODIES_OF_PROJECT = _BODIES.where(
-    sa.or_(
-        deployments.c.project_id == sa.bindparam("project"),
-        sa.and_(deployments.c.admitted, sa.bindparam("project") == _OWNER),
-    ),
-    _SHOWN,
-)
+_BODIES_OF_PROJECT = _BODIES.where(OF_PROJECT, _SHOWN)
 _TO_RUN = _BODIES.add_columns(deployments.c.id, deployments.c.cancelling).where(
     sa.or_(
         deployments.c.cancelling,
         sa.and_(sa.or_(deployments.c.status == "IN_PROGRESS", deployments.c.signal_transport == "NO_SIGNAL"), _SHOWN),
     ),
-    _MAY_RUN,
-)
-_ALONE_ON = sa.select(deployments.c.id, deployments.c.config_id).where(
-    deployments.c.server_id == sa.bindparam("server_id"),
-    deployments.c.status == "IN_PROGRESS",
-    sa.or_(deployments.c.resource_id.is_(None), deployments.c.admitted),
+    MAY_RUN,
 )
 #: Under this a reading transaction keeps the servers whose bodies may be asked for.
 _EXPECTED = ("bodies", "expected")
@@ -170,6 +164,11 @@ def of_run(tx: Tx, server_id: str, config_id: str) -> Deployment | None:
     """The deployment whose run on this server that config is; one still under way before one that has ended."""
     row = tx.run(_OF_RUN, {"server_id": server_id, "config_id": config_id}).first()
     return None if row is None else _deployment(row)
+
+
+def is_of(tx: Tx, id: str, server_id: str) -> bool:
+    """Whether that server has it to run: then its agent may say what came of it."""
+    return tx.run(_IS_OF, {"id": id, "server_id": server_id}).first() is not None
 
 
 def under_way(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[str | None, str | None]]:
@@ -252,11 +251,6 @@ def _bodies_ahead(tx: Tx, server_id: str) -> list[Any] | None:
 def to_run(tx: Tx, server_id: str) -> list[tuple[str, str, bool]]:
     """(deployment id, rendered derived config, to be stopped) of what the server's agent has yet to run or report."""
     return [(r.id, r.body, bool(r.cancelling)) for r in _by_name(tx.run(_TO_RUN, {"server_id": server_id}).all())]
-
-
-def alone_on(tx: Tx, server_id: str) -> list[tuple[str, str]]:
-    """(id, config id) of those under way on the server that no resource stands behind, or one of another project's."""
-    return [(row.id, row.config_id) for row in tx.run(_ALONE_ON, {"server_id": server_id})]
 
 
 def _last_line(data: bytes | None) -> str | None:

@@ -38,6 +38,8 @@ _WITHHELD = (
     deployments.c.withheld == WINDOW,
     sa.or_(deployments.c.status.is_(None), deployments.c.status != "FAILED"),
 )
+#: What nobody waits for has its words already.
+_SAID = sa.case((deployments.c.status == "IN_PROGRESS", sa.bindparam("said")), else_=deployments.c.status_reason)
 #: Since when runs of a tree of stacks are withheld from their servers, at the longest.
 _HELD = (
     sa.select(deployments.c.server_id, sa.func.min(runs.c.queued_at).label("since"))
@@ -57,22 +59,18 @@ _WITHHOLD = (
     .values(withheld=WINDOW, status_reason=sa.bindparam("said"))
     .returning(*_CHANGED)
 )
-_SAY_AGAIN = (
-    sa.update(deployments)
-    .where(*_WITHHELD, deployments.c.status == "IN_PROGRESS")
-    .values(status_reason=sa.bindparam("said"))
-    .returning(*_CHANGED)
-)
-_RELEASE = (
-    sa.update(deployments)
-    .where(*_WITHHELD)
-    .values(
-        withheld=None,
-        status_reason=sa.case(
-            (deployments.c.status == "IN_PROGRESS", sa.bindparam("said")), else_=deployments.c.status_reason
-        ),
+_SAY_AGAIN = sa.update(deployments).where(*_WITHHELD).values(status_reason=_SAID).returning(*_CHANGED)
+_RELEASE = sa.update(deployments).where(*_WITHHELD).values(withheld=None, status_reason=_SAID).returning(*_CHANGED)
+_UNDER_WAY = (
+    sa.select(
+        deployments.c.id,
+        deployments.c.config_id,
+        deployments.c.stack_id,
+        deployments.c.resource_id,
+        deployments.c.trigger_id,
     )
-    .returning(*_CHANGED)
+    .where(deployments.c.server_id == sa.bindparam("server"), deployments.c.status == "IN_PROGRESS")
+    .order_by(deployments.c.seq)
 )
 _SET_RUN = (
     sa.update(runs)
@@ -101,6 +99,14 @@ class Governed:
     def stood_for_by(self) -> frozenset[str]:
         """The tops of the stacks that have a resource which stands for it."""
         return frozenset(rows.load(self.stands_for).values())
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    id: str
+    config_id: str
+    #: A stack or a trigger has to hear of its end.
+    belongs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +140,14 @@ def top(tx: Tx, stack_id: str) -> Stack | None:
 def held(tx: Tx, root_id: str) -> list[tuple[str, datetime]]:
     """Servers that runs of this tree of stacks wait for the windows of, and since when."""
     return [(row.server_id, rows.moment(row.since)) for row in tx.run(_HELD, {"root": root_id})]
+
+
+def under_way(tx: Tx, server_id: str) -> list[UnderWay]:
+    """What is to run on the server and has not ended, whosever it is."""
+    return [
+        UnderWay(row.id, row.config_id, any((row.stack_id, row.resource_id, row.trigger_id)))
+        for row in tx.run(_UNDER_WAY, {"server": server_id})
+    ]
 
 
 def has_untold(tx: Tx, server_id: str, owner: str) -> bool:

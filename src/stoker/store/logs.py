@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -46,6 +47,31 @@ _AFTER = (
     .order_by(logs.c.seq)
     .limit(sa.bindparam("limit"))
 )
+_EACH = sa.bindparam("each", type_=sa.Text)
+_IN_SQLITE = sa.func.json_each(_EACH).table_valued("key", "value")
+_IN_POSTGRESQL = sa.func.json_each_text(sa.cast(_EACH, sa.JSON)).table_valued("key", "value")
+
+
+def _after(each: sa.TableValuedAlias) -> sa.Select[Any]:
+    return (
+        sa.select(logs)
+        .where(logs.c.deployment_id == each.c.key, logs.c.seq > sa.cast(each.c.value, sa.BigInteger))
+        .order_by(logs.c.seq)
+        .limit(sa.bindparam("limit"))
+    )
+
+
+# PostgreSQL, which thinks that all deployments have many chunks, would else look through those of everybody.
+_OF_ONE = _after(_IN_POSTGRESQL).correlate(_IN_POSTGRESQL).lateral()
+_AFTER_EACH = {
+    "sqlite": _after(_IN_SQLITE),
+    "postgresql": (
+        sa.select(_OF_ONE)
+        .join_from(_IN_POSTGRESQL, _OF_ONE, sa.true())
+        .order_by(_OF_ONE.c.seq)
+        .limit(sa.bindparam("limit"))
+    ),
+}
 _FORGET = sa.delete(logs).where(logs.c.deployment_id == sa.bindparam("id"))
 
 
@@ -86,10 +112,21 @@ def purge(tx: Tx, before: datetime, most: int) -> int:
 
 def chunks(tx: Tx, deployment_id: str, after: int, limit: int) -> list[LogChunk]:
     found = tx.run(_AFTER, {"id": deployment_id, "after": after, "limit": limit})
-    return [loaded(row) for row in found]
+    return [_chunk(row) for row in found]
 
 
-def loaded(row: Any) -> LogChunk:
+def chunks_of_each(tx: Tx, after: Mapping[str, int], limit: int) -> list[tuple[str, LogChunk]]:
+    """
+    (deployment id, chunk), oldest first; ``after``: deployment id → its chunks' ``seq`` is greater.
+
+    Whoever adds a chunk holds its deployment, so those of one appear in order. Those of several do not: a greater one
+    may be seen before a smaller one, hence a place for each.
+    """
+    found = tx.run(_AFTER_EACH[tx.connection.dialect.name], {"each": rows.dump(after), "limit": limit})
+    return [(row.deployment_id, _chunk(row)) for row in found]
+
+
+def _chunk(row: Any) -> LogChunk:
     return LogChunk(
         seq=row.seq,
         config_id=row.config_id,

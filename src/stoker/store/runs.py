@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from stoker.model.deployment import Deployment, Progress, Run
 from stoker.store import rows
+from stoker.store.deployments import MAY_RUN, OF_PROJECT
 from stoker.store.schema import deployments, logs, runs
 from stoker.store.schema.base import Time
 from stoker.store.tx import Tx
@@ -18,12 +19,14 @@ from stoker.store.tx import Tx
 KEPT = 100
 
 _OF_RUN = (runs.c.deployment_id == sa.bindparam("id"), runs.c.config_id == sa.bindparam("run"))
+# Every word of an agent's adds its run again: of one that is known, no runs are looked through for its number.
 _ADD = sa.text(
     "INSERT INTO runs (deployment_id, config_id, number, action, state, queued_at, ended_at, status, status_reason,"
     " asked_by, input_values, output_values, stdout_bytes, stderr_bytes)"
-    " VALUES (:deployment_id, :config_id,"
+    " SELECT :deployment_id, :config_id,"
     " (SELECT COALESCE(MAX(number), 0) + 1 FROM runs WHERE deployment_id = :of),"
-    " :action, :state, :queued_at, :ended_at, :status, :status_reason, :asked_by, :input_values, '{}', 0, 0)"
+    " :action, :state, :queued_at, :ended_at, :status, :status_reason, :asked_by, :input_values, '{}', 0, 0"
+    " WHERE NOT EXISTS (SELECT 1 FROM runs WHERE deployment_id = :of AND config_id = :run)"
     " ON CONFLICT (deployment_id, config_id) DO NOTHING RETURNING number"
 ).columns(number=sa.Integer)
 _GET = sa.select(runs).where(*_OF_RUN)
@@ -37,7 +40,8 @@ _OF_SEVERAL = (
     )
     .where(deployments.c.id.in_(sa.bindparam("ids", expanding=True)))
 )
-#: Runs that an agent which asks for this server's document now is told of first.
+#: Runs that an agent which asks for this server's document now is told of first: of those that are in it, as
+#: ``deployments.to_run`` and ``deployments.bodies`` have them.
 _UNDELIVERED = (
     sa.select(runs.c.deployment_id, runs.c.config_id)
     .join_from(
@@ -52,6 +56,8 @@ _UNDELIVERED = (
         runs.c.delivered_at.is_(None),
     )
 )
+_UNDELIVERED_TO_SERVER = _UNDELIVERED.where(MAY_RUN)
+_UNDELIVERED_TO_PROJECT = _UNDELIVERED.where(OF_PROJECT)
 # A run may be well under way, or over, when its delivery is noted.
 _DELIVER = (
     sa.update(runs)
@@ -126,6 +132,7 @@ def add(tx: Tx, deployment: Deployment, *, state: str, asked_by: str | None, inp
             "deployment_id": deployment.id,
             "of": deployment.id,  # PostgreSQL would find two types for one value
             "config_id": deployment.config_id,
+            "run": deployment.config_id,
             "action": deployment.action,
             "state": state,
             "queued_at": rows.stamp(tx.now),
@@ -158,9 +165,16 @@ def newest(tx: Tx, deployment_ids: Sequence[str]) -> dict[str, Run]:
     return {row.deployment_id: _run(row) for row in found}
 
 
-def undelivered(tx: Tx, server_id: str) -> Sequence[tuple[str, str]]:
-    """(deployment id, derived config's id) of what this server has to run and was not told of yet."""
-    return [(row.deployment_id, row.config_id) for row in tx.run(_UNDELIVERED, {"server_id": server_id})]
+def undelivered(tx: Tx, server_id: str, project_id: str | None = None) -> Sequence[tuple[str, str]]:
+    """
+    (deployment id, derived config's id) of what this server has to run and was not told of yet; with ``project_id``
+    what that project's agents have to run on it.
+    """
+    if project_id is None:
+        found = tx.run(_UNDELIVERED_TO_SERVER, {"server_id": server_id})
+    else:
+        found = tx.run(_UNDELIVERED_TO_PROJECT, {"server_id": server_id, "project": project_id})
+    return [(row.deployment_id, row.config_id) for row in found]
 
 
 class Delivery(NamedTuple):

@@ -10,7 +10,6 @@ from stoker.store import rows
 from stoker.store.schema import selectors
 from stoker.store.tx import Tx
 
-_HOLD = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:project, 0))")
 _PUT = sa.text(
     "INSERT INTO selectors (resource_id, project_id, labels) VALUES (:resource, :project, :labels)"
     " ON CONFLICT (resource_id) DO UPDATE SET labels = :labels, waits_for = NULL"
@@ -35,10 +34,9 @@ _RELEASE = (
 def hold(tx: Tx, project_id: str) -> None:
     """
     Until this transaction ends no other one looks who has which labels, or who asks for them: of a group that comes and
-    a label that comes at the same time, one sees the other. SQLite has one writer anyway.
+    a label that comes at the same time, one sees the other.
     """
-    if tx.connection.dialect.name == "postgresql":
-        tx.run(_HOLD, {"project": f"labels of {project_id}"})
+    tx.alone(f"labels of {project_id}")
 
 
 def put(tx: Tx, resource_id: str, project_id: str, labels: Mapping[str, str]) -> None:

@@ -15,7 +15,6 @@ from stoker.store import rows
 from stoker.store.schema import enrolments, servers
 from stoker.store.tx import Tx
 
-_HOLD_NAMES = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:project, 0))")
 _ADD = sa.insert(servers)
 _GET = sa.select(servers).where(servers.c.id == sa.bindparam("id"))
 _HOLD = _GET.with_for_update()
@@ -59,9 +58,8 @@ _DROP_ENROLMENTS = sa.delete(enrolments).where(enrolments.c.server_id == sa.bind
 
 
 def hold_names(tx: Tx, project_id: str) -> None:
-    """Until this transaction ends nobody else enrols in the project. SQLite has one writer anyway."""
-    if tx.connection.dialect.name == "postgresql":
-        tx.run(_HOLD_NAMES, {"project": f"servers of {project_id}"})
+    """Until this transaction ends nobody else enrols in the project."""
+    tx.alone(f"servers of {project_id}")
 
 
 def concurrency(tx: Tx, id: str) -> int:

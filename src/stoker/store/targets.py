@@ -7,11 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stoker.model.deployment import LogChunk
 from stoker.model.trigger import Target, TargetStatus
 from stoker.store import rows
-from stoker.store.logs import loaded as log_chunk
-from stoker.store.schema import deployments, logs, trigger_targets
+from stoker.store.schema import deployments, trigger_targets
 from stoker.store.tx import Tx
 
 _ADD = sa.insert(trigger_targets)
@@ -32,17 +30,6 @@ _STATES = (
     )
     .where(trigger_targets.c.trigger_id == sa.bindparam("id"))
     .order_by(trigger_targets.c.position)
-)
-_LOGS = (
-    sa.select(logs)
-    .where(
-        logs.c.deployment_id.in_(
-            sa.select(trigger_targets.c.deployment_id).where(trigger_targets.c.trigger_id == sa.bindparam("id"))
-        ),
-        logs.c.seq > sa.bindparam("after"),
-    )
-    .order_by(logs.c.seq)
-    .limit(sa.bindparam("limit"))
 )
 #: In Heat's order of locks a trigger goes before its deployments, so nobody else ends these meanwhile.
 _TO_STOP = (
@@ -95,12 +82,6 @@ def states(tx: Tx, trigger_id: str) -> list[Target]:
         )
         for row in tx.run(_STATES, {"id": trigger_id})
     ]
-
-
-def chunks(tx: Tx, trigger_id: str, after: int, limit: int) -> list[tuple[str, LogChunk]]:
-    """What its deployments wrote: (deployment id, chunk)."""
-    found = tx.run(_LOGS, {"id": trigger_id, "after": after, "limit": limit})
-    return [(row.deployment_id, log_chunk(row)) for row in found]
 
 
 def queued(tx: Tx, trigger_id: str, limit: int) -> list[Target]:

@@ -19,14 +19,17 @@ _BUMP = sa.text(
     " ON CONFLICT (server_id) DO UPDATE SET revision = documents.revision + 1 RETURNING revision, channel"
 )
 _ADD_EVENTS = sa.insert(events)
+_ALONE = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
 _NOTIFY = sa.text("SELECT pg_notify('stoker', :payload)")
 #: PostgreSQL refuses payloads of 8000 bytes; a ring is at most some 80.
 _RINGS_A_NOTIFY = 80
 
 #: (the transaction, a server's id, the resource whose transport carries its document): that has changed.
 Carry = Callable[["Tx", str, str], None]
-#: (the transaction, a project's id, a server's labels before and after): none where there is no such server.
-Relabel = Callable[["Tx", str, Mapping[str, str], Mapping[str, str]], None]
+#: A project's id, a server's labels before and after: none where there is no such server.
+Relabelled = tuple[str, Mapping[str, str], Mapping[str, str]]
+#: (the transaction, all that have other labels by its end)
+Relabel = Callable[["Tx", Sequence[Relabelled]], None]
 
 
 @cache
@@ -59,7 +62,7 @@ class Tx:
         self._driver = driver if isinstance(driver, sqlite3.Connection) else None
         self._carry = carry
         self._relabel = relabel
-        self._relabelled: list[tuple[str, Mapping[str, str], Mapping[str, str]]] = []
+        self._relabelled: list[Relabelled] = []
         self._touched: set[str] = set()
         self._rings: dict[str, int] = {}
         self._events: list[dict[str, Any]] = []
@@ -83,6 +86,11 @@ class Tx:
             return result.first() if result.returns_rows else None
         sql, names = _plain(statement, tuple(values))
         return driver.execute(sql, [values[name] for name in names]).fetchone()
+
+    def alone(self, name: str) -> None:
+        """Until this transaction ends, no other is let by here with that name. SQLite has one writer anyway."""
+        if self.connection.dialect.name == "postgresql":
+            self.run(_ALONE, {"name": name})
 
     def touch(self, server_id: str) -> None:
         """This server's document changed: give it a new revision and wake its agent."""
@@ -113,9 +121,8 @@ class Tx:
         if self._events:
             self.run(_ADD_EVENTS, self._events)
             self._events = []
-        if self._relabel is not None:
-            for said in self._relabelled:
-                self._relabel(self, *said)
+        if self._relabel is not None and self._relabelled:
+            self._relabel(self, self._relabelled)
         self._relabelled = []
         # In order, so that two transactions that touch the same servers never wait for each other in a circle.
         for server_id in sorted(self._touched):

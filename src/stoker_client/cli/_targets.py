@@ -26,15 +26,19 @@ def run_of(target: Target) -> Run:
     return target.get("run") or {}
 
 
-def state_of(target: Target) -> str:
-    """One word or a few: of the run while it is under way, of the server's part before and after."""
+def state_of(target: Target, ago: float = 0.0) -> str:
+    """
+    One word or a few: of the run while it is under way, of the server's part before and after.
+
+    ``ago``: seconds since this was told; that a silence goes on is no news, and not told again.
+    """
     if target["status"] != "IN_PROGRESS":
         return target["status"]
     run = run_of(target)
     state = run.get("state") or ""
     silent = run.get("silent_seconds")
     if state == "SILENT" and silent is not None:
-        return f"SILENT for {silent:.0f} s"
+        return f"SILENT for {silent + ago:.0f} s"
     return _STATES.get(state, target["status"])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, Protocol
 
 import click
@@ -88,11 +89,15 @@ class TriggerTable(Drawn):
         self._lock = threading.Lock()  # the drawing is a thread's
         self._watch: Watch | None = None
         self._words: dict[str, str] = {}
+        #: By position, when a server's part was told of last.
+        self._told: dict[int, float] = {}
 
     def update(self, watch: Watch, changed: Target | None) -> None:
         with self._lock:
             self._watch = watch
             self._clock.see("", f"_{watch.trigger['status']}")
+            if changed is not None:
+                self._told[changed["position"]] = time.monotonic()
             if changed is not None and changed["status"] != "QUEUED":
                 self._clock.see(str(changed["position"]), f"_{changed['status']}")
 
@@ -128,7 +133,8 @@ class TriggerTable(Drawn):
         return grid
 
     def _row(self, target: Target) -> tuple[Text | ProgressBar, ...]:
-        state, percent = state_of(target), run_of(target).get("percent")
+        ago = time.monotonic() - self._told.get(target["position"], time.monotonic())
+        state, percent = state_of(target, ago), run_of(target).get("percent")
         running = target["status"] == "IN_PROGRESS"
         if target["status"] == "COMPLETE":
             percent = 100.0

@@ -8,6 +8,9 @@ from stoker.http.call import Call, Reply
 from stoker.model.errors import Invalid
 from stoker.stacks import signals
 
+#: Bytes of a stream that are counted, however few are kept: where a chunk ends must be a number in the database too.
+_FARTHEST = 2**62
+
 
 def signal(call: Call) -> Reply:
     values = reading.body(call)
@@ -44,7 +47,7 @@ def progress(call: Call) -> Reply:
 
 
 def log(call: Call) -> Reply:
-    offset = reading.whole(call.query.get("offset"), "offset") or 0
+    offset = reading.whole(call.query.get("offset"), "offset", most=_FARTHEST) or 0
     known = call.services.store.write(
         lambda tx: output.log(
             tx,

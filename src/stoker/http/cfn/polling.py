@@ -58,7 +58,7 @@ def _load(call: Call, params: Mapping[str, str], resource_id: str) -> Document |
         server_id = found.physical_id
         revision = documents.revision(tx, server_id)
         shown = described(tx, call.services.engine, stack, found)
-        news = runs.undelivered(tx, server_id)
+        news = runs.undelivered(tx, server_id, stack.project_id)
     body = answer(_ACTION, {"StackResourceDetail": shown}, as_json=False).content
     document = Document(revision, body, news)
     return call.services.documents.remember(resource_id, server_id, _form(params), document)

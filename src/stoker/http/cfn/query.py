@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from stoker.deployments import gate
@@ -53,18 +52,24 @@ def act(call: Call) -> Reply:
     try:
         params = params_of(call)
         as_json = params.get("ContentType") == "JSON"
-        principal = signer(call, params)
-        name = params.get("Action")
-        if name is None:
-            raise Refused(400, "MissingAction", "the parameter Action is missing")
-        action = ACTIONS.get(name)
-        if action is None:
-            raise Refused(400, "InvalidAction", f"there is no action {name[:100]}")
-        if not action.roles & principal.roles:
-            raise Forbidden("You are not authorized to complete this action.")
-        return answer(name, action.do(Asking(call, params, principal)), as_json=as_json)
-    except DeploymentRefused as refused:
-        call.services.store.write(partial(gate.record, made=refused.decision))
-        return refusal(refused, as_json=as_json)
+        try:
+            return _acted(call, params, as_json=as_json)
+        except DeploymentRefused as refused:
+            gate.keep(call.services.store, refused)
+            raise
     except (StokerError, Refused) as error:
         return refusal(error, as_json=as_json)
+
+
+def _acted(call: Call, params: Mapping[str, str], *, as_json: bool) -> Reply:
+    """Raises StokerError, Refused."""
+    principal = signer(call, params)
+    name = params.get("Action")
+    if name is None:
+        raise Refused(400, "MissingAction", "the parameter Action is missing")
+    action = ACTIONS.get(name)
+    if action is None:
+        raise Refused(400, "InvalidAction", f"there is no action {name[:100]}")
+    if not action.roles & principal.roles:
+        raise Forbidden("You are not authorized to complete this action.")
+    return answer(name, action.do(Asking(call, params, principal)), as_json=as_json)

@@ -18,7 +18,7 @@ _LIMIT = 1000
 def index(call: Call) -> Reply:
     """Newest first."""
     limit = reading.whole(call.query.get("limit"), "limit", 1)
-    marker = reading.whole(call.query.get("marker"), "marker", 1)
+    marker = reading.whole(call.query.get("marker"), "marker", 1, most=reading.LAST)
     with call.services.store.read() as tx:
         server_id = _server_id(tx, call)
         found = audit.listed(tx, call.project, server_id=server_id, limit=min(limit or _LIMIT, _LIMIT), before=marker)

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments import alone, manage, runs
+from stoker.deployments import alone, manage
 from stoker.deployments.alone import Wanted
-from stoker.deployments.gate import Asking
 from stoker.http import reading
 from stoker.http.call import Call, Reply
 from stoker.http.heat import shapes
@@ -50,11 +49,8 @@ def create(call: Call) -> Reply:
         config_id = _config_id(tx, call, body.get("config_id"))
         if body.get("signal_transport") is not None:
             return _derived(tx, call, body, config_id)
-        made = _given(tx, call, body, config_id)
-        deployments.add(tx, made)
-        runs.record(tx, made, call.user.user_name)
-        tx.touch(made.server_id)
-        return made
+        given = _entered(tx, call, _given(tx, call, body, config_id))
+        return manage.add(tx, given, call.user.user_name)
 
     return _shown(call.services.store.write(do))
 
@@ -125,7 +121,7 @@ def _server_id(said: Any) -> str:
 def _given(tx: Tx, call: Call, body: dict[str, Any], config_id: str) -> Deployment:
     """As Heat's own call: the config is ready for the agent, whoever made it."""
     reading.text(body.get("stack_user_project_id"), "stack_user_project_id", 64)
-    given = Deployment(
+    return Deployment(
         id=str(uuid4()),
         project_id=call.project,
         server_id=_server_id(body.get("server_id")),
@@ -137,27 +133,11 @@ def _given(tx: Tx, call: Call, body: dict[str, Any], config_id: str) -> Deployme
         output_values={},
         created_at=tx.now,
     )
-    return _entered(tx, call, given)
 
 
 def _entered(tx: Tx, call: Call, deployment: Deployment) -> Deployment:
-    """As its server's policy lets it in. Raises DeploymentRefused."""
-    asking = Asking(
-        project_id=deployment.project_id,
-        server_id=deployment.server_id,
-        deployment_id=deployment.id,
-        action=deployment.action,
-        config_id=deployment.config_id,
-        stack_id=deployment.stack_id,
-        trigger_id=deployment.trigger_id,
-        who=call.user.user_name,
-    )
-    entry = call.services.engine.services.gate.enter(tx, asking)
-    if (entry.admitted, entry.withheld) == (deployment.admitted, deployment.withheld):
-        return deployment
-    entered = replace(deployment, admitted=entry.admitted, withheld=entry.withheld)
-    under_way = entry.reason is not None and deployment.status == Status.IN_PROGRESS
-    return replace(entered, status_reason=entry.reason) if under_way else entered
+    """Raises DeploymentRefused."""
+    return manage.entered(tx, deployment, call.user.user_name, gate=call.services.engine.services.gate)
 
 
 def _derived(tx: Tx, call: Call, body: dict[str, Any], config_id: str) -> Deployment:

@@ -25,7 +25,7 @@ async def follow(call: Call) -> Reply:
     What came after ``after``; with ``wait``, as soon as there is something or the run has ended. Who accepts
     text/event-stream gets all of it as it comes, until the run has ended.
     """
-    after = reading.whole(call.query.get("after"), "after") or 0
+    after = reading.whole(call.query.get("after"), "after", most=reading.LAST) or 0
     if event_stream.is_wanted(call):
         following = _Following(call, event_stream.last_id(call) or after)
         topic = deployment_topic(call.path["deployment_id"])
@@ -36,7 +36,7 @@ async def follow(call: Call) -> Reply:
         with call.services.waiters.register(deployment_topic(call.path["deployment_id"])) as waiter:
             found = await call.in_thread(_read, call, after)
             left = until - time.monotonic()
-            if found["logs"] or found["status"] != Status.IN_PROGRESS or left <= 0:
+            if found["logs"] or found["status"] != Status.IN_PROGRESS or left <= 0 or call.services.waiters.closed:
                 return Reply(200, found)
             await waiter.wait(left)
 
@@ -63,8 +63,9 @@ class _Following:
         if status != self._status:
             events.append(Event("status", status))
         self._progress, self._status = progress, status
-        over = len(chunks) < _PAGE and deployment.status != Status.IN_PROGRESS and not deployment.cancelling
-        return Batch([*events, Event("end", status)] if over else events, over)
+        more = len(chunks) == _PAGE
+        over = not more and deployment.status != Status.IN_PROGRESS and not deployment.cancelling
+        return Batch([*events, Event("end", status)] if over else events, over, more)
 
 
 def _read(call: Call, after: int) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def _metadata(call: Call, form: str) -> Reply:
     with call.services.store.read() as tx:
         stack, found = _permitted(tx, call)
         revision = documents.revision(tx, found.physical_id or found.id)
-        news = runs.undelivered(tx, found.physical_id) if call.only and found.physical_id else ()
+        news = runs.undelivered(tx, found.physical_id, stack.project_id) if call.only and found.physical_id else ()
         transition = Transition(tx, call.services.engine, stack)
         live = transition.type_of(found).live_metadata(transition.context, found)
     reply = Reply(200, {"metadata": {**found.metadata, **live}})

@@ -48,7 +48,7 @@ def signal(call: Call) -> Reply:
         if call.agent is not None:
             known = deployments.get(tx, call.path["deployment_id"])
             # An agent may report what its server runs, also of another project whose deployment is let in.
-            if known.server_id != call.agent or not (known.admitted or known.project_id == call.path["project"]):
+            if not deployments.is_of(tx, known.id, call.agent):
                 raise Forbidden("You are not authorized to complete this action.")
         else:
             known = _deployment(tx, call)

@@ -6,8 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from stoker.deployments import clock, deadlines, gate, policy, windows
-from stoker.deployments.settle import REASON
+from stoker.deployments import clock, gate, leaving, policy, windows
 from stoker.http import reading
 from stoker.http.call import Call, Reply
 from stoker.http.heat import shapes
@@ -15,10 +14,8 @@ from stoker.model import labels
 from stoker.model.audit import Decision, Verdict
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Server
-from stoker.model.status import Status
 from stoker.servers import enrol
-from stoker.stacks import signals
-from stoker.store import deployments, rows, servers
+from stoker.store import rows, servers
 from stoker.store.tx import Tx
 
 
@@ -80,11 +77,7 @@ def delete(call: Call) -> Reply:
 
     def do(tx: Tx) -> None:
         server = enrol.find(tx, call.project, call.path["server"])
-        for each in deployments.listed(tx, call.project, server.id):
-            if each.status == Status.IN_PROGRESS:
-                said = {REASON: f"Server {server.name} was removed"}
-                signals.signal_run(tx, call.services.engine, server_id=server.id, config_id=each.config_id, values=said)
-        deadlines.server_gone(tx, call.services.work, server.id, server.name)
+        leaving.server_gone(tx, call.services.work, server.id, server.name)
         enrol.remove(tx, server)
 
     call.services.store.write(do)

@@ -67,9 +67,9 @@ def retry(call: Call) -> Reply:
     said = reading.flag(reading.optional_body(call).get("only_failed"), "only_failed")
 
     def do(tx: Tx) -> Trigger:
-        found = triggers.get(tx, call.path["trigger_id"], call.project)
+        held = triggers.get(tx, call.path["trigger_id"], call.project, hold=True)
         return triggering.retry(
-            tx, call.services.engine, found, only_failed=said is not False, asked_by=call.user.user_name
+            tx, call.services.engine, held, only_failed=said is not False, asked_by=call.user.user_name
         )
 
     return Reply(201, {"software_trigger": shown(call.services.store.write(do))})

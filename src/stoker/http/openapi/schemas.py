@@ -16,6 +16,8 @@ FLAG: Schema = {"type": "boolean"}
 #: Heat's flags are words as well.
 WORD_FLAG: Schema = {"type": ["boolean", "string"], "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$"}
 WHOLE: Schema = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
+#: Of what is counted without end.
+COUNTED: Schema = {**WHOLE, "maximum": 2**63 - 1}
 NUMBER: Schema = {"type": "number"}
 #: Any keys, any values.
 MAP: Schema = {"type": "object"}

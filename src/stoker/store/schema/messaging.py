@@ -14,7 +14,7 @@ queues = sa.Table(
     sa.Column("name", Id, nullable=False),
     sa.Column("metadata", Json, nullable=False),
     #: The resource or server that it was made for; None: somebody's own.
-    sa.Column("owner", Name, index=True),
+    sa.Column("owner", Name),
     sa.Column("created_at", Time, nullable=False),
     sa.UniqueConstraint("project_id", "name"),
 )

@@ -21,7 +21,7 @@ containers = sa.Table(
     sa.Column("account", Id, primary_key=True),
     sa.Column("name", Bytewise, primary_key=True),
     #: The resource or server it was made for.
-    sa.Column("owner", Id, index=True),
+    sa.Column("owner", Id),
     sa.Column("headers", Json, nullable=False),
     sa.Column("objects", sa.BigInteger, nullable=False),
     sa.Column("bytes", sa.BigInteger, nullable=False),

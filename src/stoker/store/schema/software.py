@@ -86,7 +86,7 @@ deployments = sa.Table(
     sa.Column("resource_id", Id),
     sa.Column("stack_id", Id),
     #: The trigger that began it, if one did.
-    sa.Column("trigger_id", Id, index=True),
+    sa.Column("trigger_id", Id),
     #: Why no document has it: it waits for something (WINDOW), or is not to run any more (CANCELLED).
     sa.Column("withheld", Id),
     #: The agent has its run and is to be told to stop it; until it says that it has.

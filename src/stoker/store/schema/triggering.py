@@ -38,6 +38,7 @@ triggers = sa.Table(
     sa.Column("created_at", Time, nullable=False),
     sa.Column("ended_at", Time),
     sa.Index("ix_triggers_project_id_seq", "project_id", "seq"),
+    sa.Index("ix_triggers_schedule_id_seq", "schedule_id", "seq"),
 )
 
 #: The servers of a trigger, in order. Each gets a deployment when its turn comes.
@@ -115,4 +116,5 @@ audit = sa.Table(
     sa.Column("stack_id", Id),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Index("ix_audit_project_id_seq", "project_id", "seq"),
+    sa.Index("ix_audit_server_id_seq", "server_id", "seq"),
 )

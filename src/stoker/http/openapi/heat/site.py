@@ -7,6 +7,7 @@ from stoker.http.heat import audit, servers, site
 from stoker.http.openapi.operations import Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
     ASKED,
+    COUNTED,
     FLAG,
     ID,
     TEXT,
@@ -100,7 +101,7 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "AuditEntry": record(
         {
-            "id": WHOLE,
+            "id": COUNTED,
             "time": TIME,
             "who": told(maybe(TEXT), "Name of the user"),
             "what": told(TEXT, "Such as run CREATE, or change policy"),
@@ -157,7 +158,7 @@ AUDIT = Noun(
             summary="What policies decided and who changed them, newest first",
             query={
                 "limit": {**WHOLE, "minimum": 1},
-                "marker": told({**WHOLE, "minimum": 1}, "The id of an entry: those before it"),
+                "marker": told({**COUNTED, "minimum": 1}, "The id of an entry: those before it"),
                 "server": told(ASKED, "Only those about this one, by name or id"),
             },
             answers=ok(under("audit", listed(ref("AuditEntry")))),

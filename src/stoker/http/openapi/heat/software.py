@@ -8,6 +8,7 @@ from stoker.http.openapi.operations import Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
     ANYTHING,
     ASKED,
+    COUNTED,
     FLAG,
     ID,
     MAP,
@@ -120,8 +121,8 @@ SCHEMAS: dict[str, Schema] = {
             "asked_by": told(maybe(TEXT), "Null: a stack's action did"),
             "input_values": told(MAP, "Without the values of secret ones"),
             "output_values": told(MAP, "Without what the log has"),
-            "stdout_bytes": {"type": "integer", "minimum": 0},
-            "stderr_bytes": {"type": "integer", "minimum": 0},
+            "stdout_bytes": COUNTED,
+            "stderr_bytes": COUNTED,
         }
     ),
     "DeploymentLogs": record(
@@ -129,17 +130,17 @@ SCHEMAS: dict[str, Schema] = {
             "logs": listed(
                 record(
                     {
-                        "seq": WHOLE,
+                        "seq": COUNTED,
                         "config_id": ID,
                         "stream": TEXT,
-                        "offset": told(WHOLE, "In bytes; between two chunks of a stream some may have been cut"),
+                        "offset": told(COUNTED, "In bytes; between two chunks of a stream some may have been cut"),
                         "size": told(WHOLE, "In bytes"),
                         "data": TEXT,
                         "time": TIME,
                     }
                 )
             ),
-            "next": told(WHOLE, "What to give as after next time"),
+            "next": told(COUNTED, "What to give as after next time"),
             "status": maybe(TEXT),
             "status_reason": maybe(TEXT),
             "progress": maybe(
@@ -253,7 +254,7 @@ DEPLOYMENTS = Noun(
             # With Accept: text/event-stream the same comes as events: log, progress, status, and at last end.
             summary="The live output of a deployment's runs, also as server-sent events (Stoker's own)",
             query={
-                "after": told(WHOLE, "What came after this one"),
+                "after": told(COUNTED, "What came after this one"),
                 "wait": told({**WHOLE, "maximum": 60}, "Seconds to wait for the first, while the run is under way"),
             },
             answers=ok(ref("DeploymentLogs")),

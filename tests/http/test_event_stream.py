@@ -1,0 +1,72 @@
+"""How often a stream reads: at once when there is more, and with pauses while there is always something."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+from starlette.requests import Request
+
+from stoker.http import event_stream
+from stoker.http.call import Call
+from stoker.http.event_stream import Batch, Event
+from stoker.http.waiters import Waiters
+from stoker.store.bell import Bell
+
+
+def followed(read: Callable[[], Batch], bell: Bell, topics: Callable[[], Any] = lambda: ("t",)) -> str:
+    """All that is sent until there is nothing more to come."""
+
+    async def collect() -> str:
+        services: Any = SimpleNamespace(waiters=Waiters(bell))
+        call = Call(request=Request({"type": "http"}), body=b"", path={}, services=services)
+        reply: Any = await event_stream.reply(call, topics, read)
+        return b"".join([chunk async for chunk in reply.chunks]).decode()
+
+    return asyncio.run(collect())
+
+
+def paced(batches: list[Batch], topics: Callable[[], Any] = lambda: ("t",)) -> tuple[list[float], str]:
+    """When each is read, while somebody writes all the time."""
+    bell, times = Bell(), []
+
+    def read() -> Batch:
+        times.append(time.monotonic())
+        bell.ring("t", 0)
+        return batches[len(times) - 1]
+
+    said = followed(read, bell, topics)
+    return [later - sooner for sooner, later in pairwise(times)], said
+
+
+def numbered(count: int, **last: Any) -> list[Batch]:
+    return [Batch([Event("e", n)], **(last if n == count - 1 else {})) for n in range(count)]
+
+
+def test_with_steady_output_there_is_a_pause_between_two_readings():
+    between, said = paced(numbered(8, over=True))
+    assert said.count("event: e") == 8
+    # The first is before anything is sent, and what comes next is looked for at once.
+    assert all(each > 0.9 * event_stream._PAUSE_SECONDS for each in between[1:])
+
+
+def test_what_one_reading_does_not_hold_is_read_at_once(monkeypatch):
+    monkeypatch.setattr(event_stream, "_PAUSE_SECONDS", 3600.0)
+    _, said = paced([*(Batch([Event("e", n)], more=True) for n in range(5)), Batch([Event("e", 5)], over=True)])
+    assert said.count("event: e") == 6
+
+
+def test_a_topic_that_has_just_come_is_read_for_though_nobody_rings(monkeypatch):
+    monkeypatch.setattr(event_stream, "_KEEP_ALIVE_SECONDS", 3600.0)
+    bell, count = Bell(), 0
+
+    def read() -> Batch:
+        nonlocal count
+        count += 1
+        return Batch([Event("e", count)], over=count == 4)
+
+    assert followed(read, bell, lambda: [f"t{count}"]).count("event: e") == 4

@@ -1,0 +1,58 @@
+"""Another project may name a server as its deployment's: nothing of that is the server's agent's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from support.server import Answer, Served
+from support.spoken import deploy, shown, spoken_agent
+
+
+@pytest.fixture(scope="module")
+def elsewhere(stoker) -> Served:
+    """The same service, by whoever is logged in to another project."""
+
+    def admin(verb: str, path: str, said: object = None) -> Answer:
+        answer = stoker.request(verb, f"/identity/v3{path}", said, {"X-Auth-Token": stoker.token})
+        assert answer.status < 300, answer.raw
+        return answer
+
+    project = admin("POST", "/projects", {"project": {"name": "elsewhere"}}).body["project"]["id"]
+    user = admin("POST", "/users", {"user": {"name": "somebody", "password": "p"}}).body["user"]["id"]
+    admin("PUT", f"/projects/{project}/users/{user}/roles/member")
+    login = {"OS_USERNAME": "somebody", "OS_PASSWORD": "p", "OS_PROJECT_NAME": "elsewhere"}
+    return replace(stoker, environment={**stoker.environment, **login}, _token=None)
+
+
+@pytest.fixture
+def agent(stoker):
+    return spoken_agent(stoker)
+
+
+def signalled(stoker, agent, project, deployment) -> int:
+    path = f"/v1/{project}/software_deployments/{deployment['id']}/signal"
+    said = {"deploy_status_code": 0}
+    return stoker.request("POST", path, said, {"Authorization": f"Bearer {agent.key}"}).status
+
+
+def run(stoker, deployment):
+    return stoker.heat("GET", f"/software_deployments/{deployment['id']}/runs").body["runs"][0]
+
+
+def test_an_agent_ends_no_other_projects_deployment(stoker, elsewhere, agent):
+    theirs = deploy(elsewhere, agent.id)
+    for project in (stoker.project, elsewhere.project):
+        assert signalled(stoker, agent, project, theirs) == 403
+    assert shown(elsewhere, theirs)["status"] == "IN_PROGRESS"
+    own = deploy(stoker, agent.id)
+    assert signalled(stoker, agent, stoker.project, own) == 200
+    assert shown(stoker, own)["status"] == "COMPLETE"
+
+
+def test_nothing_of_theirs_is_delivered_by_what_the_agent_takes(stoker, elsewhere, agent):
+    theirs, own = deploy(elsewhere, agent.id), deploy(stoker, agent.id)
+    assert [each["deployment_id"] for each in agent.entries()] == [own["id"]]
+    stoker.until(lambda: run(stoker, own)["state"] == "DELIVERED")
+    assert run(elsewhere, theirs)["state"] == "WAITING"
