@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from stoker.deployments import manage, stopping, windows
+from stoker.deployments import leaving, manage, stopping, windows
 from stoker.deployments.deadlines import DEADLINE
 from stoker.deployments.gate import Gate
 from stoker.deployments.policy import STACK
+from stoker.model.deployment import Deployment
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.servers import enrol
@@ -478,6 +480,51 @@ def test_anybodys_input_that_is_called_as_ours_is_no_time(heat, clock, said):
     e = heat.resources(stack)["e"].physical_id
     keys = {job[1] for job in heat.work.jobs if job[0] == DEADLINE}
     assert keys == {each.config_id for each in heat.deployments() if each.id == e}, "ours is the last"
+
+
+def meanwhile(heat: World, do: Callable[[Any], None]) -> Deployment:
+    """What a client begins while another changes its server: it was let in before, and is committed after."""
+    entered, done = threading.Event(), threading.Event()
+    true = heat.engine.services.gate
+
+    class Slow:
+        def enter(self, tx: Any, asking: Any) -> Any:
+            found = true.enter(tx, asking)
+            entered.set()
+            done.wait(0.5)  # the other waits for this one, or is done
+            return found
+
+    with ThreadPoolExecutor() as threads:
+        made = threads.submit(begin, heat, gate=Slow())
+        entered.wait(20)
+        threads.submit(heat.store.write, do).result(20)
+        done.set()
+        made.result(20)
+    heat.work.run(DEADLINE)
+    (found,) = heat.deployments()
+    return found
+
+
+def test_a_run_that_begins_while_its_server_comes_to_have_windows_waits_for_one(heat, clock):
+    add(heat)
+
+    def change(tx: Any) -> None:
+        servers.find(tx, ID, hold=True)
+        servers.set_policy(tx, ID, NIGHT)
+        windows.reconsider(tx, heat.work, ID)
+
+    assert meanwhile(heat, change).withheld == "WINDOW"
+    assert windows.JOB in heat.work.kinds()
+
+
+def test_a_run_that_begins_while_its_server_is_removed_has_failed(heat, clock):
+    add(heat)
+
+    def remove(tx: Any) -> None:
+        leaving.server_gone(tx, heat.work, ID, "web1")
+        servers.delete(tx, ID)
+
+    assert meanwhile(heat, remove).status == "FAILED"
 
 
 def test_a_template_writes_labels_over_what_is_there_now_and_not_over_what_was(heat):

@@ -66,7 +66,7 @@ class Gate:
 
         A server that nobody knows, and one without a policy where the site has none, cost the one look.
         """
-        server = governing.server(tx, asking.server_id)
+        server = governing.server(tx, asking.server_id, staying=True)
         if server is None or (server.policy is None and self.site == PROJECT):
             return _FREE
         said = kept(server.policy)
@@ -76,7 +76,7 @@ class Gate:
 
     def enter_again(self, tx: Tx, asking: Asking, *, admitted: bool) -> Entry:
         """The last run of what is there already, which no policy keeps from being cleaned up; windows hold."""
-        server = governing.server(tx, asking.server_id)
+        server = governing.server(tx, asking.server_id, staying=True)
         if server is None or server.policy is None:
             return _FREE if not admitted else Entry(admitted=True)
         return self._in_time(tx, server, kept(server.policy), asking, admitted=admitted)

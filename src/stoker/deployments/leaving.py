@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stoker.deployments import manage
 from stoker.deployments.deadlines import DEADLINE
-from stoker.store import deployments, governing
+from stoker.store import deployments, governing, servers
 from stoker.store.tx import Tx
 from stoker.work import Work
 
@@ -14,6 +14,7 @@ def server_gone(tx: Tx, work: Work, server_id: str, name: str) -> None:
     What is under way there has failed. That of a stack or a trigger fails by a job each, since those are held before
     their deployments are, and the end of one may begin or withdraw another.
     """
+    servers.find(tx, server_id, hold=True)  # what is just beginning there is under way, or finds no server
     reason = f"Server {name} was removed"
     for each in governing.under_way(tx, server_id):
         work.cancel(tx, DEADLINE, each.config_id)

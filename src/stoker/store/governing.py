@@ -18,6 +18,8 @@ from stoker.store.tx import Tx
 _SERVER = sa.select(
     servers.c.project_id, servers.c.policy, servers.c.name, servers.c.stack_id, servers.c.stands_for
 ).where(servers.c.id == sa.bindparam("id"))
+#: Agents' signs of life do not wait for this, but whoever changes or removes the server does.
+_STAYING = _SERVER.with_for_update(read=True, key_share=True)
 _TRIGGERED = sa.select(triggers.c.stack_id).where(triggers.c.id == sa.bindparam("id"))
 #: Of a run that its agent has not been told of, on the server's own project's behalf or admitted to it.
 _UNTOLD = (
@@ -117,9 +119,12 @@ class Changed:
     awaited: bool
 
 
-def server(tx: Tx, id: str) -> Governed | None:
-    """One read by primary key: every deployment that begins asks this."""
-    row = tx.quick(_SERVER, {"id": id})
+def server(tx: Tx, id: str, *, staying: bool = False) -> Governed | None:
+    """
+    One read by primary key: every deployment that begins asks this. ``staying``: it and its policy are what they are
+    until this transaction ends.
+    """
+    row = tx.quick(_STAYING if staying else _SERVER, {"id": id})
     return None if row is None else Governed(row[0], row[1], row[2], row[3], row[4])
 
 
