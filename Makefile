@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# What is started again and again need not be compiled each time, whatever the surroundings say.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-fast lint types imports check bench bench-vs-heat clean
 
 $(STAMP): pyproject.toml constraints.txt
