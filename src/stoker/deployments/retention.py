@@ -9,7 +9,7 @@ from typing import Any
 from stoker.store import logs
 from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.work import Work
+from stoker.work import Work, defer_once
 
 #: Kind of the job; there is one.
 PURGE = "logs.purge"
@@ -37,8 +37,7 @@ class Retention:
 
     def _again(self, later: timedelta) -> None:
         def do(tx: Tx) -> None:
-            self._work.cancel(tx, PURGE, PURGE)
-            self._work.defer(tx, PURGE, PURGE, {}, at=tx.now + later)
+            defer_once(self._work, tx, PURGE, PURGE, {}, at=tx.now + later)
 
         self._store.write(do)
 

@@ -21,6 +21,7 @@ from stoker.store import deployments, servers, targets, triggers
 from stoker.store.bell import trigger_topic
 from stoker.store.tx import Tx
 from stoker.transports.choosing import AUTO
+from stoker.work import defer_once
 
 #: Kind of the job that goes on with a trigger whose share of a transaction was used up.
 GO_ON = "trigger.go_on"
@@ -122,15 +123,17 @@ def delete_some(tx: Tx, using: Using, ended: Trigger, most: int | None = None) -
     held.
     """
     found = [each for each in targets.of_trigger(tx, ended.id) if each.deployment_id]
-    for each in found[:most]:
+    share = found[:most]
+    for each in share:
         held = deployments.find(tx, each.deployment_id or "", hold=True)
         if held is not None:
             alone.withdraw(tx, using, held)
-        if len(found[:most]) < len(found):
-            targets.save(tx, replace(each, deployment_id=None))
-    if len(found[:most]) == len(found):
+    if len(share) == len(found):
         triggers.delete(tx, ended.id)
-    return len(found[:most])
+    else:
+        for each in share:
+            targets.save(tx, replace(each, deployment_id=None))
+    return len(share)
 
 
 def _begin_some(tx: Tx, using: Using, trigger: Trigger) -> Trigger:
@@ -138,8 +141,7 @@ def _begin_some(tx: Tx, using: Using, trigger: Trigger) -> Trigger:
     left, content = SHARE, None
     while trigger.queued and not trigger.options.stopped and (room := _room(trigger)):
         if not left:
-            using.work.cancel(tx, GO_ON, trigger.id)
-            using.work.defer(tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
+            defer_once(using.work, tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
             break
         content = content or triggers.content(tx, trigger.id)
         turn = targets.queued(tx, trigger.id, min(room, left))
@@ -200,8 +202,7 @@ def _stop_some(tx: Tx, using: Using, trigger: Trigger) -> Trigger:
             deadlines.call_off(tx, using.work, stopped)
             trigger = _counted(tx, trigger, each, TargetStatus.CANCELLED, stopped.status_reason or "")
     if len(found) == SHARE:
-        using.work.cancel(tx, GO_ON, trigger.id)
-        using.work.defer(tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
+        defer_once(using.work, tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
     return trigger
 
 

@@ -21,7 +21,7 @@ from stoker.store.lodgings import Lodging
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.transports.base import Party
-from stoker.work import Work, backoff
+from stoker.work import Work, backoff, defer_once
 
 #: Kinds of jobs: one lodging is brought to what is wanted of it, by its id; its agent's URL is made anew; what all of a
 #: kind need is made.
@@ -102,8 +102,7 @@ class Lodgings:
         self._work.defer(tx, LOOK, kind, {"kind": kind}, at=at)
 
     def _reach(self, tx: Tx, id: str) -> None:
-        self._work.cancel(tx, REACH, id)
-        self._work.defer(tx, REACH, id, {"id": id})
+        defer_once(self._work, tx, REACH, id, {"id": id})
 
 
 class Reaching:
@@ -192,8 +191,7 @@ class Reaching:
             self._store.write(partial(defer, ids=found[start : start + _AT_ONCE]))
 
     def _again(self, tx: Tx, kind: str, key: str, args: Mapping[str, Any], pause: float) -> None:
-        self._work.cancel(tx, kind, key)
-        self._work.defer(tx, kind, key, args, at=tx.now + timedelta(seconds=pause) if pause else None)
+        defer_once(self._work, tx, kind, key, args, at=tx.now + timedelta(seconds=pause) if pause else None)
 
     def _bring(self, lodging: Lodging) -> None:
         """What an agent was given there is said to its resource, and is made anew before it ends."""
@@ -209,8 +207,7 @@ class Reaching:
             lodgings.reached(tx, lodging, details)
             if lodging.body is None:  # documents come again anyhow, long before
                 at = agents_until(lodging.resource_id, tx.now) - 2 * AGENTS_PERIOD + _AFTER
-                self._work.cancel(tx, RENEW, lodging.id)
-                self._work.defer(tx, RENEW, lodging.id, {"id": lodging.id}, at=at)
+                defer_once(self._work, tx, RENEW, lodging.id, {"id": lodging.id}, at=at)
             if is_new:
                 self._on_signed(tx, lodging.resource_id)
 

@@ -18,6 +18,7 @@ from stoker.resources.properties import Property
 from stoker.resources.services import Nested, Services
 from stoker.store.tx import Tx
 from stoker.transports.base import Party, User
+from stoker.work import defer_once
 
 #: Kind of the job that has a resource's ``check`` asked at a certain time; its arguments: ``resource_id``.
 WAKE = "resource.wake"
@@ -227,8 +228,7 @@ def party_of(context: Context, resource: Resource) -> Party:
 
 def wake_at(context: Context, resource: Resource, at: datetime) -> None:
     """Have ``check`` asked then; only the last time said counts."""
-    context.services.work.cancel(context.tx, WAKE, resource.id)
-    context.services.work.defer(context.tx, WAKE, resource.id, {"resource_id": resource.id}, at=at)
+    defer_once(context.services.work, context.tx, WAKE, resource.id, {"resource_id": resource.id}, at=at)
 
 
 def seconds(value: Any) -> timedelta | None:

@@ -27,6 +27,7 @@ from stoker.resources.base import (
     physical_name,
 )
 from stoker.resources.properties import Property
+from stoker.work import defer_once
 
 #: Kind of the job that does it, by the resource's id; its arguments: ``resource_id`` and ``task``.
 REMOTE = "stack.remote"
@@ -45,8 +46,7 @@ def _task(context: Context, resource: Resource, action: Action, properties: Prop
     if (problem := context.services.remote_heats.problem(region)) is not None:
         raise ResourceFailure(problem)
     task = str(uuid4())
-    context.services.work.cancel(context.tx, REMOTE, resource.id)
-    context.services.work.defer(context.tx, REMOTE, resource.id, {"resource_id": resource.id, "task": task})
+    defer_once(context.services.work, context.tx, REMOTE, resource.id, {"resource_id": resource.id, "task": task})
     wanted = {
         "task": task,
         "action": action.value,

@@ -15,7 +15,7 @@ from stoker.resources.base import Context, Properties
 from stoker.resources.rolling import is_of_health
 from stoker.store import selectors, servers
 from stoker.store.tx import Tx
-from stoker.work import Work
+from stoker.work import Work, defer_once
 
 #: Kind of the job that has a group look who has its labels; its arguments: ``resource_id``.
 REGROUP = "group.regroup"
@@ -82,8 +82,7 @@ def forget(context: Context, resource: Resource) -> None:
 
 def ask(tx: Tx, work: Work, resource_id: str) -> None:
     """Once, however often it is asked for before it is done."""
-    work.cancel(tx, REGROUP, resource_id)
-    work.defer(tx, REGROUP, resource_id, {"resource_id": resource_id})
+    defer_once(work, tx, REGROUP, resource_id, {"resource_id": resource_id})
 
 
 def stack_ended(tx: Tx, work: Work, stack_id: str) -> None:

@@ -24,6 +24,7 @@ from stoker.store import documents, resources, runs, stacks
 from stoker.store.bell import deployment_topic
 from stoker.store.tx import Tx
 from stoker.transports.base import Pushing
+from stoker.work import defer_once
 
 #: What expires is published anew in time.
 _AGAIN = timedelta(minutes=40)
@@ -31,9 +32,7 @@ _AGAIN = timedelta(minutes=40)
 
 def plan(tx: Tx, engine: Engine, server_id: str, resource_id: str) -> None:
     """The document of a server has changed that is not only polled. However often, it is published once."""
-    work = engine.services.work
-    work.cancel(tx, PUBLISH, server_id)
-    work.defer(tx, PUBLISH, server_id, {"server_id": server_id, "resource_id": resource_id})
+    defer_once(engine.services.work, tx, PUBLISH, server_id, {"server_id": server_id, "resource_id": resource_id})
 
 
 def signed(tx: Tx, engine: Engine, resource_id: str) -> None:
@@ -67,8 +66,7 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         documents.set_published(tx, server_id, digest)
         _mark_delivered(tx, server_id, stack.project_id, transports[0].metadata_name)
     if any(each.expires for each in transports):
-        engine.services.work.cancel(tx, PUBLISH, server_id)
-        engine.services.work.defer(tx, PUBLISH, server_id, {**args, "again": True}, at=tx.now + _AGAIN)
+        defer_once(engine.services.work, tx, PUBLISH, server_id, {**args, "again": True}, at=tx.now + _AGAIN)
 
 
 def _mark_delivered(tx: Tx, server_id: str, project_id: str, channel: str) -> None:

@@ -24,7 +24,7 @@ from stoker.store import rows, schedules
 from stoker.store import triggers as stored
 from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.work import cron
+from stoker.work import cron, defer_once
 
 #: Kind of the job that triggers what a schedule says.
 RUN = "schedule.run"
@@ -125,9 +125,7 @@ def tidy(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
 
 
 def _tidy_later(tx: Tx, engine: Engine, project_id: str, schedule_id: str) -> None:
-    work = engine.services.work
-    work.cancel(tx, TIDY, schedule_id)
-    work.defer(tx, TIDY, schedule_id, {"project_id": project_id, "schedule_id": schedule_id})
+    defer_once(engine.services.work, tx, TIDY, schedule_id, {"project_id": project_id, "schedule_id": schedule_id})
 
 
 def _asked(schedule: Schedule) -> asking.Asked:

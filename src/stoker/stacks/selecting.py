@@ -25,6 +25,7 @@ from stoker.stacks.engine import Engine
 from stoker.stacks.transition import Transition
 from stoker.store import resources, selectors, stacks
 from stoker.store.tx import Relabelled, Tx
+from stoker.work import defer_once
 
 #: Kind of the job that ends a regrouping whose time is over.
 REGROUP_DEADLINE = "group.deadline"
@@ -122,8 +123,7 @@ def _update(transition: Transition, resource: Resource) -> None:
         if settle(transition, began, outcome, planned=False):
             return
         # No operation of the stack, no deadline of that.
-        services, limit = transition.engine.services, transition.engine.limits.action_timeout
+        engine, tx = transition.engine, transition.tx
         args = {"resource_id": resource.id, "round": (outcome.data or {}).get("round")}
-        at = transition.tx.now + timedelta(seconds=limit)
-        services.work.cancel(transition.tx, REGROUP_DEADLINE, resource.id)
-        services.work.defer(transition.tx, REGROUP_DEADLINE, resource.id, args, at=at)
+        at = tx.now + timedelta(seconds=engine.limits.action_timeout)
+        defer_once(engine.services.work, tx, REGROUP_DEADLINE, resource.id, args, at=at)

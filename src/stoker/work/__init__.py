@@ -8,9 +8,9 @@ worker thread; so its handler must be safe to repeat.
 from __future__ import annotations
 
 from stoker.store.open import Store
-from stoker.work.port import GiveUp, Handler, Work, backoff
+from stoker.work.port import GiveUp, Handler, Work, backoff, defer_once
 
-__all__ = ["GiveUp", "Handler", "Work", "backoff", "open_work"]
+__all__ = ["GiveUp", "Handler", "Work", "backoff", "defer_once", "open_work"]
 
 
 def open_work(store: Store) -> Work:

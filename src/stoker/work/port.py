@@ -40,6 +40,12 @@ class Work(Protocol):
         """Begin nothing more and wait for what runs; what does not end in time is done again at the next start."""
 
 
+def defer_once(work: Work, tx: Tx, kind: str, key: str, args: Mapping[str, Any], *, at: datetime | None = None) -> None:
+    """However often it is asked for before it begins, it is done once: as was said last."""
+    work.cancel(tx, kind, key)
+    work.defer(tx, kind, key, args, at=at)
+
+
 def backoff(attempts: int) -> float:
     """Seconds to wait after so many failed attempts: 1, 2, 4 … up to five minutes."""
     return float(min(2 ** min(attempts, 16), _LONGEST_PAUSE))

@@ -19,6 +19,18 @@ def each(refs: Iterable[str], act: Callable[[str], None]) -> bool:
     return fine
 
 
+def each_then(refs: Iterable[str], act: Callable[[str], None], then: Callable[[str], None] | None) -> bool:
+    """``then`` only once ``act`` was called on all, where that did not fail: what it waits for keeps none waiting."""
+    done: list[str] = []
+
+    def noted(ref: str) -> None:
+        act(ref)
+        done.append(ref)
+
+    fine = each(refs, noted)
+    return (then is None or each(done, then)) and fine
+
+
 def end(fine: bool) -> None:
     """End the command with the exit code of what ``each`` found; the failures are told already."""
     if not fine:

@@ -1,11 +1,12 @@
 """Cancel what deployments run: the agent stops the script; one that has not begun never will."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import click
 
 from stoker_client.cli._deployed import wait_for_end
-from stoker_client.cli._each import each, end
+from stoker_client.cli._each import each_then, end
 from stoker_client.cli._session import Session
 
 
@@ -15,16 +16,10 @@ from stoker_client.cli._session import Session
 @click.option("--wait", is_flag=True, help="Wait until it has stopped.")
 @click.pass_obj
 def command(session: Session, deployments: Sequence[str], force: bool, wait: bool) -> None:
-    cancelled: list[str] = []
-
     def cancel(deployment: str) -> None:
         session.client.deployments.cancel(deployment, force=force)
-        cancelled.append(deployment)
 
-    fine = each(deployments, cancel)
-    if wait:  # only now: one whose server is away keeps no other from being cancelled
-        fine = each(cancelled, lambda deployment: _ended(session, deployment)) and fine
-    end(fine)
+    end(each_then(deployments, cancel, partial(_ended, session) if wait else None))
 
 
 def _ended(session: Session, deployment: str) -> None:

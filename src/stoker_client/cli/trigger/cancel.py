@@ -1,10 +1,11 @@
 """Cancel triggers: what has not begun never will, what runs is told to stop."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import click
 
-from stoker_client.cli._each import each, end
+from stoker_client.cli._each import each_then, end
 from stoker_client.cli._session import Session
 from stoker_client.cli._trigger_result import leaving
 
@@ -15,16 +16,10 @@ from stoker_client.cli._trigger_result import leaving
 @click.option("--wait", is_flag=True, help="Watch until everything has stopped.")
 @click.pass_obj
 def command(session: Session, triggers: Sequence[str], force: bool, wait: bool) -> None:
-    cancelled: list[str] = []
-
     def cancel(trigger: str) -> None:
         session.client.triggers.cancel(trigger, force=force)
-        cancelled.append(trigger)
 
-    fine = each(triggers, cancel)
-    if wait:  # only now: one whose server is away keeps no other from being cancelled
-        fine = each(cancelled, lambda trigger: _watch(session, trigger)) and fine
-    end(fine)
+    end(each_then(triggers, cancel, partial(_watch, session) if wait else None))
 
 
 def _watch(session: Session, trigger: str) -> None:
