@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # What is started again and again need not be compiled each time, whatever the surroundings say.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast lint types imports check bench bench-vs-heat clean
+.PHONY: demo peers test test-fast lint types imports check bench bench-vs-heat clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is needed; or say: make PYTHON=python3"; exit 1; }
@@ -18,11 +18,15 @@ $(STAMP): pyproject.toml constraints.txt
 demo: $(STAMP)
 	$(BIN)/stoker demo
 
-test: $(STAMP)
+# Other services that the tests run (Keystone, Swift, Zaqar, Redis, heat-agents): installed once, before the tests.
+peers: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m support.install_peers
+
+test: peers
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
 
 test-fast: $(STAMP)
-	$(BIN)/python -m pytest -n 4 --dist worksteal -m 'not slow' $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m bench` measures Stoker, with `--heat` beside a real Heat in the same run."""
+"""Benchmarks: `python -m bench` measures Stoker; `--heat` also measures a real Heat for comparison."""

@@ -22,12 +22,12 @@ from bench import cases, transports, triggers
 from bench.api import Api, variables
 from bench.cases import Result, Target
 from bench.measure import pss_mb, tree
-from bench.peer import heat, heat_is_missing
+from bench.reference_heat import heat, heat_is_missing
 
 RESULTS = Path(__file__).parent / "results"
-#: Which figure of a case is compared.
+#: Figures with a ratio in the table, besides those that end with ``_s``.
 FIGURES = ("cpu_s_per_1000", "create_s", "p50_ms", "mb")
-#: Why there is no figure, by side and case.
+#: Reasons for missing figures, by side and case.
 Failures = dict[tuple[str, str], str]
 
 
@@ -56,6 +56,7 @@ def main() -> None:
 def run(
     label: str, target: Target, wanted: dict[str, Callable[[Target], Result]], said: Any, failed: Failures
 ) -> dict[str, Result]:
+    """Run the selected cases. Return their results by name, and add reasons for failures to ``failed``."""
     target = Target(target.api, target.pids, said.scale)
     found: dict[str, Result] = {"at rest": {"mb": round(pss_mb(target.pids), 1), "processes": len(tree(target.pids))}}
     for name, case in wanted.items():
@@ -74,12 +75,13 @@ def run(
 
 @contextmanager
 def stoker(database: str | None) -> Iterator[Target]:
+    """Yield a new `stoker serve` with a temporary state directory."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="stoker-bench-") as folder:
         command = [sys.executable, "-m", "stoker_client.cli.main", "serve", "--port", str(port), "--state-dir", folder]
-        command += ["--local-servers", "--no-clouds-yaml", *(["--database", database] if database else [])]
+        command += ["--local-servers-unsafe", "--no-clouds-yaml", *(["--database", database] if database else [])]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
             until_healthy(f"http://127.0.0.1:{port}/healthz")
@@ -96,6 +98,7 @@ def stoker(database: str | None) -> Iterator[Target]:
 
 
 def until_healthy(url: str, limit: float = 30) -> None:
+    """Wait until ``url`` answers. Fails after ``limit`` seconds."""
     until = time.monotonic() + limit
     while True:
         try:
@@ -109,7 +112,7 @@ def until_healthy(url: str, limit: float = 30) -> None:
 
 
 def table(found: dict[str, dict[str, Result]], failed: Failures) -> str:
-    """Markdown: a row a case, with ratios where two were measured; then why a figure is lacking."""
+    """Return the results as Markdown: one row per case, with ratios for two sides, and reasons for missing figures."""
     both = "heat" in found
     lines = ["| case | figure | Stoker |" + (" Heat | ratio |" if both else "")]
     lines.append("|---|---|---|" + ("---|---|" if both else ""))
@@ -129,6 +132,7 @@ def table(found: dict[str, dict[str, Result]], failed: Failures) -> str:
 
 
 def keep(found: dict[str, dict[str, Result]], failed: Failures, text: str) -> None:
+    """Write the table and all figures to files below ``bench/results``."""
     RESULTS.mkdir(exist_ok=True)
     name = time.strftime("%Y-%m-%d-%H%M%S") + ("-vs-heat" if "heat" in found else "")
     facts = {

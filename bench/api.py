@@ -1,4 +1,4 @@
-"""A small client of Keystone and Heat, cheap enough not to be what is measured."""
+"""A small client of Keystone and Heat with a low cost, so that it does not distort the measurement."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class Api:
-    """One connection a thread, kept open."""
+    """Calls the APIs on one persistent connection per thread."""
 
     def __init__(self, environment: dict[str, str]) -> None:
         self._environment = environment
@@ -41,7 +41,7 @@ class Api:
             return raw
 
     def send(self, verb: str, target: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, Any, bytes]:
-        """Bytes as they are; the status, the headers and the body of the answer."""
+        """Send unencoded bytes. Return the status, headers and body of the answer."""
         for again in (False, True):
             connection = getattr(self._local, "connection", None)
             if connection is None:
@@ -88,23 +88,26 @@ class Api:
         raise RuntimeError("the catalog has no orchestration endpoint")
 
     def renew(self) -> None:
+        """Log in again."""
         self.token, _ = self._login()
 
     def create_stack(self, template: dict[str, Any], **more: Any) -> tuple[str, str]:
-        """(name, id)"""
+        """Create a stack with a random name. Return its name and id."""
         for attempt in range(6):
             name = "b" + uuid.uuid4().hex[:10]
             body = {"stack_name": name, "template": template, "timeout_mins": 60, "disable_rollback": True, **more}
             try:
                 return name, self("POST", "/stacks", body)["stack"]["id"]
             except RuntimeError as error:
-                # Heat 27 now and then asks Keystone for a trust with a domain-scoped token: log in anew.
+                # Heat 27 sometimes requests a trust from Keystone with a domain-scoped token. A new login resolves
+                # that.
                 if ": 500 " not in str(error) or attempt == 5:
                     raise
                 self.renew()
         raise AssertionError("unreachable")
 
     def wait(self, name: str, id: str, wanted: str, *, poll: float = 0.05, limit: float = 900) -> None:
+        """Poll a stack until its status is ``wanted``. Raises RuntimeError if it fails."""
         until = time.perf_counter() + limit
         while time.perf_counter() < until:
             status = self("GET", f"/stacks/{name}/{id}?resolve_outputs=False")["stack"]["stack_status"]
@@ -116,6 +119,7 @@ class Api:
         raise RuntimeError(f"stack {name} is not {wanted} after {limit} s")
 
     def delete_stack(self, name: str, id: str) -> None:
+        """Delete a stack and wait for the end of its deletion."""
         self("DELETE", f"/stacks/{name}/{id}")
         try:
             self.wait(name, id, "DELETE_COMPLETE")
@@ -125,6 +129,6 @@ class Api:
 
 
 def variables(exports: str) -> dict[str, str]:
-    """Of a shell's ``export`` lines."""
+    """Parse the ``export`` lines of a shell."""
     words = [word for line in exports.splitlines() if line.startswith("export ") for word in line.split()[1:]]
     return {name: value.strip("'\"") for name, _, value in (word.partition("=") for word in words)}

@@ -1,4 +1,4 @@
-"""The cases. Those in COMMON run against any Heat; the others use what only Stoker has."""
+"""The cases. COMMON runs against any Heat; the others use Stoker's extensions."""
 
 from __future__ import annotations
 
@@ -23,19 +23,24 @@ Result = dict[str, float]
 
 @dataclass(frozen=True)
 class Target:
+    """The service to measure: its API, the ids of its processes, and the scale of the repetitions."""
+
     api: Api
     pids: tuple[int, ...]
     scale: float = 1.0
 
     def count(self, full: int) -> int:
+        """Return the scaled number of repetitions, at least 10."""
         return max(10, int(full * self.scale))
 
     def config(self) -> str:
+        """Create a config and return its id."""
         id: str = self.api("POST", "/software_configs", CONFIG)["software_config"]["id"]
         return id
 
 
 def template(deployments: int, *, servers: int = 1, signal: str = "NO_SIGNAL", chain: bool = False) -> dict[str, Any]:
+    """Return a template with deployments, distributed over servers; ``chain`` makes each depend on the previous one."""
     resources: dict[str, Any] = {
         "config": {
             "type": "OS::Heat::SoftwareConfig",
@@ -63,10 +68,12 @@ def template(deployments: int, *, servers: int = 1, signal: str = "NO_SIGNAL", c
 
 
 def config_create(target: Target, at_once: int) -> Result:
+    """Create configs."""
     return load(lambda _: target.api("POST", "/software_configs", CONFIG), target.count(1000), at_once, target.pids)
 
 
 def deployment_create(target: Target, at_once: int) -> Result:
+    """Create completed deployments, each on another server."""
     config = target.config()
 
     def one(i: int) -> None:
@@ -83,6 +90,7 @@ def deployment_create(target: Target, at_once: int) -> Result:
 
 
 def metadata(target: Target, deployments: int, at_once: int) -> Result:
+    """Read the metadata of a server with ``deployments`` deployments."""
     config, server = target.config(), str(uuid.uuid4())
     for _ in range(deployments):
         body = {"config_id": config, "server_id": server, "action": "CREATE", "status": "IN_PROGRESS"}
@@ -92,6 +100,7 @@ def metadata(target: Target, deployments: int, at_once: int) -> Result:
 
 
 def stack(target: Target, deployments: int, servers: int, chain: bool = False) -> Result:
+    """Create and delete a stack. Return wall times and CPU seconds."""
     cpu, began = cpu_seconds(target.pids), time.perf_counter()
     name, id = target.api.create_stack(template(deployments, servers=servers, chain=chain))
     target.api.wait(name, id, "CREATE_COMPLETE")
@@ -108,7 +117,7 @@ def stack(target: Target, deployments: int, servers: int, chain: bool = False) -
 
 
 def signal_to_complete(target: Target) -> Result:
-    """From the signal's request to the stack being seen complete."""
+    """Measure the time from a signal's request until the stack's status is complete."""
     latencies = []
     for _ in range(target.count(20)):
         name, id = target.api.create_stack(template(1, signal="HEAT_SIGNAL"))
@@ -122,7 +131,7 @@ def signal_to_complete(target: Target) -> Result:
 
 
 def signal_to_metadata(target: Target) -> Result:
-    """From the signal's request to the dependent's config being in the server's metadata."""
+    """Measure the time from a signal's request until the server's metadata contains the dependent's config."""
     latencies = []
     for _ in range(target.count(20)):
         name, id = target.api.create_stack(template(2, signal="HEAT_SIGNAL", chain=True))
@@ -137,11 +146,11 @@ def signal_to_metadata(target: Target) -> Result:
 
 
 def document_poll(target: Target) -> Result:
-    """An agent's poll that finds nothing new."""
+    """Measure an agent's poll without a change."""
     root = target.api.base
     enrolled = target.api("POST", "/servers", {"name": f"bench-{uuid.uuid4()}"})
-    trade = {"token": enrolled["enrolment"]["token"], "instance": "bench", "hostname": "bench"}
-    trade["agent"] = {"version": "0", "hooks": ["script"]}  # type: ignore[assignment]
+    trade: dict[str, Any] = {"token": enrolled["enrolment"]["token"], "instance": "bench", "hostname": "bench"}
+    trade["agent"] = {"version": "0", "hooks": ["script"]}
     key = target.api("POST", "/agent/v1/enroll", trade, absolute=True)["key"]
     assert root.hostname
     config, server = target.config(), enrolled["server"]["id"]
@@ -159,7 +168,9 @@ def document_poll(target: Target) -> Result:
 
 
 def hook_to_hook(target: Target) -> Result:
-    """From the end of one deployment's script to the start of its dependent's, on a real agent."""
+    """
+    Measure the time from the end of a script to the start of the dependent deployment's script, with a real agent.
+    """
     clock = "#!/bin/sh\ndate +%s%N > $heat_outputs_path.start\ndate +%s%N > $heat_outputs_path.end\n"
     steps = target.count(40)
     resources: dict[str, Any] = {
@@ -188,7 +199,7 @@ def hook_to_hook(target: Target) -> Result:
 
 
 def large_template(target: Target) -> Result:
-    """A template of 1,000 resources: validated, made a stack in one transaction, previewed, deleted."""
+    """Validate, create in one transaction, preview and delete a template with 1,000 resources."""
     resources = {
         f"value{i}": {
             "type": "OS::Heat::Value",
@@ -212,7 +223,7 @@ def large_template(target: Target) -> Result:
 
 
 def long_list(target: Target) -> Result:
-    """A list of 1,000 stacks."""
+    """List 1,000 stacks."""
     made = {"heat_template_version": "2018-08-31", "resources": {}}
     stacks = [target.api.create_stack(made) for _ in range(1000)]
     latencies = []
@@ -226,7 +237,7 @@ def long_list(target: Target) -> Result:
 
 
 def until_waiting(api: Api, name: str, id: str, resource: str, of: str | None = None) -> str:
-    """Wait until the resource waits for its signal; the physical id of ``of``, or its own."""
+    """Wait until ``resource`` waits for its signal. Return the physical id of ``of``, or of the resource."""
     while True:
         shown = {each["resource_name"]: each for each in api("GET", f"/stacks/{name}/{id}/resources")["resources"]}
         waiting = shown.get(resource)
@@ -237,6 +248,7 @@ def until_waiting(api: Api, name: str, id: str, resource: str, of: str | None = 
 
 
 def spread(seconds: Iterable[float]) -> Result:
+    """Return the median, the maximum and the number of ``seconds``, in milliseconds."""
     latencies = sorted(seconds)
     return {
         "p50_ms": round(statistics.median(latencies) * 1000, 2),

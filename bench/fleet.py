@@ -1,4 +1,4 @@
-"""Many agents in one process: each enrolled, holding its poll open, running what it is told and reporting it."""
+"""Many simulated agents in one process: each is enrolled, keeps its poll open, and reports each run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Seconds until a connection that was lost is tried again.
+#: Seconds before a reconnect.
 _PAUSE = 0.2
 _RESULT = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0}
 _LOST = (OSError, asyncio.IncompleteReadError, ValueError)
@@ -19,22 +19,27 @@ _LOST = (OSError, asyncio.IncompleteReadError, ValueError)
 
 @dataclass
 class Fleet:
-    """``keys``: of enrolled servers. ``begun``: config id → how often an agent began it, as its own memory has it."""
+    """
+    Simulated agents.
+
+    ``keys`` are the keys of enrolled servers. ``begun`` counts by config id how often an agent began the run, as in the
+    agent's memory.
+    """
 
     host: str
     port: int
     keys: Mapping[str, str]
-    #: Seconds that every run takes.
+    #: Duration of each run in seconds.
     takes: float = 0.0
     begun: Counter[str] = field(default_factory=Counter)
-    #: Config id → when it was begun.
+    #: Start times by config id.
     at: dict[str, float] = field(default_factory=dict)
     polling: int = 0
     running: int = 0
     most_running: int = 0
 
     async def run(self, until: Callable[[], bool], limit: float = 300) -> None:
-        """All agents, until it is true. Raises TimeoutError."""
+        """Run all agents until ``until`` returns true. Raises TimeoutError after ``limit`` seconds."""
         agents = [asyncio.create_task(_Agent(self, key).run()) for key in self.keys.values()]
         try:
             async with asyncio.timeout(limit):
@@ -52,7 +57,7 @@ class _Agent:
         self._key = key
         self._stream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._etag: str | None = None
-        #: What it began, and what of that was reported: as a real agent's disk has it.
+        #: Whether each begun run was reported, as on a real agent's disk.
         self._known: dict[str, bool] = {}
 
     async def run(self) -> None:
@@ -126,7 +131,11 @@ class _Agent:
 
 
 def enrolled(call: Callable[[str, str, Any], Any], names: list[str]) -> dict[str, dict[str, str]]:
-    """Name → ``id`` and ``key`` of a new server; ``call(verb, path, body)``: Heat's API, or at /agent the agents'."""
+    """
+    Enroll servers. Return their ``id`` and ``key`` by name.
+
+    ``call(verb, path, body)`` calls Heat's API, or the agent API for paths below /agent.
+    """
     found = {}
     for name in names:
         made = call("POST", "/servers", {"name": name})

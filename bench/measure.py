@@ -1,4 +1,4 @@
-"""Wall time and CPU seconds of a service's whole process tree, from /proc."""
+"""Measures wall time, and CPU seconds and memory of a service's process tree, from /proc."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 def tree(roots: Iterable[int]) -> set[int]:
+    """Return the ids of the processes and all their descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -33,7 +34,7 @@ def tree(roots: Iterable[int]) -> set[int]:
 
 
 def cpu_seconds(roots: Iterable[int]) -> float:
-    """User and system time of all processes that live now."""
+    """Return the user and system time of all current processes."""
     total = 0
     for pid in tree(roots):
         try:
@@ -45,7 +46,7 @@ def cpu_seconds(roots: Iterable[int]) -> float:
 
 
 def pss_mb(roots: Iterable[int]) -> float:
-    """Memory, each shared page divided among its users."""
+    """Return the memory in MB; each shared page is divided among its users."""
     total = 0
     for pid in tree(roots):
         try:
@@ -57,7 +58,7 @@ def pss_mb(roots: Iterable[int]) -> float:
 
 
 def load(do: Callable[[int], Any], count: int, at_once: int, roots: Iterable[int]) -> dict[str, float]:
-    """``count`` calls, ``at_once`` of them at a time, after a short warm-up."""
+    """Call ``do`` ``count`` times, with ``at_once`` parallel calls, after a short warm-up."""
     latencies: list[float] = []
 
     def one(i: int) -> None:

@@ -1,4 +1,4 @@
-"""What each transport costs and how fast it is: unchanged polls, and from a result to the dependent being told."""
+"""Cost and latency of each transport: unchanged polls, and the time from a result until the dependent's document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ Ask = tuple[str, str, bytes | None, Mapping[str, str]]
 
 
 def unchanged_polls(target: Target, transport: str, *, signed: bool = False) -> Result:
-    """Of a server with ten deployments, as its agent polls; logins are kept, as ours does and upstream's does not."""
+    """
+    Poll the document of a server with ten deployments. Logins are reused, as by Stoker's agent but not by upstream's.
+    """
     made = template(10)
     made["resources"]["server0"]["properties"]["software_config_transport"] = transport
     if signed:
@@ -31,7 +33,7 @@ def unchanged_polls(target: Target, transport: str, *, signed: bool = False) -> 
     target.api.wait(name, id, "CREATE_COMPLETE")
     try:
         [said] = target.api("GET", f"/stacks/{name}/{id}")["stack"]["outputs"]
-        time.sleep(0.5)  # what is carried somewhere is there
+        time.sleep(0.5)  # documents in objects and queues are published by then
         ask = (_signed if signed else _ASKING[transport])(target, said["output_value"])
         return load(lambda _: _send(*ask), target.count(2000), 8, target.pids)
     finally:
@@ -39,7 +41,7 @@ def unchanged_polls(target: Target, transport: str, *, signed: bool = False) -> 
 
 
 def result_to_dependent(target: Target, signal: str) -> Result:
-    """From sending a result by a signal transport to the dependent's config being in the server's metadata."""
+    """Measure the time from sending a result until the server's metadata contains the dependent's config."""
     latencies = []
     for _ in range(target.count(20)):
         name, id = target.api.create_stack(template(2, signal=signal, chain=True))
@@ -59,7 +61,7 @@ def result_to_dependent(target: Target, signal: str) -> Result:
 
 
 def reach(target: Target, transport: str) -> Result:
-    """From an update of a stack to the last of its servers having been told, each asked again until it has been."""
+    """Measure the time from a stack's update until each of its servers receives the change by repeated polls."""
     count = target.count(1000)
 
     def made(word: str) -> dict[str, Any]:
@@ -74,7 +76,7 @@ def reach(target: Target, transport: str) -> Result:
     target.api.wait(name, id, "CREATE_COMPLETE")
     outputs = target.api("GET", f"/stacks/{name}/{id}")["stack"]["outputs"]
     asks = [_ASKING[transport](target, each["output_value"]) for each in outputs]
-    # What is asked for shall be the document itself.
+    # Request the document itself.
     asks = [("GET" if verb == "HEAD" else verb, *rest) for verb, *rest in asks]
     cpu, began = cpu_seconds(target.pids), time.perf_counter()
     target.api("PUT", f"/stacks/{name}/{id}", {"template": made("afterwards")})
@@ -110,7 +112,7 @@ def _cfn(_target: Target, agent: Mapping[str, Any]) -> Ask:
 def _heat(target: Target, agent: Mapping[str, Any]) -> Ask:
     said = agent["heat"]
     path = f"stacks/{said['stack_id']}/resources/{said['resource_name']}/metadata"
-    # A Heat with a Keystone has a project of their own for the users it gives to servers.
+    # Heat with Keystone has a separate project for the users of servers.
     root = target.api.base.geturl().rstrip("/").rpartition("/")[0]
     return "GET", f"{root}/{said['project_id']}/{path}", None, {"X-Auth-Token": _token(said)}
 
@@ -127,7 +129,7 @@ def _zaqar(target: Target, agent: Mapping[str, Any]) -> Ask:
 
 
 def _signed(_target: Target, agent: Mapping[str, Any]) -> Ask:
-    """As our agent does, which has read what there is."""
+    """Return the poll of Stoker's agent after it has read all messages."""
     said = agent["zaqar"]
     headers = {
         "Client-ID": "8d7dbfb8-5b0c-4e6a-9a3c-1f0f3b4f8f52",
@@ -178,7 +180,7 @@ _CONNECTIONS: dict[tuple[int, str], http.client.HTTPConnection] = {}
 
 
 def _send(verb: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
-    """On a connection of the thread's own, kept open, and made anew where the server has dropped it."""
+    """Send on a persistent connection of the current thread, which is opened again after the server closed it."""
     parts = urlsplit(url)
     key = (threading.get_ident(), parts.netloc)
     for again in (False, True):
@@ -207,7 +209,7 @@ _ASKING: Mapping[str, Callable[[Target, Mapping[str, Any]], Ask]] = {
     "POLL_TEMP_URL": _request,
     "ZAQAR_MESSAGE": _zaqar,
 }
-#: What Heat without Swift and Zaqar can do too.
+#: Cases that Heat supports without Swift and Zaqar.
 COMMON: dict[str, Callable[[Target], Result]] = {
     "unchanged poll, POLL_SERVER_CFN": lambda t: unchanged_polls(t, "POLL_SERVER_CFN"),
     "unchanged poll, POLL_SERVER_HEAT": lambda t: unchanged_polls(t, "POLL_SERVER_HEAT"),

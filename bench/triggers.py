@@ -1,4 +1,4 @@
-"""What happens on demand: how soon triggers arrive, how much output one process takes, how soon a cancel is felt."""
+"""On-demand runs: latency of triggers, throughput of output in one process, latency of a cancellation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.cases import Result, Target, spread
 from bench.fleet import Fleet, enrolled
 from bench.measure import cpu_seconds
 
-#: Long enough for every agent of a thousand to hold its poll open.
+#: Seconds until each of a thousand agents has an open poll.
 _SETTLING = 3.0
 _LINE = b"a line of output as long as lines of output are, more or less: 0123456789\n"
 _CLOCK = "#!/bin/sh\ndate +%s%N > $heat_outputs_path.start\n"
@@ -24,7 +24,7 @@ _LASTING = '#!/bin/sh\necho $$ > "$into"\nsleep 300\n'
 
 
 def to_hook(target: Target) -> Result:
-    """From the request of a trigger to the start of its script on a real agent."""
+    """Measure the time from a trigger's request to the start of its script on a real agent."""
     with _local_server(target) as server:
         config = _config(target, _CLOCK, outputs=["start"])
         latencies = []
@@ -39,7 +39,7 @@ def to_hook(target: Target) -> Result:
 
 
 def to_many(target: Target) -> Result:
-    """From the request of a trigger for 1,000 connected agents to each of them having it. Simulated agents."""
+    """Measure the time from a trigger's request until each of 1,000 simulated agents has received it."""
     count = target.count(1000)
 
     def call(verb: str, path: str, body: Any) -> Any:
@@ -49,13 +49,13 @@ def to_many(target: Target) -> Result:
     servers = enrolled(call, [f"{word}-{i}" for i in range(count)])
     fleet = _fleet(target, {name: each["key"] for name, each in servers.items()})
     config = _config(target, "#!/bin/sh\n")
-    asked: dict[str, float] = {}
+    asked: dict[str, Any] = {}
 
     def ask() -> None:
         _until(lambda: fleet.polling == count)
         time.sleep(_SETTLING)
         asked["cpu"], asked["at"] = cpu_seconds(target.pids), time.time()
-        asked["id"] = _trigger(target, config, list(servers))  # type: ignore[assignment]
+        asked["id"] = _trigger(target, config, list(servers))
 
     asking = threading.Thread(target=ask)
     asking.start()
@@ -67,7 +67,7 @@ def to_many(target: Target) -> Result:
 
 
 def log_lines(target: Target) -> Result:
-    """Output of eight runs at once, as their agents send it."""
+    """Send the output of eight simultaneous runs as agents do."""
     config = _config(target, "#!/bin/sh\n")
 
     def call(verb: str, path: str, body: Any) -> Any:
@@ -100,7 +100,7 @@ def log_lines(target: Target) -> Result:
 
 
 def to_gone(target: Target) -> Result:
-    """From the request to cancel a trigger to its process being gone from the server."""
+    """Measure the time from a trigger's cancel request until its process on the server has ended."""
     latencies = []
     with _local_server(target) as server, tempfile.TemporaryDirectory() as folder:
         config = _config(target, _LASTING, inputs=["into"])
@@ -119,7 +119,7 @@ def to_gone(target: Target) -> Result:
 
 @contextlib.contextmanager
 def _local_server(target: Target) -> Iterator[str]:
-    """Id of a server with a real agent."""
+    """Create a server with a real agent and yield its id."""
     properties = {"image": "none", "flavor": "none"}
     made = {
         "heat_template_version": "2021-04-16",

@@ -1,12 +1,22 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from stoker.store.open import Store
-from support import databases
+from support import databases, installations, keystone, service_processes, upstream
+from support.install_peers import INSTALLATIONS
+from support.service_processes import Peer
+
+StartPeer = Callable[..., AbstractContextManager[Peer]]
+
+#: Processes that tests start find compiled modules, whatever the environment says: compiling takes half of their start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 #: Whole programs, real clients and long searches: `make test` has them, `make test-fast` does without.
 SLOW = (
@@ -47,21 +57,69 @@ SLOW = (
     "resources/test_any",
     "resources/test_odd",
     "resources/test_user_data",
+    "security/",
     "servers/test_local",
     "stacks/test_laws",
+    "stacks/test_lifecycle",
     "triggers/test_faces",
     "triggers/test_together",
     "work/test_contract",
 )
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make test-fast` does not even import slow modules: that took a third of its time."""
+    return True if config.option.markexpr == "not slow" and _is_slow(collection_path) else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes its time is marked here, so that `make test-fast` stays under a minute: it runs on SQLite alone."""
-    root = Path(__file__).parent
     for item in items:
-        place = item.path.relative_to(root).as_posix() if item.path.is_relative_to(root) else ""
-        if place.startswith(SLOW) or "postgresql" in item.name:
+        if _is_slow(item.path) or "postgresql" in item.name:
             item.add_marker(pytest.mark.slow)
+
+
+def _is_slow(path: Path) -> bool:
+    root = Path(__file__).parent
+    return path.is_relative_to(root) and path.relative_to(root).as_posix().startswith(SLOW)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Installs the releases that `make peers` has not installed, here because the tests' time is limited."""
+    if not session.config.option.collectonly:
+        names = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+        installations.install_for(names, INSTALLATIONS)
+
+
+@pytest.fixture(scope="session")
+def start_keystone() -> Callable[[Path], AbstractContextManager[keystone.Keystone]]:
+    return partial(keystone.keystone, keystone.KEYSTONE.require())
+
+
+@pytest.fixture(scope="session")
+def start_swift() -> StartPeer:
+    return partial(service_processes.swift, service_processes.SWIFT.require() / "bin")
+
+
+@pytest.fixture(scope="session")
+def start_zaqar(redis_program) -> StartPeer:
+    return partial(service_processes.zaqar, service_processes.ZAQAR.require() / "bin", redis_program)
+
+
+@pytest.fixture(scope="session")
+def start_old_zaqar(redis_program) -> StartPeer:
+    return partial(service_processes.zaqar, service_processes.OLD_ZAQAR.require() / "bin", redis_program)
+
+
+@pytest.fixture(scope="session")
+def redis_program() -> str:
+    return service_processes.find_redis()
+
+
+@pytest.fixture(scope="session")
+def heat_agents() -> Path:
+    """The unpacked release of heat-agents."""
+    return upstream.HEAT_AGENTS.require() / "heat-agents"
 
 
 @pytest.fixture(scope="session")
@@ -88,6 +146,6 @@ def database_url(request, tmp_path, sqlite_template) -> Iterator[str]:
 
 @pytest.fixture
 def store(database_url) -> Iterator[Store]:
-    opened = Store(database_url)
+    opened = Store(database_url, keys=databases.keys)
     yield opened
     opened.close()

@@ -1,4 +1,4 @@
-"""Logs: lines for people on a terminal, JSON otherwise; secrets never."""
+"""Logging: readable lines on a terminal, JSON otherwise; secrets are always hidden."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _LEVELS = ("debug", "info", "warning", "error")
 
 
 def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A structlog processor that hides the values of fields whose names suggest a secret."""
     for name in event:
         if any(word in name for word in _SECRET):
             event[name] = "<hidden>"
@@ -24,7 +25,7 @@ def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMap
 
 
 def configure(level: str, folder: Path) -> None:
-    """To standard error and to ``stoker.log`` in ``folder``. Raises Invalid for a level that there is not."""
+    """Log to standard error and to ``stoker.log`` in ``folder``. Raises Invalid for an unknown level."""
     if level.lower() not in _LEVELS:
         raise Invalid(f"log_level must be debug, info, warning or error, not {level!r}")
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,68 +1,128 @@
 """
-Every setting, once: its name, type, default and help. Flags, environment and TOML file all derive from here.
+All settings, each with its name, type, default and help. Flags, environment and TOML file derive from them.
 
-A flag goes before ``STOKER_<NAME>`` in the environment, that before a key of the TOML file, that before the default.
+A flag takes precedence over ``STOKER_<NAME>`` in the environment, then a key of the TOML file, then the default. Every
+secret setting has a second form, ``<name>_file`` (``setting_sources``).
 """
 
 from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from stoker import public_url, setting_sources
+from stoker.model.addresses import is_inside, parse_networks
 from stoker.model.errors import Invalid
 
-#: Where transports leave documents and find results: in Stoker itself, nowhere, or else at a URL.
+#: Values of ``object_store`` and ``messaging`` that are not URLs: the embedded service, or none.
 EMBEDDED, OFF = "embedded", "off"
-#: An account's URL, as Swift's login tells it.
+#: The URL of an account, in the form that Swift's login returns.
 _ACCOUNT = re.compile(r"https?://[^/?#]+(/[^?#]*)?/v1/[^/?#]+")
-_TRUE = frozenset(("1", "true", "yes", "on"))
-_FALSE = frozenset(("0", "false", "no", "off", ""))
-#: Least and most; a century of hours or seconds is still a time that can be counted with.
+_HEARTBEAT_GRACE_SECONDS = 5
+#: Minimum bytes of the site secret. Agents' keys derive from it, so nobody must be able to guess it.
+_MIN_SECRET_BYTES = 32
+#: Minimum and maximum. A century, in hours or seconds, is still valid in date arithmetic.
 _BOUNDS = {
     "port": (1, 65535),
+    "database_connections": (7, 1000),
     "token_hours": (1, 876_000),
     "stack_action_timeout": (1, 3_153_600_000),
+    "keystone_timeout": (1, 600),
     "keystone_cache_seconds": (0, 3600),
+    "heartbeat_seconds": (5, 60),
     "audit_retention_days": (0, 36_500),
+    "max_template_values": (1024, 1024 * 1024 * 1024),
     "max_object_size": (1, 256 * 1024 * 1024),
     "max_log_bytes": (1024, 1024 * 1024 * 1024),
     "log_retention_days": (0, 36_500),
+    "max_streams_per_token": (1, 1_000_000),
+    "max_streams_per_project": (1, 1_000_000),
+    "max_connections": (0, 1_000_000),
+    "max_connections_per_address": (0, 1_000_000),
+    "max_request_head": (4096, 1024 * 1024),
+    "head_timeout": (1, 3600),
+    "body_timeout": (1, 3600),
+    "keep_alive_timeout": (1, 3600),
+    "min_password_length": (1, 128),
+    "max_login_failures": (0, 1000),
 }
 
 
-def _setting(default: Any, help: str, **more: Any) -> Any:
-    return field(default=default, metadata={"help": help, **more})
+def _setting(default: Any, help: str, *, secret: bool = False) -> Any:
+    """
+    Define a setting. With ``secret``, its value is never shown, and the setting ``<name>_file`` may name a file with
+    it.
+    """
+    return field(default=default, repr=not secret, metadata={"help": help, "secret": secret})
 
 
 def data_home() -> Path:
+    """The default state directory (XDG data home)."""
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "stoker"
 
 
 def config_home() -> Path:
+    """The directory of the default settings file (XDG config home)."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "stoker"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
+    """All settings of one process. ``load`` creates and checks the instance."""
+
     host: str = _setting("127.0.0.1", "Address to listen on.")
     port: int = _setting(8004, "Port to listen on.")
     database: str = _setting("", "sqlite:///… or postgresql://… (default: a file in the state directory).")
-    public_url: str = _setting("", "URL that clients and agents reach this at (default: http://host:port).")
+    database_connections: int = _setting(
+        10, "Connections that this process opens to PostgreSQL, everything included; SQLite ignores it."
+    )
+    public_url: str = _setting(
+        "",
+        "URL that clients and agents reach this at (default: the scheme, host and port that are served; for a host of"
+        " 0.0.0.0 or :: the certificate's name, else this machine's address).",
+    )
+    tls_cert: Path = _setting(Path(), "PEM file with the certificate chain to serve HTTPS with; read again on change.")
+    tls_key: Path = _setting(Path(), "PEM file with that certificate's key; read again on change.")
+    tls_ca: Path = _setting(
+        Path(),
+        "PEM file with the CA certificates that verify public_url, where clients' systems do not know them: the install"
+        " line and the logins hand them on (default: the root at the end of tls_cert, if it is there).",
+    )
+    insecure_http: bool = _setting(False, "Serve other machines without TLS: everybody on the way reads all secrets.")
     state_dir: Path = _setting(Path(), "Where database, keys and logs live (default: in the XDG data directory).")
-    local_servers: bool = _setting(False, "Let OS::Nova::Server be a process on this machine, for development.")
+    local_servers: bool = _setting(
+        False, "Let OS::Nova::Server be a process on this machine; refused without local_servers_unsafe."
+    )
+    local_servers_unsafe: bool = _setting(
+        False,
+        "Let OS::Nova::Server be a process on this machine, for development: scripts of templates run as the user that"
+        " serves, who can read the site's secret, its database and the administrator's password.",
+    )
     clouds_yaml: bool = _setting(True, "Keep an entry 'stoker' in clouds.yaml.")
     secret_key: str = _setting(
         "",
-        "Secret that agents' keys derive from, to be shared by all processes "
-        "(default: made once and kept in the state directory).",
+        "The site's secret, at least 32 bytes, the same for all processes of one database: agents' keys and signed URLs"
+        " derive from it (default: created at the first start and kept in the state directory, keys/site.key).",
+        secret=True,
+    )
+    encryption_keys: str = _setting(
+        "",
+        "Keys that secrets in the database are encrypted with, newest first, separated by commas; each 32 bytes in "
+        "URL-safe base64. All of them decrypt (default: those that 'stoker db rotate-keys' keeps in the state "
+        "directory, "
+        "or else one that derives from secret_key).",
+        secret=True,
     )
     log_level: str = _setting("info", "debug, info, warning or error.")
     token_hours: int = _setting(24, "Hours a token lives.")
+    heartbeat_seconds: int = _setting(
+        30, "Seconds between two signs of life of an idle agent; a server that misses two is OFFLINE."
+    )
     stack_action_timeout: int = _setting(3600, "Seconds an operation on a stack may take, if nothing is said.")
     default_software_config_transport: str = _setting(
         "AUTO", "How servers learn what to run, where a template does not say it."
@@ -74,10 +134,20 @@ class Settings:
     hidden_stack_tags: str = _setting(
         "data-processing-cluster", "Tags, separated by commas, that keep a stack out of lists (show_hidden shows it)."
     )
+    max_template_values: int = _setting(
+        12 * 1024 * 1024,
+        "Characters and items that all values of a template may have together, when a request checks it and in each "
+        "transaction that runs it.",
+    )
     max_stacks_per_project: int = _setting(-1, "Stacks a project may have (-1: no limit).")
     max_software_configs: int = _setting(-1, "Software configs a project may have (-1: no limit).")
     require_confirmation: bool = _setting(
         False, "Tell webhooks nothing until whoever gets their confirmation message has agreed."
+    )
+    webhook_networks: str = _setting(
+        "",
+        "Networks that subscriptions' webhooks may call besides public addresses, in CIDR notation, separated by commas"
+        " (10.1.0.0/16, fd00::/8; default: none).",
     )
     max_software_deployments: int = _setting(-1, "Software deployments a project may have (-1: no limit).")
     max_log_bytes: int = _setting(
@@ -89,8 +159,39 @@ class Settings:
     )
     audit_retention_days: int = _setting(365, "Days that `stoker db purge` leaves entries of the audit log.")
 
+    require_signed_transports: bool = _setting(
+        False,
+        "Refuse servers whose documents would go through an object store or a queue to an agent that cannot verify them"
+        " (os-collect-config).",
+    )
     max_object_size: int = _setting(16 * 1024 * 1024, "Bytes an object of the object store may have.")
     tempurl_sha1: bool = _setting(False, "Let objects' signed URLs be signed with SHA-1 too, as old clients do.")
+
+    max_connections: int = _setting(
+        0, "Connections accepted at a time (0: as many as the limit of open files allows, less 256)."
+    )
+    max_connections_per_address: int = _setting(
+        4096, "Connections accepted at a time from one address, or from one IPv6 /64 (0: no limit)."
+    )
+    proxy_addresses: str = _setting(
+        "",
+        "Addresses and networks, separated by commas, of the proxies in front: the limit of connections does not hold"
+        " for them, and their X-Forwarded-For tells a client's address.",
+    )
+    max_streams_per_token: int = _setting(
+        16, "Event streams and requests held open for output that one token may have at a time, in each process."
+    )
+    max_streams_per_project: int = _setting(128, "The same of all tokens of one project together.")
+    max_request_head: int = _setting(64 * 1024, "Bytes that a request's line and headers may have together.")
+    head_timeout: int = _setting(10, "Seconds that a client may take to send a request's line and headers.")
+    body_timeout: int = _setting(
+        30, "Seconds without a byte after which a client that sends a body, or reads an answer, is given up."
+    )
+    min_password_length: int = _setting(12, "Characters that a user's new password needs at least.")
+    max_login_failures: int = _setting(
+        5, "Failed logins of a user at an address before the next ones have to wait, longer each time (0: no limit)."
+    )
+    keep_alive_timeout: int = _setting(75, "Seconds that a connection stays open between two requests.")
 
     object_store: str = _setting(
         "embedded",
@@ -99,7 +200,7 @@ class Settings:
     object_store_cloud: str = _setting("", "Entry of clouds.yaml to log in to that Swift with.")
     object_store_auth_url: str = _setting("", "Where that Swift logs users in itself (http…/auth/v1.0).")
     object_store_user: str = _setting("", "User to log in with there.")
-    object_store_key: str = _setting("", "That user's key.")
+    object_store_key: str = _setting("", "That user's key.", secret=True)
     messaging: str = _setting("embedded", "embedded, off, or the URL of a Zaqar, for ZAQAR_MESSAGE and ZAQAR_SIGNAL.")
     messaging_cloud: str = _setting(
         "", "Entry of clouds.yaml to log in to that Zaqar with (default: a token of Stoker's own for each project)."
@@ -115,22 +216,36 @@ class Settings:
     keystone_auth_url: str = _setting("", "Keystone's URL, as clients and agents reach it.")
     keystone_cloud: str = _setting("", "Entry of clouds.yaml with Stoker's own login at Keystone, instead of the next.")
     keystone_user: str = _setting("", "Stoker's own user at Keystone, with the role service (or admin).")
-    keystone_password: str = _setting("", "That user's password.")
+    keystone_password: str = _setting("", "That user's password.", secret=True)
     keystone_project: str = _setting("service", "That user's project.")
     keystone_domain: str = _setting("Default", "Domain of that user and of its project.")
+    keystone_timeout: int = _setting(10, "Seconds that Keystone may take to answer a request.")
     keystone_cache_seconds: int = _setting(5, "Seconds that Keystone's word on a token is gone by.")
     stack_user_domain: str = _setting("heat", "Domain at Keystone for the users that stand for resources.")
     stack_domain_admin: str = _setting("", "That domain's administrator; HEAT and ZAQAR transports need one.")
-    stack_domain_admin_password: str = _setting("", "That administrator's password.")
+    stack_domain_admin_password: str = _setting("", "That administrator's password.", secret=True)
+
+    @property
+    def has_tls(self) -> bool:
+        return self.tls_cert != Path()
 
     @property
     def at_keystone(self) -> bool:
         return self.identity_mode == "keystone"
 
     @property
+    def offline_after(self) -> timedelta:
+        """Time after the last heartbeat until a server is OFFLINE: two heartbeats and some grace."""
+        return timedelta(seconds=2 * self.heartbeat_seconds + _HEARTBEAT_GRACE_SECONDS)
+
+    @property
     def identity_url(self) -> str:
-        """Where users log in, without the version."""
+        """The URL at which users log in, without the version."""
         return self.keystone_auth_url if self.at_keystone else f"{self.public_url}/identity"
+
+    def is_proxy(self, host: str) -> bool:
+        """Whether the IP address ``host`` belongs to one of ``proxy_addresses``."""
+        return bool(self.proxy_addresses) and is_inside(host, parse_networks(self.proxy_addresses))
 
     @property
     def hidden_tags(self) -> list[str]:
@@ -150,31 +265,40 @@ class Settings:
 
 
 def load(flags: Mapping[str, Any], environment: Mapping[str, str], file: Path | None) -> Settings:
-    """``flags`` that are None were not given. Raises Invalid naming the setting and where it came from."""
-    kinds = get_type_hints(Settings)
-    said: dict[str, Any] = {}
-    for name, value in _file(file).items():
-        if name not in kinds:
-            raise Invalid(f"{file}: there is no setting {name!r}; settings are {', '.join(kinds)}")
-        said[name] = _typed(kinds[name], value, f"{file}: {name}")
-    for name, kind in kinds.items():
-        variable = f"STOKER_{name.upper()}"
-        if variable in environment:
-            said[name] = _typed(kind, environment[variable], variable)
-    for name, value in flags.items():
-        if value is not None:
-            said[name] = _typed(kinds[name], value, f"--{name.replace('_', '-')}")
-    return _completed(Settings(**said))
+    """
+    Load the settings from all sources. ``flags`` that are None were not set.
+
+    Raises Invalid with the name of the setting and the source of its value.
+    """
+    secrets = {each.name for each in fields(Settings) if each.metadata["secret"]}
+    return _completed(Settings(**setting_sources.merge(flags, environment, file, get_type_hints(Settings), secrets)))
 
 
-def described() -> list[tuple[str, type, Any, str]]:
-    """(name, type, default, help) of every setting."""
+def warnings(environment: Mapping[str, str]) -> list[str]:
+    """A warning for each variable that looks like a setting but is none."""
+    return setting_sources.unknown_variables(environment, {name for name, *_ in describe_settings()})
+
+
+def describe_settings() -> list[tuple[str, type, Any, str]]:
+    """(name, type, default, help) of each setting, and of the file form of each secret setting."""
     kinds = get_type_hints(Settings)
-    return [(each.name, kinds[each.name], each.default, each.metadata["help"]) for each in fields(Settings)]
+    rows: list[tuple[str, type, Any, str]] = []
+    for each in fields(Settings):
+        help = each.metadata["help"]
+        if not each.metadata["secret"]:
+            rows.append((each.name, kinds[each.name], each.default, help))
+            continue
+        file_form = setting_sources.file_form(each.name)
+        flag = f"--{file_form.replace('_', '-')}"
+        rows.append(
+            (each.name, str, "", f"{help} On a command line every user of the machine can read it: use {flag} there.")
+        )
+        rows.append((file_form, Path, Path(), f"File that holds {each.name}, readable by this user only."))
+    return rows
 
 
 def config_file(environment: Mapping[str, str]) -> Path | None:
-    """The TOML file to read: the one that is named must be there, the default one may be."""
+    """The TOML file to read: the file in STOKER_CONFIG, else the default file if it exists."""
     if named := environment.get("STOKER_CONFIG"):
         return Path(named)
     default = config_home() / "stoker.toml"
@@ -183,14 +307,29 @@ def config_file(environment: Mapping[str, str]) -> Path | None:
 
 def _completed(settings: Settings) -> Settings:
     state_dir = settings.state_dir if settings.state_dir != Path() else data_home()
-    shown_host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104 — only compared
-    host = f"[{shown_host}]" if ":" in shown_host else shown_host
-    public_url = (settings.public_url or f"http://{host}:{settings.port}").rstrip("/")
-    if not public_url.startswith(("http://", "https://")):
-        raise Invalid(f"public_url must begin with http:// or https://, not {public_url!r}")
+    settings = replace(
+        settings,
+        tls_cert=_absolute(settings.tls_cert),
+        tls_key=_absolute(settings.tls_key),
+        tls_ca=_absolute(settings.tls_ca),
+    )
+    if settings.has_tls != (settings.tls_key != Path()):
+        raise Invalid("tls_cert and tls_key need one another")
+    certificate = settings.tls_cert if settings.has_tls else None
+    url = settings.public_url or public_url.derive(settings.host, settings.port, certificate)
+    if not url.startswith(("http://", "https://")):
+        raise Invalid(f"public_url must begin with http:// or https://, not {url!r}")
+    if settings.has_tls and not url.startswith("https://"):
+        raise Invalid(f"public_url must begin with https:// where tls_cert is set, not {url!r}")
     if settings.deployment_policy not in ("STACK", "PROJECT"):
         raise Invalid(f"deployment_policy must be STACK or PROJECT, not {settings.deployment_policy!r}")
+    try:
+        parse_networks(settings.proxy_addresses)
+    except ValueError as error:
+        raise Invalid(f"proxy_addresses must be addresses and networks, separated by commas: {error}") from None
     _check_identity(settings)
+    if settings.secret_key:
+        check_secret(settings.secret_key.encode(), "secret_key")
     auth_url = settings.keystone_auth_url.rstrip("/").removesuffix("/v3").rstrip("/")
     for name, (least, most) in _BOUNDS.items():
         if not least <= (value := getattr(settings, name)) <= most:
@@ -198,13 +337,27 @@ def _completed(settings: Settings) -> Settings:
     settings = replace(
         settings,
         state_dir=state_dir.expanduser().absolute(),
-        public_url=public_url,
+        public_url=url.rstrip("/"),
         keystone_auth_url=auth_url,
         object_store=settings.object_store.rstrip("/"),
         messaging=settings.messaging.rstrip("/"),
     )
     _check_elsewhere(settings)
     return settings
+
+
+def _absolute(path: Path) -> Path:
+    """Make the path absolute, independent of the working directory; an empty path stays empty."""
+    return path if path == Path() else path.expanduser().absolute()
+
+
+def check_secret(secret: bytes, where: str) -> None:
+    """Raises Invalid for a site secret that is short enough to guess."""
+    if len(secret) < _MIN_SECRET_BYTES:
+        raise Invalid(
+            f"{where} must have at least {_MIN_SECRET_BYTES} bytes, not {len(secret)}:"
+            " `openssl rand -hex 32` makes a good one"
+        )
 
 
 def _check_identity(settings: Settings) -> None:
@@ -222,7 +375,7 @@ def _check_identity(settings: Settings) -> None:
 
 
 def _check_elsewhere(settings: Settings) -> None:
-    """What is said of a Swift and of a Zaqar. Raises Invalid."""
+    """Check the settings of an external Swift and Zaqar. Raises Invalid."""
     store, login = settings.object_store, (settings.object_store_auth_url, settings.object_store_user)
     if store not in (EMBEDDED, OFF):
         if not _ACCOUNT.fullmatch(store):
@@ -237,23 +390,3 @@ def _check_elsewhere(settings: Settings) -> None:
         raise Invalid(
             f"messaging must be embedded, off, or a URL that begins with http:// or https://, not {messaging!r}"
         )
-
-
-def _file(file: Path | None) -> Mapping[str, Any]:
-    if file is None:
-        return {}
-    try:
-        return tomllib.loads(file.read_text())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise Invalid(f"cannot read the settings in {file}: {error}") from None
-
-
-def _typed(kind: type, value: Any, where: str) -> Any:
-    if kind is bool and not isinstance(value, bool):
-        word = str(value).lower()
-        if word not in _TRUE | _FALSE:
-            raise Invalid(f"{where} must be true or false, not {value!r}")
-        return word in _TRUE
-    if kind is int and (isinstance(value, bool) or not re.fullmatch(r"-?[0-9]+", str(value))):
-        raise Invalid(f"{where} must be a whole number, not {value!r}")
-    return kind(value)

@@ -6,5 +6,5 @@ from importlib.metadata import PackageNotFoundError, version
 
 try:
     VERSION = version("stoker")
-except PackageNotFoundError:  # run from a tree that was never installed
+except PackageNotFoundError:  # run from a source tree that was never installed
     VERSION = "0"

@@ -1,7 +1,7 @@
 """
-Stoker's agent: fetches what this server has to run, runs it through hooks, reports what came of it.
+Stoker's agent: fetches the runs of this server, executes them through hooks and reports their results.
 
-Standard library only, Python 3.8 or newer, so that one zipapp runs on any server.
+The agent uses the standard library only and runs on Python 3.8 or newer, so one zipapp runs on any server.
 """
 
 __version__ = "0.1.0"

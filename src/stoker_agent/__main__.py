@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import List, Optional
 
 from stoker_agent import __version__
-from stoker_agent.config import Config, Paths, Unusable, read
+from stoker_agent.config import Config, Paths, Unusable, credential, read
 
 _SOURCES = ("stoker", "cfn", "heat", "request", "zaqar")
 
 
 def main(argv: Optional[List[str]] = None) -> int:
-    """The exit code; errors are one line."""
+    """Run the command line ``argv`` (default: ``sys.argv``) and return the exit code. Print each error as one line."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0].startswith("-") and words[0] not in ("-h", "--help", "--version"):
-        words.insert(0, "run")  # options alone are those of the command that everybody means
+        words.insert(0, "run")  # options without a command belong to `run`
     said = _parser().parse_args(words)
     paths = Paths.of(getattr(said, "root", None))
     try:
@@ -34,7 +34,7 @@ def main(argv: Optional[List[str]] = None) -> int:
 
 
 def exit_with() -> None:
-    """For the zipapp, whose entry can return nothing."""
+    """Exit with the code of ``main``. The zipapp calls this function, because its entry point cannot return a code."""
     sys.exit(main())
 
 
@@ -53,12 +53,23 @@ def _parser() -> argparse.ArgumentParser:
         default=Path("/var/lib/heat-config/deployed"),
         help="with --os-collect-config: what heat-agents ran here, and is not to run again (%(default)s)",
     )
+    run.add_argument(
+        "--document-key",
+        type=Path,
+        metavar="FILE",
+        help="key that documents in objects and queues are signed with, where this machine is not enrolled; kept",
+    )
     run.add_argument("--polling-interval", type=float, metavar="SECONDS", help="0.2 to 30, between looks at a source")
     run.add_argument("--ca-file", help="certificate to trust, when neither the system nor a section has it")
     run.set_defaults(do=_run)
     enroll = commands.add_parser("enroll", help="trade an enrolment token for this server's own key")
     enroll.add_argument("--url", required=True, help="where Stoker is reached")
-    enroll.add_argument("--token", required=True, help="the single-use token")
+    enroll.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="the single-use token, - for standard input (default: STOKER_TOKEN, else standard input)",
+    )
+    enroll.add_argument("--token", help=argparse.SUPPRESS)
     enroll.add_argument("--ca-file", help="certificate to trust, when it is not the system's")
     enroll.set_defaults(do=_enroll)
     status = commands.add_parser("status", help="what this agent knows")
@@ -76,15 +87,15 @@ def _words(text: str) -> List[str]:
 
 
 def _run(said: argparse.Namespace, paths: Paths) -> None:
-    from stoker_agent.agent import Agent, hold
+    from stoker_agent.agent import Agent, lock
     from stoker_agent.runs import Runs
-    from stoker_agent.settings import Said, keep, settings
+    from stoker_agent.settings import CliOptions, keep, settings
 
     paths.make()
-    config = _enrolled(paths)
-    hold(paths)  # until this process ends
+    config = _read_enrolment(paths)
+    lock(paths)  # the lock lasts until this process ends
     _log_to(paths)
-    wanted = Said(said.sources, said.os_collect_config, said.polling_interval, said.ca_file)
+    wanted = CliOptions(said.sources, said.os_collect_config, said.polling_interval, said.ca_file)
     found = settings(paths.sources, wanted, enrolled=config is not None)
     if found.sections:
         keep(paths.sources, found)
@@ -93,37 +104,46 @@ def _run(said: argparse.Namespace, paths: Paths) -> None:
     logging.getLogger("stoker-agent").info("agent %s %s, sources %s", __version__, who, ", ".join(names))
     if said.os_collect_config is not None:
         Runs(paths.state).adopt(said.deployed)
-    agent = Agent(config, found, paths)
+    key = credential(paths, config, said.document_key)
+    if key is None:
+        logging.getLogger("stoker-agent").warning("this agent has no key: documents in objects and queues are believed")
+    agent = Agent(config, found, paths, key)
     if said.once:
         agent.once()
     else:
         agent.run()
 
 
-def _enrolled(paths: Paths) -> Optional[Config]:
-    """None for an agent that has no key of its own. Raises Unusable for a file that cannot be read."""
+def _read_enrolment(paths: Paths) -> Optional[Config]:
+    """Return the enrollment, or None if this server is not enrolled. Raise Unusable if the file cannot be read."""
     return read(paths.config) if paths.config.exists() else None
 
 
 def _enroll(said: argparse.Namespace, paths: Paths) -> None:
-    from stoker_agent.enroll import enroll
+    from stoker_agent.enroll import enroll, read_token
 
-    config = enroll(paths, said.url.rstrip("/"), said.token, said.ca_file)
+    if said.token is not None:
+        raise Unusable(
+            "every user of this machine can read a token on a command line:"
+            " give it on standard input, in --token-file FILE or in STOKER_TOKEN"
+        )
+    token = read_token(said.token_file)
+    config = enroll(paths, said.url.rstrip("/"), token, said.ca_file)
     print(f"enrolled as server {config.server_id}")
 
 
 def _status(_: argparse.Namespace, paths: Paths) -> None:
     from stoker_agent.runs import Runs
-    from stoker_agent.settings import Said, settings
+    from stoker_agent.settings import CliOptions, settings
 
-    config = _enrolled(paths)
-    found = settings(paths.sources, Said(), enrolled=config is not None)
+    config = _read_enrolment(paths)
+    found = settings(paths.sources, CliOptions(), enrolled=config is not None)
     runs = Runs(paths.state)
     print(f"server      {config.server_id if config else 'not enrolled'}")
     print(f"url         {config.url if config else '-'}")
     print(f"sources     {', '.join(found.usable(config is not None))}")
-    print(f"unreported  {len(runs.unreported())}")
-    print(f"running     {len(runs.interrupted())}")
+    print(f"unreported  {len(runs.list_unreported())}")
+    print(f"running     {len(runs.list_interrupted())}")
 
 
 def _build(said: argparse.Namespace, _: Paths) -> None:
@@ -133,7 +153,7 @@ def _build(said: argparse.Namespace, _: Paths) -> None:
 
 
 def _log_to(paths: Paths) -> None:
-    """To standard error and a small rotating file. Inputs and keys are never logged."""
+    """Log to standard error and to a small rotating file. The agent never logs inputs or keys."""
     form = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handlers: List[logging.Handler] = [logging.StreamHandler()]
     try:
@@ -146,7 +166,7 @@ def _log_to(paths: Paths) -> None:
     for handler in handlers:
         handler.setFormatter(form)
         logger.addHandler(handler)
-    logging.raiseExceptions = False  # a full disk must not fill standard error too
+    logging.raiseExceptions = False  # when the disk is full, logging errors must not fill standard error
 
 
 if __name__ == "__main__":

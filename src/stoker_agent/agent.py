@@ -1,4 +1,4 @@
-"""The agent at work: what is new in the document runs, each once, as many at a time as the document says."""
+"""The agent's main loop: starts each new run of the document once, with the concurrency that the document sets."""
 
 from __future__ import annotations
 
@@ -13,19 +13,28 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths, Unusable
-from stoker_agent.execute import INTERRUPTED, end_leftovers, execute, failed, stopped_before, was_stopping
-from stoker_agent.following import Following
-from stoker_agent.keeping import Kept, tidy
+from stoker_agent.execute import (
+    INTERRUPTED,
+    end_remaining_processes,
+    execute,
+    failure,
+    interrupted_stop_result,
+    was_stopping,
+)
 from stoker_agent.live import Live
+from stoker_agent.output_files import BoundedFile, tidy
 from stoker_agent.poll import Poller
 from stoker_agent.programs import inputs
-from stoker_agent.progress import Signals, Telling, wants_progress
+from stoker_agent.progress import ProgressReporter, Signals, wants_progress
+from stoker_agent.refusals import Refusals
 from stoker_agent.report import Reporter
 from stoker_agent.runs import Runs, source_of
 from stoker_agent.senders import Senders
 from stoker_agent.settings import Settings
+from stoker_agent.signatures import Verifier
+from stoker_agent.source_set import SourceSet
 from stoker_agent.sources import STOKER, Document, Source
-from stoker_agent.stopping import CANCELLED, WITHDRAWN, Control
+from stoker_agent.termination import CANCELLED, WITHDRAWN, Control
 from stoker_agent.web import Unreachable
 
 _log = logging.getLogger("stoker-agent")
@@ -36,36 +45,45 @@ _REASON = "Interrupted: the agent stopped while this config was running"
 
 
 class _Newest(NamedTuple):
-    """What is to run, and which source says so."""
+    """The newest document and the name of the source that returned it."""
 
     document: Document
     source: str
 
 
 class Agent:
-    """``config`` None: not enrolled, so that all it knows comes from other sources."""
+    """
+    Fetches documents, starts runs and reports their results.
 
-    def __init__(self, config: Optional[Config], settings: Settings, paths: Paths) -> None:
+    ``config`` is the enrollment, or None if this server is not enrolled; all documents then come from other sources.
+    ``settings`` lists the sources. ``paths`` names the agent's directories. ``credential`` is the key with which the
+    agent verifies published documents; with None, the agent accepts them unverified.
+    """
+
+    def __init__(
+        self, config: Optional[Config], settings: Settings, paths: Paths, credential: Optional[str] = None
+    ) -> None:
         self._config = config
         self._paths = paths
         self._runs = Runs(paths.state)
-        self._following = Following(config, settings, paths)
-        self._poller = Poller(self._following.sources, self._on_document, settings.polling)
+        verifier = Verifier(credential, paths.state, Refusals(config).report) if credential else None
+        self._source_set = SourceSet(config, settings, paths, verifier)
+        self._poller = Poller(self._source_set.sources, self._on_document, settings.polling)
         self._trusted = settings.ca_file or (config.ca_file if config else None)
         self._reporter = Reporter(Senders(config, self._trusted), self._runs, self._poller.hurry, settings.polling)
         self._changed = threading.Condition()
         self._newest = _Newest(Document([], {}), STOKER)
         self._stopping = False
-        #: Those under way, by id; and who tells of one, which may take longer than the run.
+        #: Runs in progress, by run id. A progress reporter may outlive its run.
         self._running: Dict[str, Control] = {}
-        self._telling: Dict[str, Telling] = {}
+        self._telling: Dict[str, ProgressReporter] = {}
 
     def run(self) -> None:
-        """Until SIGTERM or SIGINT. Runs under way get a few seconds to end."""
-        told, tell = os.pipe()
-        os.set_blocking(tell, False)
-        # Written to at once, wherever this thread is: a handler of ours would not run once it waits in a read.
-        signal.set_wakeup_fd(tell)
+        """Run until SIGTERM or SIGINT. Active runs then have ten seconds to end."""
+        wake_reader, wake_writer = os.pipe()
+        os.set_blocking(wake_writer, False)
+        # Signals write to this descriptor at once. A Python handler might not run before the read below blocks.
+        signal.set_wakeup_fd(wake_writer)
         for sign in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sign, lambda _, __: None)
         self.recover()
@@ -73,7 +91,7 @@ class Agent:
         threading.Thread(target=self._poller.run, name="poll", daemon=True).start()
         threading.Thread(target=self._work, name="work", daemon=True).start()
         threading.Thread(target=self._tidy, name="tidy", daemon=True).start()
-        os.read(told, 1)
+        os.read(wake_reader, 1)
         self._poller.stop()
         with self._changed:
             self._stopping = True
@@ -86,7 +104,11 @@ class Agent:
             self._reporter.wait(_LAST_REPORT_SECONDS)
 
     def once(self) -> None:
-        """One look at the document, everything new in it, every report; then return. Raises Unusable."""
+        """
+        Fetch the document once, run each new entry, report all results, and return.
+
+        Raises Unusable if no source answers.
+        """
         self.recover()
         self._reporter.start()
         try:
@@ -98,10 +120,10 @@ class Agent:
         self._reporter.wait()
 
     def recover(self) -> None:
-        """What an agent before this one began and did not end was interrupted, or was being stopped."""
-        for id in self._runs.interrupted():
+        """End the runs that an earlier agent process began and did not end: report, resume the stop, or run again."""
+        for id in self._runs.list_interrupted():
             folder = self._runs.folder(id)
-            end_leftovers(folder)
+            end_remaining_processes(folder)
             try:
                 entry = self._runs.entry(id)
             except (OSError, ValueError):
@@ -109,7 +131,7 @@ class Agent:
             why = was_stopping(folder)
             if why is not None:
                 _log.warning("run %s was being stopped", id)
-                # What it wants to be run then may take its time.
+                # The config's ``on_cancel`` script may take a minute, so a thread runs it.
                 control = self._running[id] = Control(source_of(entry))
                 threading.Thread(target=self._end_stopped, args=(entry, why, control), name=id, daemon=True).start()
             elif inputs(entry).get("deploy_on_interrupt") == "RERUN":
@@ -117,13 +139,13 @@ class Agent:
                 self._runs.undo(id)
             else:
                 _log.warning("run %s was interrupted", id)
-                self._finish(entry, failed(_REASON, INTERRUPTED, folder))
+                self._finish(entry, failure(_REASON, INTERRUPTED, folder))
 
     def tidy(self) -> None:
-        """Runs that are done with keep little of what they wrote, once it was told to whoever wants it."""
+        """Truncate the output files of completed runs as soon as their progress reporters have ended."""
         for id in [id for id, telling in list(self._telling.items()) if telling.over]:
             del self._telling[id]
-        for folder in self._runs.done():
+        for folder in self._runs.list_acknowledged():
             if folder.name not in self._telling:
                 tidy(folder)
 
@@ -132,7 +154,7 @@ class Agent:
         with self._changed:
             self._newest = _Newest(document, source)
             for id, control in self._running.items():
-                # What another source does not list may well be wanted by the one that it came from.
+                # Only the source of a run withdraws it; another source may never have listed it.
                 if control.source != source or not document.lists:
                     continue
                 if id not in entries:
@@ -144,14 +166,18 @@ class Agent:
             self._runs.forget_all_but(entries)
         except OSError as error:
             _log.error("cannot tidy up: %s", error)
-        return self._following.told(document.collect)
+        return self._source_set.update(document.collect)
 
     def _work(self) -> None:
         while self._begin_next(until=lambda: False):
             pass
 
     def _begin_next(self, until: Callable[[], bool]) -> bool:
-        """The next run begins once it may; False when the agent stops, or ``until`` holds and there is none."""
+        """
+        Wait until a run may begin, and start it.
+
+        Returns False if the agent stops, or if no run is pending and ``until`` returns true.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._stopping or self._next() is not None or until())
             entry = None if self._stopping else self._next()
@@ -164,31 +190,31 @@ class Agent:
         try:
             folder = self._runs.begin(entry, newest.source)
         except OSError as error:
-            # Not begun: what is not on disk could run twice.
+            # The run does not begin: without its entry on disk, it could run twice.
             _log.error("cannot begin run %s: %s", entry["id"], error)
             threading.Event().wait(_DISK_PAUSE_SECONDS)
-            self._ended(entry["id"])
+            self._forget(entry["id"])
             return True
         try:
             threading.Thread(
                 target=self._do, args=(entry, newest, folder, control), name=str(entry["id"]), daemon=True
             ).start()
-        except RuntimeError as error:  # no more threads: of a run that was begun, somebody has to hear
-            self._keep(entry, failed(f"The run could not be begun: {error}", 1))
+        except RuntimeError as error:  # no more threads: the run has begun, so its failure must be reported
+            self._keep(entry, failure(f"The run could not be begun: {error}", 1))
             self._reporter.announce()
-            self._ended(entry["id"])
+            self._forget(entry["id"])
         return True
 
     def _next(self) -> Optional[Mapping[str, Any]]:
-        """The first of the newest document that has not begun; what was withdrawn meanwhile is not in it."""
+        """Return the first entry that may begin. Withdrawn entries are not in the newest document."""
         document = self._newest.document
         room = len(self._running) < document.concurrency
         for entry in document.entries:
             try:
-                new = entry["id"] not in self._running and not self._runs.known(entry["id"])
+                new = entry["id"] not in self._running and not self._runs.has_begun(entry["id"])
             except (KeyError, TypeError, ValueError):
-                continue  # no run of ours can have such an id
-            # What is never to begin needs nobody's place.
+                continue  # an invalid id: this entry cannot be a run
+            # A cancelled entry only reports its result, so it does not count against the concurrency.
             if new and (room or _is_cancelled(entry)):
                 return entry
         return None
@@ -196,19 +222,19 @@ class Agent:
     def _do(self, entry: Mapping[str, Any], newest: _Newest, folder: Path, control: Control) -> None:
         id = entry["id"]
         try:
-            values = self._executed(entry, newest, folder, control)
-            # Before anybody is waited for: what has ended must not count as interrupted.
+            values = self._execute(entry, newest, folder, control)
+            # Store the result before waiting for the reporter: an ended run must not count as interrupted.
             self._keep(entry, values)
             if id in self._telling:
                 self._telling[id].end()
             self._reporter.announce()
             _log.info("run %s ended with %s", id, values.get("deploy_status_code"))
         finally:
-            self._ended(id)
+            self._forget(id)
 
-    def _executed(self, entry: Mapping[str, Any], newest: _Newest, folder: Path, control: Control) -> Dict[str, Any]:
+    def _execute(self, entry: Mapping[str, Any], newest: _Newest, folder: Path, control: Control) -> Dict[str, Any]:
         most = newest.document.log_bytes
-        streams = {name: Kept(folder / name, most) for name in ("stdout", "stderr")}
+        streams = {name: BoundedFile(folder / name, most) for name in ("stdout", "stderr")}
         try:
             if control.why is not None:
                 return execute(entry, self._paths.hooks, folder, control, list(streams.values()))
@@ -217,16 +243,16 @@ class Agent:
             began = time.monotonic()
             values = execute(entry, self._paths.hooks, folder, control, list(streams.values()))
             values["deploy_run_seconds"] = round(time.monotonic() - began, 3)
-        except Exception as error:  # no more threads or files, say
+        except Exception as error:  # for example: no more threads or file descriptors
             _log.exception("run %s", entry["id"])
-            end_leftovers(folder)
-            return failed(f"The run could not be followed: {type(error).__name__}: {error}", 1)
+            end_remaining_processes(folder)
+            return failure(f"The run could not be followed: {type(error).__name__}: {error}", 1)
         return values
 
     def _tell(
-        self, entry: Mapping[str, Any], source: str, folder: Path, streams: Mapping[str, Kept], most: int
+        self, entry: Mapping[str, Any], source: str, folder: Path, streams: Mapping[str, BoundedFile], most: int
     ) -> None:
-        """Have somebody say how far the run is, while it goes on."""
+        """Start a progress reporter for the run, if its source accepts progress."""
         if self._config is not None and source == STOKER:
             self._telling[entry["id"]] = Live(Channel(self._config), entry["id"], folder, streams, most)
         elif wants_progress(entry):
@@ -234,11 +260,11 @@ class Agent:
 
     def _end_stopped(self, entry: Mapping[str, Any], why: str, control: Control) -> None:
         try:
-            self._finish(entry, stopped_before(entry, self._runs.folder(entry["id"]), why))
+            self._finish(entry, interrupted_stop_result(entry, self._runs.folder(entry["id"]), why))
         finally:
-            self._ended(entry["id"])
+            self._forget(entry["id"])
 
-    def _ended(self, id: str) -> None:
+    def _forget(self, id: str) -> None:
         with self._changed:
             del self._running[id]
             self._changed.notify_all()
@@ -248,12 +274,12 @@ class Agent:
         self._reporter.announce()
 
     def _keep(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-        """The result of a run, until somebody has it."""
+        """Store the result of a run until it is reported. A run with NO_SIGNAL counts as reported at once."""
         if inputs(entry).get("deploy_signal_transport") != "NO_SIGNAL":
             self._reporter.keep(entry["id"], values)
             return
         try:
-            # In this order: a result that stands alone is one to report.
+            # Acknowledge first: a result without an acknowledgment would be reported.
             self._runs.acknowledge(entry["id"])
             self._runs.end(entry["id"], values)
         except OSError as error:
@@ -269,8 +295,12 @@ def _is_cancelled(entry: Mapping[str, Any]) -> bool:
     return entry.get("cancel") is True
 
 
-def hold(paths: Paths) -> int:
-    """One agent a root. Raises Unusable when another one is there."""
+def lock(paths: Paths) -> int:
+    """
+    Take the lock that limits a root to one agent, and return its file descriptor.
+
+    Raises Unusable if another agent holds the lock.
+    """
     handle = os.open(str(paths.state / "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,25 +1,41 @@
-"""The agent as one file."""
+"""Builds the agent as one file with reproducible bytes, because install commands name its SHA-256."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import zipapp
+import zipfile
 from pathlib import Path
+from typing import Iterator
+
+_MAIN = "import stoker_agent.__main__\n\nstoker_agent.__main__.exit_with()\n"
+#: The earliest time that a ZIP archive can record.
+_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def build(target: Path) -> None:
-    """A compressed zipapp of this package, for any Python from 3.8 on."""
+    """
+    Write a zipapp of this package to ``target``, executable by Python 3.8 or newer.
+
+    The archive is not compressed: compressed bytes depend on the version of zlib.
+    """
     package = Path(__file__).parent
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / package.name
-        # With times of now: an archive knows none before 1980, which reproducible builds give to files.
-        ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
-        shutil.copytree(str(package), str(copy), ignore=ignored, copy_function=shutil.copy)
-        zipapp.create_archive(
-            folder,
-            str(target),
-            interpreter="/usr/bin/env python3",
-            main="stoker_agent.__main__:exit_with",
-            compressed=True,
-        )
+    with target.open("wb") as file:
+        file.write(b"#!/usr/bin/env python3\n")
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+            for path in _sources(package):
+                name = path.relative_to(package.parent).as_posix()
+                archive.writestr(_entry(name), path.read_bytes())
+            archive.writestr(_entry("__main__.py"), _MAIN)
+    target.chmod(0o755)
+
+
+def _sources(package: Path) -> Iterator[Path]:
+    """Yield the agent's files in a fixed order. The installer is excluded, because it is downloaded separately."""
+    for path in sorted(package.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts and path != package / "install.py":
+            yield path
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, _TIME)
+    entry.external_attr = 0o644 << 16
+    return entry

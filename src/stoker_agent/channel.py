@@ -1,4 +1,4 @@
-"""The way to Stoker itself, with this server's own key."""
+"""The HTTP channel to Stoker, authenticated with this server's key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stoker_agent.web import SECONDS, Answer, Web
 
 
 class Channel:
-    """Not to be shared between threads."""
+    """Calls Stoker's agent API. Not safe for use by several threads."""
 
     def __init__(self, config: Config) -> None:
         self._web = Web(config.ca_file)
@@ -24,11 +24,16 @@ class Channel:
         headers: Optional[Mapping[str, str]] = None,
         seconds: float = SECONDS,
     ) -> Answer:
-        """Raises Unreachable; any other answer, errors too, is returned."""
+        """
+        Send a request to ``path`` below Stoker's URL and return the answer, whatever its status below 500.
+
+        ``seconds`` limits the wait for the answer. Raises Unreachable without an answer, and Busy for 408, 429 and 5xx.
+        """
         sent: Dict[str, str] = dict(headers or {})
         if self._key:
             sent["Authorization"] = f"Bearer {self._key}"
         return self._web.call(verb, self._url + path, body, sent, seconds)
 
     def close(self) -> None:
+        """Close the connection. A later call opens it again."""
         self._web.close()

@@ -1,8 +1,8 @@
 """
-Where the agent's files are, and what it knows of its server.
+The agent's directories, and its enrollment.
 
-``<root>/etc/agent.json`` (mode 0600) is ``{"url": …, "server_id": …, "key": …, "ca_file": …?}``. Whoever starts
-agents itself, as the local provider does, writes that file and runs ``stoker-agent run --root ROOT``.
+``<root>/etc/agent.json`` (mode 0600) holds ``{"url": …, "server_id": …, "key": …, "ca_file": …?}``. A program that
+starts agents itself, such as the local provider, writes this file and runs ``stoker-agent run --root ROOT``.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from stoker_agent.files import write
 
 
 class Unusable(Exception):
-    """The agent cannot start; the text says why and what to do."""
+    """The agent cannot start. The text states the reason and the remedy."""
 
 
 class Paths(NamedTuple):
-    """Without a root of its own the agent uses the system's places."""
+    """The agent's files and directories: below one root, or in the system's directories."""
 
     config: Path
     state: Path
@@ -29,6 +29,7 @@ class Paths(NamedTuple):
 
     @classmethod
     def of(cls, root: Optional[str]) -> Paths:
+        """Return the paths below ``root``, or the system's paths if ``root`` is None."""
         if root is None:
             return cls(
                 Path("/etc/stoker-agent/agent.json"),
@@ -41,15 +42,23 @@ class Paths(NamedTuple):
 
     @property
     def sources(self) -> Path:
-        """Which sources there are, and what they need."""
+        """The file with the settings of the sources."""
         return self.config.with_name("sources.json")
 
+    @property
+    def document_key(self) -> Path:
+        """The file with the key that verifies published documents on a server that is not enrolled."""
+        return self.config.with_name("document.key")
+
     def make(self) -> None:
+        """Create all directories with mode 0700."""
         for folder in (self.config.parent, self.state, self.hooks, self.logs):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 class Config(NamedTuple):
+    """The enrollment: Stoker's URL, this server's id and key, and the CA file that verifies the URL."""
+
     url: str
     server_id: str
     key: str
@@ -57,23 +66,50 @@ class Config(NamedTuple):
 
 
 def read(path: Path) -> Config:
-    """Raises Unusable."""
+    """Read the enrollment. Raises Unusable if the file is missing or invalid."""
     try:
         said = json.loads(path.read_text())
         return Config(said["url"], said["server_id"], said["key"], said.get("ca_file"))
     except FileNotFoundError:
-        raise Unusable(f"{path} is not there: run `stoker-agent enroll --url URL --token TOKEN` first") from None
+        raise Unusable(f"{path} is not there: run `stoker-agent enroll --url URL` first") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Unusable(f"cannot read {path}: {type(error).__name__}: {error}") from None
 
 
 def keep(path: Path, config: Config) -> None:
+    """Write the enrollment to ``path``."""
     said: Dict[str, Any] = {name: value for name, value in config._asdict().items() if value is not None}
     write(path, json.dumps(said, indent=1).encode())
 
 
+def credential(paths: Paths, config: Optional[Config], file: Optional[Path]) -> Optional[str]:
+    """
+    Return the key that verifies published documents, or None if the agent has no key.
+
+    An enrolled agent uses its server key. Otherwise the agent reads ``file``, which holds ``<server id>.<secret>``, and
+    stores a copy for later starts without ``file``. Raises Unusable if the file is missing or invalid.
+    """
+    if config is not None:
+        return config.key
+    source = paths.document_key if file is None else file
+    try:
+        text = source.read_text().strip()
+    except FileNotFoundError:
+        if file is None:
+            return None
+        raise Unusable(f"the file of --document-key is not there: {file}") from None
+    except (OSError, ValueError) as error:
+        raise Unusable(f"cannot read {source}: {type(error).__name__}: {error}") from None
+    server_id, dot, secret = text.partition(".")
+    if not (server_id and dot and secret):
+        raise Unusable(f"{source} holds no key: that is <server id>.<secret>, as user data has it")
+    if file is not None:
+        write(paths.document_key, text.encode())
+    return text
+
+
 def instance(state: Path) -> str:
-    """A name this agent chose for itself, kept before it is first used."""
+    """Return the random name of this installation, stored below ``state`` before its first use."""
     path = state / "instance"
     if not path.exists():
         write(path, os.urandom(16).hex().encode())

@@ -1,9 +1,13 @@
-"""Trade an enrolment token for this server's own key."""
+"""Exchanges an enrollment token for this server's key."""
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
 import socket
+import sys
+from pathlib import Path
 
 from stoker_agent import __version__
 from stoker_agent.channel import Channel
@@ -12,8 +16,34 @@ from stoker_agent.programs import available
 from stoker_agent.web import Answer, Unreachable
 
 
+def read_token(file: str | None) -> str:
+    """
+    Return the token from ``file`` (``-`` for standard input), else from STOKER_TOKEN, else from standard input.
+
+    Removes STOKER_TOKEN from the environment. Raises Unusable if the token is empty.
+    """
+    token = os.environ.pop("STOKER_TOKEN", "") if file is None else ""
+    if not token:
+        token = _input_token() if file in (None, "-") else Path(str(file)).read_text()
+    if not token.strip():
+        raise Unusable("the enrollment token is missing: give it on standard input, in --token-file or STOKER_TOKEN")
+    return token.strip()
+
+
+def _input_token() -> str:
+    if sys.stdin.isatty():
+        return getpass.getpass("Enrollment token: ")
+    return sys.stdin.readline()
+
+
 def enroll(paths: Paths, url: str, token: str, ca_file: str | None) -> Config:
-    """Safe to repeat with the same token. Raises Unusable."""
+    """
+    Enroll this server at ``url`` (POST /agent/v1/enroll), store the key and return the enrollment.
+
+    A repetition with the same token is safe. Raises Unusable if Stoker is unreachable or rejects the token.
+    """
+    # absolute: later starts may have another working directory
+    ca_file = str(Path(ca_file).absolute()) if ca_file else None
     paths.make()
     body = {
         "token": token,

@@ -1,4 +1,4 @@
-"""Execute one run: start the program, end it when its time is over or it is not wanted, gather what it left."""
+"""Executes one run: starts the program, enforces timeout and cancellation, and gathers output and result."""
 
 from __future__ import annotations
 
@@ -14,44 +14,51 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from stoker_agent.files import write
-from stoker_agent.keeping import Kept
-from stoker_agent.limits import clipped_text
+from stoker_agent.limits import clip_text
+from stoker_agent.output_files import BoundedFile
 from stoker_agent.programs import ANSWER, LONGEST_ANSWER, CannotRun, Program, inputs, on_cancel, program
-from stoker_agent.stopping import GRACE_SECONDS, KILLED, Control, before, end_session, grace, is_over, processes
+from stoker_agent.termination import GRACE_SECONDS, KILLED, Control, before, end_session, grace, is_over, processes
 
-#: In the environment of everything a run starts: how an agent finds what one before it left. Of several agents on one
-#: machine each has folders of its own, while they may well run the same config.
+#: The environment variable of every process that a run starts. Its value identifies processes that an earlier agent
+#: left behind. The value is a directory, because several agents on one machine may run the same config.
 _MARKER = "STOKER_RUN_DIR"
-#: In the run's folder: it was begun, and is being stopped; why. What follows is done also by the next agent.
+#: A file in the run's directory: an agent began to stop the run, for the reason in the file. If this agent ends, the
+#: next agent completes the stop.
 _STOPPING = "stopping"
-#: How long what a config runs when it is cancelled may take.
+#: The time limit of a config's ``on_cancel`` script.
 _ON_CANCEL_SECONDS = 60.0
-#: How often a run is looked at whose output may have to be cut.
+#: The interval at which the agent checks the size of a run's output.
 _LOOK_SECONDS = 0.25
 _log = logging.getLogger("stoker-agent")
 
-#: Codes of runs that did not end by themselves, as shells number them.
+#: Exit codes for runs that did not end by themselves, numbered as in shells.
 TIMED_OUT, INTERRUPTED = 124, 137
 
 
 def execute(
-    entry: Mapping[str, Any], own_hooks: Path, folder: Path, control: Control, streams: Sequence[Kept]
+    entry: Mapping[str, Any], own_hooks: Path, folder: Path, control: Control, streams: Sequence[BoundedFile]
 ) -> Dict[str, Any]:
-    """The values to report. Never raises for what a config or a hook does. ``streams``: what is to stay in bounds."""
+    """
+    Execute a run and return the values to report.
+
+    ``own_hooks`` is the directory that is searched first for hooks, ``folder`` the run's directory. ``control`` ends
+    the run early. ``streams`` are the output files to keep within bounds. Failures of a config or hook are returned as
+    values, never raised.
+    """
     if control.why is not None:
         return {**before(control.why), **_streams(folder)}
     try:
         made = program(entry, own_hooks, folder)
         process = _start(made, entry, folder)
     except CannotRun as error:
-        return failed(str(error), 1)
+        return failure(str(error), 1)
     except OSError as error:
-        return failed(f"The hook could not be started: {error}", 126)
-    except Exception as error:  # whatever a document may hold, the runs after it go on
-        return failed(f"The config cannot be run: {type(error).__name__}: {error}", 1)
-    streams = [*streams, Kept(folder / ANSWER, 2 * LONGEST_ANSWER)] if made.stdout == ANSWER else streams
+        return failure(f"The hook could not be started: {error}", 126)
+    except Exception as error:  # the agent must survive any content of a document
+        return failure(f"The config cannot be run: {type(error).__name__}: {error}", 1)
+    streams = [*streams, BoundedFile(folder / ANSWER, 2 * LONGEST_ANSWER)] if made.stdout == ANSWER else streams
     cut_short = _until_over(entry, process, folder, control, streams)
-    return _gathered(made, process.returncode, folder) if cut_short is None else cut_short
+    return _gather(made, process.returncode, folder) if cut_short is None else cut_short
 
 
 def _until_over(
@@ -59,9 +66,9 @@ def _until_over(
     process: subprocess.Popen[bytes],
     folder: Path,
     control: Control,
-    streams: Sequence[Kept],
+    streams: Sequence[BoundedFile],
 ) -> Optional[Dict[str, Any]]:
-    """The values to report of a run that did not end by itself; None of one that did."""
+    """Wait for the process. Return the values to report if the agent ended the run, or None if it ended by itself."""
     threading.Thread(target=_wait_for, args=(process, control), name="wait", daemon=True).start()
     seconds = _seconds(inputs(entry).get("deploy_timeout"))
     until = time.monotonic() + seconds if seconds else None
@@ -72,29 +79,34 @@ def _until_over(
         if left is not None and left <= 0:
             _log.warning("run %s has had its %g s and is ended", entry["id"], seconds)
             end_session(process, GRACE_SECONDS)
-            return failed(f"Timed out after {seconds:g} s", TIMED_OUT, folder)
+            return failure(f"Timed out after {seconds:g} s", TIMED_OUT, folder)
         control.wait(_LOOK_SECONDS if left is None else min(left, _LOOK_SECONDS))
         _trim(streams)
     return None
 
 
-def failed(reason: str, code: int, folder: Optional[Path] = None) -> Dict[str, Any]:
+def failure(reason: str, code: int, folder: Optional[Path] = None) -> Dict[str, Any]:
+    """Return the values of a failed run, with the output in ``folder`` or else ``reason`` as its stderr."""
     values: Dict[str, Any] = {"deploy_status_reason": reason, "deploy_status_code": code}
     return {**values, **_streams(folder)} if folder else {**values, "deploy_stdout": "", "deploy_stderr": reason}
 
 
 def was_stopping(folder: Path) -> Optional[str]:
-    """Why an agent before this one was about to stop the run, if it was."""
+    """Return the reason for which an earlier agent began to stop the run, or None if it did not."""
     try:
         return folder.joinpath(_STOPPING).read_text() or None
     except OSError:
         return None
 
 
-def stopped_before(entry: Mapping[str, Any], folder: Path, why: str) -> Dict[str, Any]:
-    """The result of a run that an agent before this one began to stop; nothing of it is left."""
+def interrupted_stop_result(entry: Mapping[str, Any], folder: Path, why: str) -> Dict[str, Any]:
+    """
+    Run ``on_cancel`` and return the result of a run that an earlier agent began to stop.
+
+    No process of the run remains.
+    """
     values = {"deploy_status_reason": f"{why}: had to be killed", "deploy_status_code": KILLED}
-    return _cleaned(entry, folder, values, [])
+    return _run_cleanup(entry, folder, values, [])
 
 
 def _wait_for(process: subprocess.Popen[bytes], control: Control) -> None:
@@ -103,19 +115,21 @@ def _wait_for(process: subprocess.Popen[bytes], control: Control) -> None:
 
 
 def _stop(
-    entry: Mapping[str, Any], folder: Path, process: subprocess.Popen[bytes], why: str, streams: Sequence[Kept]
+    entry: Mapping[str, Any], folder: Path, process: subprocess.Popen[bytes], why: str, streams: Sequence[BoundedFile]
 ) -> Dict[str, Any]:
     _log.warning("run %s is %s, and ended", entry["id"], why.lower())
     try:
         write(folder / _STOPPING, why.encode())
-    except OSError as error:  # an agent that is killed now would report an interrupted run, that is all
+    except OSError as error:  # if the agent is killed now, the next one only reports an interrupted run
         _log.error("cannot note that %s is being stopped: %s", entry["id"], error)
     ended = end_session(process, grace(entry), lambda: _trim(streams))
-    return _cleaned(entry, folder, ended.values(why), streams)
+    return _run_cleanup(entry, folder, ended.values(why), streams)
 
 
-def _cleaned(entry: Mapping[str, Any], folder: Path, values: Dict[str, Any], streams: Sequence[Kept]) -> Dict[str, Any]:
-    """With what the config wants to be run when it is cancelled, and a word on that when it failed."""
+def _run_cleanup(
+    entry: Mapping[str, Any], folder: Path, values: Dict[str, Any], streams: Sequence[BoundedFile]
+) -> Dict[str, Any]:
+    """Run the config's ``on_cancel`` script. Return ``values`` with the output and any failure of the script."""
     problem = None
     try:
         made = on_cancel(entry, folder)
@@ -123,15 +137,15 @@ def _cleaned(entry: Mapping[str, Any], folder: Path, values: Dict[str, Any], str
             problem = _cleanup(_start(made, entry, folder, mode="ab"), streams)
     except (CannotRun, OSError) as error:
         problem = f"could not be run: {error}"
-    except Exception as error:  # whatever a document may hold
+    except Exception as error:  # the agent must survive any content of a document
         problem = f"cannot be run: {type(error).__name__}: {error}"
     if problem is not None:
         values["deploy_status_reason"] += f"; on_cancel {problem}"
     return {**values, **_streams(folder)}
 
 
-def _cleanup(process: subprocess.Popen[bytes], streams: Sequence[Kept]) -> Optional[str]:
-    """What went wrong with it."""
+def _cleanup(process: subprocess.Popen[bytes], streams: Sequence[BoundedFile]) -> Optional[str]:
+    """Wait for the ``on_cancel`` process and describe its failure, or return None."""
     control = Control("")
     threading.Thread(target=_wait_for, args=(process, control), name="wait", daemon=True).start()
     until = time.monotonic() + _ON_CANCEL_SECONDS
@@ -144,7 +158,7 @@ def _cleanup(process: subprocess.Popen[bytes], streams: Sequence[Kept]) -> Optio
     return f"ended with {process.returncode}" if process.returncode else None
 
 
-def _trim(streams: Sequence[Kept]) -> None:
+def _trim(streams: Sequence[BoundedFile]) -> None:
     for each in streams:
         each.trim()
 
@@ -157,28 +171,28 @@ def _start(made: Program, entry: Mapping[str, Any], folder: Path, mode: str = "w
         _MARKER: str(folder),
         "STOKER_PROGRESS": str(folder / "progress"),
     }
-    # All three are files: a daemon that keeps them open, or a hook that reads nothing, holds nobody up.
+    # Files, not pipes: neither a daemon that keeps them open nor a hook that reads nothing blocks the agent.
     with contextlib.ExitStack() as files:
-        told = files.enter_context(tempfile.TemporaryFile(dir=str(folder)))
-        told.write(made.stdin)
-        told.seek(0)
+        stdin_file = files.enter_context(tempfile.TemporaryFile(dir=str(folder)))
+        stdin_file.write(made.stdin)
+        stdin_file.seek(0)
         out = files.enter_context(folder.joinpath(made.stdout).open(mode))
         err = files.enter_context(folder.joinpath("stderr").open(mode))
         return subprocess.Popen(
-            list(made.argv), env=environment, stdin=told, stdout=out, stderr=err, start_new_session=True
+            list(made.argv), env=environment, stdin=stdin_file, stdout=out, stderr=err, start_new_session=True
         )
 
 
-def _gathered(made: Program, code: int, folder: Path) -> Dict[str, Any]:
+def _gather(made: Program, code: int, folder: Path) -> Dict[str, Any]:
     try:
         values = made.finish(code)
-    except Exception as error:  # an output nobody can read, say
-        return failed(f"What the run left cannot be read: {type(error).__name__}: {error}", code or 1, folder)
+    except Exception as error:  # for example: an output that cannot be read
+        return failure(f"What the run left cannot be read: {type(error).__name__}: {error}", code or 1, folder)
     return {"deploy_status_code": code, **_streams(folder), **values}
 
 
 def _streams(folder: Path) -> Dict[str, Any]:
-    return {f"deploy_{name}": clipped_text(folder / name) for name in ("stdout", "stderr")}
+    return {f"deploy_{name}": clip_text(folder / name) for name in ("stdout", "stderr")}
 
 
 def _seconds(said: Any) -> float:
@@ -188,8 +202,10 @@ def _seconds(said: Any) -> float:
         return 0.0
 
 
-def end_leftovers(folder: Path) -> None:
-    """End what a run still has running that nobody watches any more; it may have started this agent."""
+def end_remaining_processes(folder: Path) -> None:
+    """
+    Kill the processes that a run left behind. The agent excludes itself, because a run may have started the agent.
+    """
     marker = f"{_MARKER}={folder}".encode()
     until = time.monotonic() + GRACE_SECONDS
     while time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, also after the power was cut."""
+"""Durable file writes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Raises OSError, and then the old content stands."""
+    """Replace the file atomically and flush it to disk. Raises OSError; the old content then remains."""
     fresh = path.with_name(f".{path.name}.new")
     handle = os.open(str(fresh), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with os.fdopen(handle, "wb") as file:
@@ -19,7 +19,7 @@ def write(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def append(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Raises OSError, and then some of it may be there."""
+    """Append to the file and flush it to disk. Raises OSError; a part of the data may then be in the file."""
     handle = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
@@ -29,6 +29,7 @@ def append(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 
 def sync_folder(folder: Path) -> None:
+    """Flush the directory's entries to disk."""
     handle = os.open(str(folder), os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""os-collect-config's own configuration file, as OpenStack's programs write such files."""
+"""Reads the configuration file of os-collect-config, in the INI format of oslo.config."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ Value = Union[str, List[str]]
 
 def read_ini(text: str) -> Dict[str, Dict[str, Value]]:
     """
-    By section, ``DEFAULT`` among them. ``-`` in a key is ``_``; a key that comes again has a list of all its values.
-    Lines that are neither are passed over, as a machine must boot with what it has.
+    Return the options by section, including ``DEFAULT``.
+
+    ``-`` in an option's name becomes ``_``. A repeated option has a list of its values. Invalid lines are ignored, so
+    that an error in the file does not prevent the agent's start.
     """
     found: Dict[str, Dict[str, Value]] = {}
     section = found.setdefault("DEFAULT", {})
@@ -31,8 +33,8 @@ def read_ini(text: str) -> Dict[str, Dict[str, Value]]:
     return found
 
 
-def listed(value: Value) -> List[str]:
-    """What is a list in such a file: values on lines of their own, or with commas between them."""
+def parse_list(value: Value) -> List[str]:
+    """Split a list value: one item per line, or items separated by commas."""
     lines = value if isinstance(value, list) else [value]
     return [word.strip() for line in lines for word in line.split(",") if word.strip()]
 

@@ -1,4 +1,4 @@
-"""A login at Keystone: one token, kept until it ends or is refused, and the services that its catalog names."""
+"""A Keystone session: one cached token, and the service endpoints of its catalog."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 from stoker_agent.web import SECONDS, Answer, Unreachable, Web, host_of
 
-#: Before its end a token is not used any more.
+#: The agent renews a token this long before it expires.
 _MARGIN_SECONDS = 60.0
-#: For a token that does not say how long it is good.
+#: The assumed lifetime of a token without valid times.
 _LIFE_SECONDS = 600.0
 
 
-class NotAdmitted(Unreachable):
-    """Keystone does not know this user, or not this password."""
+class LoginRejected(Unreachable):
+    """Keystone rejects the user or the password."""
 
 
 class Login(NamedTuple):
+    """The credentials of one user in one project."""
+
     auth_url: str
     user_id: str
     password: str
@@ -28,7 +30,9 @@ class Login(NamedTuple):
 
     @classmethod
     def of(cls, said: Mapping[str, Any], prefix: str = "") -> Login:
-        """From a section of os-collect-config, or from ``deploy_`` inputs. Raises KeyError."""
+        """
+        Read a login from a section of os-collect-config, or from inputs with the prefix ``deploy_``. Raises KeyError.
+        """
         region = said.get(f"{prefix}region_name")
         url, user, password, project = (
             str(said[f"{prefix}{name}"]) for name in ("auth_url", "user_id", "password", "project_id")
@@ -43,13 +47,17 @@ class _Token(NamedTuple):
 
 
 class Session:
-    """Not to be shared between threads."""
+    """
+    Calls OpenStack services with a cached token. Not safe for use by several threads.
+
+    ``seconds`` limits each call.
+    """
 
     def __init__(self, web: Web, login: Login, seconds: float = SECONDS) -> None:
         self._web = web
         self._login = login
         self._seconds = seconds
-        #: For logs, and to know that two logins are at the same place.
+        #: Keystone's host, for log lines and for the retry pause of this target.
         self.place = host_of(login.auth_url)
         self.project_id = login.project_id
         self._token: Optional[_Token] = None
@@ -62,7 +70,11 @@ class Session:
         body: Optional[bytes] = None,
         headers: Optional[Mapping[str, str]] = None,
     ) -> Answer:
-        """Below a service's public endpoint. Raises Unreachable, of which NotAdmitted is one."""
+        """
+        Send a request to ``path`` below the public endpoint of ``service``. Renew a rejected token once.
+
+        Raises Unreachable, or its subclass LoginRejected.
+        """
         kept = self._token is not None and time.monotonic() < self._token.until
         if not kept:
             self._token = self._log_in()
@@ -73,7 +85,7 @@ class Session:
         answer = self._web.call(verb, url, body, sent, self._seconds)
         if answer.status == 401:
             self._token = None
-            if kept:  # it was revoked, or the server's clock goes otherwise
+            if kept:  # the token was revoked, or this machine's clock differs from the server's
                 return self.call(service, verb, path, body, headers)
         return answer
 
@@ -96,16 +108,16 @@ class Session:
             self._seconds,
         )
         if answer.status in (400, 401, 403):
-            raise NotAdmitted(f"the login is refused: {answer.said()}")
+            raise LoginRejected(f"the login is refused: {answer.summary()}")
         try:
             token = answer.json()["token"]
             return _Token(answer.headers["x-subject-token"], time.monotonic() + _life(token), token["catalog"])
         except (ValueError, KeyError, TypeError):
-            raise Unreachable(f"no token from the identity service: {answer.said()}") from None
+            raise Unreachable(f"no token from the identity service: {answer.summary()}") from None
 
 
 def _version_3(auth_url: str) -> str:
-    """As it is given to clients: with the version, with one that is too old, or without any."""
+    """Return the URL of Keystone's version 3. ``auth_url`` may end with /v3, with /v2.0 or without a version."""
     plain = auth_url.rstrip("/")
     if plain.endswith("/v3"):
         return plain
@@ -113,7 +125,7 @@ def _version_3(auth_url: str) -> str:
 
 
 def _life(token: Mapping[str, Any]) -> float:
-    """Seconds that it may be used for: told by the server's own clock, as ours may be wrong."""
+    """Return the usable seconds of a token, from the server's times only, because the local clock may be wrong."""
     try:
         issued, ends = (
             datetime.strptime(token[name][:19], "%Y-%m-%dT%H:%M:%S") for name in ("issued_at", "expires_at")
@@ -125,7 +137,7 @@ def _life(token: Mapping[str, Any]) -> float:
 
 
 def _endpoint(catalog: List[Any], service: str, region: Optional[str]) -> str:
-    """The public one, of this region if it is there. Raises Unreachable."""
+    """Return the public endpoint of the service, in ``region`` if the catalog has one. Raises Unreachable."""
     found: List[Dict[str, Any]] = []
     for each in catalog:
         if isinstance(each, dict) and each.get("type") == service:

@@ -1,4 +1,4 @@
-"""How much of a run's output goes into its report: its head and its tail, with a mark where the gap is."""
+"""Size limits for reports: shortened output keeps its beginning and end, with a note at the gap."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ import json
 from pathlib import Path
 from typing import Any, Dict, Mapping
 
-#: Bytes of a whole report; Heat refuses more than 1 MiB.
+#: Largest size of a report in bytes. Heat rejects bodies over 1 MiB.
 REPORT = 950000
-#: Bytes of one stream that are read for it.
+#: Bytes of one output stream that a report includes.
 _STREAM = 400000
-#: The end says most of what went wrong, the beginning what it was: so much of the room is the beginning's.
+#: The beginning's share of shortened output. Errors are usually at the end.
 _HEAD = 0.25
 _NOTE = "\n[… {} were cut here]\n"
 
 
-def clipped_text(path: Path, limit: int = _STREAM) -> str:
-    """The first and the last bytes of a file as text, ``limit`` in all; a line between them says how many are gone."""
+def clip_text(path: Path, limit: int = _STREAM) -> str:
+    """
+    Return the file's content as text, with at most ``limit`` bytes of it.
+
+    A longer file is reduced to its beginning and end; a note between them states how many bytes are missing.
+    """
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(0)
             if size <= limit:
-                return file.read(limit).decode("utf-8", "replace")  # and no more, however fast somebody goes on writing
+                # bounded, because a process may still append to the file
+                return file.read(limit).decode("utf-8", "replace")
             head = to_character(file.read(int(limit * _HEAD)))
             file.seek(size - (limit - int(limit * _HEAD)))
             tail = _from_character(file.read(limit - int(limit * _HEAD)))
@@ -33,7 +38,7 @@ def clipped_text(path: Path, limit: int = _STREAM) -> str:
 
 
 def _from_character(data: bytes) -> bytes:
-    """The cut may have fallen into a character: what is left of it goes."""
+    """Remove an incomplete character at the beginning of UTF-8 ``data``."""
     start = 0
     while start < min(3, len(data)) and data[start] & 0xC0 == 0x80:
         start += 1
@@ -41,20 +46,21 @@ def _from_character(data: bytes) -> bytes:
 
 
 def to_character(data: bytes) -> bytes:
-    """The same at the other side of the gap."""
+    """Remove an incomplete character at the end of UTF-8 ``data``."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
-        if byte & 0xC0 != 0x80:  # where the last character begins
+        if byte & 0xC0 != 0x80:  # the first byte of the last character
             length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
             return data[:-back] if length > back else data
     return data
 
 
-def fitted(values: Mapping[str, Any], limit: int = REPORT) -> Dict[str, Any]:
+def fit(values: Mapping[str, Any], limit: int = REPORT) -> Dict[str, Any]:
     """
-    Values that fit into one report of ``limit`` bytes: stdout and stderr lose their middles first.
+    Return values that fit into a report of ``limit`` bytes, as JSON. Shorten stdout first, then stderr.
 
-    Outputs are never cut, as nobody would notice: when they are too large the report is of a failure, without them.
+    Outputs are never shortened, because the loss would not be visible. If the outputs are too large, the report states
+    a failure and omits them.
     """
     found = dict(values)
     for name in ("deploy_stdout", "deploy_stderr"):
@@ -65,11 +71,11 @@ def fitted(values: Mapping[str, Any], limit: int = REPORT) -> Dict[str, Any]:
         return found
     reason = f"The outputs are larger than a report may be, {limit} bytes"
     kept = {name: values[name] for name in ("deploy_stdout", "deploy_stderr") if isinstance(values.get(name), str)}
-    return fitted({**kept, "deploy_status_reason": reason, "deploy_status_code": 1}, limit)
+    return fit({**kept, "deploy_status_reason": reason, "deploy_status_code": 1}, limit)
 
 
 def _cut(text: str, over: int) -> str:
-    """Shorter by at least ``over`` bytes of JSON, if it can be; a character may take up to twelve of them."""
+    """Shorten ``text`` by at least ``over`` bytes of JSON, if possible. One character takes up to twelve bytes."""
     room = len(json.dumps(text)) - over - len(json.dumps(_NOTE.format(f"{len(text)} characters")))
     head = _most(text, int(room * _HEAD), from_end=False)
     tail = _most(text[head:], room - int(room * _HEAD), from_end=True)
@@ -78,7 +84,7 @@ def _cut(text: str, over: int) -> str:
 
 
 def _most(text: str, room: int, *, from_end: bool) -> int:
-    """How many characters of one end fit into ``room`` bytes of JSON."""
+    """Return how many characters at one end of ``text`` fit into ``room`` bytes of JSON."""
     low, high = 0, len(text)
     while low < high:
         count = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""While a run goes on: send what it writes and how far it says it is. Best effort; the run never waits for it."""
+"""Sends output and progress to Stoker while a run is active. Best effort: the run never waits."""
 
 from __future__ import annotations
 
@@ -9,39 +9,40 @@ from pathlib import Path
 from typing import Any, Dict, Mapping
 
 from stoker_agent.channel import Channel
-from stoker_agent.keeping import Kept
 from stoker_agent.limits import to_character
+from stoker_agent.output_files import BoundedFile
 from stoker_agent.progress import ProgressFile
 from stoker_agent.web import Unreachable
 
 _FIRST_WORD_SECONDS = 0.05
 _EVERY_SECONDS = 0.2
-#: A run that has nothing to say is said to go on so often.
-_BEAT_SECONDS = 15.0
-#: How long a report waits for what was written last, when the server is slow.
+#: The interval of heartbeats for a run without output or progress.
+_HEARTBEAT_SECONDS = 15.0
+#: The longest time for which the end of a run waits for the last output.
 _LAST_SECONDS = 5.0
-#: After these pauses it is tried again, while the report is long on its way.
+#: Pauses between the retries for remaining output. The run's result is usually reported before them.
 _LAST_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _CHUNK = 256 * 1024
-#: Once the head is sent: what has piled up to more than this is left out, so that followers see what is newest.
+#: After the head is sent, a larger backlog is skipped, so that readers receive the newest output.
 _BACKLOG = 2 * _CHUNK
 
 
 class Live:
     """
-    One run's, with a channel of its own. A run that ends at once sends nothing: its report says it all.
+    Sends the output and progress of one run (POST /agent/v1/runs/ID/logs and /progress) on its own channel.
 
-    ``most``: bytes of a stream that the server keeps, half of it of the head, half of the tail.
+    A run that ends within 50 ms sends nothing, because its report contains everything. ``most`` is the number of bytes
+    per stream that the server keeps: one half from the beginning, one half from the end.
     """
 
-    def __init__(self, channel: Channel, id: str, folder: Path, streams: Mapping[str, Kept], most: int) -> None:
+    def __init__(self, channel: Channel, id: str, folder: Path, streams: Mapping[str, BoundedFile], most: int) -> None:
         self._channel = channel
         self._path = f"/agent/v1/runs/{id}"
         self._progress = ProgressFile(folder)
         self._streams = streams
         self._most = most
         self._offsets: Dict[str, int] = {name: 0 for name in streams}
-        #: From where on nothing was left out.
+        #: By stream: the offset after which the server has received everything.
         self._whole_from: Dict[str, int] = {name: 0 for name in streams}
         self._said_at = 0.0
         self._ended = threading.Event()
@@ -49,12 +50,13 @@ class Live:
         self._thread.start()
 
     def end(self) -> None:
-        """Send the rest, unless the server is away."""
+        """Send the remaining output, and wait at most five seconds for it."""
         self._ended.set()
         self._thread.join(_LAST_SECONDS)
 
     @property
     def over(self) -> bool:
+        """Whether the thread has ended."""
         return not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -69,7 +71,7 @@ class Live:
                 self._say({"state": "RUNNING", **news})
             for name, kept in self._streams.items():
                 self._send(name, kept, over)
-            if not over and time.monotonic() - self._said_at >= _BEAT_SECONDS:
+            if not over and time.monotonic() - self._said_at >= _HEARTBEAT_SECONDS:
                 self._say({"beat": True})
         for pause in _LAST_PAUSES:
             if all(self._offsets[name] >= kept.size() for name, kept in self._streams.items()):
@@ -79,10 +81,12 @@ class Live:
                 self._send(name, kept, over=True)
         self._channel.close()
 
-    def _send(self, name: str, kept: Kept, over: bool) -> None:
+    def _send(self, name: str, kept: BoundedFile, over: bool) -> None:
         """
-        What there is by now; the server says from where it wants to go on. Beyond the head no more than is worth
-        seeing, and at the end as much as is kept of the tail, also of what was left out before.
+        Send the new output of one stream.
+
+        The server's answer states the next offset. Beyond the head, a large backlog is skipped. At the end of the run,
+        the whole tail is sent, including parts that were skipped before.
         """
         head, size = self._most // 2, kept.size()
         tail = max(head, size - (self._most - head))
@@ -92,21 +96,25 @@ class Live:
                 self._send_chunk(name, kept, tail, size, over, "&again=1")
             while self._offsets[name] < size:
                 offset = self._offsets[name]
-                behind = offset >= head and size - offset > (size - tail if over else _BACKLOG)
-                if not self._send_chunk(name, kept, newest if behind else offset, size, over):
+                is_skipping = offset >= head and size - offset > (size - tail if over else _BACKLOG)
+                if not self._send_chunk(name, kept, newest if is_skipping else offset, size, over):
                     return
         except (OSError, Unreachable, ValueError, KeyError, TypeError):
             return
 
-    def _send_chunk(self, name: str, kept: Kept, offset: int, size: int, over: bool, word: str = "") -> bool:
-        """Whether the server took some of what is from there on; ``word``: of what is said again."""
+    def _send_chunk(self, name: str, kept: BoundedFile, offset: int, size: int, over: bool, word: str = "") -> bool:
+        """
+        Send one chunk from ``offset``. Return whether the server accepted some of it.
+
+        ``word`` is an additional query parameter, used when a chunk is sent again.
+        """
         start, data = kept.read(offset, min(_CHUNK, size - offset))
         whole = over and start + len(data) >= size
-        part = data if whole else to_character(data)  # the rest of a character is still to come
+        part = data if whole else to_character(data)  # the rest of the character is not written yet
         if not part:
             return False
         if start > self._offsets[name]:
-            word = "&gap=1"  # what is before it will not come
+            word = "&gap=1"  # the bytes before ``start`` will not follow
         answer = self._channel.call(
             "POST",
             f"{self._path}/logs?stream={name}&offset={start}{word}",

@@ -1,8 +1,8 @@
 """
-Know what this server has to run: from the first of its sources that answers.
+Polls the sources of documents and selects the first source that answers.
 
-A source that failed some times in a row is given up for the moment: the next one is asked, and the first again now and
-then, until it answers. A source that takes over gives its document whole, whatever it gave before.
+After several failures in a row, the next source takes over, and the agent retries the earlier ones until they answer. A
+source that takes over returns its complete document, whether or not the document changed.
 """
 
 from __future__ import annotations
@@ -12,33 +12,37 @@ import threading
 import time
 from typing import Callable, List, Optional, Sequence
 
-from stoker_agent.pauses import LONGEST, Pauses
+from stoker_agent.backoff import LONGEST, Backoff
 from stoker_agent.sources import Document, Source
 from stoker_agent.web import Refused, Unreachable
 
 _log = logging.getLogger("stoker-agent")
-#: Failures in a row after which the next source is asked.
+#: Failures in a row after which the next source is polled.
 TRIES = 3
 _REFUSED_SECONDS = 60.0
-#: How long a poll may be held open when nothing else is to be done meanwhile.
+#: The longest duration of a poll if no other source is due.
 _HELD_SECONDS = 3600.0
 
-#: Takes a document and the name of its source; gives other sources, if the document says so.
+#: Receives a document and the name of its source; returns a new list of sources if the document changes them.
 OnDocument = Callable[[Document, str], Optional[Sequence[Source]]]
 
 
 class _Way:
-    """A source, and how it has been doing."""
+    """A source and its retry state."""
 
     def __init__(self, source: Source, longest: float) -> None:
         self.source = source
         self.failures = 0
         self.due = 0.0
-        self.pauses = Pauses(longest)
+        self.backoff = Backoff(longest)
 
 
 class Poller:
-    """``longest``: seconds between two tries of a source that does not answer."""
+    """
+    Polls sources in order of preference.
+
+    ``on_document`` receives each new document. ``longest`` is the longest pause in seconds between two retries.
+    """
 
     def __init__(self, sources: Sequence[Source], on_document: OnDocument, longest: float = LONGEST) -> None:
         self._longest = longest
@@ -50,20 +54,22 @@ class Poller:
         self._wake = threading.Event()
 
     def run(self) -> None:
+        """Poll until ``stop`` is called."""
         while not self._stopping:
             self._turn()
 
     def stop(self) -> None:
+        """End ``run`` after its current call. Callable from any thread."""
         self._stopping = True
         self._wake.set()
 
     def hurry(self) -> None:
-        """Something new is to be expected soon: a result was taken, say. From any thread."""
+        """Poll soon, for example because a result was accepted and more runs may follow. Callable from any thread."""
         self._hurried = True
         self._wake.set()
 
     def once(self) -> None:
-        """One document, of the first source that answers. Raises Unreachable."""
+        """Fetch one document from the first source that answers. Raises Unreachable if none answers."""
         error = Unreachable("there is no source")
         for way in self._ways:
             try:
@@ -75,7 +81,7 @@ class Poller:
         raise error
 
     def _turn(self) -> None:
-        """One call, or the pause until there is one to make."""
+        """Poll one source, or wait until one is due."""
         now = time.monotonic()
         if self._hurried:
             self._hurried = False
@@ -84,7 +90,8 @@ class Poller:
                     way.source.hurry()
                     way.due = min(way.due, now)
         candidates = self._candidates()
-        way = min(candidates, key=lambda each: each.due)  # of several, the first
+        # min() returns the first of several sources that are due at the same time
+        way = min(candidates, key=lambda each: each.due)
         if way.due > now:
             self._wake.wait(way.due - now)
             self._wake.clear()
@@ -93,22 +100,22 @@ class Poller:
         try:
             self._ask(way, max(0.0, min([_HELD_SECONDS, *others])))
         except Refused as error:
-            self._failed(way, error, _REFUSED_SECONDS)
+            self._record_failure(way, error, _REFUSED_SECONDS)
             way.failures += TRIES
         except Unreachable as error:
-            self._failed(way, error, way.pauses.next())
-        except Exception as error:  # whatever an answer may hold, the next one is asked for
-            self._failed(way, Unreachable(f"{type(error).__name__}: {error}"), way.pauses.next())
+            self._record_failure(way, error, way.backoff.next())
+        except Exception as error:  # no answer may end the polling thread
+            self._record_failure(way, Unreachable(f"{type(error).__name__}: {error}"), way.backoff.next())
 
     def _candidates(self) -> List[_Way]:
-        """The first source that is well, and those before it, which may be well again."""
+        """Return the first working source and all failed sources before it."""
         for at, way in enumerate(self._ways):
             if way.failures < TRIES:
                 return self._ways[: at + 1]
         return self._ways
 
     def _ask(self, way: _Way, wait: float) -> None:
-        """Raises Unreachable."""
+        """Fetch from one source and pass its document on. Raises Unreachable."""
         source = way.source
         if source is not self._current:
             source.reset()
@@ -117,21 +124,21 @@ class Poller:
             _log.info("documents come from %s now", source.name)
             self._current = source
         way.failures = 0
-        way.pauses.reset()
+        way.backoff.reset()
         way.due = time.monotonic() + source.come_again(found is not None)
         if found is not None:
             changed = self._on_document(found, source.name)
             if changed is not None:
                 self._replace(changed)
 
-    def _failed(self, way: _Way, error: Unreachable, pause: float) -> None:
+    def _record_failure(self, way: _Way, error: Unreachable, pause: float) -> None:
         write = _log.error if isinstance(error, Refused) else _log.warning
         write("cannot poll %s: %s", way.source.name, error)
         way.failures += 1
         way.due = time.monotonic() + pause
 
     def _replace(self, sources: Sequence[Source]) -> None:
-        """Whoever is in both goes on as it was."""
+        """Replace the sources. A source in both lists keeps its state."""
         known = {id(way.source): way for way in self._ways}
         for way in self._ways:
             if way.source not in sources:

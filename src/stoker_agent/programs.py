@@ -1,4 +1,4 @@
-"""From a config to a program: which hook its group means, what to execute, how to read what it left."""
+"""Maps a config to a program: finds the hook of its group, builds the command, parses the result."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent import hooks
-from stoker_agent.limits import clipped_text
+from stoker_agent.limits import clip_text
 
-#: Where hooks of others are installed, after this agent's own folder.
+#: Directories of installed hooks, searched after the agent's own directory.
 FOLDERS = (
     Path("/etc/stoker/hooks.d"),
     Path("/usr/libexec/heat-config/hooks"),
     Path("/var/lib/heat-config/hooks"),
 )
 
-#: Below a run's folder: where the standard output of others' hooks goes, which is their result.
+#: The file in a run's directory for the standard output of external hooks, which is their result.
 ANSWER = "answer"
-#: Bytes of it that are read as one; what is longer is no result, but output.
+#: Largest result in bytes. Longer standard output is reported as output.
 LONGEST_ANSWER = 16 * 1024 * 1024
 
 
 class CannotRun(Exception):
-    """There is no way to run this config; the text is reported as the reason."""
+    """The config cannot run. The text is reported as the reason."""
 
 
 class Program(NamedTuple):
-    """``finish`` gives the values to report, from the exit code; the captured output is added to them."""
+    """A process to start. ``finish`` receives the exit code and returns the values to report besides the output."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
     stdin: bytes
-    #: Where its standard output goes, below the run's folder.
+    #: The file for standard output, in the run's directory.
     stdout: str
     finish: Callable[[int], Dict[str, Any]]
 
 
 def inputs(config: Mapping[str, Any]) -> Dict[str, Any]:
-    """By name; what is no input is left out."""
+    """Return the config's input values by name. Invalid entries are ignored."""
     found = config.get("inputs")
     entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
     return {each["name"]: each.get("value") for each in entries if isinstance(each.get("name"), str)}
 
 
 def available(own: Path) -> List[str]:
-    """Groups this server can run."""
+    """Return the groups that this server can run."""
     found = {module.name for module in pkgutil.iter_modules(hooks.__path__)}
     for folder in (own, *FOLDERS):
         try:
@@ -60,7 +60,11 @@ def available(own: Path) -> List[str]:
 
 
 def program(entry: Mapping[str, Any], own: Path, folder: Path) -> Program:
-    """Raises CannotRun."""
+    """
+    Return the program for a document's entry. Installed hooks take precedence over built-in ones.
+
+    ``own`` is the agent's hook directory, ``folder`` the run's directory. Raises CannotRun.
+    """
     config = _component(entry) if entry.get("group") == "component" else entry
     group = str(config.get("group") or "")
     name = re.sub(r"[^A-Za-z0-9_-]", "", group)
@@ -74,7 +78,11 @@ def program(entry: Mapping[str, Any], own: Path, folder: Path) -> Program:
 
 
 def on_cancel(entry: Mapping[str, Any], folder: Path) -> Optional[Program]:
-    """What the config wants to be run once it was stopped: a script, with the same inputs. Raises CannotRun."""
+    """
+    Return the program for the config's ``on_cancel`` script, with the config's inputs, or None without a script.
+
+    Raises CannotRun.
+    """
     options = entry.get("options")
     text = options.get("on_cancel") if isinstance(options, dict) else None
     if text is None or text == "":
@@ -85,7 +93,7 @@ def on_cancel(entry: Mapping[str, Any], folder: Path) -> Optional[Program]:
 
 
 def _component(entry: Mapping[str, Any]) -> Dict[str, Any]:
-    """The part of a component that is for this action."""
+    """Return the part of a component that handles the requested action."""
     action = inputs(entry).get("deploy_action")
     body = entry.get("config")
     for part in (body.get("configs") or ()) if isinstance(body, dict) else ():
@@ -118,7 +126,11 @@ def _own(name: str, config: Mapping[str, Any], folder: Path) -> Program:
 
 
 def _external(executable: Path, config: Mapping[str, Any], folder: Path) -> Program:
-    """heat-agents' contract: config on standard input, result on standard output, both JSON."""
+    """
+    Return the program for an installed hook, which follows the contract of heat-agents.
+
+    The hook reads the config from standard input and writes the result to standard output, both as JSON.
+    """
     return Program(
         argv=[str(executable)],
         environment={},
@@ -129,7 +141,7 @@ def _external(executable: Path, config: Mapping[str, Any], folder: Path) -> Prog
 
 
 def _answer(path: Path, code: int) -> Dict[str, Any]:
-    text = clipped_text(path)
+    text = clip_text(path)
     if not text.strip() and code == 0:
         return {"deploy_status_code": 0}
     try:

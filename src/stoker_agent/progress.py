@@ -1,4 +1,4 @@
-"""How far a run says it is: a file that it writes, and signals to whoever takes them while it goes on."""
+"""Progress of runs: the file that a run writes, and the signals that report it."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from stoker_agent.senders import Senders
 from stoker_agent.web import Unreachable
 
 _READ = 4096
-#: Transports on which a signal more does not replace the result.
+#: Transports on which an additional signal does not replace the result.
 _MANY = ("HEAT_SIGNAL", "CFN_SIGNAL", "ZAQAR_SIGNAL")
-#: A run that ends sooner says nothing before that.
+#: A run that ends within this time sends no signal before its result.
 _FIRST_SECONDS = 1.0
-#: Each signal is a transaction and an event somewhere.
+#: Pause between two signals, because each one is a transaction and an event at the receiver.
 _EVERY_SECONDS = 10.0
 
 
-class Telling(Protocol):
-    """Says how a run goes on, for as long as it does. Best effort: the run never waits for it."""
+class ProgressReporter(Protocol):
+    """Reports the progress of a run while it is active. Best effort: the run never waits."""
 
     def end(self) -> None: ...
 
     @property
     def over(self) -> bool:
-        """Whether it reads what the run wrote no more."""
+        """Whether the reporter no longer reads the run's files."""
         ...
 
 
 class ProgressFile:
-    """What ``$STOKER_PROGRESS`` names: its last whole line is how far the run is."""
+    """The file that ``$STOKER_PROGRESS`` names. Its last complete line states the run's progress."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "progress"
         self._line: Optional[bytes] = None
 
     def news(self) -> Optional[Dict[str, Any]]:
-        """When it is another line than before: scripts may append to the file or write it anew."""
+        """Return the progress if the last line changed, else None. Scripts may append to the file or overwrite it."""
         try:
             with self._path.open("rb") as file:
                 file.seek(max(0, file.seek(0, 2) - _READ))
@@ -50,12 +50,12 @@ class ProgressFile:
         if not newline or line == self._line:
             return None
         self._line = line
-        percent, message = parsed(line.decode("utf-8", "replace"))
+        percent, message = parse(line.decode("utf-8", "replace"))
         return {"percent": percent, "message": message}
 
 
-def parsed(line: str) -> Tuple[Optional[int], Optional[str]]:
-    """``42 loading`` → (42, "loading"); a line that begins with no percentage is all message."""
+def parse(line: str) -> Tuple[Optional[int], Optional[str]]:
+    """Parse a line: ``42 loading`` → (42, "loading"). A line without a leading percentage is a message only."""
     first, *rest = line.split(None, 1) or [""]
     number = first[:-1] if first.endswith("%") else first
     if number.isdecimal() and len(number) <= 3 and int(number) <= 100:
@@ -64,15 +64,16 @@ def parsed(line: str) -> Tuple[Optional[int], Optional[str]]:
 
 
 def wants_progress(entry: Mapping[str, Any]) -> bool:
+    """Whether the run's inputs request progress signals, and its transport supports them."""
     said = inputs(entry)
     return said.get("deploy_status_aware") == "true" and said.get("deploy_signal_transport") in _MANY
 
 
 class Signals:
     """
-    By the transport that the result will go by: that it began, and its percentage now and then.
+    Sends IN_PROGRESS signals by the transport of the result: when the run begins, and when its percentage changes.
 
-    ``senders`` are for this alone.
+    ``senders`` must not be shared with another thread.
     """
 
     def __init__(self, senders: Senders, entry: Mapping[str, Any], source: str, folder: Path) -> None:
@@ -84,10 +85,12 @@ class Signals:
         threading.Thread(target=self._run, name="progress", daemon=True).start()
 
     def end(self) -> None:
+        """End without a further signal, because the result follows."""
         self._ended.set()
 
     @property
     def over(self) -> bool:
+        """Whether ``end`` was called."""
         return self._ended.is_set()
 
     def _run(self) -> None:
@@ -95,12 +98,12 @@ class Signals:
             return
         said = self._file.news() or {"percent": None, "message": None}
         self._signal(said)
-        told, at = said["percent"], time.monotonic()
+        reported, at = said["percent"], time.monotonic()
         while not self._ended.wait(max(0.2, at + _EVERY_SECONDS - time.monotonic())):
             said = self._file.news() or said
-            if said["percent"] != told:
+            if said["percent"] != reported:
                 self._signal(said)
-                told, at = said["percent"], time.monotonic()
+                reported, at = said["percent"], time.monotonic()
         self._senders.close()
 
     def _signal(self, said: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A queue of Zaqar's, by a signed URL that opens it and nothing else, or by a login."""
+"""Access to a Zaqar queue, by a pre-signed URL or by a login."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ from typing import Any, Mapping, Optional, Protocol
 from stoker_agent.keystone import Login, Session
 from stoker_agent.web import SECONDS, Answer, Web, host_of
 
-#: What a section, or ``deploy_`` inputs, say of a signed URL.
+#: The keys of a pre-signed URL in a section, or in inputs with the prefix ``deploy_``.
 SIGNED = ("messaging_url", "project_id", "url_paths", "url_methods", "url_expires", "url_signature")
 _JSON = "application/json"
 
 
 class Queue(Protocol):
-    #: For logs, and to know that two queues are at the same place.
+    """A Zaqar queue."""
+
+    #: The service's host, for log lines and for the retry pause of this target.
     place: str
 
     def messages(self, verb: str, query: str, body: Optional[bytes] = None, client: Optional[str] = None) -> Answer:
-        """``client``: who posts, as a UUID. Raises Unreachable."""
+        """Call the queue's ``messages`` resource. ``client`` is the Client-ID, a UUID. Raises Unreachable."""
         ...
 
 
 class QueueOfLogin:
+    """A queue that the agent accesses with a Keystone login."""
+
     def __init__(self, session: Session, queue: str) -> None:
         self._session = session
         self._path = _path(queue)
@@ -31,17 +35,20 @@ class QueueOfLogin:
         self.place = session.place
 
     def messages(self, verb: str, query: str, body: Optional[bytes] = None, client: Optional[str] = None) -> Answer:
+        """Call the queue's ``messages`` resource with the session's token. Raises Unreachable."""
         headers = {
             "Content-Type": _JSON,
             "Client-ID": client or self._client,
-            "X-Project-Id": self._session.project_id,  # a Zaqar without Keystone knows projects by it alone
+            "X-Project-Id": self._session.project_id,  # without Keystone, Zaqar identifies the project by this header
         }
         return self._session.call("messaging", verb, self._path + query, body, headers)
 
 
 class SignedQueue:
+    """A queue that the agent accesses with a pre-signed URL."""
+
     def __init__(self, web: Web, said: Mapping[str, Any], prefix: str = "", seconds: float = SECONDS) -> None:
-        """Raises KeyError."""
+        """Read the URL from a section, or from inputs with ``prefix``. Raises KeyError for a missing key."""
         url, project, paths, methods, expires, signature = (str(said[f"{prefix}{name}"]) for name in SIGNED)
         self._web = web
         self._url = url.rstrip("/") + _path(str(said[f"{prefix}queue_id"]))
@@ -57,12 +64,13 @@ class SignedQueue:
         self.place = host_of(url)
 
     def messages(self, verb: str, query: str, body: Optional[bytes] = None, client: Optional[str] = None) -> Answer:
+        """Call the queue's ``messages`` resource with the signature's headers. Raises Unreachable."""
         headers = {"Content-Type": _JSON, "Accept": _JSON, "Client-ID": client or self._client, **self._opening}
         return self._web.call(verb, self._url + query, body, headers, self._seconds)
 
 
-def opened(web: Web, section: Mapping[str, Any], seconds: float) -> Queue:
-    """As a section of os-collect-config says. Raises KeyError."""
+def open_queue(web: Web, section: Mapping[str, Any], seconds: float) -> Queue:
+    """Open the queue that a section of os-collect-config describes. Raises KeyError for a missing key."""
     if section.get("url_signature"):
         return SignedQueue(web, section, seconds=seconds)
     return QueueOfLogin(Session(web, Login.of(section), seconds), str(section["queue_id"]))

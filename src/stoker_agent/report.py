@@ -1,4 +1,4 @@
-"""Bring results to whoever asked for them: from disk, oldest first, as often as it takes."""
+"""Reports results to their receivers: from disk, oldest first, with retries until a receiver answers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import threading
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, Set
 
-from stoker_agent.limits import fitted
-from stoker_agent.pauses import LONGEST, Pauses
+from stoker_agent.backoff import LONGEST, Backoff
+from stoker_agent.limits import fit
 from stoker_agent.runs import Runs, source_of
 from stoker_agent.senders import Sender, Senders
 from stoker_agent.web import Busy, Refused, Unreachable
@@ -19,21 +19,22 @@ _DISK = "disk"
 
 
 class _Later:
-    """Not before ``due``."""
+    """The time of a retry, with growing pauses."""
 
     def __init__(self, longest: float) -> None:
-        self._pauses = Pauses(longest)
+        self._backoff = Backoff(longest)
         self.due = 0.0
 
     def put_off(self, seconds: float = 0.0) -> None:
-        self.due = time.monotonic() + max(seconds, self._pauses.next())
+        self.due = time.monotonic() + max(seconds, self._backoff.next())
 
 
 class Reporter:
     """
-    What the disk will not take is reported all the same, and written as soon as there is room for it.
+    Stores and reports results in a thread.
 
-    ``on_taken`` is called after each result that somebody took.
+    If the disk is full, the result is reported from memory. ``on_taken`` is called after each accepted result.
+    ``longest`` is the longest pause in seconds between two retries.
     """
 
     def __init__(
@@ -43,20 +44,22 @@ class Reporter:
         self._runs = runs
         self._on_taken = on_taken
         self._longest = longest
-        #: Results that are not on disk, and ids whose "acknowledged" is not.
+        #: Results that are not on disk, and ids of runs whose acknowledgment is not.
         self._held: Dict[str, Mapping[str, Any]] = {}
         self._unnoted: Set[str] = set()
         self._changed = threading.Condition()
-        self._added, self._tried, self._done = 1, 0, 0  # what an agent before this one left is the first addition
-        #: By place, when it does not answer; by run, when only that one is in trouble; or for the disk.
+        # results of an earlier agent process count as the first addition
+        self._added, self._tried, self._done = 1, 0, 0
+        #: Retry times: by target if it does not answer, by run if only one result fails, and for the disk.
         self._later: Dict[str, _Later] = {}
         self._started = 0.0
 
     def start(self) -> None:
+        """Start the reporting thread."""
         threading.Thread(target=self._run, name="report", daemon=True).start()
 
     def keep(self, id: str, values: Mapping[str, Any]) -> None:
-        """A result, until somebody has it."""
+        """Store a result until it is reported. Without disk space, keep it in memory."""
         try:
             self._runs.end(id, values)
         except OSError as error:
@@ -64,20 +67,20 @@ class Reporter:
             self._held[id] = values
 
     def announce(self) -> None:
-        """Have what is kept reported."""
+        """Report the stored results soon."""
         with self._changed:
             self._added += 1
             self._changed.notify_all()
 
     def wait(self, seconds: Optional[float] = None) -> None:
-        """Until everything added so far is reported, or these seconds are over."""
+        """Wait until all results added so far are reported, but at most ``seconds``."""
         with self._changed:
             self._changed.wait_for(lambda: self._done == self._added, seconds)
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                # New ones are tried at once, whoever else has to wait.
+                # New results are tried at once, even while other targets are in a pause.
                 self._changed.wait_for(lambda: self._added not in (self._done, self._tried), self._pause())
                 self._tried = self._added
             if self._report_all():
@@ -87,42 +90,42 @@ class Reporter:
                     self._changed.notify_all()
 
     def _pause(self) -> Optional[float]:
-        """Until the first of those put off is due."""
+        """Return the seconds until the next retry is due."""
         if not self._later:
             return None
         return max(0.0, min(each.due for each in self._later.values()) - time.monotonic())
 
     def _report_all(self) -> bool:
-        """False when something is left to be tried again."""
+        """Report all results. Return False if some must be retried."""
         self._started = time.monotonic()
         for id in list(self._unnoted):
             self._note(id)
         try:
-            ids = [id for id in [*self._runs.unreported(), *list(self._held)] if id not in self._unnoted]
+            ids = [id for id in [*self._runs.list_unreported(), *list(self._held)] if id not in self._unnoted]
         except OSError as error:
             _log.error("cannot read results: %s", error)
             self._put_off(_DISK)
             return False
         senders = [(id, self._sender(id)) for id in ids]
-        # Who did not answer lately comes last: it may let us wait again.
+        # A target that did not answer recently comes last, because it may time out again.
         senders.sort(key=lambda each: _place(each[1]) in self._later)
         whole = True
         for id, sender in senders:
-            if not self._reported(id, sender):
+            if not self._report(id, sender):
                 whole = False
-        # What was due and is still so has nothing left that waits for it.
+        # No result waits for a retry time that has passed.
         self._later = {name: each for name, each in self._later.items() if each.due > self._started}
         return whole and not self._unnoted
 
-    def _reported(self, id: str, sender: Optional[Sender]) -> bool:
-        """False when it is to be tried again."""
+    def _report(self, id: str, sender: Optional[Sender]) -> bool:
+        """Report one result. Return False if it must be retried."""
         if self._waits(_run(id)) or self._waits(_place(sender)):
             return False
         try:
             if sender is not None:
                 self._send(sender, id, self._held.get(id) or self._runs.result(id))
         except Busy as error:
-            # It may have trouble with this one only: the others are not held up.
+            # The target may fail for this result only, so others are still sent.
             _log.warning("cannot report %s: %s", id, error)
             self._put_off(_run(id))
             return False
@@ -130,7 +133,7 @@ class Reporter:
             _log.warning("cannot report %s to %s: %s", id, _place(sender), error)
             self._put_off(_place(sender), _REFUSED_SECONDS if isinstance(error, Refused) else 0.0)
             return False
-        except Exception as error:  # a result that cannot be read, say: the others are not held up
+        except Exception as error:  # for example: the result cannot be read; others are still sent
             _log.error("cannot report %s: %s: %s", id, type(error).__name__, error)
             self._put_off(_run(id))
             return False
@@ -143,23 +146,23 @@ class Reporter:
         return True
 
     def _sender(self, id: str) -> Optional[Sender]:
-        """Who the run's entry says."""
+        """Return the sender for the run's entry on disk."""
         try:
             entry = self._runs.entry(id)
         except (OSError, ValueError):
             entry = {}
         if not isinstance(entry, dict):
-            entry = {}  # what a damaged disk made unreadable is for Stoker's own channel, if for anybody
+            entry = {}  # an unreadable entry goes to Stoker's channel, if the agent has one
         return self._senders.of(entry, source_of(entry))
 
     def _send(self, sender: Sender, id: str, values: Mapping[str, Any]) -> None:
-        """Raises Unreachable."""
-        refused = sender.send(id, fitted(values, sender.limit))
+        """Send a result. If it is refused, send a failure instead where the target expects one. Raises Unreachable."""
+        refused = sender.send(id, fit(values, sender.limit))
         if refused is None:
             return
         _log.error("the result of %s is refused, and not sent again: %s", id, refused)
-        if sender.insists:
-            # It will not take this one however often it comes, but is to know that the run has ended.
+        if sender.wants_failure_report:
+            # The target rejects this result permanently, but must learn that the run has ended.
             reason = f"The server refused the result: {refused}"
             sender.send(id, {"deploy_status_reason": reason, "deploy_status_code": 1})
 

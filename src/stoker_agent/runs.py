@@ -1,15 +1,15 @@
 """
-What is known of runs, on disk: a folder for each derived config's id.
+The state of runs on disk: one directory for the id of each derived config.
 
-Which files are there says how far the run is, so that no state is ever rewritten:
+The existing files state how far a run is, so no state is ever overwritten:
 
-    entry.json      begun: written before the hook starts, so that nothing runs twice
-    result.json     ended: what is to be reported
-    acknowledged    the server has it, or wants it no more
-    stopping        it is not wanted any more, and is being ended
-    stdout, stderr  what the hook wrote, while it writes
+    entry.json      the run has begun; written before the hook starts, so that no run executes twice
+    result.json     the run has ended; the values to report
+    acknowledged    the receiver accepted the result, or does not want it
+    stopping        the agent is stopping the run
+    stdout, stderr  the output, written while the hook runs
 
-The ids of runs whose folders are gone are in a file of their own: another source may list them for ever.
+A separate file lists the ids of removed runs, because a source may list a run indefinitely.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Any, Collection, Dict, List, Mapping, Sequence
 
 from stoker_agent.files import append, sync_folder, write
 
-#: Folders of runs that nobody asks for any more are kept this long.
+#: Directories of acknowledged runs that no document lists are kept this long.
 _KEPT_SECONDS = 24 * 3600.0
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
-#: In an entry on disk: which source told of it. Without it, Stoker's own channel.
+#: The key for the source's name in an entry on disk. An entry without it came from Stoker's channel.
 _SOURCE = "stoker_source"
 
 Entry = Mapping[str, Any]
@@ -34,11 +34,13 @@ Values = Mapping[str, Any]
 
 
 def source_of(entry: Entry) -> str:
-    """The source that told of a run, from its entry on disk."""
+    """Return the name of the source that listed the run, from its entry on disk."""
     return str(entry.get(_SOURCE) or "stoker")
 
 
 class Runs:
+    """The runs below the directory ``state``."""
+
     def __init__(self, state: Path) -> None:
         self._folder = state / "runs"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -46,16 +48,17 @@ class Runs:
         self._forgotten = set(self._past.read_text().split()) if self._past.exists() else set()
 
     def folder(self, id: str) -> Path:
+        """Return the directory of a run. Raises ValueError if ``id`` is not a valid id."""
         if not _ID.fullmatch(id):
             raise ValueError(f"{id!r} is no config's id")
         return self._folder / id
 
-    def known(self, id: str) -> bool:
-        """Begun at least, and so never to be begun again."""
+    def has_begun(self, id: str) -> bool:
+        """Whether the run has begun at some time, and so must never begin again."""
         return self.folder(id).joinpath("entry.json").exists() or id in self._forgotten
 
     def begin(self, entry: Entry, source: str) -> Path:
-        """The run's folder, empty but for the entry. Raises OSError, and then the run has not begun."""
+        """Store the entry in a new directory and return the directory. Raises OSError; the run has then not begun."""
         folder = self.folder(entry["id"])
         shutil.rmtree(str(folder), ignore_errors=True)
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -64,47 +67,50 @@ class Runs:
         return folder
 
     def adopt(self, deployed: Path) -> None:
-        """What heat-agents ran on this machine has run: a file for each, named as its config's id. Raises OSError."""
+        """
+        Record the runs that heat-agents executed on this machine: one file per config, named as its id. Raises OSError.
+        """
         found = {path.stem for path in deployed.glob("*.json") if _ID.fullmatch(path.stem)}
-        self._put_past([id for id in sorted(found) if not self.known(id)])
+        self._put_past([id for id in sorted(found) if not self.has_begun(id)])
 
     def end(self, id: str, values: Values) -> None:
-        """Raises OSError."""
+        """Store the result. Raises OSError."""
         write(self.folder(id) / "result.json", json.dumps(values).encode())
 
     def undo(self, id: str) -> None:
-        """As if it had never begun. Raises OSError."""
+        """Remove the entry, so that the run may begin again. Raises OSError."""
         self.folder(id).joinpath("entry.json").unlink()
         sync_folder(self.folder(id))
 
     def acknowledge(self, id: str) -> None:
-        """Raises OSError."""
+        """Record that the result was reported. Raises OSError."""
         write(self.folder(id) / "acknowledged", b"")
 
     def entry(self, id: str) -> Dict[str, Any]:
+        """Return the stored entry. Raises OSError or ValueError."""
         found: Dict[str, Any] = json.loads(self.folder(id).joinpath("entry.json").read_text())
         return found
 
     def result(self, id: str) -> Dict[str, Any]:
-        """What a damaged disk made unreadable is a failure. Raises OSError."""
+        """Return the stored result; an unreadable one becomes a failure. Raises OSError."""
         try:
             found: Dict[str, Any] = json.loads(self.folder(id).joinpath("result.json").read_text())
         except ValueError as error:
             return {"deploy_status_reason": f"The result cannot be read: {error}", "deploy_status_code": 1}
         return found
 
-    def unreported(self) -> List[str]:
-        """Ended, and not known to have arrived; oldest first."""
+    def list_unreported(self) -> List[str]:
+        """Return the ids of ended runs without an acknowledgment, oldest first."""
         found = [each for each in self._each("result.json") if not each.joinpath("acknowledged").exists()]
         return [each.name for each in sorted(found, key=lambda each: each.joinpath("result.json").stat().st_mtime)]
 
-    def interrupted(self) -> List[str]:
-        """Begun and never ended. Only sure while nothing runs."""
+    def list_interrupted(self) -> List[str]:
+        """Return the ids of runs that began and did not end. Only correct while no run is active."""
         ends = ("result.json", "acknowledged")
         return [each.name for each in self._each("entry.json") if not any((each / end).exists() for end in ends)]
 
     def forget_all_but(self, wanted: Collection[str]) -> None:
-        """Drop what is done with and nobody asks for any more; that it ran stays known. Raises OSError."""
+        """Remove old acknowledged runs that are not in ``wanted``. Their ids remain known. Raises OSError."""
         long_ago = time.time() - _KEPT_SECONDS
         old = [
             each
@@ -115,13 +121,13 @@ class Runs:
             return
         self._put_past([each.name for each in old])
         for each in old:
-            # Last what says that it is done with: half of a run must not look like one to report.
+            # The acknowledgment goes last: a partly removed run must not look unreported.
             for name in ("entry.json", "result.json"):
                 each.joinpath(name).unlink(missing_ok=True)
             shutil.rmtree(str(each), ignore_errors=True)
 
-    def done(self) -> List[Path]:
-        """Folders of runs whose results somebody has."""
+    def list_acknowledged(self) -> List[Path]:
+        """Return the directories of runs with an acknowledgment."""
         return self._each("acknowledged")
 
     def _put_past(self, ids: Sequence[str]) -> None:

@@ -1,9 +1,9 @@
 """
-Which sources this agent has, in which order, and what it needs to know of each.
+The agent's sources, their order, and their connection data.
 
-It starts from the command line and from a configuration file of os-collect-config's. From then on documents may say
-something else, so what holds is kept in ``<root>/etc/sources.json`` (mode 0600: there are passwords in it). Another
-command line, or another content of that file, starts anew.
+The command line and a configuration file of os-collect-config provide the initial settings. Documents may change them,
+so the current settings are stored in ``<root>/etc/sources.json`` (mode 0600, because they contain passwords). A
+different command line or file content replaces the stored settings.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import math
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from stoker_agent.backoff import LONGEST, SHORTEST
 from stoker_agent.config import Unusable
 from stoker_agent.files import write
-from stoker_agent.ini import listed, read_ini
-from stoker_agent.pauses import LONGEST, SHORTEST
+from stoker_agent.ini import parse_list, read_ini
 from stoker_agent.sources import LOCAL, NEEDED, STOKER, missing
 
 _log = logging.getLogger("stoker-agent")
@@ -27,22 +27,24 @@ Sections = Dict[str, Dict[str, Any]]
 
 
 class Settings(NamedTuple):
-    #: Stoker's own channel is among them also where this agent is not enrolled yet.
+    """The sources in order of preference, with their sections."""
+
+    #: Includes Stoker's channel even if this server is not enrolled.
     order: Tuple[str, ...]
     sections: Sections
-    #: Seconds between two looks at a source that has nothing new.
+    #: The longest pause in seconds between two polls of a source without changes.
     polling: float = LONGEST
     ca_file: Optional[str] = None
-    #: Of the words and the file that this came from.
+    #: The digest of the command line and file that these settings derive from.
     started_from: str = ""
 
     def usable(self, enrolled: bool) -> List[str]:
-        """Names of sources, in order."""
+        """Return the names of the usable sources, in order."""
         return [name for name in self.order if enrolled or name != STOKER]
 
 
-class Said(NamedTuple):
-    """On the command line."""
+class CliOptions(NamedTuple):
+    """Options of the command line."""
 
     sources: Optional[Sequence[str]] = None
     os_collect_config: Optional[Path] = None
@@ -50,30 +52,36 @@ class Said(NamedTuple):
     ca_file: Optional[str] = None
 
 
-def settings(path: Path, said: Said, *, enrolled: bool) -> Settings:
-    """What was kept, unless there is something else to start from. Raises Unusable."""
-    text = _text(said.os_collect_config)
-    digest = hashlib.sha256(f"{list(said.sources or ())}\n{text}".encode()).hexdigest()
-    found = _kept(path)
-    nothing_said = said.sources is None and said.os_collect_config is None
+def settings(path: Path, options: CliOptions, *, enrolled: bool) -> Settings:
+    """
+    Return the stored settings, or new ones if ``options`` differ from those at the last start.
+
+    ``path`` is the file of stored settings. Raises Unusable if the options are invalid or no source is usable.
+    """
+    text = _text(options.os_collect_config)
+    digest = hashlib.sha256(f"{list(options.sources or ())}\n{text}".encode()).hexdigest()
+    found = _read_saved(path)
+    nothing_said = options.sources is None and options.os_collect_config is None
     if found is None or not (nothing_said or found.started_from == digest):
-        found = _started(said, text, digest)
+        found = _initial_settings(options, text, digest)
     if not found.usable(enrolled):
-        raise Unusable(_no_source(said, enrolled))
-    if said.polling is not None:
-        found = found._replace(polling=_bounded(said.polling))
-    return found._replace(ca_file=said.ca_file or found.ca_file)
+        raise Unusable(_no_source(options, enrolled))
+    if options.polling is not None:
+        found = found._replace(polling=_clamp(options.polling))
+    return found._replace(ca_file=options.ca_file or found.ca_file)
 
 
 def keep(path: Path, found: Settings) -> None:
-    """Raises OSError."""
+    """Store the settings. Raises OSError."""
     write(path, json.dumps(found._asdict(), indent=1, sort_keys=True).encode())
 
 
-def taken_over(known: Settings, collect: Mapping[str, Any], *, enrolled: bool) -> Settings:
+def take_over(known: Settings, collect: Mapping[str, Any], *, enrolled: bool) -> Settings:
     """
-    With what a document says of ``os-collect-config``: sections with nothing but nulls in them are forgotten, new ones
-    come before those that were known, Stoker's own channel stays where it is. At least one source is left.
+    Return the settings with a document's ``os-collect-config`` applied.
+
+    A section that contains only nulls removes its source. New sources precede known ones; Stoker's channel keeps its
+    position. A document that would remove all sources changes nothing.
     """
     sections = {name: dict(section) for name, section in known.sections.items()}
     for name in NEEDED:
@@ -88,8 +96,8 @@ def taken_over(known: Settings, collect: Mapping[str, Any], *, enrolled: bool) -
             _log.warning("the document's section %s is of no use without %s", name, ", ".join(lacking))
         else:
             sections[name] = {**own, **fresh}
-    told = collect.get("collectors")
-    named = [name for name in (told if isinstance(told, list) else ()) if isinstance(name, str)]
+    collectors = collect.get("collectors")
+    named = [name for name in (collectors if isinstance(collectors, list) else ()) if isinstance(name, str)]
     new = [name for name in named if name in sections and name not in known.order]
     new += [name for name in sections if name not in (*named, *known.order)]
     staying = [name for name in known.order if name == STOKER or name in sections]
@@ -101,30 +109,30 @@ def taken_over(known: Settings, collect: Mapping[str, Any], *, enrolled: bool) -
     return found
 
 
-def _started(said: Said, text: str, digest: str) -> Settings:
-    """From the command line and the file. Raises Unusable."""
+def _initial_settings(options: CliOptions, text: str, digest: str) -> Settings:
+    """Return the settings that the command line and the file describe. Raises Unusable."""
     file = _read(text)
     default: Mapping[str, Any] = file.get("DEFAULT", {})
     sections: Sections = {}
     for name in NEEDED:
         if file.get(name) and not missing(name, file[name]):
             sections[name] = {key: value for key, value in file[name].items() if value is not None}
-    unknown = [name for name in said.sources or () if name not in (STOKER, *NEEDED)]
+    unknown = [name for name in options.sources or () if name not in (STOKER, *NEEDED)]
     if unknown:
         raise Unusable(f"no such source: {', '.join(unknown)}; there are {', '.join((STOKER, *NEEDED))}")
-    collectors = listed(default.get("collectors", [])) or list(sections)
-    wanted = [STOKER, *collectors] if said.sources is None else list(said.sources)
+    collectors = parse_list(default.get("collectors", [])) or list(sections)
+    wanted = [STOKER, *collectors] if options.sources is None else list(options.sources)
     order = tuple(dict.fromkeys(name for name in wanted if name == STOKER or name in sections))
     for name in wanted:
         if name in NEEDED and name not in sections:
             lacking = ", ".join(missing(name, file.get(name, {})))
             _log.warning("the source %s is left out until a document tells of it: without %s", name, lacking)
-    polling = _bounded(_number(default.get("polling_interval"), LONGEST))
+    polling = _clamp(_number(default.get("polling_interval"), LONGEST))
     return Settings(order, {name: sections[name] for name in order if name in sections}, polling, None, digest)
 
 
 def _read(text: str) -> Mapping[str, Mapping[str, Any]]:
-    """INI; or JSON, as a server's metadata has it. Raises Unusable."""
+    """Parse the file: INI, or JSON in the format of server metadata. Raises Unusable."""
     if not text.lstrip().startswith("{"):
         return read_ini(text)
     try:
@@ -143,13 +151,13 @@ def _texts(collect: Any) -> List[str]:
     return [each for each in named if isinstance(each, str)] if isinstance(named, list) else []
 
 
-def _kept(path: Path) -> Optional[Settings]:
+def _read_saved(path: Path) -> Optional[Settings]:
     try:
         said = json.loads(path.read_text())
         return Settings(
             order=tuple(name for name in said["order"] if name == STOKER or name in said["sections"]),
             sections={name: dict(section) for name, section in said["sections"].items() if name in NEEDED},
-            polling=_bounded(_number(said.get("polling"), LONGEST)),
+            polling=_clamp(_number(said.get("polling"), LONGEST)),
             ca_file=said.get("ca_file"),
             started_from=str(said.get("started_from")),
         )
@@ -168,8 +176,8 @@ def _text(path: Optional[Path]) -> str:
         raise Unusable(f"cannot read {path}: {error.strerror}") from None
 
 
-def _no_source(said: Said, enrolled: bool) -> str:
-    if said.sources is None and said.os_collect_config is None and not enrolled:
+def _no_source(options: CliOptions, enrolled: bool) -> str:
+    if options.sources is None and options.os_collect_config is None and not enrolled:
         return (
             "there is nothing to get documents from: run `stoker-agent enroll --url URL --token TOKEN` first, "
             "or give --os-collect-config FILE"
@@ -184,5 +192,5 @@ def _number(said: Any, default: float) -> float:
         return default
 
 
-def _bounded(seconds: float) -> float:
+def _clamp(seconds: float) -> float:
     return min(LONGEST, max(SHORTEST, seconds)) if math.isfinite(seconds) else LONGEST

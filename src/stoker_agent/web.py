@@ -1,4 +1,4 @@
-"""HTTP for everything that the agent talks to: one kept connection for each place."""
+"""The agent's HTTP client, with one persistent connection per host."""
 
 from __future__ import annotations
 
@@ -13,44 +13,56 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 from stoker_agent import __version__
 
 SECONDS = 20.0
-#: Whoever is there takes a connection at once, however long its answer may take.
+#: The time limit for connecting, whatever the time limit of the answer.
 _CONNECT_SECONDS = 10.0
-#: Places that connections are kept to.
+#: Number of hosts with a persistent connection.
 _KEPT = 4
 _REDIRECTS = 5
 _MOVED = (301, 302, 303, 307, 308)
-#: What opens one place is not told to another.
+#: Headers with credentials. A redirect to another host drops them.
 _SECRET = ("authorization", "x-auth-token", "url-signature")
 
 
 class Unreachable(Exception):
-    """No answer, or one that says to come back later."""
+    """The service gave no answer, or asks for a later retry."""
 
 
 class Busy(Unreachable):
-    """The server is there, and says to come back later."""
+    """The service is reachable and asks for a later retry."""
 
 
 class Refused(Unreachable):
-    """Coming back soon will not help."""
+    """The service rejects the agent; an early retry is pointless."""
+
+
+_LONGEST_PAUSE = 3600.0
 
 
 class Answer(NamedTuple):
+    """An HTTP answer."""
+
     status: int
-    #: By lower-case names.
+    #: By lower-case name.
     headers: Mapping[str, str]
     body: bytes
 
     @property
     def etag(self) -> Optional[str]:
+        """The ETag header, or None."""
         return self.headers.get("etag")
 
+    @property
+    def retry_after(self) -> float:
+        """Seconds that the server asks to wait, at most an hour; 0 without a request."""
+        said = self.headers.get("retry-after", "")
+        return min(float(said), _LONGEST_PAUSE) if said.isascii() and said.isdecimal() else 0.0
+
     def json(self) -> Any:
-        """Raises ValueError."""
+        """Decode the body. Raises ValueError."""
         return json.loads(self.body)
 
-    def said(self) -> str:
-        """For a line in a log."""
+    def summary(self) -> str:
+        """Return the status and the beginning of the body, for a log line."""
         return " ".join(f"{self.status} {self.body[:300].decode('utf-8', 'replace')}".split())
 
 
@@ -59,7 +71,11 @@ _Place = Tuple[str, str, Optional[int]]
 
 
 class Web:
-    """Not to be shared between threads. ``ca_file``: what to trust, when it is not the system's."""
+    """
+    Sends requests. Not safe for use by several threads.
+
+    ``ca_file`` is a file of trusted certificates; with None, the system's certificates are trusted.
+    """
 
     def __init__(self, ca_file: Optional[str] = None) -> None:
         self._ca_file = ca_file
@@ -74,7 +90,11 @@ class Web:
         headers: Optional[Mapping[str, str]] = None,
         seconds: float = SECONDS,
     ) -> Answer:
-        """Raises Unreachable; any other answer, errors too, is returned. What only reads follows redirects."""
+        """
+        Send a request and return the answer, whatever its status below 500. Redirects are followed for GET and HEAD.
+
+        ``seconds`` limits the wait for the answer. Raises Unreachable without an answer, and Busy for 408, 429 and 5xx.
+        """
         sent = dict(headers or {})
         for _ in range(_REDIRECTS + 1):
             answer = self._call(verb, url, body, sent, seconds)
@@ -87,6 +107,7 @@ class Web:
         raise Unreachable("the server sends from one address to the next without end")
 
     def close(self) -> None:
+        """Close all connections. A later call opens them again."""
         while self._connections:
             self._connections.popitem()[1].close()
 
@@ -99,11 +120,11 @@ class Web:
         except (http.client.HTTPException, OSError, ValueError) as error:
             self._drop(place)
             if isinstance(error, ValueError) and not isinstance(error, OSError):
-                # Its text would have the header in it, which may be a secret.
+                # The error's text would contain the header, which may be a secret.
                 raise Unreachable("a header has characters in it that cannot be sent") from None
             if not kept or isinstance(error, socket.timeout):
                 raise Unreachable(f"{type(error).__name__}: {error}") from None
-            # A kept connection may have been closed by the other side meanwhile: that says nothing yet.
+            # The server may have closed an idle connection, so the request is repeated on a new one.
             return self._call(verb, url, body, headers, seconds)
         if answer.status >= 500 or answer.status in (408, 429):
             raise Busy(f"the server answered {answer.status}")
@@ -145,7 +166,7 @@ class Web:
 
 
 def host_of(url: str) -> str:
-    """As a Host header has it; also what a log may say of a URL that is a secret."""
+    """Return the URL's host and port, as in a Host header. Log lines use it for URLs that are secrets."""
     return _netloc(url).rpartition("@")[2]
 
 
@@ -157,7 +178,7 @@ def _netloc(url: str) -> str:
 
 
 def _parts(url: str) -> Tuple[_Place, str]:
-    """Where to connect, and what to ask for there. Raises Unreachable for what is no URL."""
+    """Return the target to connect to, and the request path. Raises Unreachable for an invalid URL."""
     try:
         parts = urllib.parse.urlsplit(url)
         host, port = parts.hostname, parts.port

@@ -1,4 +1,4 @@
-"""Running a script on a server once: a config, a deployment of it, and nothing left of either afterwards."""
+"""Runs a script on a server once, with a temporary config and deployment."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -12,19 +12,19 @@ SHEBANG = "#!/bin/sh\n"
 
 
 def script_of(command: Sequence[str]) -> str:
-    """The script for a command line: one word is a line of shell, several are a program and its arguments."""
+    """Return the script for a command line: one word is a line of shell, several are a program and its arguments."""
     line = command[0] if len(command) == 1 else shlex.join(command)
     return f"{SHEBANG}{line}\n"
 
 
 def with_shebang(script: str) -> str:
-    """``script``, for ``sh`` unless it says what it is for: without that line no system can start it."""
+    """Return ``script``, with an interpreter line for ``sh`` if it has none."""
     return script if script.startswith("#!") else SHEBANG + script
 
 
 @dataclass(frozen=True)
 class AdHoc:
-    """One run and what it made on the service."""
+    """One run, and the objects created for it on the service."""
 
     client: Client
     config_id: str
@@ -36,7 +36,7 @@ class AdHoc:
         return self.deployment["id"]
 
     def delete(self) -> None:
-        """Take away the deployment, the config derived for it, and the config."""
+        """Delete the deployment, its derived config and the config."""
         self.client.deployments.delete(self.id)
         self.client.configs.delete_derived(self.deployment["config_id"])
         self.client.configs.delete(self.config_id)
@@ -45,7 +45,11 @@ class AdHoc:
 def start(
     client: Client, server_id: str, script: str, *, name: str, inputs: Mapping[str, str], timeout: int | None
 ) -> AdHoc:
-    """Deploy ``script`` to a server. If that is refused, no config stays behind."""
+    """
+    Deploy ``script`` to a server. If the service refuses the deployment, the config is deleted again.
+
+    ``name`` names both objects. ``inputs`` are the script's environment variables. ``timeout`` is in seconds.
+    """
     declared = [{"name": key} for key in inputs]
     config = client.configs.create({"name": name, "group": "script", "config": script, "inputs": declared})
     body = {
@@ -65,12 +69,12 @@ def start(
 
 
 def exit_code(deployment: Deployment) -> int:
-    """The exit code for a finished deployment: the script's own when it has one that says failure, else 0 or 1."""
+    """Return the exit code for an ended deployment: the script's code if it states a failure, else 0 or 1."""
     return exit_code_of(deployment["status"], (deployment.get("output_values") or {}).get("deploy_status_code"))
 
 
 def exit_code_of(status: str | None, said: Any) -> int:
-    """The same for a run that ended as ``status`` and, as far as anybody knows, with the code ``said``."""
+    """Return the exit code for a run with the status ``status`` and the reported code ``said``, None if unknown."""
     if status == "COMPLETE":
         return 0
     try:
@@ -78,5 +82,5 @@ def exit_code_of(status: str | None, said: Any) -> int:
     except (TypeError, ValueError):
         return 1
     if code < 0:
-        return min(128 - code, 255)  # killed by a signal, said as shells say it
+        return min(128 - code, 255)  # killed by a signal; the code follows the convention of shells
     return code if 0 < code < 256 else 1

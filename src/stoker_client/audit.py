@@ -1,10 +1,10 @@
-"""The audit log over HTTP: who wanted what on which server, and what was decided. Stoker's own."""
+"""The audit log API, a Stoker extension: which actor requested what on which server, and the outcome."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from stoker_client.paging import paged
+from stoker_client.pagination import read_pages
 from stoker_client.shapes import Decision
 
 if TYPE_CHECKING:
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 class Audit:
-    """Calls on the audit log."""
+    """Calls to the audit log API."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
     def all(self, *, server: str | None = None, limit: int | None = None) -> list[Decision]:
-        """Decisions of the project, newest first."""
-        return cast(list[Decision], paged(self._wire, "/audit", "audit", {"server": server}, limit))
+        """Return audit entries of the project, newest first, optionally of one server and at most ``limit``."""
+        return cast(list[Decision], read_pages(self._wire, "/audit", "audit", {"server": server}, limit))

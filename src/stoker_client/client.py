@@ -1,9 +1,10 @@
-"""The client: one attribute a noun."""
+"""The client: one attribute per API."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from stoker_client.audit import Audit
 from stoker_client.configs import Configs
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """A logged-in client. Objects come and go as the API's dictionaries (see ``shapes``)."""
+    """
+    A logged-in client. Arguments and results are the API's dictionaries (see ``shapes``).
+
+    Example::
+
+        with connect("stoker") as client:
+            for stack in client.stacks.all():
+                print(stack["stack_name"], stack["stack_status"])
+    """
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -34,8 +43,21 @@ class Client:
         self.audit = Audit(wire)
         self.identity = Identity(wire)
 
+    def on_warning(self, tell: Callable[[str], None]) -> None:
+        """Call ``tell`` with each warning that the service attaches to a successful answer."""
+        self._wire.on_warning = tell
+
+    @property
+    def root_url(self) -> str:
+        """The root URL of the service's paths."""
+        return self._wire.root_url
+
+    def health(self) -> dict[str, Any]:
+        """Return the service's health report. Raises Refused if the service is unhealthy."""
+        return dict(self._wire.get(f"{self._wire.root_url}/healthz") or {})
+
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close all connections."""
         self._wire.close()
 
     def __enter__(self) -> Self:
@@ -48,7 +70,13 @@ class Client:
 
 
 def connect(cloud: str | None = None) -> Client:
-    """A client of ``cloud``, or of the cloud that ``OS_CLOUD``, ``OS_*`` or ``clouds.yaml`` choose."""
-    from stoker_client.clouds import open_wire  # openstacksdk takes 0.2 s to import: not for users of Wire alone
+    """
+    Return a client of ``cloud``, or of the cloud that ``OS_CLOUD``, ``OS_*`` or ``clouds.yaml`` select.
+
+    Raises NotConfigured.
+    """
+    from stoker_client.connection import (
+        open_wire,
+    )  # imported here because keystoneauth takes 0.2 s, and help texts do not need it
 
     return Client(open_wire(cloud))

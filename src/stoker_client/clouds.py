@@ -1,52 +1,65 @@
-"""Which cloud is meant: ``OS_CLOUD``, ``OS_*`` and ``clouds.yaml``, read by openstacksdk as for any OpenStack tool."""
+"""Selects the cloud from ``OS_CLOUD``, ``OS_*`` and ``clouds.yaml``, read by openstacksdk as in any OpenStack tool."""
 
 import os
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from keystoneauth1 import exceptions as ksa
-from keystoneauth1.adapter import Adapter
+from keystoneauth1.plugin import BaseAuthPlugin
 from openstack import exceptions as sdk
 from openstack.config import OpenStackConfig
 
 from stoker_client import faults
+from stoker_client.connection import SERVICE
 from stoker_client.errors import NotConfigured
-from stoker_client.wire import Wire
 
-SERVICE = "orchestration"
-OURS = "stoker"  # the entry that `stoker serve` writes on its first start
-NONE = "defaults"  # what the SDK calls the cloud that it makes up when there is none
+OURS = "stoker"  # the entry that `stoker serve` writes at its first start
+NONE = "defaults"  # the SDK's name for the default cloud if none is configured
 SETUP = "run `stoker serve` (its first start writes the cloud `stoker`), or set OS_CLOUD or OS_AUTH_URL and its kin"
 
 
-def open_wire(cloud: str | None = None) -> Wire:
-    """A connection to the orchestration service of ``cloud``, or of the one that the environment chooses."""
+@dataclass(frozen=True)
+class Cloud:
+    """The connection data and credentials of a cloud's orchestration service."""
+
+    plugin: BaseAuthPlugin
+    #: JSON-compatible: ``auth_url``, ``session`` for keystoneauth's Session, ``adapter`` for its Adapter.
+    connection: Mapping[str, Any]
+
+
+def read_cloud(cloud: str | None = None) -> Cloud:
+    """Return ``cloud``, or the cloud that the environment selects. Raises NotConfigured."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PendingDeprecationWarning)  # the SDK warns of its own plans
+            # warnings about the SDK's own plans do not concern the user
+            warnings.simplefilter("ignore", PendingDeprecationWarning)
             config = OpenStackConfig(app_name="stoker")
             region = config.get_one(cloud=_choose(config, cloud))
-        return Wire(
-            Adapter(
-                region.get_session(),
-                service_type=SERVICE,
-                service_name=region.get_service_name(SERVICE),
-                interface=region.get_interface(SERVICE),
-                region_name=region.get_region_name(SERVICE),
-                endpoint_override=region.get_endpoint(SERVICE),
-            )
-        )
+        session = region.get_session()
     except sdk.ConfigException as problem:
         raise NotConfigured(f"{_first_line(problem)}; {SETUP}") from problem
     except ksa.ClientException as problem:
-        raise faults.raised(problem, "the cloud") from problem
+        raise faults.error_of_exception(problem, "the cloud") from problem
+    adapter = {
+        "service_type": SERVICE,
+        "service_name": region.get_service_name(SERVICE),
+        "interface": region.get_interface(SERVICE),
+        "region_name": region.get_region_name(SERVICE),
+        "endpoint_override": region.get_endpoint(SERVICE),
+    }
+    transport = {"verify": session.verify, "cert": session.cert, "timeout": session.timeout}
+    auth_url = getattr(session.auth, "auth_url", None)
+    return Cloud(session.auth, {"auth_url": auth_url, "session": transport, "adapter": adapter})
 
 
 def _choose(config: OpenStackConfig, cloud: str | None) -> str:
-    """The name given, then what the environment says, then ours, then the only one there is."""
+    """Return the argument, else the environment's choice, else the entry of `stoker serve`, else the only entry."""
     names = config.get_cloud_names()
     asked = cloud or os.environ.get("OS_CLOUD")
     if asked and asked not in names:
-        # The SDK would make an empty cloud of a name that it does not know, and then miss a password in it.
+        # For an unknown name, the SDK creates an empty cloud and then reports a missing password.
         raise NotConfigured(f"no clouds.yaml has a cloud {asked!r}; {SETUP}")
     for candidate in (asked, config.envvar_key, OURS):
         if candidate in names:
@@ -55,7 +68,7 @@ def _choose(config: OpenStackConfig, cloud: str | None) -> str:
 
 
 def _only(config: OpenStackConfig) -> str:
-    """The single entry of clouds.yaml: where there is no choice, nobody has to make it."""
+    """Return the only entry of clouds.yaml. Raises NotConfigured if there are several."""
     if config.default_cloud is None:
         names = ", ".join(sorted(config.get_cloud_names()))
         raise NotConfigured(f"no cloud is chosen; set OS_CLOUD to one of: {names}")

@@ -1,4 +1,4 @@
-"""Software deployments over HTTP, and following what one writes while it runs."""
+"""The API of software deployments, with their logs and events."""
 
 from __future__ import annotations
 
@@ -6,92 +6,121 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from stoker_client.errors import NoEvents
-from stoker_client.events import following
+from stoker_client.configs import Configs
+from stoker_client.errors import BadInput, NoEvents
+from stoker_client.events import follow
 from stoker_client.parts import part, segment
+from stoker_client.references import choose, is_id
 from stoker_client.shapes import Deployment, LogChunk, LogPage, Run
 from stoker_client.sse import Event
+from stoker_client.stacks import Stacks
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
-HOLD = 25  # seconds the service may hold a question for news; well under what proxies cut off
+HOLD = 25  # seconds that the service may delay an answer; well below the timeouts of common proxies
 RUNNING = "IN_PROGRESS"
-_NEVER = 2**31 - 1  # the last number that a service reads: nothing is written after it
+DEPLOYMENT_TYPES = ("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment")
+_NEVER = 2**31 - 1  # the largest sequence number that services accept; no log chunk has a larger one
 
 
 class Deployments:
-    """Calls on software deployments."""
+    """Calls to the API of software deployments."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
     def all(self, server_id: str | None = None) -> list[Deployment]:
-        """All deployments of the project, or of one server, oldest first."""
+        """Return the deployments of the project, or of one server, oldest first."""
         answer = self._wire.get("/software_deployments", {"server_id": server_id})
         return cast(list[Deployment], part(answer, "software_deployments"))
 
+    def find_id(self, ref: str) -> str:
+        """
+        Return the id of a deployment by its name, a prefix of its id, or ``STACK/RESOURCE``.
+
+        Raises NotFound or Ambiguous.
+        """
+        if is_id(ref):
+            return ref
+        if "/" in ref:
+            return self._id_of_resource(ref)
+        names = {config["id"]: config["name"] for config in Configs(self._wire).all(derived=True)}
+        known = [{**deployment, "name": names.get(deployment["config_id"])} for deployment in self.all()]
+        return str(choose(known, ref, "deployment")["id"])
+
+    def _id_of_resource(self, ref: str) -> str:
+        resource = Stacks(self._wire).resource(ref)
+        if resource["resource_type"] not in DEPLOYMENT_TYPES:
+            kind = resource["resource_type"]
+            raise BadInput(f"{ref} is no deployment, but an {kind}; `stoker stack resources` shows what the stack has")
+        return str(resource.get("physical_resource_id"))
+
     def show(self, id_: str, *, patient: bool = False) -> Deployment:
-        """One deployment."""
+        """Return one deployment. ``patient`` waits for a service that restarts."""
         return cast(Deployment, part(self._wire.get(_path(id_), patient=patient), "software_deployment"))
 
     def create(self, body: Mapping[str, Any]) -> Deployment:
-        """Join a config with a server."""
+        """Create a deployment of a config on a server."""
         answer = self._wire.send("POST", "/software_deployments", body)
         return cast(Deployment, part(answer, "software_deployment"))
 
     def delete(self, id_: str) -> None:
-        """Delete a deployment; its derived config stays (``Configs.delete_derived``)."""
+        """Delete a deployment. Its derived config remains until ``Configs.delete_derived``."""
         self._wire.send("DELETE", _path(id_))
 
     def runs(self, id_: str) -> list[Run]:
-        """Every run there was, newest first."""
+        """Return all runs of a deployment, newest first."""
         return cast(list[Run], part(self._wire.get(f"{_path(id_)}/runs"), "runs"))
 
     def cancel(self, id_: str, *, force: bool = False) -> Deployment:
-        """End the run under way: its agent is told to stop it; with ``force``, what it says is not waited for."""
+        """Cancel the active run. With ``force``, the run ends without a confirmation from its agent."""
         body = {"force": True} if force else {}
         return cast(Deployment, part(self._wire.send("POST", f"{_path(id_)}/cancel", body), "software_deployment"))
 
     def retry(self, id_: str) -> Deployment:
-        """Run a failed one again, in place."""
+        """Run a failed deployment again, with the same id."""
         return cast(Deployment, part(self._wire.send("POST", f"{_path(id_)}/retry", {}), "software_deployment"))
 
     def log_page(self, id_: str, after: int = 0, *, wait: int = 0) -> LogPage:
-        """What was written after ``after``; with ``wait``, held until there is something or it is over."""
+        """
+        Return the log after the sequence number ``after``.
+
+        ``wait`` is the number of seconds that the service may delay its answer until output arrives or the run ends.
+        """
         query = {"after": after, "wait": wait or None}
         page = self._wire.get(f"{_path(id_)}/logs", query, patient=bool(wait), wait=wait)
         part(page, "logs")
         return cast(LogPage, page)
 
     def logs(self, id_: str) -> Iterator[LogChunk]:
-        """Everything written so far."""
+        """Yield the log so far."""
         after = 0
         while (page := self.log_page(id_, after))["logs"]:
             yield from page["logs"]
             after = page["next"]
 
     def events(self, id_: str) -> Iterator[Event]:
-        """What happens to it until it is over: ``log``, ``progress``, ``status``, and at last ``end``."""
-        return following(self._wire, f"{_path(id_)}/logs")
+        """Yield events until the deployment ends: ``log``, ``progress``, ``status``, and finally ``end``."""
+        return follow(self._wire, f"{_path(id_)}/logs")
 
     def stream(self, id_: str) -> Iterator[LogChunk]:
-        """Everything written and what is being written, chunk by chunk, until the deployment is over."""
+        """Yield the log so far and new chunks until the deployment ends."""
         try:
             for event in self.events(id_):
                 if event.name == "log":
                     yield event.json()
-        except NoEvents:  # raised by the first question only: nothing was told yet
+        except NoEvents:  # only the first request raises it, before any event
             for page in self.follow(id_):
                 yield from page["logs"]
 
     def wait(self, id_: str) -> None:
-        """Return once it is over, whatever it writes."""
+        """Return when the deployment has ended."""
         for _ in self.follow(id_, after=_NEVER):
             pass
 
     def follow(self, id_: str, after: int = 0) -> Iterator[LogPage]:
-        """Pages of what is written after ``after``, as it is written, until it is over and nothing is left."""
+        """Yield pages of the log after ``after`` until the deployment has ended and its log is complete."""
         while True:
             asked = time.monotonic()
             page = self.log_page(id_, after, wait=HOLD)
@@ -105,7 +134,7 @@ class Deployments:
 
 
 def _breathe(since: float) -> None:
-    """Keep a service that does not hold questions from being asked without end."""
+    """Limit the request rate if the service does not delay its answers."""
     if time.monotonic() - since < 0.5:
         time.sleep(0.5)
 

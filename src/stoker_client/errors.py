@@ -1,32 +1,40 @@
-"""What can go wrong between a user and the service. Each message says what happened and what to do about it."""
+"""The client's exceptions. Each message states what happened and how to resolve it."""
 
 
 class ClientError(Exception):
-    """The base of all: its text is one sentence for the user, and nobody needs a traceback to act on it."""
+    """Base class. The text is one sentence for the user, who needs no traceback."""
 
 
 class NotConfigured(ClientError):
-    """No cloud is chosen, or the chosen one cannot be used as it is written."""
+    """No cloud is selected, or the selected cloud's configuration is unusable."""
 
 
 class Unreachable(ClientError):
-    """Nothing answers at the address."""
+    """The address does not answer."""
 
 
 class BadAnswer(ClientError):
-    """Something answers, but not in the way an orchestration service does."""
+    """The answer is not that of an orchestration service."""
 
 
 class NoEvents(BadAnswer):
-    """The service has the thing, but does not tell as a stream what happens to it."""
+    """The service has the object, but offers no event stream for it."""
+
+
+class TimedOut(ClientError):
+    """The user's time limit has passed. The awaited work may continue."""
 
 
 class Broken(ClientError):
-    """A stream ended in the middle; it can be asked for again."""
+    """A stream ended early. A new request may continue it."""
 
 
 class BadInput(ClientError):
-    """What the user gave (a file, a parameter) cannot be used; nothing was sent."""
+    """The user's input (a file, a parameter) is unusable. No request was sent."""
+
+
+class Ambiguous(BadInput):
+    """The user's reference matches several objects. No request was sent to change them."""
 
 
 class Refused(ClientError):
@@ -38,4 +46,4 @@ class Refused(ClientError):
 
 
 class NotFound(Refused):
-    """The service knows nothing by that name in this project."""
+    """The project has no such object."""

@@ -1,4 +1,4 @@
-"""Following server-sent events to their end, over broken connections and restarts of the service."""
+"""Follows server-sent events to their end, across broken connections and restarts of the service."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from stoker_client.sse import Event, Parser
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
-END = "end"  # the event after which nothing comes: a stream that ends without it is asked for again
-AGAIN = 1.0  # seconds, unless the service says otherwise
+END = "end"  # the last event; a stream that ends without it is requested again
+AGAIN = 1.0  # seconds before a new request, unless the service sets ``retry``
 LONGEST = 10.0
 
 
-def following(wire: Wire, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Event]:
-    """What happens from now on until ``end``, which comes last.
+def follow(wire: Wire, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Event]:
+    """
+    Yield events from now on up to and including ``end``.
 
-    Every question waits out a restarting service. Later ones go on after the last event that had an id; where events
-    have none, the service says anew how things are.
+    Each request waits for a service that restarts. Later requests continue after the last event with an id. If events
+    have no ids, the service sends the current state again.
     """
     last_id, retry = "", None
     while True:
-        parser = Parser(last_id, retry)  # a new one each time: what was half heard comes whole again
+        # a new parser per connection discards incomplete events, which the service sends again
+        parser = Parser(last_id, retry)
         try:
             with wire.stream(path, query, last_id=last_id) as pieces:
                 for piece in pieces:

@@ -1,4 +1,4 @@
-"""Foreign failures (keystoneauth's exceptions, error bodies) turned into our sentences. Nothing else reads them."""
+"""Translates keystoneauth's exceptions and error bodies to the client's exceptions. No other module reads them."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from stoker_client.errors import BadAnswer, ClientError, NotConfigured, NotFound
 START = "start it with `stoker serve`, or choose another cloud with OS_CLOUD"
 CREDENTIALS = "check OS_USERNAME and OS_PASSWORD, or the cloud's entry in clouds.yaml (`stoker env` prints them)"
 
-# What a user may look at when something is not found, by the first part of the path.
+# The command that lists the objects of a path, suggested when an object is missing.
 LISTS = {
     "stacks": "`stoker stack list` shows what there is",
     "software_configs": "`stoker config list` shows what there is",
@@ -23,8 +23,8 @@ LISTS = {
 }
 
 
-def answered(status: int, text: str, path: str) -> Refused:
-    """The error for an answer of ``status`` with the body ``text``."""
+def error_of_answer(status: int, text: str, path: str) -> Refused:
+    """Return the error for an answer of ``status`` with the body ``text``, to a request for ``path``."""
     message = body_message(text)
     if status == 401:
         return Refused(f"the service does not accept this login: {message or 'Unauthorized'}; {CREDENTIALS}", status)
@@ -41,12 +41,12 @@ def _not_found(message: str, path: str) -> str:
     if not message:
         return f"nothing answers to {path} there: does the cloud's catalog lead to an orchestration service?"
     noun, _, which = path.partition("?")[0].strip("/").partition("/")
-    remedy = LISTS.get(noun) if which else None  # else it is not the noun that is missing
+    remedy = LISTS.get(noun) if which else None  # without an id in the path, the missing object is not of this kind
     return f"{message.rstrip('.')}; {remedy}" if remedy else message
 
 
 def body_message(text: str) -> str:
-    """What an error body of Heat or Keystone says, or nothing when the body is neither's."""
+    """Return the message in an error body of Heat or Keystone, or "" for any other body."""
     try:
         body: Any = json.loads(text)
     except ValueError:
@@ -56,8 +56,8 @@ def body_message(text: str) -> str:
     return str(message or (body.get("explanation") if isinstance(body, dict) else "") or "").strip()
 
 
-def raised(problem: Exception, address: str) -> ClientError:
-    """The error for an exception of keystoneauth, seen while talking to ``address``."""
+def error_of_exception(problem: Exception, address: str) -> ClientError:
+    """Return the error for an exception of keystoneauth that a request to ``address`` raised."""
     chain = list(_chain(problem))
     for kind, sentence in _SENTENCES:
         found = next((link for link in chain if isinstance(link, kind)), None)
@@ -67,7 +67,7 @@ def raised(problem: Exception, address: str) -> ClientError:
 
 
 def _chain(problem: BaseException) -> Iterator[BaseException]:
-    """The exception and what led to it, outermost first."""
+    """Yield the exception and its causes, outermost first."""
     link: BaseException | None = problem
     while link is not None:
         yield link
@@ -79,9 +79,9 @@ def _first_line(problem: BaseException) -> str:
 
 
 def _system_reason(chain: list[BaseException]) -> str:
-    """What the operating system said (``Connection refused``), freed of the wrappings around it."""
-    told = (link for link in chain if isinstance(link, OSError) and isinstance(link.errno, int) and link.strerror)
-    return str(next((link.strerror for link in told), "")) or "no connection"
+    """Return the operating system's message, such as ``Connection refused``, without the exceptions around it."""
+    os_errors = (link for link in chain if isinstance(link, OSError) and isinstance(link.errno, int) and link.strerror)
+    return str(next((link.strerror for link in os_errors), "")) or "no connection"
 
 
 def _unsafe(_found: BaseException, chain: list[BaseException], address: str) -> ClientError:
@@ -116,7 +116,7 @@ def _no_auth(found: BaseException, _chain: list[BaseException], _address: str) -
     return NotConfigured(f"the cloud's login is incomplete: {_first_line(found)}; {CREDENTIALS}")
 
 
-# Most telling first: a failed discovery, for one, is often only a refused connection further down the chain.
+# Ordered by precision: a failed discovery, for example, often has a refused connection as its cause.
 _SENTENCES = [
     (ksa.SSLError, _unsafe),
     (ksa.ConnectTimeout, _slow),
@@ -131,6 +131,6 @@ _SENTENCES = [
 
 
 def origin(url: str) -> str:
-    """The scheme and host of ``url``: the part that a user can check."""
+    """Return the scheme and host of ``url``, the part that a user can verify."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else url

@@ -1,12 +1,12 @@
-"""Projects, users, roles and application credentials over Keystone's API."""
+"""Keystone's API: projects, users, roles and application credentials."""
 
 from __future__ import annotations
 
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from stoker_client.errors import ClientError
 from stoker_client.parts import part, segment
+from stoker_client.references import choose
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
@@ -15,7 +15,7 @@ Thing = dict[str, Any]
 
 
 class Identity:
-    """Things are named by name or by id. Most calls are for administrators."""
+    """Calls to Keystone. References are names, ids or prefixes of ids. Most calls require an administrator."""
 
     def __init__(self, wire: Wire) -> None:
         self._orchestration = wire
@@ -25,46 +25,55 @@ class Identity:
         return self._orchestration.to("identity")
 
     def projects(self) -> list[Thing]:
+        """Return all projects that the user may see."""
         return cast(list[Thing], part(self._wire.get("/projects"), "projects"))
 
     def users(self) -> list[Thing]:
+        """Return all users."""
         return cast(list[Thing], part(self._wire.get("/users"), "users"))
 
     def create_project(self, name: str, description: str) -> Thing:
+        """Create a project."""
         body = {"project": {"name": name, "description": description}}
         return cast(Thing, part(self._wire.send("POST", "/projects", body), "project"))
 
     def delete_project(self, project: str) -> None:
+        """Delete a project."""
         self._wire.send("DELETE", f"/projects/{segment(self.project(project)['id'])}")
 
     def create_user(self, name: str, password: str, project_id: str | None) -> Thing:
+        """Create a user; ``project_id`` is the default project."""
         body = {"user": {"name": name, "password": password, "default_project_id": project_id}}
         return cast(Thing, part(self._wire.send("POST", "/users", body), "user"))
 
     def change_user(self, user: str, **changes: Any) -> Thing:
+        """Change the given attributes of a user."""
         answer = self._wire.send("PATCH", f"/users/{segment(self.user(user)['id'])}", {"user": changes})
         return cast(Thing, part(answer, "user"))
 
     def delete_user(self, user: str) -> None:
+        """Delete a user."""
         self._wire.send("DELETE", f"/users/{segment(self.user(user)['id'])}")
 
-    def grant(self, user: str, project: str, role: str) -> None:
+    def grant(self, user: str, project: str | None, role: str) -> None:
+        """Grant a role in a project, or with ``project`` None on the system: an administrator of the site."""
         self._wire.send("PUT", self._grant(user, project, role))
 
-    def revoke(self, user: str, project: str, role: str) -> None:
+    def revoke(self, user: str, project: str | None, role: str) -> None:
+        """Revoke a role in a project, or with ``project`` None on the system."""
         self._wire.send("DELETE", self._grant(user, project, role))
 
     def roles(self, user: str) -> list[Thing]:
-        """Of the user, with the projects they are in."""
+        """Return the user's role assignments, with names of projects."""
         query = {"user.id": self.user(user)["id"], "include_names": "true"}
         return cast(list[Thing], part(self._wire.get("/role_assignments", query), "role_assignments"))
 
     def credentials(self) -> list[Thing]:
-        """One's own."""
+        """Return the application credentials of the logged-in user."""
         return cast(list[Thing], part(self._wire.get(self._credentials()), "application_credentials"))
 
     def create_credential(self, name: str, roles: list[str], expires_at: str | None) -> Thing:
-        """Its ``secret`` is never told again."""
+        """Create an application credential. Only this answer contains its ``secret``."""
         said: Thing = {"name": name, "expires_at": expires_at}
         if roles:
             said["roles"] = [{"name": role} for role in roles]
@@ -72,40 +81,37 @@ class Identity:
         return cast(Thing, part(answer, "application_credential"))
 
     def delete_credential(self, credential: str) -> None:
-        found = _of_name(self.credentials(), credential, "application credential")
+        """Delete an application credential of the logged-in user."""
+        found = choose(self.credentials(), credential, "credential")
         self._wire.send("DELETE", f"{self._credentials()}/{segment(found['id'])}")
 
     def ec2_credentials(self) -> list[Thing]:
-        """One's own, with their secrets."""
+        """Return the EC2 credentials of the logged-in user, without their secrets."""
         return cast(list[Thing], part(self._wire.get(self._ec2()), "credentials"))
 
     def create_ec2_credential(self) -> Thing:
-        """For the project of the token."""
+        """Create an EC2 credential for the token's project. Only this answer contains its ``secret``."""
         return cast(Thing, part(self._wire.send("POST", self._ec2(), {}), "credential"))
 
     def delete_ec2_credential(self, access: str) -> None:
-        self._wire.send("DELETE", f"{self._ec2()}/{segment(access)}")
+        """Delete an EC2 credential of the logged-in user by its access key."""
+        found = choose(self.ec2_credentials(), access, "ec2 credential", id_key="access", name_key="access")
+        self._wire.send("DELETE", f"{self._ec2()}/{segment(found['access'])}")
 
     def project(self, name: str) -> Thing:
-        return _of_name(self.projects(), name, "project")
+        """Return a project. Raises NotFound or Ambiguous."""
+        return choose(self.projects(), name, "project")
 
     def user(self, name: str) -> Thing:
-        return _of_name(self.users(), name, "user")
+        """Return a user. Raises NotFound or Ambiguous."""
+        return choose(self.users(), name, "user")
 
-    def _grant(self, user: str, project: str, role: str) -> str:
-        place = f"/projects/{segment(self.project(project)['id'])}/users/{segment(self.user(user)['id'])}"
-        return f"{place}/roles/{segment(role)}"
+    def _grant(self, user: str, project: str | None, role: str) -> str:
+        place = "/system" if project is None else f"/projects/{segment(self.project(project)['id'])}"
+        return f"{place}/users/{segment(self.user(user)['id'])}/roles/{segment(role)}"
 
     def _ec2(self) -> str:
         return f"/users/{segment(self._wire.user_id)}/credentials/OS-EC2"
 
     def _credentials(self) -> str:
         return f"/users/{segment(self._wire.user_id)}/application_credentials"
-
-
-def _of_name(things: list[Thing], name: str, kind: str) -> Thing:
-    """By id or name. Raises ClientError."""
-    for thing in things:
-        if name in (thing["id"], thing["name"]):
-            return thing
-    raise ClientError(f"there is no {kind} {name}")

@@ -1,38 +1,22 @@
-"""Putting paths together and taking answers apart."""
+"""Builds request paths and reads answers."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote
 
-from stoker_client.errors import BadAnswer, BadInput, NotFound
-
-Thing = TypeVar("Thing")
+from stoker_client.errors import BadAnswer, BadInput
 
 
 def segment(text: str) -> str:
-    """``text`` as one part of a path, whatever characters it has."""
+    """Return ``text`` quoted as one segment of a path. Raises BadInput if it cannot be a segment."""
     if not text:
         raise BadInput("a name or id is missing: it is empty")
+    if text in (".", ".."):
+        raise BadInput(f"{text!r} is neither a name nor an id")
     return quote(text, safe="")
 
 
 def part(answer: Any, key: str) -> Any:
-    """The value under ``key``, which every proper answer has."""
+    """Return the value under ``key``. Raises BadAnswer without it, because every valid answer has the key."""
     if not isinstance(answer, dict) or key not in answer:
         raise BadAnswer(f"the service's answer has no {key!r}: is it an orchestration service?")
     return answer[key]
-
-
-def found(
-    show: Callable[[str], Thing], listed: Callable[[], Iterable[Mapping[str, Any]]], ref: str, noun: str
-) -> Thing:
-    """What ``show`` gives for an id, or for a name as long as only one of those ``listed`` has it."""
-    try:
-        return show(ref)
-    except NotFound:
-        named = [each["id"] for each in listed() if each["name"] == ref]
-        if not named:
-            raise
-    if len(named) > 1:
-        raise BadInput(f"{len(named)} {noun}s are named {ref!r}; give the id (`stoker {noun} list`)")
-    return show(named[0])

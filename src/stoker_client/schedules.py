@@ -1,11 +1,12 @@
-"""Schedules over HTTP: triggers that come by themselves. Stoker's own."""
+"""The schedules API, a Stoker extension: triggers at set times."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from stoker_client.parts import found, part, segment
+from stoker_client.parts import part, segment
+from stoker_client.references import choose, is_id
 from stoker_client.shapes import Schedule
 
 if TYPE_CHECKING:
@@ -13,36 +14,40 @@ if TYPE_CHECKING:
 
 
 class Schedules:
-    """Calls on schedules. ``ref`` is an id, or a name as long as only one has it."""
+    """Calls to the schedules API. ``ref`` is an id, a name or a unique prefix of an id."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
     def all(self) -> list[Schedule]:
-        """All schedules of the project."""
+        """Return the schedules of the project."""
         return cast(list[Schedule], part(self._wire.get("/software_schedules"), "software_schedules"))
 
     def show(self, id_: str) -> Schedule:
-        """One schedule."""
+        """Return one schedule."""
         return cast(Schedule, part(self._wire.get(_path(id_)), "software_schedule"))
 
     def find(self, ref: str) -> Schedule:
-        """The same, by its name too."""
-        return found(self.show, self.all, ref, "schedule")
+        """Return a schedule by its id, its name or a prefix of its id."""
+        return self.show(ref) if is_id(ref) else choose(self.all(), ref, "schedule")
+
+    def find_id(self, ref: str) -> str:
+        """Return the id of a schedule. Raises NotFound or Ambiguous."""
+        return ref if is_id(ref) else self.find(ref)["id"]
 
     def create(self, body: Mapping[str, Any]) -> Schedule:
-        """Make one."""
+        """Create a schedule."""
         answer = self._wire.send("POST", "/software_schedules", {"software_schedule": body})
         return cast(Schedule, part(answer, "software_schedule"))
 
     def change(self, ref: str, changes: Mapping[str, Any]) -> Schedule:
-        """Change what is named."""
-        path = _path(self.find(ref)["id"])
+        """Change the given attributes."""
+        path = _path(self.find_id(ref))
         return cast(Schedule, part(self._wire.send("PATCH", path, {"software_schedule": changes}), "software_schedule"))
 
     def delete(self, ref: str) -> None:
-        """No trigger comes of it any more; those that came stay."""
-        self._wire.send("DELETE", _path(self.find(ref)["id"]))
+        """Delete a schedule. Its earlier triggers remain."""
+        self._wire.send("DELETE", _path(self.find_id(ref)))
 
 
 def _path(id_: str) -> str:

@@ -1,49 +1,72 @@
-"""Servers over HTTP: Stoker's own addition to Heat's API."""
+"""The servers API, a Stoker extension."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from stoker_client.errors import NotFound
 from stoker_client.parts import part, segment
+from stoker_client.references import choose, is_prefix
 from stoker_client.shapes import Enrolled, Server
+from stoker_client.stacks import Stacks
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
+Answer = TypeVar("Answer")
+
 
 class Servers:
-    """Calls on servers. ``ref`` is a name or an id."""
+    """Calls to the servers API. ``ref`` is a name, an id, a prefix of an id, or ``STACK/RESOURCE``."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
     def all(self, labels: Mapping[str, str] | None = None) -> list[Server]:
-        """All servers of the project, or those that have all of ``labels``."""
+        """Return the servers of the project, or those with all ``labels``."""
         wanted = ",".join(f"{key}={value}" for key, value in (labels or {}).items())
         return cast(list[Server], part(self._wire.get("/servers", {"labels": wanted or None}), "servers"))
 
     def show(self, ref: str) -> Server:
-        """One server."""
-        return cast(Server, part(self._wire.get(f"/servers/{segment(ref)}"), "server"))
+        """Return one server."""
+        return self._resolving(
+            ref, lambda known: cast(Server, part(self._wire.get(f"/servers/{segment(known)}"), "server"))
+        )
 
     def enroll(self, name: str) -> Enrolled:
-        """Invite a server: the answer holds the command to run on it."""
+        """Create an enrollment. The answer contains the command to run on the server."""
         answer = self._wire.send("POST", "/servers", {"name": name})
         part(part(answer, "enrolment"), "command")
         return cast(Enrolled, answer)
 
     def label(self, ref: str, labels: Mapping[str, str | None]) -> Server:
-        """Set labels, or take those away whose value is None."""
-        return self._changed(ref, {"labels": dict(labels)})
+        """Set labels, and remove labels with the value None."""
+        return self._change(ref, {"labels": dict(labels)})
 
     def set_policy(self, ref: str, policy: Any) -> Server:
-        """Say who may deploy what to it, and when; None leaves it to the site."""
-        return self._changed(ref, {"policy": policy})
+        """Set the server's policy. None restores the site's policy."""
+        return self._change(ref, {"policy": policy})
 
-    def _changed(self, ref: str, changes: Mapping[str, Any]) -> Server:
-        return cast(Server, part(self._wire.send("PATCH", f"/servers/{segment(ref)}", changes), "server"))
+    def _change(self, ref: str, changes: Mapping[str, Any]) -> Server:
+        def change(known: str) -> Server:
+            return cast(Server, part(self._wire.send("PATCH", f"/servers/{segment(known)}", changes), "server"))
+
+        return self._resolving(ref, change)
 
     def delete(self, ref: str) -> None:
-        """Forget a server; its agent's key is worth nothing from then on."""
-        self._wire.send("DELETE", f"/servers/{segment(self.show(ref)['id'])}")
+        """Delete a server. Its agent's key becomes invalid."""
+        self._resolving(ref, lambda known: self._wire.send("DELETE", f"/servers/{segment(known)}"))
+
+    def _resolving(self, ref: str, call: Callable[[str], Answer]) -> Answer:
+        """
+        Call ``call`` with ``ref``, which the service resolves if it is a name or an id, else with the resolved id.
+        """
+        try:
+            return call(ref)
+        except NotFound:
+            if "/" in ref:
+                return call(Stacks(self._wire).resource(ref)["physical_resource_id"])
+            if not is_prefix(ref):
+                raise
+            return call(choose(self.all(), ref, "server")["id"])

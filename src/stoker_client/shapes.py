@@ -1,4 +1,4 @@
-"""The objects of the API as they travel. The wire is the contract, so these are plain dictionaries with known keys."""
+"""Types of the API's objects. They are the JSON of the wire contract: dictionaries with known keys."""
 
 from typing import Any, NotRequired, TypedDict
 
@@ -13,7 +13,7 @@ class Output(TypedDict):
 
 
 class Stack(TypedDict):
-    """A stack, as shown; lists carry fewer keys."""
+    """A stack. Lists omit some keys."""
 
     id: str
     stack_name: str
@@ -27,7 +27,7 @@ class Stack(TypedDict):
 
 
 class Progress(TypedDict, total=False):
-    """How far an agent says it is."""
+    """An agent's report of a run's progress."""
 
     state: str
     percent: float | None
@@ -36,7 +36,7 @@ class Progress(TypedDict, total=False):
 
 
 class LiveDeployment(TypedDict, total=False):
-    """What a resource that is a running deployment tells besides Heat's fields."""
+    """The live state of a resource whose deployment runs; a Stoker extension of Heat's resource."""
 
     status_reason: str
     progress: Progress | None
@@ -58,7 +58,7 @@ class Resource(TypedDict):
 
 
 class Change(TypedDict):
-    """What an update would do to a resource."""
+    """The effect of an update on a resource."""
 
     resource_name: str
     resource_type: str
@@ -68,7 +68,7 @@ class Change(TypedDict):
 
 
 class Event(TypedDict):
-    """One step in the life of a stack or of a resource."""
+    """An event of a stack or a resource."""
 
     id: str
     event_time: str
@@ -79,7 +79,7 @@ class Event(TypedDict):
 
 
 class Config(TypedDict):
-    """A software config: immutable."""
+    """A software config, which is immutable."""
 
     id: str
     name: str | None
@@ -92,7 +92,7 @@ class Config(TypedDict):
 
 
 class Deployment(TypedDict):
-    """A config joined with a server."""
+    """A deployment: a config joined with a server."""
 
     id: str
     server_id: str
@@ -107,13 +107,13 @@ class Deployment(TypedDict):
 
 
 class Run(TypedDict, total=False):
-    """One run of a deployment, as its history tells it."""
+    """One run in the history of a deployment."""
 
     number: int
     config_id: str
     action: str | None
     state: str
-    silent_seconds: float | None
+    unresponsive_seconds: float | None
     percent: float | None
     message: str | None
     queued_time: str | None
@@ -123,7 +123,7 @@ class Run(TypedDict, total=False):
     status: str | None
     status_code: int | str | None
     status_reason: str | None
-    asked_by: str | None
+    requested_by: str | None
     input_values: dict[str, Any] | None
     output_values: dict[str, Any] | None
     stdout_bytes: int
@@ -144,7 +144,7 @@ class Target(TypedDict):
 
 
 class Trigger(TypedDict):
-    """An action or a config that runs on servers; the lists leave out ``targets``."""
+    """A trigger: an action or a config that runs on servers. Lists omit ``targets``."""
 
     id: str
     status: str
@@ -152,7 +152,7 @@ class Trigger(TypedDict):
     action: NotRequired[str]
     source: NotRequired[dict[str, Any]]
     status_reason: NotRequired[str | None]
-    asked_by: NotRequired[str | None]
+    requested_by: NotRequired[str | None]
     schedule_id: NotRequired[str | None]
     total: NotRequired[int]
     queued: NotRequired[int]
@@ -169,7 +169,7 @@ class Trigger(TypedDict):
 
 
 class Schedule(TypedDict):
-    """A trigger that comes by itself."""
+    """A schedule, which creates triggers."""
 
     id: str
     name: str | None
@@ -177,16 +177,16 @@ class Schedule(TypedDict):
     cron: NotRequired[str | None]
     at: NotRequired[str | None]
     timezone: NotRequired[str]
-    in_window: NotRequired[bool]
-    missed: NotRequired[str]
+    require_window: NotRequired[bool]
+    misfire_policy: NotRequired[str]
     enabled: NotRequired[bool]
     next_time: NotRequired[str | None]
     last_time: NotRequired[str | None]
     last_trigger_id: NotRequired[str | None]
     last_error: NotRequired[str | None]
-    times: NotRequired[int]
-    times_missed: NotRequired[int]
-    asked_by: NotRequired[str | None]
+    run_count: NotRequired[int]
+    missed_count: NotRequired[int]
+    requested_by: NotRequired[str | None]
     creation_time: NotRequired[str]
 
 
@@ -195,9 +195,9 @@ class Decision(TypedDict):
 
     id: int
     time: str
-    who: str | None
-    what: str
-    decision: str
+    actor: str | None
+    action: str
+    outcome: str
     server_id: NotRequired[str | None]
     deployment_id: NotRequired[str | None]
     stack_id: NotRequired[str | None]
@@ -205,7 +205,7 @@ class Decision(TypedDict):
 
 
 class LogChunk(TypedDict):
-    """A piece of what a script wrote."""
+    """A part of a run's output."""
 
     seq: int
     stream: str
@@ -217,14 +217,14 @@ class LogChunk(TypedDict):
 
 
 class TriggerLog(LogChunk):
-    """The same among several servers."""
+    """A log chunk with its server."""
 
     server_id: str
     server_name: NotRequired[str | None]
 
 
 class LogPage(TypedDict):
-    """What came since the last page, and how the deployment stands."""
+    """New log chunks, and the state of the deployment."""
 
     logs: list[LogChunk]
     next: int
@@ -234,7 +234,7 @@ class LogPage(TypedDict):
 
 
 class Server(TypedDict):
-    """A server that configs can be deployed to."""
+    """A server to which configs can be deployed."""
 
     id: str
     name: str
@@ -254,15 +254,18 @@ class Server(TypedDict):
 
 
 class Enrolment(TypedDict):
-    """The invitation for one server's agent."""
+    """The enrollment of one server."""
 
     token: str
     expires_at: str
     command: str
+    url: str
+    #: The reason why other machines may not reach ``url``.
+    warning: str | None
 
 
 class Enrolled(TypedDict):
-    """The answer to an enrolment."""
+    """The answer to an enrollment."""
 
     server: Server
     enrolment: Enrolment

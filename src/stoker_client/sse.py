@@ -1,4 +1,4 @@
-"""Server-sent events, taken out of the bytes that carry them (WHATWG HTML, "event stream interpretation")."""
+"""Parses server-sent events (WHATWG HTML, "event stream interpretation")."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ MEDIA_TYPE = "text/event-stream"
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened."""
+    """One event."""
 
     name: str
     data: str
 
     def json(self) -> Any:
-        """The data, which Stoker always writes as JSON."""
+        """Return the data decoded from JSON, which Stoker always uses. Raises BadAnswer."""
         try:
             return json.loads(self.data)
         except ValueError as problem:
@@ -29,11 +29,11 @@ class Event:
 
 
 class Parser:
-    """Bytes in as they come, whatever their boundaries; events out."""
+    """Incremental parser: receives bytes in arbitrary pieces and yields events."""
 
     def __init__(self, last_id: str = "", retry: float | None = None) -> None:
         self.last_id = last_id
-        self.retry = retry  # seconds to wait before asking again, once the service has said so
+        self.retry = retry  # seconds before a new request, if the service has set them
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""
         self._started = False
@@ -42,15 +42,15 @@ class Parser:
         self._id = last_id
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        """The events that ``chunk`` completes."""
+        """Yield the events that ``chunk`` completes."""
         for line in self._lines(self._decoder.decode(chunk)):
             if line:
                 self._field(line)
-            elif (event := self._dispatched()) is not None:
+            elif (event := self._dispatch()) is not None:
                 yield event
 
     def _lines(self, text: str) -> Iterator[str]:
-        """Whole lines, ended by CR, LF or both. A CR at the end may be half of an ending, so it waits for the next."""
+        """Yield complete lines, ended by CR, LF or CRLF. A final CR may be half of a CRLF and remains buffered."""
         text = self._rest + text
         if text and not self._started:
             self._started = True
@@ -74,8 +74,10 @@ class Parser:
         elif name == "retry" and value.isascii() and value.isdigit():
             self.retry = int(value) / 1000
 
-    def _dispatched(self) -> Event | None:
-        """What an empty line ends. An id counts from here on, so that half an event is asked for again."""
+    def _dispatch(self) -> Event | None:
+        """
+        Return the event that an empty line ends. Its id becomes valid here, so an incomplete event is requested again.
+        """
         self.last_id = self._id
         name, data = self._name, self._data
         self._name, self._data = "", []
@@ -83,7 +85,7 @@ class Parser:
 
 
 def _line_end(text: str, start: int) -> tuple[int, int] | None:
-    """Where the line that begins at ``start`` ends, and where the next one begins."""
+    """Return the end of the line that begins at ``start``, and the start of the next line."""
     ends = [at for at in (text.find("\n", start), text.find("\r", start)) if at >= 0]
     if not ends:
         return None

@@ -1,57 +1,85 @@
-"""Stacks over HTTP."""
+"""The API of stacks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from stoker_client.errors import BadInput, NotFound
 from stoker_client.parts import part, segment
+from stoker_client.references import choose, is_id, is_prefix
 from stoker_client.shapes import Change, Event, Output, Resource, Stack
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
+Answer = TypeVar("Answer")
+
 
 class Stacks:
-    """Calls on stacks. ``ref`` is a name, an id, or ``name/id``; the service redirects the first two."""
+    """
+    Calls to the API of stacks.
+
+    ``ref`` is a name, an id, a prefix of an id, or ``name/id``. The service redirects names and ids.
+    """
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
     def all(self) -> list[Stack]:
-        """All stacks of the project, newest first."""
+        """Return the stacks of the project, newest first."""
         return cast(list[Stack], part(self._wire.get("/stacks"), "stacks"))
 
     def show(self, ref: str, *, outputs: bool = True, patient: bool = False) -> Stack:
-        """One stack. Without ``outputs`` the service need not work them out."""
+        """Return one stack. Without ``outputs``, the service does not compute them. ``patient`` waits for a restart."""
         query = None if outputs else {"resolve_outputs": "false"}
-        return cast(Stack, part(self._wire.get(_path(ref), query, patient=patient), "stack"))
+        return self._resolving(
+            ref, lambda known: cast(Stack, part(self._wire.get(_path(known), query, patient=patient), "stack"))
+        )
 
     def canonical(self, ref: str) -> str:
-        """``name/id``: the form that every call below a stack takes, and that means one stack for ever."""
+        """Return ``name/id``, the canonical form, which identifies a stack permanently."""
+        if is_id(ref.partition("/")[2]):
+            return ref
         stack = self.show(ref, outputs=False)
         return f"{stack['stack_name']}/{stack['id']}"
 
     def create(self, body: Mapping[str, Any]) -> str:
-        """Start a stack; answers its ``name/id``."""
+        """Create a stack and return its ``name/id``."""
         made = part(self._wire.send("POST", "/stacks", body), "stack")
         return f"{body['stack_name']}/{part(made, 'id')}"
 
     def update(self, ref: str, body: Mapping[str, Any], *, existing: bool) -> None:
-        """Change a stack: wholly, or with ``existing`` only in what ``body`` names."""
+        """Update a stack. With ``existing``, only the parts in ``body`` change."""
         self._wire.send("PATCH" if existing else "PUT", _path(ref), body)
 
     def delete(self, ref: str) -> None:
-        """Start the end of a stack."""
+        """Start to delete a stack."""
         self._wire.send("DELETE", _path(ref))
 
     def resources(self, ref: str, *, patient: bool = False) -> list[Resource]:
-        """The resources of a stack."""
-        answer = self._wire.get(f"{_path(ref)}/resources", patient=patient)
+        """Return the resources of a stack."""
+        answer = self._resolving(ref, lambda known: self._wire.get(f"{_path(known)}/resources", patient=patient))
         return cast(list[Resource], part(answer, "resources"))
 
+    def resource(self, ref: str) -> Resource:
+        """
+        Return the resource of ``STACK/RESOURCE``, or ``STACK/RESOURCE/RESOURCE`` in a nested stack.
+
+        Raises BadInput if the reference is malformed, and NotFound if the resource has no physical id.
+        """
+        stack, *names = ref.split("/")
+        if not names or not all(names):
+            raise BadInput(f"{ref!r} is not STACK/RESOURCE")
+        for name in names:
+            answer = self._wire.get(f"{_path(self.canonical(stack))}/resources/{segment(name)}")
+            resource = cast(Resource, part(answer, "resource"))
+            if not (stack := resource.get("physical_resource_id") or ""):
+                raise NotFound(f"the resource {ref} is {resource['resource_status']}: nothing is there yet", 404)
+        return resource
+
     def events(self, ref: str, *, after: str | None = None, patient: bool = False) -> list[Event]:
-        """What happened, oldest first; with ``after``, only what came after the event of that id."""
+        """Return events, oldest first; with ``after``, the events after the one with that id."""
         query = {"sort_dir": "asc", "marker": after}
         answer = self._wire.get(f"{_path(ref)}/events", query, patient=patient)
         return cast(list[Event], part(answer, "events"))
@@ -61,52 +89,68 @@ class Stacks:
         self._wire.send("POST", f"{_path(self.canonical(ref))}/actions", {action: None})
 
     def preview(self, body: Mapping[str, Any]) -> Stack:
-        """What a stack would be; nothing is made."""
+        """Return the stack that ``body`` would create, without creating it."""
         return cast(Stack, part(self._wire.send("POST", "/stacks/preview", body), "stack"))
 
     def preview_update(self, ref: str, body: Mapping[str, Any], *, existing: bool) -> dict[str, list[Change]]:
-        """What an update would do, by ``unchanged``, ``updated``, ``replaced``, ``added`` and ``deleted``."""
+        """Return the changes of an update by kind: ``unchanged``, ``updated``, ``replaced``, ``added``, ``deleted``."""
         verb = "PATCH" if existing else "PUT"
         answer = self._wire.send(verb, f"{_path(self.canonical(ref))}/preview", body)
         return cast(dict[str, list[Change]], part(answer, "resource_changes"))
 
     def export(self, ref: str) -> dict[str, Any]:
-        """All that it takes to adopt the stack."""
+        """Return the data with which the stack can be adopted."""
         return cast(dict[str, Any], self._wire.get(f"{_path(self.canonical(ref))}/export"))
 
     def abandon(self, ref: str) -> dict[str, Any]:
-        """The same, and the stack is forgotten; what it made stays."""
+        """Abandon the stack: return the data of ``export`` and remove the stack, but not its resources."""
         return cast(dict[str, Any], self._wire.send("DELETE", f"{_path(self.canonical(ref))}/abandon"))
 
     def snapshots(self, ref: str) -> list[dict[str, Any]]:
-        """The snapshots of a stack, oldest first."""
+        """Return the snapshots of a stack, oldest first."""
         answer = self._wire.get(f"{_path(self.canonical(ref))}/snapshots")
         return cast(list[dict[str, Any]], part(answer, "snapshots"))
 
     def take_snapshot(self, ref: str, name: str | None) -> dict[str, Any]:
-        """Keep what the stack is."""
+        """Take a snapshot of a stack."""
         answer = self._wire.send("POST", f"{_path(self.canonical(ref))}/snapshots", {"name": name})
         return cast(dict[str, Any], answer)
 
+    def snapshot_id(self, ref: str, snapshot: str) -> str:
+        """Return the id of a snapshot by its name or a prefix of its id."""
+        return snapshot if is_id(snapshot) else str(choose(self.snapshots(ref), snapshot, "snapshot")["id"])
+
     def snapshot(self, ref: str, id_: str) -> dict[str, Any]:
+        """Return one snapshot with its data."""
         answer = self._wire.get(f"{_path(self.canonical(ref))}/snapshots/{segment(id_)}")
         return cast(dict[str, Any], part(answer, "snapshot"))
 
     def delete_snapshot(self, ref: str, id_: str) -> None:
+        """Delete a snapshot."""
         self._wire.send("DELETE", f"{_path(self.canonical(ref))}/snapshots/{segment(id_)}")
 
     def restore(self, ref: str, id_: str) -> None:
-        """Lead the stack back to what it was."""
+        """Restore a stack from a snapshot."""
         self._wire.send("POST", f"{_path(self.canonical(ref))}/snapshots/{segment(id_)}/restore", {})
 
     def output(self, ref: str, key: str) -> Output:
-        """One output, worked out now."""
+        """Compute and return one output."""
         answer = self._wire.get(f"{_path(self.canonical(ref))}/outputs/{segment(key)}")
         return cast(Output, part(answer, "output"))
 
     def template(self, ref: str) -> Any:
-        """The template that the stack was made from."""
-        return self._wire.get(f"{_path(ref)}/template")
+        """Return the stack's template."""
+        return self._resolving(ref, lambda known: self._wire.get(f"{_path(known)}/template"))
+
+    def _resolving(self, ref: str, call: Callable[[str], Answer]) -> Answer:
+        """Call ``call`` with ``ref``, or with the id of the stack whose id begins with ``ref``."""
+        try:
+            return call(ref)
+        except NotFound:
+            if not is_prefix(ref):
+                raise
+            stack = choose(self.all(), ref, "stack", name_key="stack_name")
+            return call(f"{stack['stack_name']}/{stack['id']}")
 
 
 def _path(ref: str) -> str:

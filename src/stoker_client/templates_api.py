@@ -1,4 +1,4 @@
-"""Templates and resource types over HTTP: what may stand in a template, and whether one holds together."""
+"""The APIs of template validation, template functions and resource types."""
 
 from __future__ import annotations
 
@@ -18,25 +18,28 @@ class Templates:
         self._wire = wire
 
     def validate(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """What the template asks for."""
+        """Validate a template. Return its description and parameters."""
         return cast(dict[str, Any], self._wire.send("POST", "/validate", body))
 
     def versions(self) -> list[dict[str, Any]]:
+        """Return the template versions."""
         return cast(list[dict[str, Any]], part(self._wire.get("/template_versions"), "template_versions"))
 
     def functions(self, version: str) -> list[dict[str, Any]]:
+        """Return the functions of a template version."""
         answer = self._wire.get(f"/template_versions/{segment(version)}/functions")
         return cast(list[dict[str, Any]], part(answer, "template_functions"))
 
     def types(self) -> list[dict[str, Any]]:
-        """Every resource type with what it is for."""
+        """Return all resource types with their descriptions."""
         answer = self._wire.get("/resource_types", {"with_description": "true"})
         return cast(list[dict[str, Any]], part(answer, "resource_types"))
 
     def type(self, name: str) -> dict[str, Any]:
+        """Return the schema of a resource type: properties and attributes."""
         return cast(dict[str, Any], self._wire.get(f"/resource_types/{segment(name)}"))
 
     def type_template(self, name: str) -> dict[str, Any]:
-        """A template to start from."""
+        """Return a template with one resource of the type."""
         query = {"template_type": "hot"}
         return cast(dict[str, Any], self._wire.get(f"/resource_types/{segment(name)}/template", query))

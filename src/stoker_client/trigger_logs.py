@@ -1,4 +1,4 @@
-"""What all the runs of a trigger write."""
+"""The logs of all runs of a trigger."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from stoker_client.errors import NotFound
 from stoker_client.shapes import Target, TriggerLog
 
 
-def written(client: Client, targets: Iterable[Target]) -> Iterator[TriggerLog]:
-    """Everything so far, server by server."""
+def read_written(client: Client, targets: Iterable[Target]) -> Iterator[TriggerLog]:
+    """Yield the log so far, server by server."""
     for target in targets:
         if not target.get("deployment_id"):
-            continue  # not begun
+            continue  # the run has not begun
         whose = {"server_id": target["server_id"], "server_name": target.get("server_name")}
         try:
             for chunk in client.deployments.logs(str(target.get("deployment_id"))):
-                yield {**whose, **chunk}  # type: ignore[typeddict-item]
+                yield {**whose, **chunk}  # type: ignore[typeddict-item]  # mypy does not join TypedDicts
         except NotFound:
-            continue  # deleted meanwhile
+            continue  # the deployment was deleted meanwhile
 
 
 def follow_written(client: Client, id_: str) -> Iterator[TriggerLog]:
-    """Everything so far and what comes, as it comes, until the trigger is over."""
+    """Yield the log so far and new chunks until the trigger ends."""
     for event in client.triggers.events(id_):
         if event.name == "log":
             yield event.json()

@@ -1,4 +1,4 @@
-"""Watching a trigger until it is over."""
+"""Watches a trigger until it ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMPLETE = "COMPLETE"
 
 
 class Watch:
-    """How a trigger stands, kept up to date by going through ``changes``."""
+    """The state of a trigger, updated while ``changes`` is consumed."""
 
     def __init__(self, triggers: Triggers, id_: str) -> None:
         self._triggers = triggers
@@ -26,13 +26,18 @@ class Watch:
         return list(self._targets.values())
 
     def learn(self, target: Target) -> bool:
-        """Take note of how a server's part stands; whether that is news."""
+        """Store the state of a server. Return whether it changed."""
         known = self._targets.get(target["position"])
         self._targets[target["position"]] = target
         return known != target
 
     def changes(self) -> Iterator[tuple[Target | None, TriggerLog | None]]:
-        """What changed, once it is in ``trigger`` and ``targets``; the first time and the last, everything is new."""
+        """
+        Yield each change after it is stored in ``trigger`` and ``targets``.
+
+        A pair holds the changed server or a log chunk; a pair of None means that the trigger changed. All servers are
+        yielded at the beginning, and those that changed since the last event at the end.
+        """
         yield from self._all()
         if self.trigger["status"] == RUNNING:
             for event in self._triggers.events(self._id):
@@ -58,13 +63,13 @@ class Watch:
 
     @property
     def exit_code(self) -> int:
-        """The worst code of the runs; not 0 unless all is complete."""
+        """The highest exit code of the runs, and at least 1 unless the trigger is complete."""
         worst = max((target_code(each) for each in self._targets.values()), default=0)
         return worst or (0 if self.trigger["status"] == COMPLETE else 1)
 
 
 def target_code(target: Target) -> int:
-    """The exit code for what became of one server."""
+    """Return the exit code for the result of one server."""
     run = target.get("run") or {}
     code = run.get("status_code")
     if code is None:

@@ -1,13 +1,14 @@
-"""Triggers over HTTP: an action or a config, run now, on as many servers as it takes. Stoker's own."""
+"""The triggers API, a Stoker extension: runs an action or a config on servers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from stoker_client.events import following
-from stoker_client.paging import paged
+from stoker_client.events import follow
+from stoker_client.pagination import read_pages
 from stoker_client.parts import part, segment
+from stoker_client.references import choose, is_id
 from stoker_client.shapes import Trigger
 from stoker_client.sse import Event
 
@@ -16,50 +17,59 @@ if TYPE_CHECKING:
 
 RUNNING = "IN_PROGRESS"
 STATUSES = (RUNNING, "COMPLETE", "FAILED", "CANCELLED")
-COLUMNS = ("id", "name", "action", "status", "total", "complete", "failed", "asked_by", "creation_time")  # of lists
+# columns of lists
+COLUMNS = ("id", "name", "action", "status", "total", "complete", "failed", "requested_by", "creation_time")
 
 
 def body(**said: Any) -> dict[str, Any]:
-    """The request for a trigger: of all that may be said, what was said."""
+    """Return the body of a trigger request without the arguments that are unset."""
     return {name: value for name, value in said.items() if value not in (None, [], {})}
 
 
 class Triggers:
-    """Calls on triggers."""
+    """Calls to the triggers API."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
     def all(self, *, status: str | None = None, stack: str | None = None, limit: int | None = None) -> list[Trigger]:
-        """The triggers of the project, newest first."""
+        """Return the triggers of the project, newest first."""
         query = {"status": status, "stack": stack}
-        return cast(list[Trigger], paged(self._wire, "/software_triggers", "software_triggers", query, limit))
+        return cast(list[Trigger], read_pages(self._wire, "/software_triggers", "software_triggers", query, limit))
+
+    def find_id(self, ref: str) -> str:
+        """Return the id of a trigger by its name or a prefix of its id. Raises NotFound or Ambiguous."""
+        return ref if is_id(ref) else choose(self.all(), ref, "trigger")["id"]
 
     def show(self, id_: str, *, patient: bool = False) -> Trigger:
-        """One trigger, with its servers under ``targets``."""
+        """Return one trigger with its servers under ``targets``. ``patient`` waits for a restart."""
         return cast(Trigger, part(self._wire.get(_path(id_), patient=patient), "software_trigger"))
 
     def create(self, body: Mapping[str, Any]) -> Trigger:
-        """Run something: it begins at once."""
-        return self._sent("POST", "/software_triggers", body)
+        """Create a trigger, which begins at once."""
+        return self._send("POST", "/software_triggers", body)
 
     def cancel(self, id_: str, *, force: bool = False) -> Trigger:
-        """End it: what has not begun never will, what runs is told to stop; with ``force``, that is not waited for."""
-        return self._sent("POST", f"{_path(id_)}/cancel", {"force": True} if force else {})
+        """
+        Cancel a trigger: pending runs never begin, active ones are stopped.
+
+        With ``force``, runs end without a confirmation from their agents.
+        """
+        return self._send("POST", f"{_path(id_)}/cancel", {"force": True} if force else {})
 
     def retry(self, id_: str, *, only_failed: bool = True) -> Trigger:
-        """A new trigger of the same on the servers where it failed or was cancelled, or on all."""
-        return self._sent("POST", f"{_path(id_)}/retry", {"only_failed": only_failed})
+        """Create the same trigger again, for the servers on which it failed or was cancelled, or for all."""
+        return self._send("POST", f"{_path(id_)}/retry", {"only_failed": only_failed})
 
     def delete(self, id_: str) -> None:
-        """Forget a trigger that is over, with its deployments and their logs."""
+        """Delete an ended trigger with its deployments and their logs."""
         self._wire.send("DELETE", _path(id_))
 
     def events(self, id_: str) -> Iterator[Event]:
-        """What happens to it until it is over: ``target``, ``log``, ``trigger``, and at last ``end``."""
-        return following(self._wire, f"{_path(id_)}/events")
+        """Yield events until the trigger ends: ``target``, ``log``, ``trigger``, and finally ``end``."""
+        return follow(self._wire, f"{_path(id_)}/events")
 
-    def _sent(self, method: str, path: str, body: Mapping[str, Any]) -> Trigger:
+    def _send(self, method: str, path: str, body: Mapping[str, Any]) -> Trigger:
         return cast(Trigger, part(self._wire.send(method, path, body), "software_trigger"))
 
 

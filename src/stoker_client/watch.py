@@ -1,4 +1,4 @@
-"""Watching a stack until it rests."""
+"""Watches a stack until its operation ends."""
 
 import time
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from stoker_client.errors import NotFound
 from stoker_client.shapes import Resource, Stack
 from stoker_client.stacks import Stacks
 
-FIRST, LONGEST = 0.1, 5.0  # seconds between two looks
+FIRST, LONGEST = 0.1, 5.0  # seconds between two polls
 GROWTH = 1.5
-SHARE = 5  # looking may take a fifth of the time, so that a stack of thousands is looked at less often
+SHARE = 5  # polls take at most a fifth of the time, so large stacks are polled less often
 USUAL = 1.0
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A stack and its resources at one moment."""
+    """The state of a stack and its resources at one moment."""
 
     stack: Stack
     resources: tuple[Resource, ...]
@@ -28,16 +28,16 @@ class Snapshot:
 
     @property
     def over(self) -> bool:
-        """Whether nothing is going on any more."""
+        """Whether no operation is in progress."""
         return not self.status.endswith("_IN_PROGRESS")
 
 
 def watch(stacks: Stacks, ref: str) -> Iterator[Snapshot]:
-    """Looks at the stack ``ref`` (``name/id``) until it rests; the last one is its final state."""
+    """Yield snapshots of the stack ``ref`` (``name/id``) until its operation ends. The last one is the final state."""
     pause, last = FIRST, None
     while True:
         started = time.monotonic()
-        last = _look(stacks, ref, last)
+        last = _read_snapshot(stacks, ref, last)
         yield last
         if last.over:
             return
@@ -46,8 +46,8 @@ def watch(stacks: Stacks, ref: str) -> Iterator[Snapshot]:
         pause = min(pause * GROWTH, USUAL)
 
 
-def _look(stacks: Stacks, ref: str, last: Snapshot | None) -> Snapshot:
-    """The stack first, its resources after: they are then never older than a final status."""
+def _read_snapshot(stacks: Stacks, ref: str, last: Snapshot | None) -> Snapshot:
+    """Read the stack before its resources, so that resources are never older than a final status."""
     try:
         stack = stacks.show(ref, outputs=False, patient=True)
         if stack["stack_status"] == "DELETE_COMPLETE":
@@ -56,7 +56,7 @@ def _look(stacks: Stacks, ref: str, last: Snapshot | None) -> Snapshot:
     except NotFound:
         if last is None:
             raise
-        # A deleted stack may be forgotten between two looks: that is the completion that was waited for.
+        # The stack may be removed between two polls, which completes the deletion.
         return replace(last, stack={**last.stack, "stack_status": "DELETE_COMPLETE"}, resources=())
 
 
@@ -64,8 +64,8 @@ def _order(resource: Resource) -> tuple[str, str]:
     return resource.get("creation_time") or "", resource["resource_name"]
 
 
-def changed(before: Snapshot | None, after: Snapshot) -> list[Resource]:
-    """The resources whose state differs between two looks."""
+def changed_resources(before: Snapshot | None, after: Snapshot) -> list[Resource]:
+    """Return the resources whose state differs between two snapshots."""
     known = {r["resource_name"]: _state(r) for r in before.resources} if before else {}
     return [r for r in after.resources if known.get(r["resource_name"]) != _state(r)]
 

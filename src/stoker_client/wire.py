@@ -1,8 +1,10 @@
-"""The one door to the service: paths and bodies in, decoded JSON or one of our errors out."""
+"""The HTTP layer of the client: sends JSON bodies, and returns decoded JSON or raises the client's exceptions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import urlencode
@@ -14,34 +16,43 @@ from requests import RequestException
 from stoker_client import faults, sse
 from stoker_client.errors import BadAnswer, Broken, NoEvents
 
-# A watch outlives a restart of the server: about half a minute of refused connections is waited out.
+# A watch survives a restart of the server: about half a minute of refused connections.
 PATIENCE: dict[str, Any] = {
     "connect_retries": 6,
     "status_code_retries": 3,
     "retriable_status_codes": [502, 503, 504],
 }
-CONNECT = 5.0  # seconds: a host that takes no connection by then is away, and each of the repetitions finds that out
-TIMEOUT = 300.0  # between two bytes of an answer
-HELD = 30.0  # an answer that the server may hold on to comes so long after that at the latest
-SILENCE = 60.0  # a stream says something every quarter of a minute; one that does not is no longer there
+CONNECT = 5.0  # seconds; applies to each attempt, because an unreachable host accepts no connection
+TIMEOUT = 300.0  # seconds between two bytes of an answer
+HELD = 30.0  # seconds that an answer may take beyond the delay that the request allows
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+SILENCE = 60.0  # seconds; the service sends a keep-alive every 15 seconds, so a silent stream is dead
 
 
 class Wire:
     """A logged-in connection to one orchestration endpoint."""
 
-    def __init__(self, adapter: Adapter) -> None:
+    def __init__(self, adapter: Adapter, on_unreachable: Callable[[], None] | None = None) -> None:
+        """Create a connection. ``on_unreachable`` is called without an answer, because the address may be outdated."""
         self._adapter = adapter
+        self._on_unreachable = on_unreachable
+        #: Called with each warning that the service attaches to a successful answer.
+        self.on_warning: Callable[[str], None] | None = None
 
     def get(self, path: str, query: Mapping[str, Any] | None = None, *, patient: bool = False, wait: float = 0) -> Any:
-        """Read ``path``; ``patient`` waits out a restarting server, ``wait`` is how long the server may hold on.
+        """
+        Read ``path``.
 
-        The query goes into the address: as separate parameters it would be repeated when a redirect is followed.
+        ``patient`` waits for a service that restarts. ``wait`` is the number of seconds that the service may delay its
+        answer. The query is part of the URL, because separate parameters would be repeated after a redirect.
         """
         most = wait + HELD if wait else TIMEOUT
         return self._call("GET", _address(path, query), timeout=(CONNECT, most), **(PATIENCE if patient else {}))
 
     def send(self, method: str, path: str, body: Any = None) -> Any:
-        """Write: POST, PUT, PATCH or DELETE. Sent once: what is not answered may have been done all the same."""
+        """
+        Send a POST, PUT, PATCH or DELETE once. Without an answer, the service may still have executed the request.
+        """
         more = {} if body is None else {"json": body}
         return self._call(method, path, timeout=(CONNECT, TIMEOUT), connect_retries=0, **more)
 
@@ -49,61 +60,76 @@ class Wire:
     def stream(
         self, path: str, query: Mapping[str, Any] | None = None, *, last_id: str = ""
     ) -> Iterator[Iterator[bytes]]:
-        """Server-sent events as bytes, in pieces as they come (``events.following`` makes sense of them). Patient.
-
-        Raises NoEvents when the service answers with something else, Broken when the connection ends in the middle.
         """
-        # Whoever compresses a stream on the way may also hold it back.
+        Open a stream of server-sent events and yield its bytes (``events.follow`` parses them). Waits for a restart.
+
+        Raises NoEvents if the answer is not an event stream, and Broken if the connection ends early.
+        """
+        # A proxy that compresses the stream may also buffer it.
         headers = {"Accept": sse.MEDIA_TYPE, "Accept-Encoding": "identity", "Cache-Control": "no-cache"}
         if last_id:
             headers["Last-Event-ID"] = last_id
         silence = (CONNECT, SILENCE)
-        answer = self._asked("GET", _address(path, query), headers, timeout=silence, stream=True, **PATIENCE)
+        answer = self._request("GET", _address(path, query), headers, timeout=silence, stream=True, **PATIENCE)
         with closing(answer):
             if sse.MEDIA_TYPE not in answer.headers.get("Content-Type", ""):
                 raise NoEvents(f"{self._address()} does not tell events of {path}: is it an older one?")
             yield self._pieces(answer)
 
     def to(self, service: str) -> Wire:
-        """Another service of the same cloud, with the same login."""
+        """Return a connection to another service of the same cloud, with the same login."""
         known = self._adapter
         return Wire(
             Adapter(known.session, service_type=service, interface=known.interface, region_name=known.region_name)
         )
 
     @property
+    def root_url(self) -> str:
+        """The service's URL without the API version and the project."""
+        try:
+            endpoint = str(self._adapter.get_endpoint() or self._address())
+        except ksa.ClientException as problem:
+            raise faults.error_of_exception(problem, self._address()) from problem
+        return endpoint.partition("/v1")[0].rstrip("/")
+
+    @property
     def user_id(self) -> str:
-        """Of whoever is logged in."""
+        """The id of the logged-in user."""
         try:
             return str(self._adapter.get_user_id())
         except ksa.ClientException as problem:
-            raise faults.raised(problem, self._address()) from problem
+            raise faults.error_of_exception(problem, self._address()) from problem
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close all connections."""
         self._adapter.session.session.close()
 
     def _call(self, method: str, path: str, **more: Any) -> Any:
-        return self._decoded(self._asked(method, path, {"Accept": "application/json"}, **more))
+        return self._decode(self._request(method, path, {"Accept": "application/json"}, **more))
 
-    def _asked(self, method: str, path: str, headers: Mapping[str, str], **more: Any) -> Any:
+    def _request(self, method: str, path: str, headers: Mapping[str, str], **more: Any) -> Any:
         try:
             answer = self._adapter.request(path, method, raise_exc=False, headers=dict(headers), **more)
         except ksa.ClientException as problem:
-            raise faults.raised(problem, self._address()) from problem
+            if self._on_unreachable is not None and isinstance(problem, ksa.ConnectionError):
+                self._on_unreachable()
+            raise faults.error_of_exception(problem, self._address()) from problem
         if answer.status_code >= 400:
-            raise faults.answered(answer.status_code, answer.text, path)
+            raise faults.error_of_answer(answer.status_code, answer.text, path)
+        if self.on_warning is not None:
+            for warning in warnings_in(answer.headers.get("Warning", "")):
+                self.on_warning(warning)
         return answer
 
     def _pieces(self, answer: Any) -> Iterator[bytes]:
-        """As they arrive: chunks are passed on whole; without chunks, more than a byte would be waited for."""
+        """Yield data as it arrives. Without chunked encoding, a larger read would block until it is complete."""
         try:
             yield from answer.iter_content(None if answer.raw.chunked else 1)
         except RequestException as problem:
             raise Broken(f"{self._address()} broke the connection: {type(problem).__name__}") from problem
 
-    def _decoded(self, answer: Any) -> Any:
-        """The JSON of an answer. Heat answers some writes with a page of HTML that means nothing."""
+    def _decode(self, answer: Any) -> Any:
+        """Decode the JSON of an answer. Return None for other content, such as the HTML in some answers of Heat."""
         if "json" not in answer.headers.get("Content-Type", ""):
             return None
         try:
@@ -114,6 +140,15 @@ class Wire:
     def _address(self) -> str:
         override = self._adapter.endpoint_override
         return faults.origin(str(override or getattr(self._adapter.session.auth, "auth_url", None) or "the service"))
+
+
+def warnings_in(header: str) -> Iterator[str]:
+    """Yield the texts of an HTTP ``Warning`` header, whose items have a code, an agent and a quoted text."""
+    for quoted in _QUOTED.findall(header):
+        try:
+            yield json.loads(quoted)
+        except ValueError:
+            yield quoted.strip('"')  # the quoting differs from JSON's
 
 
 def _address(path: str, query: Mapping[str, Any] | None) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
-from stoker_agent.stopping import grace
+from stoker.servers.signatures import sign
+from stoker_agent.termination import grace
 
 #: Says that it is there, with its process and one of its children, and does not end by itself.
 LASTING = "echo begun; sleep 1000 & echo $! >>$WORK/pids; echo $$ >>$WORK/pids; wait\n"
@@ -171,8 +173,14 @@ def test_an_agent_killed_while_it_cleans_up_does_so_again(server, agent):
     assert agent.living() == [agent.process.pid]
 
 
+def carried(server, document, *, revision):
+    """As Stoker puts it into an object for the agent."""
+    (key,) = server.keys
+    return json.dumps(sign(document, agent_key=key, server_id="s1", revision=revision)).encode()
+
+
 def test_another_source_that_does_not_list_it_ends_nothing(server, agent, other):
-    other.files["doc"] = b'{"deployments": []}'
+    other.files["doc"] = carried(server, {"deployments": []}, revision=1)
     config = agent.root / "sources.conf"
     config.write_text(f"[DEFAULT]\ncollectors = request\n[request]\nmetadata_url = {other.url}/doc\n")
     server.give(entry(server, LASTING + "echo over"))
@@ -180,7 +188,7 @@ def test_another_source_that_does_not_list_it_ends_nothing(server, agent, other)
     left = begun(server, agent)
     server.vanish()
     server.until(lambda: "documents come from request now" in agent.said())
-    other.files["doc"] = b'{"deployments": [], "other": 1}'
+    other.files["doc"] = carried(server, {"deployments": [], "other": 1}, revision=2)
     server.come_back()
     server.until(lambda: "documents come from stoker now" in agent.said())
     assert set(left) <= set(agent.living())

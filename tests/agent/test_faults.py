@@ -9,7 +9,7 @@ import pytest
 from stoker_agent import agent as module
 from stoker_agent.agent import Agent
 from stoker_agent.config import Config, Paths
-from stoker_agent.keeping import AFTERWARDS
+from stoker_agent.output_files import AFTERWARDS
 from stoker_agent.settings import Settings
 from stoker_agent.sources import STOKER
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stoker_agent.progress import parsed
+from stoker_agent.progress import parse, wants_progress
 
 GO = "until test -e $WORK/go; do sleep 0.02; done; "
 
@@ -131,7 +131,7 @@ def test_a_run_that_writes_needs_no_beat(server, agent):
 @example("5" * 5000)
 @example("")
 def test_any_line_is_progress(line):
-    percent, message = parsed(line)
+    percent, message = parse(line)
     assert percent is None or 0 <= percent <= 100
     assert message is None or (message and message in line)
     assert percent is not None or (message or "") == line.strip()
@@ -139,9 +139,9 @@ def test_any_line_is_progress(line):
 
 @given(st.integers(0, 100), st.sampled_from(["", "%"]), st.from_regex(r"[a-z]+( [a-z]+)*", fullmatch=True))
 def test_a_percentage_and_its_message(number, sign, message):
-    assert parsed(f" {number}{sign}  {message}\r") == (number, message)
-    assert parsed(f"{number}{sign}") == (number, None)
-    assert parsed(f"{number + 101} {message}") == (None, f"{number + 101} {message}")
+    assert parse(f" {number}{sign}  {message}\r") == (number, message)
+    assert parse(f"{number}{sign}") == (number, None)
+    assert parse(f"{number + 101} {message}") == (None, f"{number + 101} {message}")
 
 
 def test_a_run_that_ended_while_its_log_goes_out_slowly_is_not_interrupted(server, agent):
@@ -154,3 +154,11 @@ def test_a_run_that_ended_while_its_log_goes_out_slowly_is_not_interrupted(serve
     agent.start()
     assert server.result("c1")["deploy_status_code"] == 0
     assert agent.lines("ran") == ["once"]
+
+
+def test_progress_is_no_signal_where_a_second_signal_would_replace_the_result(server):
+    aware = {"deploy_status_aware": "true"}
+    ways = ("HEAT_SIGNAL", "CFN_SIGNAL", "ZAQAR_SIGNAL", "TEMP_URL_SIGNAL", "NO_SIGNAL")
+    entries = {way: server.entry("c1", "true", **aware, deploy_signal_transport=way) for way in ways}
+    assert [way for way, entry in entries.items() if wants_progress(entry)] == list(ways[:3])
+    assert not wants_progress(server.entry("c1", "true", deploy_signal_transport="HEAT_SIGNAL"))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from stoker_agent.config import Unusable
-from stoker_agent.ini import listed, read_ini
-from stoker_agent.settings import Said, Settings, keep, settings, taken_over
+from stoker_agent.ini import parse_list, read_ini
+from stoker_agent.settings import CliOptions, Settings, keep, settings, take_over
 
 CFN = {
     "metadata_url": "http://heat/v1/",
@@ -60,7 +60,7 @@ def file(tmp_path: Path, text: str) -> Path:
 
 
 def taken(known: Settings, collect: dict[str, Any], *, enrolled: bool = False) -> Settings:
-    return taken_over(known, collect, enrolled=enrolled)
+    return take_over(known, collect, enrolled=enrolled)
 
 
 def of(*order: str, **sections: Any) -> Settings:
@@ -69,7 +69,7 @@ def of(*order: str, **sections: Any) -> Settings:
 
 def test_an_ini_file_with_lists_of_both_kinds():
     said = read_ini(INI)
-    assert listed(said["DEFAULT"]["collectors"]) == ["ec2", "cfn", "local"]
+    assert parse_list(said["DEFAULT"]["collectors"]) == ["ec2", "cfn", "local"]
     assert said["DEFAULT"]["polling_interval"] == "5"
     assert said["cfn"]["secret_access_key"] == "s"
     assert said["cfn"]["metadata_url"] == "http://heat/v1/"
@@ -77,46 +77,46 @@ def test_an_ini_file_with_lists_of_both_kinds():
 
 
 def test_an_enrolled_agent_that_is_told_nothing_has_the_own_channel(path):
-    assert settings(path, Said(), enrolled=True).order == ("stoker",)
+    assert settings(path, CliOptions(), enrolled=True).order == ("stoker",)
 
 
 def test_an_agent_without_anything_says_what_to_do(path):
     with pytest.raises(Unusable, match="stoker-agent enroll"):
-        settings(path, Said(), enrolled=False)
+        settings(path, CliOptions(), enrolled=False)
 
 
 def test_a_file_of_os_collect_config(path, tmp_path):
-    found = settings(path, Said(os_collect_config=file(tmp_path, INI)), enrolled=False)
+    found = settings(path, CliOptions(os_collect_config=file(tmp_path, INI)), enrolled=False)
     assert (found.usable(False), found.usable(True), found.polling) == (["cfn"], ["stoker", "cfn"], 5.0)
     assert found.sections["cfn"]["ca_certificate"] == "/ca.pem"
 
 
 def test_an_agent_that_is_enrolled_later_has_the_own_channel_too(path, tmp_path):
-    said = Said(os_collect_config=file(tmp_path, INI))
+    said = CliOptions(os_collect_config=file(tmp_path, INI))
     keep(path, settings(path, said, enrolled=False))
     assert settings(path, said, enrolled=True).usable(True) == ["stoker", "cfn"]
 
 
 def test_a_file_that_is_metadata(path, tmp_path):
     said = {"os-collect-config": {"collectors": ["ec2", "cfn", "local"], "cfn": CFN, "heat": None}, "deployments": []}
-    found = settings(path, Said(os_collect_config=file(tmp_path, json.dumps(said))), enrolled=False)
+    found = settings(path, CliOptions(os_collect_config=file(tmp_path, json.dumps(said))), enrolled=False)
     assert (found.usable(False), found.sections) == (["cfn"], {"cfn": CFN})
 
 
 @pytest.mark.parametrize("text", ["{", '{"os-collect-config": 5}', "[cfn]\npath = x\n", "", "[[[", '{"cfn": 5}'])
 def test_a_file_that_says_nothing_of_use(path, tmp_path, text):
     with pytest.raises(Unusable):
-        settings(path, Said(os_collect_config=file(tmp_path, text)), enrolled=False)
+        settings(path, CliOptions(os_collect_config=file(tmp_path, text)), enrolled=False)
 
 
 def test_a_file_that_is_not_there(path, tmp_path):
     with pytest.raises(Unusable, match="cannot read"):
-        settings(path, Said(os_collect_config=tmp_path / "none"), enrolled=True)
+        settings(path, CliOptions(os_collect_config=tmp_path / "none"), enrolled=True)
 
 
 def test_the_order_of_the_words(path, tmp_path):
     text = INI + "[request]\nmetadata_url = http://store/\n"
-    said = Said(("request", "stoker", "heat", "cfn"), file(tmp_path, text))
+    said = CliOptions(("request", "stoker", "heat", "cfn"), file(tmp_path, text))
     assert settings(path, said, enrolled=True).order == ("request", "stoker", "cfn")
     assert settings(path, said, enrolled=False).usable(False) == ["request", "cfn"]
     assert set(settings(path, said._replace(sources=("cfn",)), enrolled=True).sections) == {"cfn"}
@@ -124,21 +124,21 @@ def test_the_order_of_the_words(path, tmp_path):
 
 def test_a_word_that_is_no_source(path):
     with pytest.raises(Unusable, match="no such source: carrier-pigeon"):
-        settings(path, Said(("carrier-pigeon",)), enrolled=True)
+        settings(path, CliOptions(("carrier-pigeon",)), enrolled=True)
 
 
 @pytest.mark.parametrize(("said", "kept"), [(0.001, 0.2), (1.5, 1.5), (900.0, 30.0), (float("nan"), 30.0)])
 def test_the_interval_has_bounds(path, said, kept):
-    assert settings(path, Said(polling=said), enrolled=True).polling == kept
+    assert settings(path, CliOptions(polling=said), enrolled=True).polling == kept
 
 
 def test_what_was_taken_over_stands_at_the_next_start_with_the_same_words(path, tmp_path):
-    said = Said(os_collect_config=file(tmp_path, INI))
+    said = CliOptions(os_collect_config=file(tmp_path, INI))
     now = taken(settings(path, said, enrolled=False), {"cfn": dict.fromkeys(CFN), "heat": HEAT})
     keep(path, now)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert settings(path, said, enrolled=False) == now
-    assert settings(path, Said(), enrolled=False) == now
+    assert settings(path, CliOptions(), enrolled=False) == now
     said.os_collect_config.write_text(INI + "# another content\n")
     assert settings(path, said, enrolled=False).usable(False) == ["cfn"]
 
@@ -147,7 +147,7 @@ def test_what_was_taken_over_stands_at_the_next_start_with_the_same_words(path, 
 def test_kept_settings_that_are_damaged_are_named(path, text):
     path.write_text(text)
     with pytest.raises(Unusable, match=r"cannot read .*sources\.json"):
-        settings(path, Said(), enrolled=True)
+        settings(path, CliOptions(), enrolled=True)
 
 
 def test_a_new_transport_takes_the_place_of_the_old_one():

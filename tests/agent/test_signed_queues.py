@@ -13,7 +13,7 @@ import pytest
 
 from stoker.messaging.signed_urls import AGENTS_PERIOD, agents_until, for_agents
 from support.agents import own_agent
-from support.elsewhere import CLIENT, ask, created, outputs, runs, status
+from support.backends import CLIENT, ask, created, outputs, runs, status
 from support.server import Served, served
 from support.templates import config, deployment, server, template
 

@@ -13,12 +13,15 @@ from xml.sax.saxutils import escape
 import pytest
 
 from stoker.identity import ec2
+from stoker_agent.channel import Channel
+from stoker_agent.config import Config
 from stoker_agent.sources.cfn import Cfn
 from stoker_agent.sources.heat import Heat
 from stoker_agent.sources.request import Request
+from stoker_agent.sources.stoker import Stoker
 from stoker_agent.sources.zaqar import Zaqar
 from stoker_agent.web import Busy, Unreachable
-from support.answering import Answering, Asked, Said, answering, certificate
+from support.http_stub import Answering, Asked, Said, answering, certificate
 
 ENTRY = {"id": "c1", "group": "script"}
 DOCUMENT = {"deployments": [ENTRY], "os-collect-config": {"collectors": ["heat"]}}
@@ -107,7 +110,7 @@ class World:
     def _described(self, asked: Asked) -> Said:
         params = dict(asked.query)
         signature = params.pop("Signature")
-        assert signature == ec2.signed_v2("s+/ß", asked.verb, asked.headers["host"], asked.path, params)
+        assert signature == ec2.sign_v2("s+/ß", asked.verb, asked.headers["host"], asked.path, params)
         assert params["StackName"] == "stack & co"
         return Said(body=described(self.document, params["LogicalResourceId"]).encode())
 
@@ -281,6 +284,20 @@ def test_pauses_grow_up_to_the_interval_and_are_short_again_after_news(source):
         source.come_again(False)
     source.hurry()
     assert source.come_again(False) <= 0.2
+
+
+def test_an_agent_waits_as_long_as_the_server_asks(tmp_path):
+    """Another machine polls with the same key: without a pause each would end the other's poll at once."""
+    answers = [
+        Said(200, {"server_id": "s", "revision": 1, "deployments": []}, {"ETag": '"1"'}),
+        Said(304, headers={"Retry-After": "10"}),
+        Said(304),
+    ]
+    with answering(lambda _: answers.pop(0)) as there:
+        source = Stoker(Channel(Config(there.url, "s", "key")), tmp_path)
+        pauses = [source.come_again(source.fetch(0) is not None) for _ in range(3)]
+        source.close()
+    assert pauses == [0.0, 10.0, 0.0]
 
 
 # Keystone

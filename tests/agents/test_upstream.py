@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from support.server import Served, served
 from support.templates import config, deployment, server, template
-from support.upstream import heat_agents, upstream_agent
+from support.upstream import upstream_agent
 
 METADATA = ("POLL_SERVER_CFN", "POLL_SERVER_HEAT", "POLL_TEMP_URL", "ZAQAR_MESSAGE")
 SIGNALS = ("CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL")
 SCRIPT = '#!/bin/sh\necho "hello $who"\nprintf "$who" > "$heat_outputs_path.said"\n'
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory) -> Path:
-    return heat_agents(tmp_path_factory.mktemp("heat-agents"))
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +58,12 @@ def status(stoker: Served, stack: str) -> str:
 
 
 @pytest.mark.parametrize("metadata", METADATA)
-def test_a_deployment_goes_out_and_its_result_comes_back(stoker, release, tmp_path, metadata):
+def test_a_deployment_goes_out_and_its_result_comes_back(stoker, heat_agents, tmp_path, metadata):
     signals = {name.lower(): name for name in SIGNALS}
     stack = created(stoker, f"upstream-{metadata.lower()}", greeting(metadata, signals))
     known = outputs(stoker, stack)["agent"]
     sections = {name: known[name] for name in known["collectors"] if name != "local"}
-    with upstream_agent(tmp_path, release, sections) as agent:
+    with upstream_agent(tmp_path, heat_agents, sections) as agent:
         stoker.until(lambda: status(stoker, stack) != "CREATE_IN_PROGRESS", 60)
         assert status(stoker, stack) == "CREATE_COMPLETE", agent.log[-3000:]
     said = outputs(stoker, stack)
@@ -77,13 +71,13 @@ def test_a_deployment_goes_out_and_its_result_comes_back(stoker, release, tmp_pa
 
 
 @pytest.mark.parametrize("metadata", METADATA)
-def test_what_is_triggered_goes_out_and_comes_back(stoker, release, tmp_path, metadata):
+def test_what_is_triggered_goes_out_and_comes_back(stoker, heat_agents, tmp_path, metadata):
     """Deployments that no resource stands behind: their results come by places of their own."""
     stack = created(stoker, f"triggered-{metadata.lower()}", greeting(metadata, {"first": "CFN_SIGNAL"}))
     known = outputs(stoker, stack)["agent"]
     sections = {name: known[name] for name in known["collectors"] if name != "local"}
     name = stack.split("/")[2]
-    with upstream_agent(tmp_path, release, sections) as agent:
+    with upstream_agent(tmp_path, heat_agents, sections) as agent:
         stoker.until(lambda: status(stoker, stack) != "CREATE_IN_PROGRESS", 60)
         for transport in (None, *SIGNALS):
             said = {"stack": name, "resource": "first", "input_values": {"who": transport or "nobody"}}
@@ -102,22 +96,22 @@ def shown(stoker: Served, path: str) -> dict:
     return stoker.heat("GET", path).body["software_trigger"]
 
 
-def test_a_failure_comes_back_too(stoker, release, tmp_path):
+def test_a_failure_comes_back_too(stoker, heat_agents, tmp_path):
     said = greeting("POLL_SERVER_CFN", {"bad": "CFN_SIGNAL"})
     said["resources"]["config"]["properties"]["config"] = "#!/bin/sh\necho sorry >&2\nexit 3\n"
     stack = created(stoker, "upstream-failure", said)
     known = outputs(stoker, stack)["agent"]
-    with upstream_agent(tmp_path, release, {"cfn": known["cfn"]}):
+    with upstream_agent(tmp_path, heat_agents, {"cfn": known["cfn"]}):
         stoker.until(lambda: status(stoker, stack) == "CREATE_FAILED", 60)
     reason = stoker.heat("GET", stack).body["stack"]["stack_status_reason"]
     assert "deploy_status_code : Deployment exited with non-zero status code: 3" in reason
 
 
-def test_a_change_of_transport_reaches_the_agent_by_the_old_one(stoker, release, tmp_path):
+def test_a_change_of_transport_reaches_the_agent_by_the_old_one(stoker, heat_agents, tmp_path):
     before = greeting("POLL_SERVER_CFN", {"one": "CFN_SIGNAL"})
     stack = created(stoker, "upstream-change", before)
     known = outputs(stoker, stack)["agent"]
-    with upstream_agent(tmp_path, release, {"cfn": known["cfn"]}) as agent:
+    with upstream_agent(tmp_path, heat_agents, {"cfn": known["cfn"]}) as agent:
         stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
         after = greeting("POLL_SERVER_HEAT", {"one": "CFN_SIGNAL"})
         assert stoker.heat("PUT", stack, {"template": after}).status == 202

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import openstack.config  # noqa: F401 — works out folders when imported: not those of the first test
 import pytest
 
 from client.little_heat import PASSWORD, SOURCE, LittleHeat, serving
 from stoker_client.cli.main import main
 from stoker_client.client import Client, connect
+from support.processes import default_interrupt
 
 
 @dataclass
@@ -82,9 +84,10 @@ def spawn() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     def start(*args: str) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
         env = {**os.environ, "PYTHONPATH": str(SOURCE)}
-        process = subprocess.Popen(
-            [sys.executable, *args], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=env
-        )
+        with default_interrupt():
+            process = subprocess.Popen(
+                [sys.executable, *args], stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=env
+            )
         started.append(process)
         return process
 

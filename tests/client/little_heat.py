@@ -80,6 +80,8 @@ class LittleHeat:
         self.outputs: list[dict[str, Any]] = []
         self.events: list[dict[str, Any]] = []
         self.configs: dict[str, dict[str, Any]] = {}
+        #: What a new deployment gives as its reason.
+        self.first_reason = "Waiting for the agent"
         self.deployments: dict[str, dict[str, Any]] = {}
         self.servers: dict[str, dict[str, Any]] = {}
         self.script = Script()
@@ -189,9 +191,15 @@ class LittleHeat:
 
     # configs and deployments
 
-    def list_configs(self, **_: Any) -> Any:
+    def list_configs(self, query: dict[str, str], **_: Any) -> Any:
         keys = ("id", "name", "group", "creation_time")
-        return {"software_configs": [{key: config[key] for key in keys} for config in self.configs.values()]}
+        found = [
+            config
+            for config in self.configs.values()
+            if query.get("derived") != "false"
+            or not any(entry["name"] == "deploy_server_id" for entry in config.get("inputs", []))
+        ]
+        return {"software_configs": [{key: config[key] for key in keys} for config in found]}
 
     def create_config(self, body: Any, **_: Any) -> Any:
         config = {"id": new_id(), "creation_time": TIME, **body}
@@ -221,7 +229,7 @@ class LittleHeat:
             "server_id": body["server_id"],
             "action": body.get("action"),
             "status": "IN_PROGRESS",
-            "status_reason": "Deploy data available",
+            "status_reason": self.first_reason,
             "input_values": body.get("input_values"),
             "output_values": {},
             "creation_time": TIME,
@@ -280,7 +288,7 @@ class LittleHeat:
         trigger = {
             "id": new_id(), "name": "database BACKUP", "action": "BACKUP", "status": "IN_PROGRESS",
             "status_reason": None, "total": len(servers), "queued": len(servers), "running": 0, "complete": 0,
-            "failed": 0, "cancelled": 0, "asked_by": "admin", "creation_time": TIME, "end_time": None,
+            "failed": 0, "cancelled": 0, "requested_by": "admin", "creation_time": TIME, "end_time": None,
             "targets": targets, **more,
         }  # fmt: skip
         self.triggers[trigger["id"]] = trigger
@@ -401,13 +409,13 @@ class LittleHeat:
     def enroll(self, body: Any, **_: Any) -> Any:
         if any(server["name"] == body["name"] for server in self.servers.values()):
             raise Answer(409, f"A server named {body['name']} exists.")
-        command = f"curl -fsSL {self.url}/agent/v1/install | sudo STOKER_TOKEN=secret sh"
-        enrolment = {"token": "secret", "expires_at": TIME, "command": command}
+        command = "echo secret | python3 -c 'install'"
+        warning = "Nobody can reach it"
+        enrolment = {"token": "secret", "expires_at": TIME, "command": command, "url": self.url, "warning": warning}
         return {"server": self.add_server(body["name"], "ENROLLING"), "enrolment": enrolment}
 
     def delete_server(self, id_: str, **_: Any) -> Any:
-        self._get(self.servers, id_, "Server")
-        del self.servers[id_]
+        del self.servers[self.show_server(id_)["server"]["id"]]
 
     def _get(self, kept: dict[str, dict[str, Any]], id_: str, noun: str) -> dict[str, Any]:
         if id_ not in kept:

@@ -112,7 +112,7 @@ def test_an_incomplete_login(stoker, nowhere, monkeypatch):
 
     result = stoker("stack", "list")
 
-    assert result.code == 1
+    assert result.code == 6
     assert result.err.startswith("stoker: ")
     assert result.err.count("\n") == 1
 

@@ -22,7 +22,7 @@ def test_a_refused_connection(heat, stoker, monkeypatch):
 
     result = stoker("stack", "list")
 
-    assert result.code == 1
+    assert result.code == 6
     assert result.err == (
         f"stoker: cannot reach {address}: Connection refused; "
         "start it with `stoker serve`, or choose another cloud with OS_CLOUD\n"
@@ -34,7 +34,7 @@ def test_a_wrong_password(heat, stoker, monkeypatch):
 
     result = stoker("stack", "list")
 
-    assert result.code == 1
+    assert result.code == 5
     assert result.err.startswith(f"stoker: {heat.url} does not accept this login: ")
     assert "`stoker env`" in result.err
     assert result.err.count("\n") == 1
@@ -61,18 +61,18 @@ def test_a_catalog_without_orchestration(heat, stoker, monkeypatch):
 def test_not_found_says_where_to_look(heat, stoker):
     result = stoker("stack", "show", "nope")
 
-    assert result.code == 1
+    assert result.code == 4
     assert result.err == "stoker: The Stack (nope) could not be found; `stoker stack list` shows what there is\n"
 
 
-@pytest.mark.parametrize("status", [400, 403, 409, 500])
-def test_heats_own_words_are_passed_on(heat, stoker, status):
+@pytest.mark.parametrize(("status", "code"), [(400, 5), (403, 5), (409, 5), (500, 1), (503, 6)])
+def test_heats_own_words_are_passed_on(heat, stoker, status, code):
     body = {"code": status, "error": {"message": "web.yaml:3: bad property", "type": "X"}}
     heat.fail_with = status, json.dumps(body).encode(), "application/json"
 
     result = stoker("stack", "list")
 
-    assert result.code == 1
+    assert result.code == code
     assert "web.yaml:3: bad property" in result.err
 
 
@@ -98,9 +98,10 @@ def test_an_empty_name_asks_nothing(heat, stoker):
 
 
 def test_names_cannot_leave_their_place(heat, stoker):
-    stoker("server", "show", "../stacks?x=1#y")
+    assert stoker("server", "show", "../stacks?x=1#y").code == 2
 
     assert heat.calls[-1][1] == "/servers/..%2Fstacks%3Fx%3D1%23y"
+    assert stoker("stack", "show", "..").err == "stoker: '..' is neither a name nor an id\n"
 
 
 @pytest.mark.parametrize("text", ["", "x", "[]", "{}", '{"error": "text"}', '{"error": {"message": null}}', "null"])

@@ -15,7 +15,19 @@ from stoker_client.cli.main import stoker as root
 CLI = Path(_lazy.__file__).parent
 RESULTS = ("create", "update", "list", "show", "logs", "output", "history", "set", "label", "policy")
 HEAVY = {"openstack", "keystoneauth1", "requests", "rich", "yaml"}
-TOP = {"audit", "config", "deployment", "run", "schedule", "server", "stack", "trigger"}
+TOP = {
+    "completion",
+    "status",
+    "version",
+    "audit",
+    "config",
+    "deployment",
+    "run",
+    "schedule",
+    "server",
+    "stack",
+    "trigger",
+}
 
 
 def modules_after(spawn, *args: str) -> set[str]:
@@ -31,7 +43,8 @@ def modules_after(spawn, *args: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "args", [["--help"], ["stack", "--help"], ["deployment", "--help"], ["trigger", "--help"], ["--version"]]
+    "args",
+    [["--help"], ["stack", "--help"], ["deployment", "--help"], ["trigger", "--help"], ["--version"], ["version"]],
 )
 def test_help_imports_nothing_heavy_and_no_command(spawn, args):
     loaded = modules_after(spawn, *args)
@@ -39,7 +52,7 @@ def test_help_imports_nothing_heavy_and_no_command(spawn, args):
     assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
     assert {
         name for name in loaded if name.startswith("stoker_client.cli.") and not name.rpartition(".")[2].startswith("_")
-    } == {"stoker_client.cli.main"}
+    } <= {"stoker_client.cli.main", "stoker_client.cli.version"}
 
 
 @pytest.mark.parametrize("group", ["stack", "config", "deployment", "server", "trigger", "schedule", "audit"])
@@ -94,7 +107,8 @@ def test_every_command_has_help(stoker, path):
 
 @pytest.mark.parametrize("path", [p for p in commands(root) if p[-1] in set(RESULTS)])
 def test_every_command_with_a_result_prints_it_as_wanted(stoker, path):
-    assert "[table|json|yaml]" in stoker(*path, "--help").out
+    forms = "[table|json|yaml]" if path[-1] == "logs" else "[table|wide|json|yaml|csv|name|value]"
+    assert forms in stoker(*path, "--help").out
 
 
 @pytest.mark.parametrize("file", sorted(CLI.rglob("*.py")), ids=lambda file: str(file.relative_to(CLI)))
@@ -166,3 +180,28 @@ def test_an_unknown_command_is_a_usage_error(stoker):
 
     assert result.code == 2
     assert "No such command 'nope'" in result.err
+
+
+def test_help_lists_the_exit_codes(stoker):
+    shown = stoker("--help").out
+
+    assert re.search(r"^ +2  the command line", shown, re.MULTILINE)
+    assert re.search(r"^ +124  the time to wait is over", shown, re.MULTILINE)
+
+
+def test_version(stoker):
+    assert stoker("version").out.startswith("stoker ")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(stoker, shell):
+    assert "_STOKER_COMPLETE" in stoker("completion", shell).out
+
+
+def test_what_bash_asks_for_is_completed(spawn, monkeypatch):
+    for name, value in (("_STOKER_COMPLETE", "bash_complete"), ("COMP_WORDS", "stoker server l"), ("COMP_CWORD", "2")):
+        monkeypatch.setenv(name, value)
+
+    out, err = spawn("-m", "stoker_client.cli.main").communicate(timeout=60)
+
+    assert (out.split(), err) == (["plain,label", "plain,list"], "")

@@ -1,20 +1,23 @@
 """Printing."""
 
 import json
+import os
 
+import click
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stoker_client.cli._output import emit_data, emit_list, emit_one, emit_value, printable
+from stoker_client.cli._output import Output, emit_data, emit_list, emit_one, emit_value, printable
 
 data = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
-reused = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # capsys is emptied each time
+# capsys is emptied each time
+reused = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
 @reused
@@ -37,14 +40,14 @@ def test_nothing_printable_can_steer_a_terminal(text):
 @reused
 @given(st.dictionaries(st.sampled_from(["id", "name", "status"]), st.none() | st.text() | st.lists(st.text())))
 def test_any_value_fits_a_table(capsys, row):
-    emit_list("table", [row, {}], ("id", "name", "status"))
-    emit_one("table", row)
-    emit_value("table", row)
+    emit_list(Output(), [row, {}], ("id", "name", "status"))
+    emit_one(Output(), row)
+    emit_value(Output(), row)
     capsys.readouterr()
 
 
 def test_a_pipe_gets_whole_lines(capsys):
-    emit_list("table", [{"id": "x" * 5000, "name": "[bold]y[/bold] é"}], ("id", "name"))
+    emit_list(Output(), [{"id": "x" * 5000, "name": "[bold]y[/bold] é"}], ("id", "name"))
 
     [_, line] = capsys.readouterr().out.splitlines()
     assert line.split(maxsplit=1) == ["x" * 5000, line.split(maxsplit=1)[1]]
@@ -52,9 +55,79 @@ def test_a_pipe_gets_whole_lines(capsys):
 
 
 def test_an_object_leaves_out_what_is_absent(capsys):
-    emit_one("table", {"a": 1, "c": {"k": ["v"]}}, ("a", "b", "c"))
+    emit_one(Output(), {"a": 1, "c": {"k": ["v"]}}, ("a", "b", "c"))
 
     assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [["a", "1"], ["c", "k:"], ["-", "v"]]
+
+
+NODES = [{"id": "b" * 36, "name": "node10", "extra": 1}, {"id": "a" * 36, "name": "node2", "extra": None}]
+
+
+@pytest.mark.parametrize(
+    ("output", "lines"),
+    [
+        (Output("name"), ["node2", "node10"]),
+        (Output("name", sort="name:desc"), ["node10", "node2"]),
+        (Output("name", sort="extra", limit=1), ["node2"]),
+        (Output("value", ("name", "extra")), ["node2\t", "node10\t1"]),
+        (Output("csv", ("extra", "name")), ["extra,name", ",node2", "1,node10"]),
+        (Output("table", ("name",)), ["Name", "node2", "node10"]),
+        (Output("wide"), [f"ID{' ' * 37}Name     Extra", f"{'a' * 36}   node2", f"{'b' * 36}   node10   1"]),
+        (Output("json", ("name",), limit=1), ["[", "  {", '    "name": "node2"', "  }", "]"]),
+    ],
+)
+def test_a_list_as_the_user_wants_it(capsys, output, lines):
+    emit_list(output, NODES, ("id", "name"), wide=("extra",), order="name")
+
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+@pytest.mark.parametrize(
+    ("output", "lines"),
+    [
+        (Output("name"), ["node2"]),
+        (Output("value", ("id", "name")), ["a" * 36, "node2"]),
+        (Output("csv", ("name",)), ["name", "node2"]),
+        (Output("yaml", ("name",)), ["name: node2"]),
+    ],
+)
+def test_an_object_as_the_user_wants_it(capsys, output, lines):
+    emit_one(output, NODES[1], ("id", "name"))
+
+    assert capsys.readouterr().out.splitlines() == lines
+
+
+@pytest.mark.parametrize("output", [Output(columns=("nope",)), Output(sort="nope"), Output(sort="name:up")])
+def test_a_column_that_is_not_there_is_a_usage_error(output):
+    with pytest.raises(click.UsageError):
+        emit_list(output, NODES, ("id", "name"))
+
+
+@pytest.mark.parametrize("width", [80, 40])
+def test_a_terminal_keeps_ids_in_one_piece(monkeypatch, width):
+    rows = [{"id": "a" * 36, "name": "a name of " + "many " * 20, "server_id": "b" * 36, "status": "COMPLETE"}]
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+
+    text = shown_on_a_terminal(monkeypatch, lambda: emit_list(Output(), rows, tuple(rows[0])))
+
+    assert text.count("a" * 36) == text.count("b" * 36) == 1
+    assert "\x1b[" in text
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in shown_on_a_terminal(monkeypatch, lambda: emit_list(Output(), rows, tuple(rows[0])))
+
+
+def shown_on_a_terminal(monkeypatch, emit) -> str:
+    """What ``emit`` writes to a real terminal."""
+    main, side = os.openpty()
+    with os.fdopen(side, "w") as terminal:
+        monkeypatch.setattr("sys.stdout", terminal)
+        emit()
+        terminal.flush()
+        text = os.read(main, 100_000).decode()
+        monkeypatch.undo()
+    os.close(main)
+    return text
 
 
 @pytest.mark.parametrize(("form", "lines"), [("json", 2), ("yaml", 4)])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.little_heat import Script
+from client.little_heat import TIME, Script
 from stoker_client.adhoc import exit_code, script_of, with_shebang
 
 
@@ -105,7 +105,7 @@ def test_a_failure_without_a_code_is_one_and_has_a_reason(heat, stoker, web1):
 
     result = stoker("run", "web1", "--", "false")
 
-    assert (result.code, result.err) == (1, "stoker: failed: no hook for group script\n")
+    assert (result.code, result.err) == (1, "stoker: run on web1: no hook for group script\n")
 
 
 @pytest.mark.parametrize(
@@ -150,13 +150,24 @@ def test_a_server_that_is_away_is_told(heat, stoker):
 
     result = stoker("run", "web1", "--", "true")
 
-    assert result.err == "stoker: web1 is OFFLINE: it will run when its agent is there\n"
+    assert result.err == (
+        f"stoker: web1 is OFFLINE (last seen {TIME}): waiting for its agent, for 60 s at most (--wait-timeout)\n"
+    )
+
+
+def test_it_says_what_a_run_waits_for_besides_the_agent(heat, stoker):
+    heat.add_server("web1")
+    heat.first_reason = "Waiting for the maintenance window of web1, which opens 2026-05-02T02:00:00Z"
+
+    result = stoker("run", "web1", "--", "true")
+
+    assert result.err == f"stoker: {heat.first_reason}; waiting for 60 s at most (--wait-timeout)\n"
 
 
 def test_an_unknown_server_makes_nothing(heat, stoker):
     result = stoker("run", "nope", "--", "true")
 
-    assert result.code == 1
+    assert result.code == 4
     assert "`stoker server list`" in result.err
     assert heat.configs == {}
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from client.little_heat import Script
+from client.little_heat import TIME, Script
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_config_definitions_are_checked(heat, stoker, script, nowhere, definitio
 
     result = stoker("config", "create", "x", "-f", script, "--definition", "def.yaml")
 
-    assert result.code == (1 if complaint else 0)
+    assert result.code == (2 if complaint else 0)
     assert (complaint or "") in result.err
 
 
@@ -76,12 +76,21 @@ def test_config_show_by_id_and_by_name(heat, stoker, script):
     assert "echo go" in stoker("config", "show", "setup").out
 
 
+def test_copies_that_deployments_run_have_no_names_of_their_own(heat, stoker, script):
+    config = config_of(stoker)
+    heat.add_server("web1")
+    for _ in range(2):
+        assert stoker("deployment", "create", "--config", "setup", "--server", "web1").code == 0
+    listed = json.loads(stoker("config", "list", "-o", "json").out)
+    assert [each["id"] for each in listed] == [config["id"]]
+    assert len(json.loads(stoker("config", "list", "--all", "-o", "json").out)) == 3
+
+
 def test_config_names_may_be_ambiguous(heat, stoker, script):
-    config_of(stoker)
-    config_of(stoker)
+    first, second = config_of(stoker)["id"], config_of(stoker)["id"]
 
     assert stoker("config", "show", "setup").err == (
-        "stoker: 2 configs are named 'setup'; give the id (`stoker config list`)\n"
+        f"stoker: 2 configs are named 'setup': {first} ({TIME}), {second} ({TIME}); give one of the ids\n"
     )
 
 
@@ -89,9 +98,9 @@ def test_config_list_and_delete(heat, stoker, script):
     config_of(stoker)
 
     assert "setup" in stoker("config", "list").out
-    assert stoker("config", "delete", "setup").code == 0
+    assert stoker("config", "delete", "--yes", "setup").code == 0
     assert heat.configs == {}
-    assert "could not be found; `stoker config list`" in stoker("config", "delete", "setup").err
+    assert "there is no config 'setup'; `stoker config list`" in stoker("config", "delete", "--yes", "setup").err
 
 
 @pytest.fixture
@@ -124,7 +133,7 @@ def test_deployment_create_waits(heat, stoker, script):
     assert made(result)["status"] == "COMPLETE"
 
 
-def test_deployment_create_waits_and_fails_with_stderr_first(heat, stoker, script):
+def test_deployment_create_waits_and_fails_with_the_last_line_of_stderr(heat, stoker, script):
     heat.add_server("web1")
     config_of(stoker)
     heat.script = Script(status="FAILED", reason="exit 3", outputs={"deploy_stderr": "no space left\n"})
@@ -132,8 +141,7 @@ def test_deployment_create_waits_and_fails_with_stderr_first(heat, stoker, scrip
     result = stoker("deployment", "create", "--config", "setup", "--server", "web1", "--wait")
 
     assert result.code == 1
-    assert result.err.splitlines()[0] == "no space left"
-    assert result.err.splitlines()[1].endswith("failed: exit 3")
+    assert result.err == "stoker: setup on web1: exit 3: no space left\n"
 
 
 def test_ctrl_c_while_a_deployment_is_cancelled_says_that_it_is(heat, stoker, deployed, spawn):
@@ -171,7 +179,7 @@ def test_deployment_list_and_show(heat, stoker, deployed):
 
 
 def test_deployment_delete_takes_the_derived_config_along(heat, stoker, deployed):
-    assert stoker("deployment", "delete", deployed["id"]).code == 0
+    assert stoker("deployment", "delete", "--yes", deployed["id"]).code == 0
 
     assert heat.deployments == {}
     assert list(heat.configs) == [deployed["config"]["id"]]
@@ -180,7 +188,7 @@ def test_deployment_delete_takes_the_derived_config_along(heat, stoker, deployed
 def test_deployment_delete_leaves_a_source_config_alone(heat, stoker, deployed):
     heat.deployments[deployed["id"]]["config_id"] = deployed["config"]["id"]
 
-    stoker("deployment", "delete", deployed["id"])
+    stoker("deployment", "delete", "--yes", deployed["id"])
 
     assert deployed["config"]["id"] in heat.configs
 
@@ -230,8 +238,11 @@ def test_deployment_output(heat, stoker, deployed):
 def test_enroll_prints_the_command_alone(heat, stoker):
     result = stoker("server", "enroll", "web1")
 
-    assert result.out == f"curl -fsSL {heat.url}/agent/v1/install | sudo STOKER_TOKEN=secret sh\n"
-    assert result.err == ""
+    assert result.out == "echo secret | python3 -c 'install'\n"
+    assert result.err.splitlines() == [
+        f"Paste this line on web1. It is good for one machine, until {TIME}.",
+        "Warning: Nobody can reach it.",
+    ]
 
 
 def test_enroll_as_data_has_everything(heat, stoker):
@@ -253,5 +264,5 @@ def test_server_list_show_delete(heat, stoker):
     assert "ONLINE" in stoker("server", "list").out
     assert made(stoker("server", "show", "web1", "-o", "json")) == server
     assert server["id"] in stoker("server", "show", server["id"]).out
-    assert stoker("server", "delete", "web1").code == 0
+    assert stoker("server", "delete", "--yes", "web1").code == 0
     assert heat.servers == {}

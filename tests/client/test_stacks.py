@@ -68,7 +68,7 @@ def test_create_sends_nothing_when_a_file_is_missing(heat, stoker, template, now
 
     result = stoker("stack", "create", "web", "-t", "scripted.yaml")
 
-    assert result.code == 1
+    assert result.code == 2
     assert "go.sh (named by scripted.yaml)" in result.err
     assert heat.calls == []
 
@@ -143,7 +143,7 @@ def test_list_as_table(heat, stoker):
 
     lines = stoker("stack", "list").out.splitlines()
 
-    assert lines[0].split() == ["ID", "Stack", "Name", "Stack", "Status", "Creation", "Time", "Updated", "Time"]
+    assert lines[0].split() == ["ID", "Stack", "Name", "Stack", "Status", "Creation", "Time"]
     assert lines[1].split() == [stack["id"], "web", "CREATE_COMPLETE", "2031-05-06T07:08:09Z"]
 
 
@@ -180,7 +180,7 @@ def test_outputs(heat, stoker):
     assert json.loads(stoker("stack", "outputs", "web", "text", "-o", "json").out) == "two\nlines"
     assert "lines" in stoker("stack", "outputs", "web").out
     assert len(json.loads(stoker("stack", "outputs", "web", "-o", "json").out)) == 2
-    assert stoker("stack", "outputs", "web", "nope").code == 1
+    assert stoker("stack", "outputs", "web", "nope").code == 4
 
 
 def test_an_output_that_cannot_be_worked_out(heat, stoker):
@@ -240,7 +240,7 @@ def test_delete_asks_unless_told_not_to(heat, stoker, monkeypatch):
 
     result = stoker("stack", "delete", "web")
 
-    assert (result.code, heat.calls) == (1, [])
+    assert (result.code, heat.calls) == (2, [])
     assert "--yes" in result.err
 
 
@@ -249,6 +249,6 @@ def test_delete_goes_on_after_a_failure(heat, stoker):
 
     result = stoker("stack", "delete", "nope", "web", "--yes", "--wait")
 
-    assert result.code == 1
+    assert result.code == 4
     assert result.err.startswith("stoker: The Stack (nope) could not be found")
     assert heat.stacks == {}

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stoker.commands import clouds_yaml
+from support.search import examples
 
 LOGIN = {
     "auth_url": "http://127.0.0.1:8004/identity/v3",
@@ -205,7 +206,7 @@ leaves = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=8))
 clouds = st.dictionaries(names, st.dictionaries(names, leaves | st.dictionaries(names, leaves), max_size=3), max_size=4)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     clouds=clouds,
     around=st.dictionaries(names, leaves, max_size=2),

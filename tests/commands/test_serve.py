@@ -201,3 +201,13 @@ def test_help_helps(plain, words):
     done = subprocess.run([*STOKER, *words], env=plain, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0
     assert "Usage" in done.stdout
+
+
+def test_the_help_has_groups_and_defaults_and_a_misspelt_variable_is_told(tmp_path, plain):
+    shown = subprocess.run([*STOKER, "serve", "--help"], env=plain, capture_output=True, text=True, check=True).stdout
+    assert "\nAddresses and TLS:\n  --host TEXT" in shown
+    assert "Port to listen on (default: 8004)." in shown
+    told = subprocess.run(
+        [*STOKER, *serve(tmp_path, "--port", "0")], env={**plain, "STOKER_PRT": "1"}, capture_output=True, text=True
+    )
+    assert told.stderr.splitlines()[0] == "Warning: STOKER_PRT is no setting and is ignored; did you mean STOKER_PORT?"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from stoker import settings
 from stoker.model.errors import Invalid
+from stoker.setting_groups import GROUPS
 
 
 @pytest.fixture
@@ -104,8 +106,6 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "host,url",
     [
-        ("0.0.0.0", "http://127.0.0.1:8004"),
-        ("::", "http://127.0.0.1:8004"),
         ("::1", "http://[::1]:8004"),
         ("h", "http://h:8004"),
     ],
@@ -115,6 +115,18 @@ def test_the_public_url_is_one_that_clients_can_use(host, url):
     assert settings.load({"host": host, "public_url": "https://s.example.org/"}, {}, None).public_url == (
         "https://s.example.org"
     )
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_a_url_for_all_addresses_is_one_that_other_machines_reach(host):
+    """But on a machine that has no way to others."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+            address = probe.getsockname()[0]
+        except OSError:
+            address = "127.0.0.1"
+    assert settings.load({"host": host}, {}, None).public_url == f"http://{address}:8004"
 
 
 def test_the_state_directory_is_absolute(tmp_path, monkeypatch):
@@ -142,6 +154,84 @@ def test_the_sites_policy_is_a_word():
 
 
 def test_every_setting_says_what_it_is_for():
-    described = settings.described()
+    described = settings.describe_settings()
     assert len(described) > 10
     assert all(help.endswith(".") for _, _, _, help in described)
+
+
+SECRET = "0123456789abcdef" * 2
+
+
+@pytest.fixture
+def secret_file(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text(f"{SECRET}\n")
+    return path
+
+
+def test_every_secret_setting_may_be_in_a_file(tmp_path, secret_file, file):
+    names = [name.removesuffix("_file") for name, *_ in settings.describe_settings() if name.endswith("_file")]
+    assert names == [
+        "secret_key",
+        "encryption_keys",
+        "object_store_key",
+        "keystone_password",
+        "stack_domain_admin_password",
+    ]
+    files = {f"{name}_file": str(secret_file) for name in names}
+    toml = file("".join(f'{name} = "{path}"\n' for name, path in files.items()))
+    for loaded in (
+        settings.load(files, {}, None),
+        settings.load({}, {f"STOKER_{name.upper()}": path for name, path in files.items()}, None),
+        settings.load({}, {}, toml),
+    ):
+        assert {getattr(loaded, name) for name in names} == {SECRET}
+        assert SECRET not in repr(loaded)
+
+
+def test_a_secrets_file_goes_before_what_a_later_source_says(secret_file, file):
+    toml = file(f'secret_key = "{"t" * 32}"\nobject_store_key_file = "{secret_file}"\n')
+    loaded = settings.load({"secret_key_file": str(secret_file)}, {"STOKER_OBJECT_STORE_KEY": "environment"}, toml)
+    assert (loaded.secret_key, loaded.object_store_key) == (SECRET, "environment")
+
+
+def test_a_secret_and_its_file_from_one_source_exclude_one_another(secret_file):
+    with pytest.raises(Invalid, match="STOKER_SECRET_KEY and STOKER_SECRET_KEY_FILE exclude one another"):
+        settings.load({}, {"STOKER_SECRET_KEY": SECRET, "STOKER_SECRET_KEY_FILE": str(secret_file)}, None)
+
+
+@pytest.mark.parametrize(
+    "content,problem", [(None, "No such file"), (b"", "is empty"), (b"\n", "is empty"), (b"\xff\xfe", "no text")]
+)
+def test_a_secrets_file_that_holds_none_is_named(tmp_path, content, problem):
+    path = tmp_path / "secret"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(Invalid, match=rf"--keystone-password-file: .*{path}.*{problem}"):
+        settings.load({"keystone_password_file": str(path)}, {}, None)
+
+
+def test_the_help_of_a_secret_names_its_file():
+    helps = {name: help for name, _, _, help in settings.describe_settings()}
+    assert "use --secret-key-file there" in helps["secret_key"]
+
+
+def test_every_setting_is_in_one_group():
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(
+        name for name, *_ in settings.describe_settings()
+    )
+
+
+def test_a_misspelt_key_is_told_with_the_setting_that_is_meant(file):
+    with pytest.raises(Invalid, match=r"stoker.toml: there is no setting 'prot'; did you mean port\?$"):
+        settings.load({}, {}, file("prot = 1\n"))
+    with pytest.raises(Invalid, match=r"there is no setting 'banana'$"):
+        settings.load({}, {}, file("banana = 1\n"))
+
+
+def test_a_misspelt_variable_is_told():
+    environment = {"STOKER_PRT": "1", "STOKER_TOKEN": "x", "STOKER_PORT": "1", "STOKER_BANANA": "2", "PORT": "3"}
+    assert settings.warnings(environment) == [
+        "STOKER_BANANA is no setting and is ignored",
+        "STOKER_PRT is no setting and is ignored; did you mean STOKER_PORT?",
+    ]

@@ -18,7 +18,12 @@ def test_declared_then_undeclared_then_facts():
         {"name": "a", "type": "Number", "default": 1, "value": 1},
         {"name": "b", "type": "String", "value": "x"},
         {"name": "more", "type": "String", "value": [1]},
-        {"name": "deploy_action", "type": "String", "value": "CREATE"},
+        {
+            "name": "deploy_action",
+            "description": "Name of the current action being deployed",
+            "type": "String",
+            "value": "CREATE",
+        },
     )
 
 

@@ -9,12 +9,14 @@ from datetime import timedelta
 
 import pytest
 
-from stoker.deployments import manage, runs, stopping
+from stoker.deployments import cancellation, runs, service
 from stoker.deployments.documents import LOG_BYTES, Documents
 from stoker.servers import enrol
 from stoker.store import deployments, servers
+from stoker.store import documents as stored_documents
 from stoker.store import runs as stored
-from support.deploying import begin
+from stoker.store.notifier import ALL
+from support.deployments import begin
 
 
 def entries(document):
@@ -28,7 +30,7 @@ def test_agents_get_what_is_left_to_do_in_order_of_names(store):
     done = begin(store, "c")
     assert entries(documents.load_agent("s")) == ["a", "b", "c"]
 
-    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, done.id), {"deploy_status_code": 0}, LOG_BYTES))
+    store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, done.id), {"deploy_status_code": 0}, LOG_BYTES))
     assert documents.agent("s") is None, "the change was not heard"
     assert entries(documents.load_agent("s")) == ["a", "b"]
 
@@ -46,12 +48,26 @@ def test_an_entry_names_its_deployment_and_heats_form_does_not(store):
 
 def test_every_change_is_a_new_revision(store):
     documents = Documents(store)
-    first = documents.load_agent("s").revision
-    begin(store, "a")
-    second = documents.load_agent("s").revision
-    store.write(lambda tx: manage.withdraw(tx, deployments.get(tx, "s-a")))
+    server = store.write(lambda tx: enrol.enrol(tx, "p", "one"))[0].id
+    first = documents.load_agent(server).revision
+    made = begin(store, "a", server=server)
+    second = documents.load_agent(server).revision
+    store.write(lambda tx: service.withdraw(tx, deployments.get(tx, made.id)))
 
-    assert first < second < documents.load_agent("s").revision
+    assert first < second < documents.load_agent(server).revision
+
+
+def test_the_document_of_a_server_that_nobody_knows_goes_with_its_last_deployment(store):
+    """REST clients may name any server; Stoker remembers none that nothing runs on."""
+    documents = Documents(store)
+    one, other = begin(store, "a"), begin(store, "b")
+    for made, entries_left in ((one, 1), (other, 0)):
+        store.write(lambda tx, id=made.id: service.withdraw(tx, deployments.get(tx, id)))
+        assert len(entries(documents.load_agent("s"))) == entries_left
+    with store.read() as tx:
+        assert stored_documents.revision(tx, "s") == 0
+    begin(store, "c")
+    assert len(entries(documents.load_agent("s"))) == 1
 
 
 def test_a_slow_reader_puts_no_old_document_back(store):
@@ -59,10 +75,22 @@ def test_a_slow_reader_puts_no_old_document_back(store):
     begin(store, "a")
     old = documents.load_agent("s")
     begin(store, "b")
-    documents._keep("s", "agent", old)
+    documents._keep("s", "agent", old, documents.epoch)
 
     found = documents.agent("s")
     assert found is None or found.revision > old.revision
+
+
+def test_what_was_read_before_everything_was_forgotten_is_not_kept_after_it(store):
+    """The reader's snapshot is older than a change that this process was never notified of."""
+    documents = Documents(store)
+    begin(store, "a")
+    epoch = documents.epoch
+    old = documents.load_agent("s")
+    store.notifier.notify(ALL, 0)
+    documents._keep("s", "agent", old, epoch)
+    assert documents.agent("s") is None
+    assert documents.load_agent("s") is documents.agent("s")
 
 
 def test_the_cache_is_bounded(store):
@@ -101,16 +129,14 @@ def test_progress_is_the_reason_until_the_end(store):
 
     def say(percent, message):
         store.write(
-            lambda tx: runs.progress(
-                tx, server_id="s", config_id=made.config_id, state="RUNNING", percent=percent, message=message
-            )
+            lambda tx: runs.progress(tx, server_id="s", config_id=made.config_id, percent=percent, message=message)
         )
         with store.read() as tx:
             return deployments.get(tx, made.id).status_reason
 
     assert say(42, "loading\0") == "Running (42 %): loading"
     assert say(None, None) == "Running"
-    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, made.id), {}, LOG_BYTES))
+    store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, made.id), {}, LOG_BYTES))
     assert say(99, "late") == "Outputs received"
 
 
@@ -126,7 +152,7 @@ def run_of(store, deployment):
 def test_a_run_that_its_agent_never_spoke_of_began_as_long_ago_as_it_took(store, said, seconds):
     made = begin(store, "a")
     store.write(
-        lambda tx: manage.take_signal(tx, made, {"deploy_status_code": 0, "deploy_run_seconds": said}, LOG_BYTES)
+        lambda tx: service.apply_signal(tx, made, {"deploy_status_code": 0, "deploy_run_seconds": said}, LOG_BYTES)
     )
     run = run_of(store, made)
     assert "deploy_run_seconds" not in run.output_values
@@ -138,35 +164,49 @@ def test_a_run_that_its_agent_never_spoke_of_began_as_long_ago_as_it_took(store,
         assert run.started_at == run.queued_at
 
 
-def delivered(store, deployment):
-    """Its run, once it is noted that an agent was told of it."""
+def recorded(store, deployment, state):
+    """Its run, once the tracker has written that state."""
     until = time.monotonic() + 30
-    while (found := run_of(store, deployment)).delivered_at is None:
-        assert time.monotonic() < until, "it was never noted"
+    while (run := run_of(store, deployment)).state != state:
+        assert time.monotonic() < until, f"it stayed {run.state}"
         time.sleep(0.01)
-    return found
+    return run
 
 
-def test_what_an_agent_was_told_of_is_delivered_and_only_that(store):
+def test_a_run_is_delivered_when_the_agent_acknowledges_its_document(store):
     documents = Documents(store)
     first = begin(store, "a")
     document = documents.load_agent("s")
     second = begin(store, "b")
-    documents.went_out(document, "STOKER_PUSH")
-    found = delivered(store, first)
-    assert (found.state, found.channel) == ("DELIVERED", "STOKER_PUSH")
-    assert run_of(store, second).state == "WAITING"
-    documents.went_out(documents.load_agent("s"), "POLL_SERVER_CFN")
-    assert delivered(store, second).channel == "POLL_SERVER_CFN"
-    assert run_of(store, first) == found
-    assert not documents.load_agent("s").news
+    documents.record_sent(document, "STOKER_PUSH")
+    documents.record_receipt(document)
+    assert recorded(store, first, "DELIVERED").channel == "STOKER_PUSH"
+    assert run_of(store, second).state == "QUEUED"
+    documents.record_sent(documents.load_agent("s"), "POLL_SERVER_CFN")  # a transport without receipts
+    assert recorded(store, second, "DELIVERED").channel == "POLL_SERVER_CFN"
+    assert not documents.load_agent("s").unreceived
+
+
+def test_a_document_that_no_agent_acknowledges_delivers_nothing(store):
+    """Its agent may have been killed while it was answered."""
+    documents, topic = Documents(store), threading.Event()
+    made = begin(store, "a")
+    store.notifier.subscribe(lambda name, _: name == f"d/{made.id}" and topic.set())
+    document = documents.load_agent("s")
+    documents.record_sent(document, "STOKER_PUSH")
+    assert topic.wait(30)  # the sending is recorded
+    run = run_of(store, made)
+    assert (run.state, run.delivered_at) == ("QUEUED", None)
+    assert run.sent_at is not None
+    documents.record_receipt(documents.load_agent("s"))  # another process, or this one after a change
+    recorded(store, made, "DELIVERED")
 
 
 def test_who_follows_hears_that_it_is_delivered(store):
     documents, heard = Documents(store), threading.Event()
     made = begin(store, "a")
-    store.bell.listen(lambda topic, _: topic == f"d/{made.id}" and heard.set())
-    documents.went_out(documents.load_agent("s"), "STOKER_PUSH")
+    store.notifier.subscribe(lambda topic, _: topic == f"d/{made.id}" and heard.set())
+    documents.record_sent(documents.load_agent("s"), "STOKER_PUSH")
     assert heard.wait(30)
 
 
@@ -174,17 +214,17 @@ def test_a_run_that_ended_before_its_delivery_was_noted_keeps_its_end(store):
     documents = Documents(store)
     made = begin(store, "a")
     document = documents.load_agent("s")
-    store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, made.id), {"deploy_status_code": 0}, LOG_BYTES))
-    documents.went_out(document, "STOKER_PUSH")
-    found = delivered(store, made)
-    assert (found.state, found.status) == ("DONE", "COMPLETE")
+    store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, made.id), {"deploy_status_code": 0}, LOG_BYTES))
+    documents.record_sent(document, "STOKER_PUSH")
+    found = recorded(store, made, "DONE")
+    assert found.status == "COMPLETE"
 
 
 def test_what_is_withheld_is_not_delivered(store):
     documents = Documents(store)
     made = begin(store, "a")
-    store.write(lambda tx: stopping.cancel(tx, deployments.get(tx, made.id), "Cancelled"))
-    assert documents.load_agent("s").news == ()
+    store.write(lambda tx: cancellation.cancel(tx, deployments.get(tx, made.id), "Cancelled"))
+    assert documents.load_agent("s").unreceived == []
 
 
 def test_a_document_says_how_many_may_run_at_a_time(store):
@@ -195,3 +235,24 @@ def test_a_document_says_how_many_may_run_at_a_time(store):
     assert json.loads(documents.load_agent(server.id).body)["concurrency"] == 1
     store.write(lambda tx: servers.set_policy(tx, server.id, {"max_concurrent_runs": 3}))
     assert json.loads(documents.load_agent(server.id).body)["concurrency"] == 3
+
+
+def test_documents_of_servers_that_nobody_deployed_to_are_not_kept(store):
+    documents = Documents(store)
+    begin(store, "a")
+    documents.load_heat("unknown", "p")
+    documents.load_heat("s", "p")
+    assert documents.heat("unknown", "p") is None
+    assert documents.heat("s", "p") is not None
+
+
+def test_the_cache_counts_keys_as_well_as_bodies(store):
+    """Bodies of nothing under long keys filled the memory."""
+    documents = Documents(store, max_bytes=10_000)
+    begin(store, "a")
+    documents.load_heat("s", "p" * 20_000)
+    assert documents.heat("s", "p" * 20_000) is None
+    for number in range(20):
+        documents.load_agent(f"server-{number}")
+    kept = [number for number in range(20) if documents.agent(f"server-{number}") is not None]
+    assert 0 < len(kept) < 20

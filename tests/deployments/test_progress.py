@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.deployments import manage, runs, stopping
+from stoker.deployments import cancellation, runs, service
 from stoker.deployments.documents import LOG_BYTES
 from stoker.store import deployments
 from stoker.store import runs as stored
 from stoker.store.schema import runs as table
 from support.clock import age
-from support.deploying import begin
+from support.deployments import begin
 
 
 def run_of(store, deployment):
@@ -19,7 +19,7 @@ def run_of(store, deployment):
 
 
 def take(store, deployment, **values):
-    return store.write(lambda tx: manage.take_signal(tx, deployments.get(tx, deployment.id), values, LOG_BYTES))
+    return store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, deployment.id), values, LOG_BYTES))
 
 
 def state_now(store, deployment):
@@ -29,7 +29,7 @@ def state_now(store, deployment):
 
 
 def beat(store, deployment):
-    store.write(lambda tx: runs.beat(tx, server_id="s", config_id=deployment.config_id))
+    store.write(lambda tx: runs.heartbeat(tx, server_id="s", config_id=deployment.config_id))
 
 
 @pytest.mark.parametrize(
@@ -70,16 +70,16 @@ def test_a_signal_that_says_what_became_of_it_decides(store, said, status, reaso
 
 def test_a_run_whose_agent_says_nothing_is_silent_until_it_does(store):
     made = begin(store, "a")
-    assert state_now(store, made) == "WAITING"
+    assert state_now(store, made) == "QUEUED"
     age(store, table, 3600)
-    assert state_now(store, made) == "WAITING"
+    assert state_now(store, made) == "QUEUED"
     beat(store, made)
     assert state_now(store, made) == "RUNNING"
     assert run_of(store, made).channel == "STOKER_PUSH"  # nobody had noted that it was delivered
     age(store, table, 44)
     assert state_now(store, made) == "RUNNING"
     age(store, table, 2)
-    assert state_now(store, made) == "SILENT"
+    assert state_now(store, made) == "UNRESPONSIVE"
     beat(store, made)
     assert state_now(store, made) == "RUNNING"
     take(store, made, deploy_status_code=0)
@@ -98,11 +98,9 @@ def test_a_heart_beat_changes_nothing_of_what_was_said(store):
 def test_a_run_that_is_told_to_stop_is_cancelling_whatever_its_agent_says(store):
     made = begin(store, "a")
     beat(store, made)
-    store.write(lambda tx: stopping.cancel(tx, deployments.get(tx, made.id), "Cancelled"))
+    store.write(lambda tx: cancellation.cancel(tx, deployments.get(tx, made.id), "Cancelled"))
     beat(store, made)
-    store.write(
-        lambda tx: runs.progress(tx, server_id="s", config_id=made.config_id, state="RUNNING", percent=7, message=None)
-    )
+    store.write(lambda tx: runs.progress(tx, server_id="s", config_id=made.config_id, percent=7, message=None))
     with store.read() as tx:
         assert deployments.get(tx, made.id).status_reason == "Cancelling"
     assert state_now(store, made) == "CANCELLING"

@@ -15,6 +15,7 @@ from stoker.hot.parameters.custom import CHECKS
 from stoker.hot.versions import VERSIONS
 from stoker.model.errors import Invalid
 from stoker.store import rows
+from support.search import examples
 
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
 WORDS = [
@@ -53,7 +54,7 @@ schemas = st.fixed_dictionaries(
 _KINDS = {"string": str, "number": (int, float), "comma_delimited_list": list, "boolean": bool}
 
 
-@settings(max_examples=400, deadline=2000)
+@settings(max_examples=examples(100), deadline=2000)
 @given(schema=schemas, said=values, version=st.sampled_from(sorted(VERSIONS)))
 def test_any_value_is_of_its_type_or_refused(schema: Any, said: Any, version: str) -> None:
     source = {"heat_template_version": version, "parameters": {"p": schema}}
@@ -67,7 +68,7 @@ def test_any_value_is_of_its_type_or_refused(schema: Any, said: Any, version: st
     value = bound["p"]
     check_plain(value)
     assert rows.load(rows.dump(bound.to_json())) == bound.to_json()
-    assert isinstance(bound.shown()["p"], str)
+    assert isinstance(bound.for_display()["p"], str)
     if schema["type"] in _KINDS:
         assert isinstance(value, _KINDS[schema["type"]])
     if schema["type"] == "number":
@@ -101,11 +102,11 @@ environments = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400, deadline=2000)
+@settings(max_examples=examples(100), deadline=2000)
 @given(first=environments, second=environments, types=st.dictionaries(texts, st.sampled_from(TYPES), max_size=3))
 def test_any_environments_are_merged_or_refused(first: Any, second: Any, types: Any) -> None:
     try:
-        merged = Environment.parse(first).merged(Environment.parse(second), types)
+        merged = Environment.parse(first).merge(Environment.parse(second), types)
         for name in ("a", "OS::Heat::None"):
             merged.registry.resolve(name, "a")
     except Invalid as error:

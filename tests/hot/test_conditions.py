@@ -72,7 +72,7 @@ def test_without_a_third_argument_nothing_is_left() -> None:
     said = {"keep": 1, "drop": {"if": [False, 2]}, "list": [{"if": [False, 1]}, 2, {"if": [True, 3]}]}
     assert value(said) == {"keep": 1, "list": [2, 3]}
     with pytest.raises(StackValidationFailed, match="a condition and two values"):
-        decided("2018-08-31", outputs={"o": {"value": {"if": [False, 2]}}})
+        decided("2018-08-31", resources={"a": {"type": "x", "properties": {"p": {"if": [False, 2]}}}})
 
 
 @pytest.mark.parametrize("said", [{"if": [False, {"p": 1}]}, {"if": [True, None, {"p": 1}]}])
@@ -102,7 +102,7 @@ def test_what_a_false_condition_takes_away() -> None:
 
 
 def test_what_is_gone_cannot_be_referred_to() -> None:
-    with pytest.raises(InvalidTemplateReference, match=r'"a" .in resources.b.properties.p. is incorrect'):
+    with pytest.raises(InvalidTemplateReference, match=r'"a" .in b.Properties.p. is incorrect'):
         decided(
             resources={
                 "a": {"type": "x", "condition": False},
@@ -124,8 +124,8 @@ def test_what_is_gone_cannot_be_referred_to() -> None:
         ({"conditions": {"a": {"get_param": "kind"}}}, "must be true or false, not text"),
         ({"conditions": {"a": {"get_param": "nobody"}}}, "nobody"),
         ({"conditions": {"a": 1}}, "not a number"),
-        ({"outputs": {"o": {"value": {"if": "x"}}}}, '"if" needs a list'),
-        ({"outputs": {"o": {"value": {"if": ["nobody", 1, 2]}}}}, "nobody"),
+        ({"resources": {"a": {"type": "x", "properties": {"p": {"if": "x"}}}}}, '"if" needs a list'),
+        ({"resources": {"a": {"type": "x", "properties": {"p": {"if": ["nobody", 1, 2]}}}}}, "nobody"),
         ({"resources": {"a": {"type": "x", "condition": "nobody"}}}, "nobody"),
         ({"resources": {"a": {"type": "x", "properties": {"if": [True, [1], {}]}}}}, "must be a map, not a list"),
     ],

@@ -89,14 +89,14 @@ def test_the_later_environment_wins_entry_by_entry() -> None:
     later = Environment.parse(
         {"parameters": {"a": 2, "c": 3}, "resource_registry": {"OS::A": "OS::D", "OS::E": None}, "event_sinks": []}
     )
-    merged = earlier.merged(later)
+    merged = earlier.merge(later)
     assert merged.parameters == {"a": 2, "c": 3}
     assert merged.parameter_defaults == {"b": [1]}
     assert merged.event_sinks == earlier.event_sinks
     assert merged.registry.resolve("OS::A") == "OS::D"
     assert merged.registry.resolve("OS::A", "r") == "OS::C"
     assert merged.registry.resolve("OS::E") is None
-    assert Environment().merged(earlier) == earlier.merged(Environment()) == earlier
+    assert Environment().merge(earlier) == earlier.merge(Environment()) == earlier
 
 
 REGISTRY = Registry(
@@ -193,7 +193,7 @@ def test_what_is_meant_means_itself(entries: dict[str, Any], name: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(registries, registries, types)
 def test_merging_asks_the_later_first(one: dict[str, Any], two: dict[str, Any], name: str) -> None:
-    merged = Registry(one).merged(Registry(two))
+    merged = Registry(one).merge(Registry(two))
     assert merged == Registry(one | two)
     two_exact = Registry({key: target for key, target in two.items() if key == name})
     if name in two and two[name] in (None, name):
@@ -204,3 +204,18 @@ def test_merging_asks_the_later_first(one: dict[str, Any], two: dict[str, Any], 
 def test_a_control_that_is_a_map_is_refused(control: str) -> None:
     with pytest.raises(Invalid, match=rf"resource_registry\.resources\.a\.{control}: one or a list of these"):
         Environment.parse({"resource_registry": {"resources": {"a": {control: {"pre-create": True}}}}})
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ([f"{i}*" for i in range(101)], "at most 100 patterns"),
+        (["*" * 256], "at most 255 characters"),
+        (["[z-a]"], "is no regular expression"),
+    ],
+)
+def test_patterns_of_names_are_few_short_and_sound(names: list[str], words: str) -> None:
+    with pytest.raises(Invalid, match=words):
+        Environment.parse({"resource_registry": {"resources": {name: {"hooks": "pre-create"} for name in names}}})
+    with pytest.raises(Invalid, match=words):
+        Environment.parse({"resource_registry": {"resources": {"r": {name: {"a": "b"} for name in names}}}})

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker import hot
-from stoker.hot import UNKNOWN
+from stoker.hot import UNKNOWN, Budget
 from stoker.hot.functions import KNOWN
 
 keys = st.text(max_size=5).filter(lambda key: key not in KNOWN)
@@ -33,9 +33,10 @@ def test_plain_data_stays_as_it_is(value: Any) -> None:
 @settings(max_examples=100, deadline=None)
 @given(plain, st.text(max_size=3), st.integers(0, 3))
 def test_a_call_anywhere_is_found_and_replaced(value: Any, name: str, wraps: int) -> None:
-    written, expected = {"get_resource": name}, f"id of {name}"
+    written: Any = {"get_resource": name}
+    expected: Any = f"id of {name}"
     for _ in range(wraps):
-        written, expected = {"a": [value, written], "b": 1}, {"a": [value, expected], "b": 1}  # type: ignore[assignment]
+        written, expected = {"a": [value, written], "b": 1}, {"a": [value, expected], "b": 1}
     assert hot.evaluate(written, Everything()) == expected
     assert hot.references(written) == {name}
 
@@ -44,6 +45,7 @@ class Everything:
     """Knows a parameter and a resource of every name, and attributes not at all."""
 
     version = "2018-08-31"
+    budget = Budget()
 
     def parameter(self, name: str) -> Any:
         return f"value of {name}"

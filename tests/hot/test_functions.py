@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker import hot
+from stoker.hot import Budget
 from stoker.hot.functions import FUNCTIONS, KNOWN, lookup
 from stoker.hot.functions._foreign import FOREIGN
 from stoker.hot.versions import VERSIONS
@@ -225,6 +226,7 @@ class NoWorld:
     """For functions that ask nothing but the version."""
 
     version = NEWEST
+    budget = Budget()
 
     def parameter(self, name: str) -> Any:
         raise AssertionError(name)

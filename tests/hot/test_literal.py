@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker import hot
-from stoker.hot import Environment
+from stoker.hot import Budget, Environment
 from stoker.hot.functions import KNOWN
 from stoker.hot.literal import LITERAL
 from stoker.hot.versions import VERSIONS
@@ -48,6 +48,7 @@ class _Scope:
 
     def __init__(self, version: str) -> None:
         self.version = version
+        self.budget = Budget()
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(name)

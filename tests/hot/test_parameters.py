@@ -64,7 +64,7 @@ def test_values_take_their_type(type_name: str, given: Any, value: Any, shown: s
     parameters = bind({"p": {"type": type_name}}, {"p": given})
     assert parameters["p"] == value
     assert type(parameters["p"]) is type(value)
-    assert parameters.shown()["p"] == shown
+    assert parameters.for_display()["p"] == shown
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_parameter_the_template_lacks_is_unknown() -> None:
 
 def test_pseudo_parameters_are_there() -> None:
     parameters = bind({})
-    assert parameters.shown() == PSEUDO
+    assert parameters.for_display() == PSEUDO
     assert parameters["OS::stack_name"] == "name"
     with pytest.raises(UserParameterMissing, match="OS::region"):
         parameters["OS::region"]
@@ -139,7 +139,7 @@ def test_pseudo_parameters_are_there() -> None:
 def test_hidden_values_never_show() -> None:
     schemas = {"p": {"type": "string", "hidden": True, "constraints": [{"length": {"max": 3}}]}}
     parameters = bind(schemas, {"p": "abc"})
-    assert (parameters["p"], parameters.shown()["p"]) == ("abc", "******")
+    assert (parameters["p"], parameters.for_display()["p"]) == ("abc", "******")
     for schema, secret in ((schemas["p"], "secret"), ({"type": "number", "hidden": "yes"}, "secret")):
         with pytest.raises(StackValidationFailed) as caught:
             bind({"p": schema}, {"p": secret})
@@ -195,7 +195,7 @@ def test_parameters_survive_the_database(values: dict[str, str], kind: str, hidd
         ("boolean", {"allowed_values": ["yes"]}, [True], ["no"], "False is not an allowed value"),
         ("comma_delimited_list", {"allowed_values": ["a", "b"]}, ["a,b", ""], ["a,c"], "c is not an allowed value"),
         ("string", {"allowed_pattern": "[a-z]+"}, ["abc"], ["abc1", "", "1abc"], 'does not match pattern "[a-z]+"'),
-        ("string", {"allowed_pattern": "a|ab"}, ["a", "ab"], ["abc"], "does not match"),
+        ("string", {"allowed_pattern": "a|ab"}, ["a"], ["ab", "abc"], "does not match"),
         ("string", {"custom_constraint": "ip_addr"}, ["1.2.3.4", "::1"], ["1.2.3"], "does not validate ip_addr"),
         ("comma_delimited_list", {"custom_constraint": "ip_addr"}, ["1.1.1.1,::1", ""], ["1.1.1.1,x"], '"x" does not'),
         ("string", {"custom_constraint": "nova.flavor"}, ["anything"], [], ""),
@@ -296,7 +296,7 @@ def test_custom_constraints_answer_anything(name: str, text: str) -> None:
         ({"type": "number", "constraints": [{"allowed_values": ["x"]}]}, '"x" is not a number'),
         ({"type": "string", "constraints": [{"allowed_values": "x"}]}, "a list is needed"),
         ({"type": "string", "constraints": [{"allowed_pattern": "("}]}, "is no regular expression"),
-        ({"type": "string", "constraints": [{"allowed_pattern": "(" * 5000}]}, "is no regular expression"),
+        ({"type": "string", "constraints": [{"allowed_pattern": "(" * 5000}]}, "more than 4096 characters"),
         ({"type": "string", "constraints": [{"allowed_pattern": "a{99999999999}"}]}, "is no regular expression"),
         ({"type": "string", "constraints": [{"allowed_pattern": 5}]}, "a regular expression is needed"),
         ({"type": "string", "constraints": [{"custom_constraint": 5}]}, "a name is needed"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from stoker import hot
+from stoker.hot.flaw import MOST
 from stoker.hot.versions import VERSIONS
 from stoker.model.errors import (
     CircularDependencyException,
@@ -130,8 +131,18 @@ def test_other_versions_are_refused_with_the_list(version: Any) -> None:
     ("old", "new", "kind", "message"),
     [
         ("2018-08-31", "2011-01-01", InvalidTemplateVersion, "… (line 1)"),
-        ("outputs:", "output:", InvalidTemplateSection, "The template section is invalid: output (line 27)"),
-        ("outputs:", "outputs: []\nx:", InvalidTemplateSection, "The template section is invalid: x (line 28)"),
+        (
+            "outputs:",
+            "output:",
+            InvalidTemplateSection,
+            'The template section is invalid: output; did you mean "outputs"? (line 27)',
+        ),
+        (
+            "outputs:",
+            "outputs: []\nx:",
+            StackValidationFailed,
+            "outputs: a map is needed, not a list (line 27)\nThe template section is invalid: x (line 28)",
+        ),
         (
             "description: Two steps",
             "description: [a]",
@@ -149,7 +160,8 @@ def test_other_versions_are_refused_with_the_list(version: Any) -> None:
             "    deletion_policy",
             "    deletion_polcy",
             StackValidationFailed,
-            "resources.first.deletion_polcy: Invalid keyword(s) inside a resource definition: deletion_polcy (line 12)",
+            "resources.first.deletion_polcy: Invalid keyword(s) inside a resource definition: deletion_polcy"
+            '; did you mean "deletion_policy"? (line 12)',
         ),
         (
             "    deletion_policy: retain",
@@ -167,20 +179,20 @@ def test_other_versions_are_refused_with_the_list(version: Any) -> None:
             "    metadata: {of: {get_resource: config}}",
             "    metadata: {of: {get_resource: confg}}",
             InvalidTemplateReference,
-            'The specified reference "confg" (in resources.first.metadata.of) is incorrect. (line 13)',
+            'The specified reference "confg" (in first.Metadata.of) is incorrect. Did you mean "config"? (line 13)',
         ),
         (
             "get_attr: [first, out]",
             "get_attr: [frst, out]",
             InvalidTemplateReference,
-            'The specified reference "frst" (in resources.second.properties.list[1].str_replace.params.x)'
-            " is incorrect. (line 26)",
+            'The specified reference "frst" (in second.Properties.list[1].str_replace.params.x) is incorrect.'
+            ' Did you mean "first"? (line 26)',
         ),
         (
             "depends_on: [config, config]",
             "depends_on: [config, nothing]",
             InvalidTemplateReference,
-            'The specified reference "nothing" (in resources.second.depends_on) is incorrect. (line 22)',
+            'The specified reference "nothing" (in second) is incorrect. (line 22)',
         ),
         (
             "depends_on: [config, config]",
@@ -192,7 +204,7 @@ def test_other_versions_are_refused_with_the_list(version: Any) -> None:
             "{get_param: word}",
             "{get_param: wrd}",
             UserParameterMissing,
-            "The Parameter (wrd) was not provided. (line 19)",
+            'The Parameter (wrd) was not provided. Did you mean "word"? (line 19)',
         ),
         (
             "{get_param: word}",
@@ -204,22 +216,15 @@ def test_other_versions_are_refused_with_the_list(version: Any) -> None:
             "{get_file: run.sh}",
             "{get_file: run.sj}",
             StackValidationFailed,
-            'resources.config.properties.config: No content found in the "files" section for get_file path: run.sj'
-            " (line 9)",
-        ),
-        (
-            "{get_attr: [second, out]}",
-            "{digest: [md55, x]}",
-            StackValidationFailed,
-            'outputs.answer.value: "digest" knows no algorithm …',
+            "Property error: : resources.config.properties.config: : "
+            'No content found in the "files" section for get_file path: run.sj; did you mean "run.sh"? (line 9)',
         ),
         (
             "{value: null}",
             "{}",
             StackValidationFailed,
-            'outputs.plain: Each output must contain a "value" key. (line 29)',
+            "Output validation error: : outputs.plain: : Each output definition must contain a value key. (line 29)",
         ),
-        ("{value: null}", "{value: 1, x: 1}", StackValidationFailed, "outputs.plain.x: Invalid keyword(s) …"),
         ("{value: null}", "text", StackValidationFailed, "outputs.plain: a map is needed, not text (line 29)"),
         (
             "    type: OS::Heat::SoftwareConfig\n",
@@ -338,6 +343,76 @@ def test_parameter_groups_are_kept(template: Any) -> None:
 
 
 def test_files_must_be_text(template: Any) -> None:
-    document = template(outputs={"o": {"value": {"get_file": "f"}}})
+    document = template(resources={"r": {"type": "x", "properties": {"p": {"get_file": "f"}}}})
     with pytest.raises(StackValidationFailed, match="the file f is not text"):
-        hot.parse(document, {"f": b"x"})  # type: ignore[dict-item]
+        hot.parse(document, {"f": b"x"})  # type: ignore[dict-item]  # what clients must not send
+
+
+TWICE_WRONG = """\
+heat_template_version: 2018-08-31
+descripton: x
+parameters:
+  word: {type: strin}
+  other: {type: string, defaul: x}
+resources:
+  a:
+    type: x
+    depends_on: b
+    properties:
+      one: {get_param: wrd}
+      two: [{get_resource: nobody}, {get_attr: [nobody, x]}]
+  b: text
+outputs:
+  o: {}
+"""
+
+
+def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_the_text() -> None:
+    with pytest.raises(StackValidationFailed) as caught:
+        hot.parse(TWICE_WRONG)
+    assert caught.value.message.splitlines() == [
+        'The template section is invalid: descripton; did you mean "description"? (line 2)',
+        "parameters.word.type: Invalid type (strin) (line 4)",
+        "parameters.other.defaul: Invalid key 'defaul' for parameter (other) (line 5)",
+        "Property error: : resources.a.properties.one: : The Parameter (wrd) was not provided."
+        ' Did you mean "word"? (line 11)',
+        'The specified reference "nobody" (in a.Properties.two[0]) is incorrect. (line 12)',
+        'The specified reference "nobody" (in a.Properties.two[1]) is incorrect. (line 12)',
+        "resources.b: a map is needed, not text (line 13)",
+        "Output validation error: : outputs.o: : Each output definition must contain a value key. (line 15)",
+    ]
+
+
+def test_no_more_is_told_than_anybody_reads(template: Any) -> None:
+    resources = {f"r{i}": {"type": "x", "properties": {"p": {"get_resource": "nobody"}}} for i in range(1000)}
+    with pytest.raises(InvalidTemplateReference) as caught:
+        hot.parse(template(resources=resources))
+    assert len(caught.value.message.splitlines()) == MOST
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"get_resource": "nobody"},
+        {"get_attr": ["nobody", "x"]},
+        {"get_param": "nobody"},
+        {"get_file": "nobody"},
+        {"digest": ["md55", "x"]},
+        {"str_replace": {"template": "x"}},
+        {"if": ["nobody", 1, 2]},
+        {"if": "x"},
+    ],
+)
+def test_what_is_wrong_in_an_output_is_kept_with_it(template: Any, value: Any) -> None:
+    parsed = hot.parse(template(outputs={"bad": {"value": value}, "good": {"value": 1}}), {})
+    decided = hot.decide(parsed, {})
+    assert decided.outputs["bad"].flaw is not None
+    assert decided.outputs["good"].flaw is None
+
+
+@pytest.mark.parametrize(
+    ("version", "value"), [("2018-08-31", {"Fn::Join": [",", []]}), ("2013-05-23", {"str_split": [",", "a"]})]
+)
+def test_a_function_that_the_version_has_not_refuses_the_template_also_in_an_output(version: str, value: Any) -> None:
+    with pytest.raises(InvalidTemplateVersion, match=r"outputs\.bad\.value"):
+        hot.parse({"heat_template_version": version, "outputs": {"bad": {"value": value}}})

@@ -40,7 +40,7 @@ def token(stoker, roles, *, project=None, lives=3600):
                 "INSERT INTO assignments (user_id, project_id, role) VALUES (?, ?, ?)", (user, project, role)
             )
         database.execute(
-            "INSERT INTO tokens (hash, user_id, project_id, issued_at, expires_at) VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO tokens (hash, user_id, project_id, system, issued_at, expires_at) VALUES (?, ?, ?, 0, ?, ?)",
             (hashlib.sha256(made.encode()).hexdigest(), user, project, now, now + int(lives * 1e6)),
         )
     return made, project
@@ -499,7 +499,11 @@ IDENTITIES = [
     ("DELETE", "/users/{user}", None),
     ("GET", "/users/{user}/projects", None),
     ("GET", "/users/{user}/application_credentials", None),
-    ("POST", "/users/{user}/password", {"user": {"password": "x", "original_password": "y"}}),
+    (
+        "POST",
+        "/users/{user}/password",
+        {"user": {"password": "another horse staple", "original_password": "horse staple"}},
+    ),
     ("GET", "/projects/{project}", None),
     ("PATCH", "/projects/{project}", {"project": {"name": "theirs"}}),
     ("DELETE", "/projects/{project}", None),
@@ -547,11 +551,11 @@ def test_a_right_that_was_taken_away_is_gone_at_once(stoker, lost):
         return answer.body
 
     name = f"n-{uuid.uuid4().hex}"
-    user = asked("POST", "/users", {"user": {"name": name, "password": "secret"}})["user"]["id"]
+    user = asked("POST", "/users", {"user": {"name": name, "password": "horse staple"}})["user"]["id"]
     project = asked("POST", "/projects", {"project": {"name": name}})["project"]["id"]
     grant = f"/projects/{project}/users/{user}/roles/member"
     asked("PUT", grant)
-    made = stoker.login(OS_USERNAME=name, OS_PASSWORD="secret", OS_PROJECT_NAME=name).headers["X-Subject-Token"]
+    made = stoker.login(OS_USERNAME=name, OS_PASSWORD="horse staple", OS_PROJECT_NAME=name).headers["X-Subject-Token"]
 
     def status():
         return stoker.request("GET", f"/v1/{project}/stacks", headers={"X-Auth-Token": made}).status

@@ -16,6 +16,7 @@ from stoker.http.cfn.routes import ROUTES as CFN
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
 from stoker.http.openapi.routes import DESCRIBED
+from support.search import examples
 from support.server import Served, served_on
 
 #: Each face as often as the others, however many rows it has.
@@ -114,7 +115,7 @@ def ask(stoker: Served, verb: str, path: str, headers: dict[str, str], body: byt
 
 
 @settings(
-    max_examples=600,
+    max_examples=examples(250),
     deadline=None,
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

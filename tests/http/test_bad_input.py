@@ -313,8 +313,14 @@ def test_a_template_in_json_text_is_as_good(stoker):
 def test_what_could_not_be_told_again_is_not_taken(refused):
     """Encoders end near a thousand levels, and what is taken goes out wrapped into more."""
     deep = b"[" * 900 + b"]" * 900
-    for path in ("/software_configs", "/software_deployments", "/stacks"):
-        body = b'{"stack_name": "deep", "config": ' + deep + b', "template": {"heat_template_version": "2018-08-31"}}'
+    for path, member in (("/software_configs", b"config"), ("/software_deployments", b"x"), ("/stacks", b"parameters")):
+        body = (
+            b'{"stack_name": "d", "'
+            + member
+            + b'": '
+            + deep
+            + b', "template": {"heat_template_version": "2018-08-31"}}'
+        )
         assert "nested too deeply" in refused("POST", path, body)
 
 
@@ -561,16 +567,22 @@ def test_what_nobody_abandoned_is_not_adopted_or_does_no_harm(stoker, key, junk)
 @pytest.mark.parametrize(
     ("resource", "sentence"),
     [
-        ({"type": "OS::Heat::Delay", "properties": {"get_param": "p"}}, "resources.r.properties: Value must be a map"),
+        (
+            {"type": "OS::Heat::Delay", "properties": {"get_param": "p"}},
+            "Property error: : resources.r.properties: : Value must be a map",
+        ),
         ({"type": "OS::Heat::None", "metadata": {"get_param": "p"}}, "resources.r.metadata: Value must be a map"),
-        ({"type": "OS::Heat::Delay", "properties": {"min_wait": 10**300}}, "resources.r.properties.min_wait: 1000"),
+        (
+            {"type": "OS::Heat::Delay", "properties": {"min_wait": 10**300}},
+            "Property error: : resources.r.properties.min_wait: : 1000",
+        ),
         (
             {"type": "OS::Heat::MultipartMime", "properties": {"parts": [{"config": "x", "subtype": "a\nb"}]}},
             "resources.r.properties: parts: the subtype 'a\\nb' is none",
         ),
         (
             {"type": "OS::Heat::SoftwareDeployment", "properties": {"server": "s" * 9_000}},
-            "resources.r.properties.server: Value must have at most 36 characters, not 9000",
+            "Property error: : resources.r.properties.server: : Value must have at most 36 characters, not 9000",
         ),
         (
             {"type": "OS::Heat::Value", "properties": {"type": "json", "value": "[" * 9_000}},

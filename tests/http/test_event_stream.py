@@ -12,18 +12,21 @@ from typing import Any
 from starlette.requests import Request
 
 from stoker.http import event_stream
-from stoker.http.call import Call
 from stoker.http.event_stream import Batch, Event
+from stoker.http.request_context import RequestContext
+from stoker.http.stream_limits import StreamLimits
 from stoker.http.waiters import Waiters
-from stoker.store.bell import Bell
+from stoker.store.notifier import Notifier
 
 
-def followed(read: Callable[[], Batch], bell: Bell, topics: Callable[[], Any] = lambda: ("t",)) -> str:
+def followed(read: Callable[[], Batch], notifier: Notifier, topics: Callable[[], Any] = lambda: ("t",)) -> str:
     """All that is sent until there is nothing more to come."""
 
     async def collect() -> str:
-        services: Any = SimpleNamespace(waiters=Waiters(bell))
-        call = Call(request=Request({"type": "http"}), body=b"", path={}, services=services)
+        services: Any = SimpleNamespace(waiters=Waiters(notifier), streams=StreamLimits(1, 1))
+        call = RequestContext(
+            raw=Request({"type": "http", "headers": []}), body=b"", path={"project": "p"}, app=services
+        )
         reply: Any = await event_stream.reply(call, topics, read)
         return b"".join([chunk async for chunk in reply.chunks]).decode()
 
@@ -32,14 +35,14 @@ def followed(read: Callable[[], Batch], bell: Bell, topics: Callable[[], Any] = 
 
 def paced(batches: list[Batch], topics: Callable[[], Any] = lambda: ("t",)) -> tuple[list[float], str]:
     """When each is read, while somebody writes all the time."""
-    bell, times = Bell(), []
+    notifier, times = Notifier(), []
 
     def read() -> Batch:
         times.append(time.monotonic())
-        bell.ring("t", 0)
+        notifier.notify("t", 0)
         return batches[len(times) - 1]
 
-    said = followed(read, bell, topics)
+    said = followed(read, notifier, topics)
     return [later - sooner for sooner, later in pairwise(times)], said
 
 
@@ -62,11 +65,11 @@ def test_what_one_reading_does_not_hold_is_read_at_once(monkeypatch):
 
 def test_a_topic_that_has_just_come_is_read_for_though_nobody_rings(monkeypatch):
     monkeypatch.setattr(event_stream, "_KEEP_ALIVE_SECONDS", 3600.0)
-    bell, count = Bell(), 0
+    notifier, count = Notifier(), 0
 
     def read() -> Batch:
         nonlocal count
         count += 1
         return Batch([Event("e", count)], over=count == 4)
 
-    assert followed(read, bell, lambda: [f"t{count}"]).count("event: e") == 4
+    assert followed(read, notifier, lambda: [f"t{count}"]).count("event: e") == 4

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
+
 #: A deployment whose transport was taken away waits for its agent.
 STATES = ("CREATE_COMPLETE", "CREATE_FAILED", "CREATE_IN_PROGRESS")
 WORDS = ("script", "CREATE", "COMPLETE", "String", "OS::Heat::Value", "2018-08-31", "get_param", "\0", "💥")
@@ -93,7 +95,7 @@ def mutated(draw):
 
 
 bounded = settings(
-    max_examples=200,
+    max_examples=examples(60),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -153,10 +155,13 @@ def test_validate_and_preview(stoker, body):
             "/software_triggers",
             [
                 *("action", "stack", "resource", "deployment_id", "config_id", "servers", "labels", "input_values"),
-                *("name", "signal_transport", "timeout", "max_concurrent", "max_fail_percentage", "in_window"),
+                *("name", "signal_transport", "timeout", "max_concurrent", "max_fail_percentage", "require_window"),
             ],
         ),
-        ("/software_schedules", ["name", "trigger", "cron", "at", "timezone", "in_window", "missed", "enabled"]),
+        (
+            "/software_schedules",
+            ["name", "trigger", "cron", "at", "timezone", "require_window", "misfire_policy", "enabled"],
+        ),
         ("/stacks", ["stack_name", "template", "files", "environment", "environment_files", "adopt_stack_data"]),
     ],
 )
@@ -232,7 +237,7 @@ SIGNALLED = {
 SAID = ["o", "e", "deploy_stdout", "deploy_status_code", "deploy_status_reason", "status", "reason", "data", "id"]
 
 
-@settings(bounded, max_examples=100)  # each is a whole stack
+@settings(bounded, max_examples=examples(25))  # each is a whole stack
 @given(
     body=anything | st.dictionaries(st.sampled_from([*SAID, "unset_hook"]), anything, max_size=4),
     name=st.sampled_from(["run", "handle", "server"]),

@@ -9,11 +9,11 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from stoker.http import health
 from stoker.http.access import Public
-from stoker.http.call import Route
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
-from stoker.http.openapi.document import described, document
+from stoker.http.openapi.document import describe_row, document
 from stoker.http.openapi.routes import DESCRIBED, NOUNS
+from stoker.http.request_context import Route
 from stoker.http.router import Router
 
 ROWS = [*health.ROUTES, *HEAT, *IDENTITY]
@@ -43,7 +43,7 @@ def test_a_document_that_is_not_valid_would_be_seen(said):
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.verb} {row.path}")
 def test_every_row_is_described(row):
-    _, operation = described(row, NOUNS)
+    _, operation = describe_row(row, NOUNS)
     assert operation.summary
 
 

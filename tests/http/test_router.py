@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from stoker.http.access import Public
-from stoker.http.call import Reply, Route
+from stoker.http.request_context import Response, Route
 from stoker.http.router import Router
 
 
 def handler(call):
-    return Reply(200)
+    return Response(200)
 
 
 PATHS = [

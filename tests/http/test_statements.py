@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.inside import Inside
+from support.in_process import Inside
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -96,7 +96,8 @@ def test_of_a_stack(counted, below):
 @pytest.mark.parametrize("path", ["/stacks", "/stacks?show_nested=true", "/software_configs", "/software_deployments"])
 def test_of_a_project(counted, path):
     program, _, _ = counted
-    assert program.get(path) <= 3
+    # A deployment may be large: the first few tell how many make a page.
+    assert program.get(path) <= (4 if path == "/software_deployments" else 3)
 
 
 CHILD = """

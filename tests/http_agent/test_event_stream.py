@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 import threading
-import time
+from contextlib import closing
 
 import pytest
 
+from support.agent_protocol import deploy, spoken_agent
 from support.events import event_stream
 from support.server import served
-from support.spoken import deploy, spoken_agent
+from support.sockets import until_read
 
 
 @pytest.fixture
@@ -101,13 +104,13 @@ def test_a_server_that_stops_answers_who_waits_for_output(tmp_path):
     with served(tmp_path) as stoker:
         deployment = deploy(stoker, "some-server")
         path = f"/software_deployments/{deployment['id']}/logs?wait=60"
-        found = []
-        asking = threading.Thread(target=lambda: found.append(stoker.heat("GET", path)))
-        asking.start()
-        time.sleep(1)  # until it waits; one that came too late would be refused
-        stoker.stop()
-        asking.join()
-        assert [(each.status, each.body["status"], each.body["logs"]) for each in found] == [(200, "IN_PROGRESS", [])]
+        with closing(http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=60)) as waiting:
+            waiting.request("GET", f"/v1/{stoker.project}{path}", headers={"X-Auth-Token": stoker.token})
+            until_read(waiting.sock)  # a request that comes later is refused
+            stoker.stop()
+            answer = waiting.getresponse()
+            body = json.loads(answer.read())
+        assert (answer.status, body["status"], body["logs"]) == (200, "IN_PROGRESS", [])
 
 
 @pytest.mark.parametrize("offset", [2**31, 3 * 2**30, 2**62])

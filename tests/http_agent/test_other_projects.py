@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from support.agent_protocol import deploy, shown, spoken_agent
 from support.server import Answer, Served
-from support.spoken import deploy, shown, spoken_agent
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +20,9 @@ def elsewhere(stoker) -> Served:
         return answer
 
     project = admin("POST", "/projects", {"project": {"name": "elsewhere"}}).body["project"]["id"]
-    user = admin("POST", "/users", {"user": {"name": "somebody", "password": "p"}}).body["user"]["id"]
+    user = admin("POST", "/users", {"user": {"name": "somebody", "password": "horse staple"}}).body["user"]["id"]
     admin("PUT", f"/projects/{project}/users/{user}/roles/member")
-    login = {"OS_USERNAME": "somebody", "OS_PASSWORD": "p", "OS_PROJECT_NAME": "elsewhere"}
+    login = {"OS_USERNAME": "somebody", "OS_PASSWORD": "horse staple", "OS_PROJECT_NAME": "elsewhere"}
     return replace(stoker, environment={**stoker.environment, **login}, _token=None)
 
 
@@ -44,7 +44,7 @@ def run(stoker, deployment):
 def test_an_agent_ends_no_other_projects_deployment(stoker, elsewhere, agent):
     theirs = deploy(elsewhere, agent.id)
     for project in (stoker.project, elsewhere.project):
-        assert signalled(stoker, agent, project, theirs) == 403
+        assert signalled(stoker, agent, project, theirs) == 404
     assert shown(elsewhere, theirs)["status"] == "IN_PROGRESS"
     own = deploy(stoker, agent.id)
     assert signalled(stoker, agent, stoker.project, own) == 200
@@ -53,6 +53,8 @@ def test_an_agent_ends_no_other_projects_deployment(stoker, elsewhere, agent):
 
 def test_nothing_of_theirs_is_delivered_by_what_the_agent_takes(stoker, elsewhere, agent):
     theirs, own = deploy(elsewhere, agent.id), deploy(stoker, agent.id)
-    assert [each["deployment_id"] for each in agent.entries()] == [own["id"]]
+    document = agent.document()
+    assert [each["deployment_id"] for each in document.body["deployments"]] == [own["id"]]
+    agent.document(etag=document.headers["ETag"])  # the receipt
     stoker.until(lambda: run(stoker, own)["state"] == "DELIVERED")
-    assert run(elsewhere, theirs)["state"] == "WAITING"
+    assert run(elsewhere, theirs)["state"] == "QUEUED"

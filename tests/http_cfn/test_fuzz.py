@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stoker.http.cfn.query import ACTIONS
+from support.search import examples
 from support.server import Answer, Served, served
-from support.signing import signed
+from support.signatures import signed
 
 bounded = settings(
-    max_examples=150,
+    max_examples=examples(50),
     deadline=None,
     derandomize="CI" in os.environ,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -6,13 +6,14 @@ import json
 import urllib.request
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
 from support.server import Answer, Served, served
-from support.signing import signed
+from support.signatures import signed
 from support.templates import config, server, template
 
 CFN = {
@@ -22,6 +23,8 @@ CFN = {
     "Resources": {"value": {"Type": "OS::Heat::Value", "Properties": {"value": {"Ref": "word"}}}},
     "Outputs": {"it": {"Value": {"Fn::GetAtt": ["value", "value"]}}, "who": {"Value": {"Ref": "AWS::StackId"}}},
 }
+#: As people are shown it.
+SHOWN = {**CFN, "Parameters": {"word": {**CFN["Parameters"]["word"], "Default": "******"}}}
 
 
 @pytest.fixture(scope="module")
@@ -83,10 +86,10 @@ def test_a_stack_from_the_cradle_to_the_grave(stoker, key) -> None:
     assert shown["DisableRollback"] is True
     assert {"ParameterKey": "word", "ParameterValue": "******"} in shown["Parameters"]
     outputs = {each["OutputKey"]: each["OutputValue"] for each in shown["Outputs"]}
-    assert outputs == {"it": "b", "who": arn}
-    assert ask(stoker, key, "GetTemplate", StackName="cradle")["TemplateBody"] == CFN
+    assert outputs == {"it": "******", "who": arn}, "a hidden parameter is hidden in outputs, too"
+    assert ask(stoker, key, "GetTemplate", StackName="cradle")["TemplateBody"] == SHOWN
     xml = stoker.request("GET", signed(stoker, access, secret, Action="GetTemplate", StackName="cradle"))
-    assert json.loads(ET.fromstring(xml.raw).findtext("GetTemplateResult/TemplateBody")) == CFN
+    assert json.loads(ET.fromstring(xml.raw).findtext("GetTemplateResult/TemplateBody")) == SHOWN
     [resource] = ask(stoker, key, "ListStackResources", StackName="cradle")["StackResourceSummaries"]
     assert resource["LogicalResourceId"] == "value"
     [resource] = ask(stoker, key, "DescribeStackResources", PhysicalResourceId=resource["PhysicalResourceId"])[
@@ -169,8 +172,9 @@ def test_a_key_ends_with_its_deletion(stoker) -> None:
     key = stoker.request("POST", path, {"tenant_id": stoker.project}, tokens(stoker)).body["credential"]
     assert key["tenant_id"] == stoker.project
     listed = stoker.request("GET", path, headers=tokens(stoker)).body["credentials"]
-    assert key in listed
-    assert stoker.request("GET", f"{path}/{key['access']}", headers=tokens(stoker)).body["credential"] == key
+    hidden = {**key, "secret": None}
+    assert hidden in listed
+    assert stoker.request("GET", f"{path}/{key['access']}", headers=tokens(stoker)).body["credential"] == hidden
     url = signed(stoker, key["access"], key["secret"], Action="ListStacks")
     assert stoker.request("GET", url).status == 200
     assert stoker.request("DELETE", f"{path}/{key['access']}", headers=tokens(stoker)).status == 204
@@ -181,7 +185,8 @@ def test_a_key_ends_with_its_deletion(stoker) -> None:
 
 
 def test_a_signed_request_becomes_a_token(stoker, key) -> None:
-    params = {"AWSAccessKeyId": key["access"], "SignatureVersion": "2", "Action": "x"}
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    params = {"AWSAccessKeyId": key["access"], "SignatureVersion": "2", "Action": "x", "Timestamp": now}
     asked = {"verb": "GET", "host": "h", "path": "/v1/", "params": params}
     signature = Ec2Signer(key["secret"]).generate({**asked, "params": dict(params)})
     params["SignatureMethod"] = "HmacSHA256"
@@ -205,7 +210,7 @@ def test_templates_of_either_syntax_go_by_heats_own_call(stoker) -> None:
     stack = stoker.heat("GET", f"/stacks/heats/{id}").body["stack"]
     assert stack["stack_status"] == "CREATE_COMPLETE"
     assert stack["parameters"]["AWS::StackName"] == "heats"
-    assert stoker.heat("GET", f"/stacks/heats/{id}/template").body == CFN
+    assert stoker.heat("GET", f"/stacks/heats/{id}/template").body == SHOWN
     shown = stoker.heat("POST", "/validate", {"template": CFN}).body
     assert shown["Parameters"]["word"]["Type"] == "String"
     versions = {each["version"] for each in stoker.heat("GET", "/template_versions").body["template_versions"]}

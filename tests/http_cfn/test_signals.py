@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.reports import CLIENT, report, token
+from support.reports import CLIENT, document, report, token
 from support.server import Served, served
-from support.signing import signed
+from support.signatures import signed
 from support.templates import config, deployment, server, template
 
 DONE = {"Status": "SUCCESS", "Reason": "why", "Data": "said", "UniqueId": "1"}
@@ -74,7 +74,7 @@ def test_a_deployment_is_ended_by_its_url(stoker) -> None:
         outputs={"id": {"value": {"get_resource": "server"}}},
     )
     path = create(stoker, "deployment", said)
-    told = stoker.heat("GET", f"/software_deployments/metadata/{outputs(stoker, path)['id']}").body["metadata"]
+    told = document(stoker, outputs(stoker, path)["id"])
     inputs = {each["name"]: each["value"] for each in told[0]["inputs"]}
     assert inputs["deploy_signal_verb"] == "POST"
     url = below(stoker, inputs["deploy_signal_id"])
@@ -187,7 +187,7 @@ def test_what_suspending_runs_is_reported_yet(stoker) -> None:
     )
     assert stoker.heat("POST", f"{path}/actions", {"suspend": None}).status == 200
     assert stack(stoker, path)["stack_status"] == "SUSPEND_IN_PROGRESS"
-    told = stoker.heat("GET", f"/software_deployments/metadata/{outputs(stoker, path)['id']}").body["metadata"]
+    told = document(stoker, outputs(stoker, path)["id"])
     inputs = {each["name"]: each["value"] for each in told[0]["inputs"]}
     url = below(stoker, inputs["deploy_signal_id"])
     assert stoker.request("POST", url, {"deploy_status_code": 0}).status == 200
@@ -203,8 +203,8 @@ def test_the_last_run_of_what_is_going_is_reported_too(stoker, transport, droppe
     rest = {"config": config(), "server": server(name)}
     told = {"id": {"value": {"get_resource": "server"}}}
     path = create(stoker, name, template({**rest, "one": one}, outputs=told))
-    metadata = f"/software_deployments/metadata/{outputs(stoker, path)['id']}"
-    report(stoker, stoker.heat("GET", metadata).body["metadata"][0])
+    server_id = outputs(stoker, path)["id"]
+    report(stoker, document(stoker, server_id)[0])
     assert stack(stoker, path)["stack_status"] == "CREATE_COMPLETE"
     if dropped:
         assert stoker.heat("PUT", path, {"template": template(rest, outputs=told)}).status == 202
@@ -212,7 +212,7 @@ def test_the_last_run_of_what_is_going_is_reported_too(stoker, transport, droppe
         assert stoker.heat("DELETE", path).status == 204
     action = "UPDATE" if dropped else "DELETE"
     assert stack(stoker, path)["stack_status"] == f"{action}_IN_PROGRESS"
-    report(stoker, stoker.heat("GET", metadata).body["metadata"][0])
+    report(stoker, document(stoker, server_id)[0])
     assert stack(stoker, path)["stack_status"] == f"{action}_COMPLETE"
 
 
@@ -226,14 +226,14 @@ def test_a_late_result_of_an_earlier_run_changes_nothing(stoker, transport) -> N
         return template({"config": config(), "server": server(name), "one": one}, outputs=told)
 
     path = create(stoker, name, said("first"))
-    metadata = f"/software_deployments/metadata/{outputs(stoker, path)['id']}"
-    first = stoker.heat("GET", metadata).body["metadata"][0]
+    server_id = outputs(stoker, path)["id"]
+    first = document(stoker, server_id)[0]
     assert stoker.heat("PUT", path, {"template": said("second")}).status == 202
     report(stoker, first, {"deploy_status_code": 0, "deploy_config_id": first["id"]})
     if transport == "CFN_SIGNAL":
         report(stoker, first)  # also from an agent that says nothing of the run: its URL does
     assert stack(stoker, path)["stack_status"] == "UPDATE_IN_PROGRESS"
-    second = stoker.heat("GET", metadata).body["metadata"][0]
+    second = document(stoker, server_id)[0]
     report(stoker, second, {"deploy_status_code": 0, "deploy_config_id": second["id"]})
     assert stack(stoker, path)["stack_status"] == "UPDATE_COMPLETE"
 
@@ -243,8 +243,8 @@ def test_a_broken_result_is_refused_and_the_right_one_counts(stoker, transport) 
     name = f"broken-{transport.lower()}"
     resources = {"config": config(), "server": server(name), "one": deployment(signal_transport=transport)}
     path = create(stoker, name, template(resources, outputs={"id": {"value": {"get_resource": "server"}}}))
-    metadata = f"/software_deployments/metadata/{outputs(stoker, path)['id']}"
-    derived = stoker.heat("GET", metadata).body["metadata"][0]
+    server_id = outputs(stoker, path)["id"]
+    derived = document(stoker, server_id)[0]
     inputs = {each["name"]: each["value"] for each in derived["inputs"]}
     headers, verb = {}, inputs.get("deploy_signal_verb", "POST")
     url = inputs.get("deploy_signal_id", "").removeprefix(stoker.url)

@@ -65,7 +65,7 @@ class Zaqar:
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
 def stoker(request, tmp_path_factory) -> Iterator[Served]:
-    with served_on(request, tmp_path_factory.mktemp("messaging")) as running:
+    with served_on(request, tmp_path_factory.mktemp("messaging"), "--webhook-networks", "127.0.0.0/8") as running:
         yield running
 
 

@@ -9,8 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from http_messaging.conftest import PATCH_TYPE
-from stoker.messaging import retrying
+from stoker.messaging import retry_policy
 from stoker.model.errors import Invalid
+from support.search import examples
 
 WORDS = ("messages", "subscriptions", "claims", "GET", "2099-01-01T00:00:00", "http://127.0.0.1:9/", "\0", "💥", "true")
 leaves = st.one_of(
@@ -81,7 +82,7 @@ BODIES = {
 }
 QUERIES = ("marker", "limit", "detailed", "name", "with_count", "echo", "include_claimed", "include_delayed", "ids")
 bounded = settings(
-    max_examples=80,
+    max_examples=examples(20),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
@@ -177,14 +178,14 @@ def test_signed_headers(stoker, said):
 @given(policy=policies, failures=st.integers(1, 5000))
 def test_any_policy_that_is_taken_says_when_and_ends(policy, failures):
     try:
-        retrying.check(policy, "policy")
+        retry_policy.check(policy, "policy")
     except Invalid:
         return
-    pause = retrying.pause(policy or {}, failures)
+    pause = retry_policy.pause(policy or {}, failures)
     assert pause is None or 0 <= pause <= 86_400
-    assert retrying.pause(policy or {}, 25_000) is None
+    assert retry_policy.pause(policy or {}, 25_000) is None
 
 
 def test_when_a_webhook_is_tried_again_if_nothing_is_said():
-    pauses = [retrying.pause({}, failures) for failures in range(1, 16)]
+    pauses = [retry_policy.pause({}, failures) for failures in range(1, 16)]
     assert pauses == [0, 0, 0, 5, 5, 5, 5, 10, 15, 20, 25, 30, 30, 30, None]

@@ -210,7 +210,7 @@ def test_whoever_unsubscribed_is_told_no_more(zaqar, queue, listener):
 
 
 def test_what_was_acknowledged_reaches_its_webhooks_after_kill_9(tmp_path, database_url, listener):
-    with served(tmp_path, database=database_url) as stoker:
+    with served(tmp_path, "--webhook-networks", "127.0.0.0/8", database=database_url) as stoker:
         zaqar = Zaqar(stoker)
         queue = zaqar.queue()
         for n in range(30):
@@ -224,7 +224,7 @@ def test_what_was_acknowledged_reaches_its_webhooks_after_kill_9(tmp_path, datab
 
 
 def test_where_it_is_asked_for_webhooks_confirm_first(tmp_path, listener):
-    with served(tmp_path, "--require-confirmation") as stoker:
+    with served(tmp_path, "--require-confirmation", "--webhook-networks", "127.0.0.0/8") as stoker:
         zaqar = Zaqar(stoker)
         queue = zaqar.queue()
         id = subscribe(zaqar, queue, f"{listener.url}/c")

@@ -8,10 +8,11 @@ import pytest
 import sqlalchemy as sa
 
 from stoker.messaging import limits
+from stoker.model.errors import WriteRefused
 from stoker.store import messages, queues, schema
 from stoker.store.messages import Filter
 from support import clock
-from support.inside import Inside
+from support.in_process import Inside
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -183,15 +184,43 @@ def test_a_listener_hears_what_clients_post_and_may_refuse_it(inside):
         assert found == [(id, '{"a":1}'), (own, '{"b":2}')]
         assert [each.id for each in messaging.pop(tx, project, "signals")] == [id]
         assert messaging.create_queue(tx, project, "other", owner="resource") is True
-        assert messaging.create_queue(tx, project, "other") is False
-        messaging.post(tx, project, "other", [1, 2])
-        messaging.purge(tx, project, "other")
+        assert messaging.create_queue(tx, project, "other", owner="resource") is False
+        messaging.post(tx, project, "other", [1, 2], owner="resource")
+        messaging.purge(tx, project, "other", as_owner=True)
         assert stored(tx, "other") == []
         owners = [queues.find(tx, project, name).owner for name in ("signals", "other")]
         assert owners == [None, "resource"]
-        messaging.delete_queue(tx, project, "other")
+        for write in (messaging.create_queue, messaging.purge, messaging.delete_queue, messaging.pop):
+            with pytest.raises(WriteRefused, match="belongs to a server or a deployment"):
+                write(tx, project, "other")
+        with pytest.raises(WriteRefused):
+            messaging.post(tx, project, "other", [1])
+        messaging.delete_queue(tx, project, "other", as_owner=True)
         messaging.delete_queue(tx, project, "none")
+        # A user's queue under a name that Stoker needs gives way, with all that is in it.
+        assert messaging.create_queue(tx, project, "taken")
+        messaging.post(tx, project, "taken", [1])
+        assert messaging.create_queue(tx, project, "taken", owner="resource") is True
+        assert stored(tx, "taken") == []
+        messaging.delete_queue(tx, project, "taken", as_owner=True)
 
     inside.store.write(do)
     assert [each["name"] for each in inside("GET", "/queues").json()["queues"]] == ["signals"]
     assert len(heard) == 2
+
+
+def test_no_dead_letter_ends_in_a_queue_that_stoker_made(inside):
+    """Whoever takes a message too often from a queue of their own chooses where it goes: not to a server."""
+    messaging, project = inside.services.messaging, inside.project
+    inside.store.write(lambda tx: messaging.create_queue(tx, project, "servers", owner="resource"))
+    queue = {"_max_claim_count": 1, "_dead_letter_queue": "servers"}
+    inside("PUT", "/queues/mine", queue)
+    inside.post("/queues/mine", {"deployments": []}, ttl=1000)
+    assert inside("POST", "/queues/mine/claims", {"ttl": 60, "grace": 60}).status_code == 201
+    for table in (schema.messages, schema.claims):
+        clock.age(inside.store, table, 61)
+    assert inside("POST", "/queues/mine/claims", {"ttl": 60, "grace": 60}, status=403)
+    with inside.store.read() as tx:
+        every = Filter(claimed=True, delayed=True)
+        owned = queues.find(tx, project, "servers")
+        assert messages.page(tx, owned.id, every, after=0, limit=limits.PAGE) == []

@@ -8,8 +8,10 @@ from urllib.parse import quote, urlencode
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from support.search import examples
+
 bounded = settings(
-    max_examples=150,
+    max_examples=examples(40),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

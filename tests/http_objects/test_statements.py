@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.inside import Inside
+from support.in_process import Inside
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

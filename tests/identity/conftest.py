@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from support import keystone as real
 from support.keystone import Keystone
 
 
 @pytest.fixture(scope="session")
-def keystone(tmp_path_factory) -> Iterator[Keystone]:
-    with real.keystone(tmp_path_factory.mktemp("keystone")) as running:
+def keystone(tmp_path_factory, start_keystone) -> Iterator[Keystone]:
+    with start_keystone(tmp_path_factory.mktemp("keystone")) as running:
         yield running

@@ -18,7 +18,11 @@ NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 SECRET = "s3cret"
 
 
+TIME = "2026-03-04T05:06:07Z"
+
+
 def v2(**params: str) -> ec2.Request:
+    """Without a time in it."""
     said = {"AWSAccessKeyId": "key", "SignatureVersion": "2", "Action": "DescribeStackResource", **params}
     signed = {"verb": "GET", "host": "Stoker.example:8004", "path": "/cfn/v1/", "params": said}
     signature = Ec2Signer(SECRET).generate({**signed, "params": dict(said)})
@@ -50,7 +54,14 @@ def v4(verb: str = "GET", body: bytes = b"", **params: str) -> ec2.Request:
 
 
 @pytest.mark.parametrize(
-    "request_", [v2(), v2(Weird="a b/~*+&=ü"), v4(), v4(Action="A", Weird="a b/~"), v4("POST", b"Action=A")]
+    "request_",
+    [
+        v2(Timestamp=TIME),
+        v2(Timestamp=TIME, Weird="a b/~*+&=ü"),
+        v4(),
+        v4(Action="A", Weird="a b/~"),
+        v4("POST", b"Action=A"),
+    ],
 )
 def test_what_the_real_signer_signs_is_taken(request_: ec2.Request) -> None:
     assert ec2.access_of(request_) == "key"
@@ -60,8 +71,8 @@ def test_what_the_real_signer_signs_is_taken(request_: ec2.Request) -> None:
 
 
 def test_our_own_signature_is_the_real_ones() -> None:
-    wanted = v2(Timestamp="2026-03-04T05:06:07Z")
-    assert ec2.signed_v2(SECRET, "GET", wanted.host, wanted.path, wanted.params) == wanted.signature
+    wanted = v2(Timestamp=TIME)
+    assert ec2.sign_v2(SECRET, "GET", wanted.host, wanted.path, wanted.params) == wanted.signature
 
 
 def changed(request: ec2.Request, **changes: Any) -> ec2.Request:
@@ -79,7 +90,7 @@ def changed(request: ec2.Request, **changes: Any) -> ec2.Request:
         {"signature": "é"},
     ],
 )
-@pytest.mark.parametrize("signed", [v2(), v4()])
+@pytest.mark.parametrize("signed", [v2(Timestamp=TIME), v4()])
 def test_whatever_is_changed_is_refused(signed: ec2.Request, changes: dict[str, Any]) -> None:
     if "params" in changes:
         changes = {"params": {**signed.params, **changes["params"]}}
@@ -93,7 +104,7 @@ def test_version_4_signs_the_body_too() -> None:
 
 
 @pytest.mark.parametrize("minutes", [-16, 16])
-@pytest.mark.parametrize("signed", [v2(Timestamp="2026-03-04T05:06:07Z"), v4()])
+@pytest.mark.parametrize("signed", [v2(Timestamp=TIME), v4()])
 def test_old_ones_are_refused_where_they_age(signed: ec2.Request, minutes: int) -> None:
     then = NOW + timedelta(minutes=minutes)
     ec2.check(SECRET, signed, NOW + timedelta(minutes=minutes / 4))
@@ -102,13 +113,46 @@ def test_old_ones_are_refused_where_they_age(signed: ec2.Request, minutes: int) 
         ec2.check(SECRET, signed, then)
 
 
-def test_without_a_time_it_does_not_age() -> None:
-    ec2.check(SECRET, v2(), NOW + timedelta(days=1000))
+def test_without_a_time_it_is_good_only_where_it_does_not_age() -> None:
+    """Of the keys that stand for a resource: their URLs are made once and live as long as it does."""
+    ec2.check(SECRET, v2(), NOW + timedelta(days=1000), aging=False)
+    with pytest.raises(Unauthorized, match="no time"):
+        ec2.check(SECRET, v2(), NOW)
+
+
+@pytest.mark.parametrize("time", [{}, {"Timestamp": TIME}])
+@pytest.mark.parametrize(
+    ("expires", "words"),
+    [
+        ("2026-03-04T05:06:07Z", "expired"),
+        ("2026-03-04T04:06:07Z", "expired"),
+        ("2026-03-11T05:06:08Z", "too late"),
+        ("tomorrow", "cannot be read"),
+        ("", "cannot be read"),
+    ],
+)
+def test_what_has_expired_is_refused(time: dict[str, str], expires: str, words: str) -> None:
+    with pytest.raises(Unauthorized, match=words):
+        ec2.check(SECRET, v2(**time, Expires=expires), NOW)
+
+
+def test_timestamp_and_expires_both_count() -> None:
+    later = NOW + timedelta(minutes=20)
+    ec2.check(SECRET, v2(Expires="2026-03-04T06:00:00Z"), later)
+    with pytest.raises(Unauthorized, match="too old"):
+        ec2.check(SECRET, v2(Timestamp=TIME, Expires="2026-03-04T06:00:00Z"), later)
+
+
+@pytest.mark.parametrize(("seconds", "words"), [("60", "expired"), ("x", "number"), ("9999999", "number")])
+def test_version_4_may_expire_sooner(seconds: str, words: str) -> None:
+    signed = v4(**{"X-Amz-Expires": seconds})
+    with pytest.raises(Unauthorized, match=words):
+        ec2.check(SECRET, signed, NOW + timedelta(seconds=61))
 
 
 def test_a_port_may_be_left_out_of_what_is_signed() -> None:
-    request = v2()
-    without = ec2.signed_v2(SECRET, "GET", "stoker.example", "/cfn/v1/", request.params)
+    request = v2(Timestamp=TIME)
+    without = ec2.sign_v2(SECRET, "GET", "stoker.example", "/cfn/v1/", request.params)
     ec2.check(SECRET, changed(request, signature=without), NOW)
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ from keystoneauth1.session import Session
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
 from support.keystone import ADMIN, SERVICE, Keystone, flags
+from support.relay import relay
 from support.server import STOKER, Answer, Served, free_port, served
-from support.signing import signed
+from support.signatures import signed
 from support.templates import config, deployment, server, template
-from support.upstream import heat_agents, upstream_agent
+from support.upstream import upstream_agent
 
 TEMPLATE = {
     "heat_template_version": "2018-08-31",
@@ -135,28 +137,27 @@ def test_wrong_settings_are_told_in_a_line(keystone, tmp_path):
 
 
 def test_it_goes_on_with_what_it_knows_while_keystone_is_away(keystone, project, tmp_path):
-    with served(tmp_path, *flags(keystone, keystone_cache_seconds="600")) as stoker:
+    with ExitStack() as running:
+        network = running.enter_context(relay(keystone.port))
+        settings = flags(keystone, keystone_auth_url=f"{network.url}/v3", keystone_cache_seconds="600")
+        stoker = running.enter_context(served(tmp_path, *settings))
         known = keystone.session(("a-member", "secret"), "people").get_token()
         unknown = keystone.session(("a-reader", "secret"), "people").get_token()
         assert stacks(stoker, project, known).status == 200
-        keystone.stop()
-        try:
-            assert stacks(stoker, project, known).status == 200
-            for _ in range(3):
-                refused = stacks(stoker, project, unknown)
-                assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
-                assert "does not answer" in refused.body["error"]["message"]
-        finally:
-            keystone.start()
+        network.go()
+        assert stacks(stoker, project, known).status == 200
+        for _ in range(3):
+            refused = stacks(stoker, project, unknown)
+            assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
+            assert "does not answer" in refused.body["error"]["message"]
+        network.come()
         assert stacks(stoker, project, unknown).status == 200
         # A Stoker that starts without it serves too.
-        keystone.stop()
+        network.go()
         stoker.stop()
-        try:
-            stoker.restart()
-            assert stacks(stoker, project, known).status == 503
-        finally:
-            keystone.start()
+        stoker.restart()
+        assert stacks(stoker, project, known).status == 503
+        network.come()
         assert stacks(stoker, project, known).status == 200
 
 
@@ -227,13 +228,8 @@ def test_agents_with_keys_of_stokers_own_need_no_keystone(stoker, keystone, proj
     assert stoker.request("GET", poll).status == 403
 
 
-@pytest.fixture(scope="module")
-def release(tmp_path_factory) -> Path:
-    return heat_agents(tmp_path_factory.mktemp("heat-agents"))
-
-
 @pytest.mark.parametrize("metadata", ["POLL_SERVER_HEAT", "ZAQAR_MESSAGE"])
-def test_the_upstream_agent_logs_in_at_keystone(stoker, keystone, project, member, release, tmp_path, metadata):
+def test_the_upstream_agent_logs_in_at_keystone(stoker, keystone, project, member, heat_agents, tmp_path, metadata):
     machine = server(f"machine-{metadata.lower()}")
     machine["properties"]["software_config_transport"] = metadata
     script = '#!/bin/sh\nprintf "$who" > "$heat_outputs_path.said"\n'
@@ -260,7 +256,7 @@ def test_the_upstream_agent_logs_in_at_keystone(stoker, keystone, project, membe
     known = asked("/resources/server/metadata")["metadata"]["os-collect-config"]
     sections = {each: known[each] for each in known["collectors"] if each != "local"}
     assert [section["auth_url"] for section in sections.values()] == [keystone.url]
-    with upstream_agent(tmp_path, release, sections) as agent:
+    with upstream_agent(tmp_path, heat_agents, sections) as agent:
         stoker.until(lambda: asked()["stack"]["stack_status"] != "CREATE_IN_PROGRESS", 120)
         shown = asked()["stack"]
         assert shown["stack_status"] == "CREATE_COMPLETE", agent.log[-3000:]
@@ -300,7 +296,8 @@ def test_a_keystone_that_swallows_everything(keystone, tmp_path):
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(100)
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
-        with served(tmp_path, *flags(keystone, keystone_auth_url=url)) as stoker, ThreadPoolExecutor(60) as pool:
+        settings = flags(keystone, keystone_auth_url=url, keystone_timeout="2")
+        with served(tmp_path, *settings) as stoker, ThreadPoolExecutor(60) as pool:
             asked = [pool.submit(stacks, stoker, "p", f"token-{n}") for n in range(60)]
             assert stoker.request("GET", "/healthz").status == 200
             assert {each.result().status for each in asked} == {503}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +10,16 @@ import yaml
 from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
-from support.server import Served, served
+from support import forked
+from support.server import LOCAL_SERVERS, Served, served
 
 Openstack = Callable[..., Any]
 
 
 @pytest.fixture(scope="session")
 def stoker(tmp_path_factory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("interop"), "--local-servers", "--tempurl-sha1") as running:
+    flags = (LOCAL_SERVERS, "--tempurl-sha1", "--webhook-networks", "127.0.0.0/8")
+    with served(tmp_path_factory.mktemp("interop"), *flags) as running:
         yield running
 
 
@@ -43,9 +42,7 @@ def openstack(stoker) -> Openstack:
     """The real `openstack` command; what it prints, decoded where ``-f json`` asks for that."""
 
     def run(*words: str, fails: bool = False) -> Any:
-        command = [str(Path(sys.executable).with_name("openstack")), *words]
-        plain = {**stoker.environment, "PYTHONWARNINGS": "ignore"}
-        done = subprocess.run(command, env=plain, capture_output=True, text=True, timeout=120, check=False)
+        done = forked.run(list(words), stoker.environment, 120, "openstack")
         if fails:
             assert done.returncode != 0, done.stdout
             return done.stderr

@@ -11,7 +11,7 @@ from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 from openstack import exceptions
 
-from support.signing import signed
+from support.signatures import signed
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -28,9 +28,9 @@ def somebody(cloud):
     """A member of a project of their own: (user, project, password)."""
     name = uuid.uuid4().hex
     project = cloud.identity.create_project(name=f"project-{name}", description="for a test")
-    user = cloud.identity.create_user(name=f"user-{name}", password="first", default_project_id=project.id)
+    user = cloud.identity.create_user(name=f"user-{name}", password="horse staple", default_project_id=project.id)
     cloud.identity.assign_project_role_to_user(project, user, "member")
-    yield user, project, "first"
+    yield user, project, "horse staple"
     cloud.identity.delete_user(user, ignore_missing=True)
     cloud.identity.delete_project(project, ignore_missing=True)
 
@@ -85,13 +85,13 @@ def test_what_is_taken_away_is_gone_at_once(stoker, cloud, somebody):
     with pytest.raises(exceptions.HttpException) as caught:
         theirs.orchestration.create_software_config(name="no")
     assert caught.value.status_code == 403
-    cloud.identity.update_user(user, password="second")
+    cloud.identity.update_user(user, password="second horse staple")
     with pytest.raises((exceptions.HttpException, auth_errors.Unauthorized)):
         list(theirs.orchestration.stacks())
-    assert list(logged_in(stoker, user, project, "second").orchestration.stacks()) == []
+    assert list(logged_in(stoker, user, project, "second horse staple").orchestration.stacks()) == []
     cloud.identity.update_user(user, is_enabled=False)
     with pytest.raises(auth_errors.Unauthorized):
-        list(logged_in(stoker, user, project, "second").orchestration.stacks())
+        list(logged_in(stoker, user, project, "second horse staple").orchestration.stacks())
 
 
 def test_an_application_credential_does_what_its_user_lets_it(stoker, cloud, somebody):
@@ -134,18 +134,20 @@ def test_ones_own_password(stoker, somebody):
     user, project, password = somebody
     theirs = logged_in(stoker, user, project, password)
     url = f"{stoker.url}/identity/v3/users/{user.id}/password"
-    said = {"user": {"original_password": "wrong", "password": "new"}}
+    said = {"user": {"original_password": "wrong", "password": "another horse staple"}}
     assert theirs.session.post(url, json=said, raise_exc=False, authenticated=True).status_code == 401
     theirs = logged_in(stoker, user, project, password)
     said["user"]["original_password"] = password
     assert theirs.session.post(url, json=said).status_code == 204
-    assert list(logged_in(stoker, user, project, "new").orchestration.stacks()) == []
+    assert list(logged_in(stoker, user, project, "another horse staple").orchestration.stacks()) == []
 
 
 @pytest.mark.slow
 def test_the_openstack_command_administers(openstack):
     project = openstack("project", "create", "osc-project", "--description", "of a test", "-f", "json")
-    user = openstack("user", "create", "osc-user", "--password", "pw", "--project", "osc-project", "-f", "json")
+    user = openstack(
+        "user", "create", "osc-user", "--password", "horse staple", "--project", "osc-project", "-f", "json"
+    )
     openstack("role", "add", "--project", "osc-project", "--user", "osc-user", "reader")
     listed = openstack("role", "assignment", "list", "--user", "osc-user", "--names", "-f", "json")
     assert [(each["Role"], each["Project"]) for each in listed] == [("reader", "osc-project@Default")]
@@ -162,21 +164,54 @@ def test_the_openstack_command_administers(openstack):
     assert "osc-project" not in [each["Name"] for each in openstack("project", "list", "-f", "json")]
 
 
+@pytest.mark.slow
+def test_the_openstack_command_makes_an_administrator_of_the_site(stoker, openstack):
+    """With ``--system all``; a session with the scope of the system is one then."""
+    name = f"site-{uuid.uuid4().hex[:8]}"
+    openstack("user", "create", name, "--password", "horse staple")
+    openstack("role", "add", "--system", "all", "--user", name, "admin")
+    listed = openstack("role", "assignment", "list", "--system", "all", "--names", "-f", "json")
+    assert (name + "@Default", "all") in [(each["User"], each["System"]) for each in listed]
+    auth = v3.Password(
+        auth_url=f"{stoker.url}/identity/v3",
+        username=name,
+        password="horse staple",
+        user_domain_name="Default",
+        system_scope="all",
+    )
+    site = sdk.connection.Connection(session=Session(auth=auth), region_name="RegionOne")
+    assert name in [each.name for each in site.identity.users()]
+    openstack("role", "remove", "--system", "all", "--user", name, "admin")
+    with pytest.raises(exceptions.ForbiddenException):
+        list(site.identity.users())
+    auth.invalidate()
+    with pytest.raises(auth_errors.Unauthorized):
+        site.session.get_token()
+    stoker.run("user", "grant", name, "--system")
+    assert [(each["system"], each["role"]) for each in stoker.json("user", "roles", name)] == [("all", "admin")]
+    stoker.run("user", "revoke", name, "--system")
+    assert stoker.json("user", "roles", name) == []
+    refused = stoker.run("user", "grant", name, "--role", "member", check=False)
+    assert (refused.returncode, "either --project" in refused.stderr) == (2, True)
+
+
 def test_ec2_credentials_by_the_openstack_command_and_ours(stoker, openstack):
     made = openstack("ec2", "credentials", "create", "-f", "json")
     assert made["project_id"] == stoker.project
     [listed] = [
         each for each in openstack("ec2", "credentials", "list", "-f", "json") if each["Access"] == made["access"]
     ]
-    assert listed["Secret"] == made["secret"]
-    assert openstack("ec2", "credentials", "show", made["access"], "-f", "json")["secret"] == made["secret"]
+    assert listed["Secret"] is None, "shown once, where it is made"
+    assert openstack("ec2", "credentials", "show", made["access"], "-f", "json")["secret"] is None
     asked = signed(stoker, made["access"], made["secret"], Action="ListStacks")
     assert stoker.request("GET", asked).status == 200
     openstack("ec2", "credentials", "delete", made["access"])
     assert stoker.request("GET", asked).status == 403
     ours = stoker.json("ec2-credential", "create")
-    assert ours["access"] in [each["access"] for each in stoker.json("ec2-credential", "list")]
-    stoker.run("ec2-credential", "delete", ours["access"])
-    refused = stoker.run("ec2-credential", "delete", ours["access"], check=False)
-    assert refused.returncode != 0
-    assert "Could not find credential" in refused.stderr
+    assert ours["secret"]
+    [listed] = [each for each in stoker.json("ec2-credential", "list") if each["access"] == ours["access"]]
+    assert listed["secret"] is None
+    stoker.run("ec2-credential", "delete", "--yes", ours["access"])
+    refused = stoker.run("ec2-credential", "delete", "--yes", ours["access"], check=False)
+    assert refused.returncode == 4
+    assert "there is no ec2 credential" in refused.stderr

@@ -73,5 +73,5 @@ def test_what_is_wrong_is_said_in_a_line(openstack, shop):
     )
     assert "required" in openstack("software", "deployment", "trigger", fails=True)
     failed = openstack(*TRIGGER, "--server", "one", "--input-value", "label=no/where", "--wait", fails=True)
-    assert "one: failed (" in failed
+    assert "one: exit " in failed
     assert "databases_BACKUP is FAILED" in failed

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
+from support.agent_protocol import deploy, shown, spoken_agent
 from support.server import STOKER
-from support.spoken import deploy, shown, spoken_agent
 
 pytestmark = pytest.mark.slow
 
@@ -27,5 +27,6 @@ def test_who_waits_for_a_server_that_is_away_has_cancelled_the_others(stoker):
         assert away.call("POST", f"/runs/{held['config_id']}/signal", {"deploy_status_code": 143}).status == 200
         said = process.communicate(timeout=60)
 
-    assert (process.returncode, said) == (0, (b"", b""))
+    cancelled = "".join(f"deployment {deployment['id']} cancelled\n" for deployment in (held, waiting))
+    assert (process.returncode, said) == (0, (cancelled.encode(), b""))
     assert shown(stoker, held)["status"] == "FAILED"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.server import Served, served
+from support.server import LOCAL_SERVERS, Served, served
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -13,5 +13,5 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 @pytest.fixture
 def stoker(tmp_path, database_url) -> Iterator[Served]:
     """A Stoker with local servers, on each kind of database."""
-    with served(tmp_path, "--local-servers", database=database_url) as running:
+    with served(tmp_path, LOCAL_SERVERS, database=database_url) as running:
         yield running

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from support.agent_protocol import SpokenAgent, deploy, shown
 from support.agents import OwnAgent, own_agent
 from support.server import Served, served
-from support.spoken import SpokenAgent, deploy, shown
 
 #: Ends only when it must, as does its child.
 DEAF = (
@@ -115,9 +115,9 @@ def test_a_server_that_is_killed_meanwhile_hears_of_it(stoker, agent):
 def test_an_agent_that_is_away_never_begins_what_it_was_told_of(stoker, agent):
     by_hand = spoken(stoker, agent)
     made = deploy(stoker, by_hand.id, HEARING, options=CLEANUP)
-    assert len(by_hand.entries()) == 1  # it has it, and dies
-    stoker.until(lambda: run_of(stoker, made)["delivered_time"] is not None)
-    assert (run_of(stoker, made)["state"], run_of(stoker, made)["channel"]) == ("DELIVERED", "STOKER_PUSH")
+    assert len(by_hand.entries()) == 1  # it has it, and dies before it can acknowledge it
+    stoker.until(lambda: run_of(stoker, made)["channel"] == "STOKER_PUSH")
+    assert (run_of(stoker, made)["state"], run_of(stoker, made)["delivered_time"]) == ("QUEUED", None)
     assert cancel(stoker, made)["status"] == "IN_PROGRESS"
     agent.start()
     assert ended(stoker, made)["status_reason"].startswith("Cancelled before it began")

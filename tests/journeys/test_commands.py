@@ -63,7 +63,7 @@ def test_suspend_resume_check(stoker, stack):
     stoker.run("stack", "check", stack)
     assert state(stoker, stack) == "CHECK_COMPLETE"
     done = stoker.run("stack", "cancel", stack, check=False)
-    assert (done.returncode, len(done.stderr.strip().splitlines())) == (1, 1)
+    assert (done.returncode, len(done.stderr.strip().splitlines())) == (5, 1)
     assert "only in UPDATE_IN_PROGRESS" in done.stderr
 
 
@@ -88,7 +88,7 @@ def test_snapshots(stoker, stack, template):
     assert [each["name"] for each in stoker.json("snapshot", "list", stack)] == ["before"]
     stoker.run("snapshot", "restore", stack, taken["id"], "--wait")
     assert word(stoker, stack) == "one"
-    stoker.run("snapshot", "delete", stack, taken["id"])
+    stoker.run("snapshot", "delete", "--yes", stack, taken["id"])
     assert stoker.json("snapshot", "list", stack) == []
 
 
@@ -112,7 +112,7 @@ def test_a_preview_and_a_validation_make_nothing(stoker, template, tmp_path):
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text(TEMPLATE.replace("OS::Heat::DeployedServer", "No::Such"))
     done = stoker.run("template", "validate", "-t", str(wrong), check=False)
-    assert done.returncode == 1
+    assert done.returncode == 5
     assert "No::Such" in done.stderr
     assert "line 7" in done.stderr
     assert stoker.json("stack", "list") == before
@@ -141,21 +141,24 @@ def test_types_and_functions(stoker):
 
 def test_projects_users_and_credentials(stoker):
     stoker.run("project", "create", "team", "--description", "of a test")
-    stoker.run("user", "create", "ann", "--project", "team", "--password", "secret")
-    assert stoker.json("user", "roles", "ann") == [{"project": "team", "role": "member"}]
-    login = {"OS_USERNAME": "ann", "OS_PASSWORD": "secret", "OS_PROJECT_NAME": "team"}
+    stoker.run("user", "create", "ann", "--project", "team", "--password", "horse staple")
+    assert stoker.json("user", "roles", "ann") == [{"project": "team", "system": None, "role": "member"}]
+    login = {"OS_USERNAME": "ann", "OS_PASSWORD": "horse staple", "OS_PROJECT_NAME": "team"}
     assert stoker.login(**login).status == 201
     stoker.run("user", "grant", "ann", "--project", "team", "--role", "reader")
     stoker.run("user", "revoke", "ann", "--project", "team", "--role", "member")
-    assert stoker.json("user", "roles", "ann") == [{"project": "team", "role": "reader"}]
-    stoker.run("user", "password", "ann", "--password", "other")
+    assert stoker.json("user", "roles", "ann") == [{"project": "team", "system": None, "role": "reader"}]
+    stoker.run("user", "password", "ann", "--password", "another horse staple")
     assert stoker.login(**login).status == 401
     made = stoker.json("credential", "create", "program", "--role", "reader")
     assert made["secret"]
     assert [each["name"] for each in stoker.json("credential", "list")] == ["program"]
-    stoker.run("credential", "delete", "program")
-    done = stoker.run("user", "delete", "nobody", check=False)
-    assert (done.returncode, done.stderr.strip()) == (1, "stoker: there is no user nobody")
-    stoker.run("user", "delete", "ann")
-    stoker.run("project", "delete", "team")
+    stoker.run("credential", "delete", "--yes", "program")
+    done = stoker.run("user", "delete", "--yes", "nobody", check=False)
+    assert (done.returncode, done.stderr.strip()) == (
+        4,
+        "stoker: there is no user 'nobody'; `stoker user list` shows what there is",
+    )
+    stoker.run("user", "delete", "--yes", "ann")
+    stoker.run("project", "delete", "--yes", "team")
     assert [each["name"] for each in stoker.json("project", "list")] == ["default"]

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from support.agent_protocol import deploy, shown
 from support.agents import OwnAgent, own_agent
 from support.events import event_stream
 from support.server import served
-from support.spoken import deploy, shown
-from support.templates import config, deployment, template
+from support.templates import config, deployment, server, template
 
 MB = 1024 * 1024
 #: `STOKER_TEST_FLOOD=1024` makes it the whole gigabyte.
@@ -59,7 +58,7 @@ def reset_high_water(pid: int) -> int:
 
 
 def test_a_flood_of_output_stays_within_bounds_everywhere(tmp_path, database_url, agent):
-    with served(tmp_path, "--max-log-bytes", str(2 * MB), database=database_url) as stoker:
+    with served(tmp_path, "--max-log-bytes", str(2 * MB), database=database_url, is_forked=False) as stoker:
         server_id = started(stoker, agent, "flooded")
         warm = deploy(stoker, server_id, "#!/bin/sh\necho warm; sleep 0.5\n")
         stoker.until(lambda: shown(stoker, warm)["status"] == "COMPLETE")
@@ -120,39 +119,34 @@ def test_a_run_is_delivered_and_then_said_to_be_under_way(tmp_path, database_url
         assert (last.name, last.data["status"]) == ("end", "COMPLETE")
 
 
-@pytest.mark.parametrize("transport", ["HEAT_SIGNAL", "CFN_SIGNAL", "ZAQAR_SIGNAL", "TEMP_URL_SIGNAL"])
-def test_progress_comes_by_the_transport_of_the_result(tmp_path, agent, transport):
+def test_progress_comes_by_the_transport_of_the_result(tmp_path):
+    """One run after the other; ``agent/test_live`` has the transports that take nothing but a result."""
+    transports = ("HEAT_SIGNAL", "CFN_SIGNAL", "ZAQAR_SIGNAL")
+    script = "#!/bin/sh\necho '42 half way' >$STOKER_PROGRESS; until test -e $WORK/$name; do sleep 0.05; done\n"
+    machine_resource = server("m")
+    machine_resource["properties"]["software_config_transport"] = "POLL_SERVER_CFN"
+    resources = {"server": machine_resource, "config": config(script, inputs=("name",))}
+    for before, name in zip(((), *((name,) for name in transports)), transports, strict=False):
+        resources[name] = deployment(after=before, signal_transport=name, name=name, input_values={"name": name})
+    outputs = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}
     with served(tmp_path) as stoker:
-        script = "#!/bin/sh\necho '42 half way' >$STOKER_PROGRESS; until test -e $WORK/go; do sleep 0.05; done\n"
-        resources = {
-            "server": {
-                "type": "OS::Heat::DeployedServer",
-                "properties": {"name": "m", "software_config_transport": "POLL_SERVER_CFN"},
-            },
-            "config": config(script),
-            "run": deployment(signal_transport=transport),
-        }
-        outputs = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}
         made = stoker.heat("POST", "/stacks", {"stack_name": "s", "template": template(resources, outputs=outputs)})
         stack = f"/stacks/s/{made.body['stack']['id']}"
         stoker.until(lambda: stoker.heat("GET", f"{stack}/outputs/agent").body["output"]["output_value"] is not None)
         said = stoker.heat("GET", f"{stack}/outputs/agent").body["output"]["output_value"]
+
+        def run(name: str) -> dict:
+            id = stoker.heat("GET", f"{stack}/resources/{name}").body["resource"]["physical_resource_id"]
+            return shown(stoker, {"id": id}) if id else {"status_reason": None}
+
         with own_agent(tmp_path / "machine", {"cfn": said["cfn"]}) as machine:
             machine.start()
-
-            def run() -> dict:
-                return stoker.heat("GET", "/software_deployments").body["software_deployments"][0]
-
-            if transport == "TEMP_URL_SIGNAL":  # what is put there is the result
-                stoker.until(lambda: "begins" in machine.log)
-                time.sleep(1.5)
-                assert run()["status_reason"] == "Waiting for the agent"
-            else:
-                stoker.until(lambda: run()["status_reason"] == "Running (42 %): half way")
-            assert run()["status"] == "IN_PROGRESS"
-            machine.work.joinpath("go").touch()
-            stoker.until(lambda: run()["status"] == "COMPLETE")
-        assert run()["status_reason"] == "Outputs received"
+            for name in transports:
+                stoker.until(lambda name=name: run(name)["status_reason"] == "Running (42 %): half way")
+                assert run(name)["status"] == "IN_PROGRESS"
+                machine.work.joinpath(name).touch()
+                stoker.until(lambda name=name: run(name)["status"] == "COMPLETE")
+                assert run(name)["status_reason"] == "Outputs received"
 
 
 def test_a_server_that_is_killed_meanwhile_loses_no_output(tmp_path, database_url, agent):

@@ -27,14 +27,20 @@ def stranger(stoker: Served, name: str) -> tuple[str, Ask]:
     """Another project's id, and what its member asks."""
     made: dict[str, str] = {}
     for noun in ("project", "user"):
-        body = {noun: {"name": name, "domain_id": "default", **({"password": "geheim"} if noun == "user" else {})}}
+        body = {
+            noun: {
+                "name": name,
+                "domain_id": "default",
+                **({"password": "horse staple"} if noun == "user" else {}),
+            }
+        }
         answer = stoker.request("POST", f"/identity/v3/{noun}s", body, {"X-Auth-Token": stoker.token})
         made[noun] = answer.body[noun]["id"]
     roles = stoker.request("GET", "/identity/v3/roles", headers={"X-Auth-Token": stoker.token}).body["roles"]
     member = next(role["id"] for role in roles if role["name"] == "member")
     path = f"/identity/v3/projects/{made['project']}/users/{made['user']}/roles/{member}"
     assert stoker.request("PUT", path, headers={"X-Auth-Token": stoker.token}).status == 204
-    login = stoker.login(OS_USERNAME=name, OS_PASSWORD="geheim", OS_PROJECT_NAME=name)
+    login = stoker.login(OS_USERNAME=name, OS_PASSWORD="horse staple", OS_PROJECT_NAME=name)
     token = login.headers["X-Subject-Token"]
 
     def ask(verb: str, path: str, body: Any = None) -> Answer:
@@ -73,8 +79,17 @@ def test_another_project_runs_where_it_is_let_in_and_nobody_else_does(stoker, ag
 
     before = deploy(theirs, server, "echo before >>$WORK/runs")
     assert before.status == 200, "as with Heat: it is taken and never runs"
-    policy = {"allow": [{"project": let}], "groups": ["script"]}
-    assert stoker.heat("PATCH", "/servers/web1", {"policy": policy}).status == 200
+    unknown = deploy(theirs, "no-such-server", "true")
+    reasons = {
+        each["status_reason"].replace(each["server_id"], "ID")
+        for each in (answer.body["software_deployment"] for answer in (before, unknown))
+    }
+    assert reasons == {"Waiting for an agent: this project has no server with the id ID"}
+    mistaken = stoker.heat("PATCH", "/servers/web1", {"policy": {"allow": [{"project": "let-on"}]}})
+    assert (mistaken.status, "let-on" in mistaken.body["error"]["message"]) == (400, True)
+    policy = {"allow": [{"project": "let-in"}], "groups": ["script"]}
+    changed = stoker.heat("PATCH", "/servers/web1", {"policy": policy})
+    assert changed.body["server"]["policy"]["allow"] == [{"project": let}]
     made = deploy(theirs, server, "echo let in >>$WORK/runs")
     assert made.status == 200
     stoker.until(lambda: status(theirs, made) == "COMPLETE")
@@ -102,7 +117,7 @@ def test_another_project_runs_where_it_is_let_in_and_nobody_else_does(stoker, ag
     refused = deploy(theirs, server, "echo 1", "ansible")
     assert refused.status == 403
     log = stoker.heat("GET", "/audit?server=web1").body["audit"]
-    assert [(each["decision"], each["what"], each["who"]) for each in log] == [
+    assert [(each["outcome"], each["action"], each["actor"]) for each in log] == [
         ("REFUSED", "run CREATE", "let-in"),
         ("ALLOWED", "run CREATE", "let-in"),
         ("REFUSED", "run CREATE", "forger"),
@@ -169,7 +184,7 @@ def test_labels_and_policies_are_said_shown_and_refused(stoker):
     assert change({"policy": None}).body["server"]["policy_source"] == "site"
     assert stoker.heat("PATCH", "/servers/none", {}).status == 404
     log = stoker.heat("GET", "/audit").body["audit"]
-    assert [each["what"] for each in log] == ["change policy"] * 2 + ["change labels"] * 2
+    assert [each["action"] for each in log] == ["change policy"] * 2 + ["change labels"] * 2
     assert log[3]["reason"] == '{} → {"tier":"web","zone":"a"}'
 
 
@@ -185,7 +200,9 @@ def test_a_stack_that_a_known_server_refuses_is_never_there(stoker):
         assert "resources.d.properties.server: Server web1 takes no deployments" in answer.body["error"]["message"]
     assert stoker.heat("GET", "/stacks").body["stacks"] == []
     log = stoker.heat("GET", "/audit").body["audit"]
-    assert [(each["decision"], each["what"], each["who"]) for each in log[:2]] == [("REFUSED", "validate", "admin")] * 2
+    assert [(each["outcome"], each["action"], each["actor"]) for each in log[:2]] == [
+        ("REFUSED", "validate", "admin")
+    ] * 2
 
 
 def test_a_deployment_that_is_there_is_asked_anew_when_it_is_to_run_something_else(stoker):

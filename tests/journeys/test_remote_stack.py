@@ -102,15 +102,26 @@ def test_a_heat_that_is_away_is_waited_for(here, there) -> None:
 
 
 @pytest.mark.parametrize(
-    ("properties", "sentence"),
+    ("properties", "words"),
     [
         ({"context": {"region_name": "Nowhere"}}, "no region 'Nowhere' in the setting remote_heats"),
-        ({"template": "heat_template_version: 1"}, "the other Heat answered 400"),
+        ({"template": "heat_template_version: 1"}, "The template version is invalid"),
+        ({"context": {"region_name": "RegionTwo"}, "template": "resources: {}"}, "Template format version not found"),
     ],
 )
-def test_what_cannot_be_fails_with_the_reason(here, properties, sentence) -> None:
+def test_what_is_known_to_be_wrong_is_refused(here, properties, words) -> None:
     said = template({"other": {"type": "OS::Heat::Stack", "properties": {"template": INNER, **properties}}})
-    path = create(here, f"refused-{len(sentence)}", said)
+    answer = here.heat("POST", "/stacks", {"stack_name": "refused", "template": said})
+    assert (answer.status, words in answer.body["error"]["message"]) == (400, True), answer.body
+
+
+def test_what_the_other_heat_refuses_fails_with_its_reason(here) -> None:
+    properties = {
+        "context": {"region_name": "RegionTwo"},
+        "template": "heat_template_version: 2018-08-31\nresources: {a: {type: No::Such}}\n",
+    }
+    path = create(here, "refused-there", template({"other": {"type": "OS::Heat::Stack", "properties": properties}}))
     until(here, path, "CREATE_FAILED")
-    assert sentence in here.heat("GET", path).body["stack"]["stack_status_reason"]
+    reason = here.heat("GET", path).body["stack"]["stack_status_reason"]
+    assert "the other Heat answered 400: The Resource Type (No::Such) could not be found." in reason
     assert here.heat("DELETE", path).status == 204

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
 
+from support import forked
 from support.agents import own_agent
 
 BACKUP = """\
@@ -75,9 +73,7 @@ def agents(stoker, tmp_path):
 
 
 def openstack(stoker, *words, form="json"):
-    command = [str(Path(sys.executable).with_name("openstack")), *words, *(("-f", form) if form else ())]
-    said = {**stoker.environment, "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run(command, env=said, capture_output=True, text=True, timeout=120, check=False)
+    done = forked.run([*words, *(("-f", form) if form else ())], stoker.environment, 120, "openstack")
     assert done.returncode == 0, done.stderr
     return yaml.safe_load(done.stdout) if form else done.stdout
 
@@ -116,7 +112,7 @@ def test_the_story(stoker, agents, tmp_path):
     assert "tape" in openstack(stoker, "software", "deployment", "output", "show", of_one, "where", form=None)
     (run,) = stoker.heat("GET", f"/software_deployments/{of_one}/runs").body["runs"]
     assert (run["action"], run["status"], run["input_values"]) == ("BACKUP", "COMPLETE", {"target": "tape"})
-    assert run["asked_by"] == stoker.environment["OS_USERNAME"]
+    assert run["requested_by"] == stoker.environment["OS_USERNAME"]
     assert run["queued_time"] <= run["delivered_time"] <= run["start_time"] <= run["end_time"]
     assert "backing up to tape" in stoker.run("deployment", "logs", of_one).stdout
 

@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from journeys.conftest import EXAMPLES
-from support.server import STOKER, Served, served
+from support.processes import default_interrupt
+from support.server import LOCAL_SERVERS, STOKER, Served, served
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +24,7 @@ BACKUP = ("trigger", "shop", "databases", "BACKUP")
 @pytest.fixture(scope="module")
 def stoker(tmp_path_factory) -> Iterator[Served]:
     """With the example on three servers, which every test leaves as it was."""
-    with served(tmp_path_factory.mktemp("triggers"), "--local-servers") as running:
+    with served(tmp_path_factory.mktemp("triggers"), LOCAL_SERVERS) as running:
         running.run("stack", "create", "shop", "-t", str(EXAMPLES / "backup.yaml"), "--wait")
         yield running
 
@@ -40,7 +41,8 @@ def started(stoker) -> Iterator[list[subprocess.Popen[str]]]:
 
 def start(stoker: Served, started: list[subprocess.Popen[str]], *words: str) -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
-    process = subprocess.Popen([*STOKER, *words], env=stoker.environment, stdout=pipe, stderr=pipe, text=True)
+    with default_interrupt():
+        process = subprocess.Popen([*STOKER, *words], env=stoker.environment, stdout=pipe, stderr=pipe, text=True)
     started.append(process)
     return process
 
@@ -104,9 +106,9 @@ def test_a_trigger_is_cancelled_half_way_and_tried_again(stoker, started):
     assert newest(stoker) != id
     stoker.run("trigger", "cancel", newest(stoker), "--wait")
     assert retried.wait(60) != 0
-    stoker.run("trigger", "delete", id)
+    stoker.run("trigger", "delete", "--yes", id)
     gone = stoker.run("trigger", "show", id, check=False)
-    assert (gone.returncode, len(gone.stderr.splitlines())) == (1, 1)
+    assert (gone.returncode, len(gone.stderr.splitlines())) == (4, 1)
 
 
 def test_ctrl_c_leaves_it_running(stoker, started):
@@ -126,7 +128,7 @@ def test_a_failure_is_told_with_its_words_and_its_code(stoker):
     done = stoker.run(*BACKUP, "-i", "label=no/where", "--on", "two", "--follow", check=False)
 
     assert done.returncode not in (0, 130)
-    assert "two: failed (" in done.stderr
+    assert "two: " in done.stderr
     assert "no/where.backup.part" in done.stderr
     assert "is FAILED: 1 of 1 failed" in done.stderr.splitlines()[-1]
     assert [each["status"] for each in stoker.json("trigger", "list", "--status", "FAILED", "--limit", "1")] == [
@@ -143,7 +145,7 @@ def test_the_history_of_a_deployment(stoker):
 
     assert (run["number"], run["action"], run["status"], int(run["status_code"])) == (1, "BACKUP", "COMPLETE", 0)
     assert run["input_values"]["label"] == "told"
-    assert run["asked_by"] == stoker.environment["OS_USERNAME"]
+    assert run["requested_by"] == stoker.environment["OS_USERNAME"]
     assert run["queued_time"] <= run["start_time"] <= run["end_time"]
     assert "told" in stoker.run("deployment", "history", target["deployment_id"], "1").stdout
 
@@ -158,7 +160,7 @@ def test_a_failed_deployment_is_tried_again_in_place(stoker):
     runs = stoker.json("deployment", "history", target["deployment_id"])
     assert [(each["number"], each["status"]) for each in runs] == [(2, "COMPLETE"), (1, "FAILED")]
     done = stoker.run("deployment", "retry", target["deployment_id"], check=False)
-    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert (done.returncode, len(done.stderr.splitlines())) == (5, 1)
 
 
 def _is(stoker: Served, database: os.PathLike[str], name: str) -> bool:
@@ -182,16 +184,24 @@ def test_logs_of_a_deployment_while_it_runs(stoker, started):
 
 
 def test_a_schedule_comes_by_itself(stoker):
-    at = (datetime.now(UTC) + timedelta(seconds=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    words = ("--on", "one", "-i", "label=planned", "--name", "soon", "--at", at, "--missed", "RUN")
+    words = ("--on", "one", "-i", "label=planned", "--name", "soon", "--at", in_time(hours=1))
+    words += ("--misfire-policy", "RUN")
     stoker.run("schedule", "create", "shop", "databases", "BACKUP", *words)
+    [schedule] = stoker.heat("GET", "/software_schedules").body["software_schedules"]
+    # Not by the command, which a busy machine may start later than that.
+    changed = stoker.heat("PATCH", f"/software_schedules/{schedule['id']}", {"at": in_time(seconds=3)})
+    assert changed.status == 200, changed.raw
     stoker.until(lambda: bool(backups(stoker, "planned.backup")))
 
     stoker.run("schedule", "set", "soon", "--disable")
     shown = stoker.json("schedule", "show", "soon")
     assert (shown["enabled"], bool(shown["last_trigger_id"])) == (False, True)
-    stoker.run("schedule", "delete", "soon")
+    stoker.run("schedule", "delete", "--yes", "soon")
     assert stoker.json("schedule", "list") == []
+
+
+def in_time(**units: int) -> str:
+    return (datetime.now(UTC) + timedelta(**units)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def test_labels_choose_servers_and_policies_hold_them_back(stoker):
@@ -208,10 +218,10 @@ def test_labels_choose_servers_and_policies_hold_them_back(stoker):
     assert shown["policy_source"] == "server"
     assert shown["policy"]["groups"] == ["ansible"]
     refused = stoker.run(*BACKUP, "-i", "label=refused", "--on", "one", "--follow", check=False)
-    assert refused.returncode == 1
+    assert refused.returncode == 5
     assert "allows only ansible" in refused.stderr
     [newest_one, *_] = stoker.json("audit", "list", "--server", "one")
-    assert newest_one["decision"] == "REFUSED"
+    assert newest_one["outcome"] == "REFUSED"
     assert "REFUSED" in stoker.run("audit", "list").stdout
     assert stoker.json("server", "policy", "one", "--clear")["policy_source"] == "site"
     stoker.run(*BACKUP, "-i", "label=refused", "--on", "one", "--follow")

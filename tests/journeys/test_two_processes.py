@@ -9,7 +9,8 @@ import sys
 import pytest
 
 from support import databases
-from support.server import served
+from support.processes import running
+from support.server import SHARED_SECRET, served
 from support.templates import config, deployment, template
 
 
@@ -18,10 +19,9 @@ def both(tmp_path, postgresql_server):
     with databases.postgresql_url(postgresql_server) as url:
         for name in "ab":
             tmp_path.joinpath(name).mkdir()
-        shared = ("--secret-key", "a secret of both")
         with (
-            served(tmp_path / "a", *shared, database=url) as first,
-            served(tmp_path / "b", *shared, database=url, login_of=first) as second,
+            served(tmp_path / "a", *SHARED_SECRET, database=url) as first,
+            served(tmp_path / "b", *SHARED_SECRET, database=url, login_of=first) as second,
         ):
             yield first, second
 
@@ -31,11 +31,9 @@ def test_an_agent_of_one_runs_what_the_other_is_told(both, tmp_path):
     token = second.json("server", "enroll", "web")["enrolment"]["token"]
     agent = [sys.executable, "-m", "stoker_agent"]
     root = str(tmp_path / "agent")
-    subprocess.run(
-        [*agent, "enroll", "--url", first.url, "--token", token, "--root", root], check=True, capture_output=True
-    )
-    running = subprocess.Popen([*agent, "run", "--root", root], stderr=subprocess.DEVNULL)
-    try:
+    enroll = [*agent, "enroll", "--url", first.url, "--root", root]
+    subprocess.run(enroll, input=token.encode(), check=True, capture_output=True)
+    with running([*agent, "run", "--root", root], stderr=subprocess.DEVNULL):
         first.until(lambda: second.json("server", "show", "web")["status"] == "ONLINE")
         resources = {
             "web": {"type": "OS::Heat::DeployedServer", "properties": {"name": "web"}},
@@ -48,9 +46,6 @@ def test_an_agent_of_one_runs_what_the_other_is_told(both, tmp_path):
         path.write_text(json.dumps(template(resources, outputs=outputs)))
         second.run("stack", "create", "s", "-t", str(path), "--wait")
         shown = first.json("stack", "outputs", "s")
-    finally:
-        running.terminate()
-        running.wait(timeout=20)
 
     assert [each["output_value"] for each in shown] == ["one\n"]
 

@@ -9,7 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from stoker.messaging import Messaging, SignedUrls, webhooks
-from stoker.messaging.subscribing import Subscribing
+from stoker.messaging.subscription_service import SubscriptionService
+from stoker.messaging.targets import Targets
 from stoker.work import open_work
 
 
@@ -48,16 +49,19 @@ def test_webhooks_that_hang_leave_room_for_other_jobs(store, hanging, monkeypatc
     monkeypatch.setattr(webhooks, "_PATIENCE", 60.0)
     work = open_work(store)
     other = threading.Event()
-    webhooks.register(store, work, confirming=False)
+    targets = Targets.of("127.0.0.0/8")
+    webhooks.register(store, work, targets, confirming=False)
     work.register("other", lambda _: other.set())
-    messaging = Messaging(work, Subscribing(work, SignedUrls(b"secret"), "http://127.0.0.1", confirming=False))
+    messaging = Messaging(
+        work, SubscriptionService(work, SignedUrls(b"secret"), "http://127.0.0.1", targets, confirming=False)
+    )
     work.start()
     try:
 
         def subscribed(tx) -> None:
-            queue = messaging.hold_or_create(tx, "project", "q")
+            queue = messaging.lock_or_create(tx, "project", "q")
             for n in range(20):
-                messaging.subscribing.subscribe(tx, queue, {"subscriber": f"{hanging.url}/{n}"})
+                messaging.subscriptions.subscribe(tx, queue, {"subscriber": f"{hanging.url}/{n}"})
             messaging.post(tx, "project", "q", [1])
 
         store.write(subscribed)

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from stoker import hot
 from stoker.model.errors import StokerError
-from stoker.stacks.looking import look_at
-from stoker.stacks.scope import LiveScope
+from stoker.stacks.queries.prefetch import prefetch_stack
+from stoker.stacks.templates.scope import LiveScope
 from stoker.store import rows
 from stoker.store import stacks as stored
+from support.search import examples
 from support.stacks import world
 from support.templates import template
 
@@ -79,9 +80,9 @@ def test_any_attribute_is_answered(store: Any, version: str) -> None:
     }
 
     with store.read() as tx:
-        scope = LiveScope(look_at(tx, heat.engine, stored.get(tx, stack.id)))
+        scope = LiveScope(prefetch_stack(tx, heat.engine, stored.get(tx, stack.id)))
 
-        @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
         @given(resource=st.sampled_from(sorted(RESOURCES)), name=names, path=paths)
         @example("groups", "refs_map", ["0"])
         def ask(resource: str, name: str, path: list[Any]) -> None:

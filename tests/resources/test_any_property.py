@@ -17,11 +17,12 @@ from stoker.model.errors import StokerError
 from stoker.model.status import Action, Status
 from stoker.resources.base import WAKE
 from stoker.resources.properties import Property
-from stoker.stacks import looking
-from stoker.stacks.attributes import all_attributes
 from stoker.stacks.engine import DEADLINE
+from stoker.stacks.queries import prefetch
+from stoker.stacks.queries.attributes import all_attributes
 from stoker.store import rows
 from stoker.store import stacks as stored_stacks
+from support.search import examples
 from support.stacks import World, world
 from support.templates import template
 
@@ -174,11 +175,11 @@ def looked_at(heat: World, stack: Any) -> None:
     """Whatever can be shown of it can be shown, and stored."""
     rows.dump(heat.outputs(stack))
     with heat.store.read() as tx:
-        transition = looking.look_at(tx, heat.engine, stored_stacks.get(tx, stack.id))
+        session = prefetch.prefetch_stack(tx, heat.engine, stored_stacks.get(tx, stack.id))
         for each in heat.resources(stack).values():
-            rows.dump(all_attributes(transition, each))
-            rows.dump(TYPES[each.type].live_metadata(transition.context, each))
-            str(TYPES[each.type].reference(each))
+            rows.dump(all_attributes(session, each))
+            rows.dump(TYPES[each.type].live_metadata(session.context, each))
+            str(TYPES[each.type].reference(session.context, each))
 
 
 _count = iter(range(10**9))
@@ -186,7 +187,7 @@ _count = iter(range(10**9))
 
 @pytest.mark.parametrize("kind", NAMES)
 @settings(
-    max_examples=30,
+    max_examples=examples(4),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -12,6 +12,7 @@ from stoker.model.errors import StokerError
 from stoker.model.status import Status
 from stoker.stacks.engine import DEADLINE
 from stoker.store import rows
+from support.search import examples
 from support.stacks import signal_named, world
 from support.templates import template
 
@@ -52,7 +53,7 @@ _count = iter(range(10**9))
 
 
 @pytest.mark.parametrize("name", sorted(KEYS))
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @example(data=None)
 def test_any_signal_is_taken_or_refused(store: Any, name: str, data: st.DataObject | None) -> None:

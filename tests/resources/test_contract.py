@@ -124,7 +124,7 @@ def test_known_attributes_can_be_read(kind, store):
     stack = heat.started(heat.create(template({"r": resource}, outputs=outputs)))
 
     with heat.store.read() as tx:
-        from stoker.stacks import outputs as all_outputs
+        from stoker.stacks.queries import outputs as all_outputs
         from stoker.store import stacks
 
         found = all_outputs.all_values(tx, heat.engine, stacks.get(tx, stack.id))
@@ -135,7 +135,7 @@ def test_unknown_attributes_are_refused_before_anything_is_made(kind, store):
     if kind.attributes is None:
         return
     heat = world(store)
-    outputs = {"x": {"value": {"get_attr": ["r", "no_such_thing"]}}}
     resource = {"type": kind.name, "properties": ENOUGH.get(kind.name, {})}
+    other = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["r", "no_such_thing"]}}}
     with pytest.raises(StokerError, match=r"The Referenced Attribute \(r no_such_thing\) is incorrect"):
-        heat.create(template({"r": resource}, outputs=outputs))
+        heat.create(template({"r": resource, "other": other}))

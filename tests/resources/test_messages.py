@@ -101,7 +101,7 @@ def test_every_event_goes_to_the_sinks(heat):
     assert ("value", "CREATE") in happened, "also of stacks inside"
     with heat.store.read() as tx:
         recorded = {
-            each.id for each in events.listed(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
+            each.id for each in events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
         }
     assert recorded <= {each["id"] for each in told}
     heat.delete(stack)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from stoker.deployments import manage
+from stoker.deployments import service
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.status import Action
 from stoker.resources.base import WAKE
-from stoker.stacks import preview
-from stoker.stacks.prepare import Handed, Identity, prepare
+from stoker.stacks.templates import preview
+from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from support.stacks import world
 from support.templates import template
 
@@ -85,7 +85,7 @@ def test_what_another_resource_tells_is_checked_when_it_is_told(heat, kind, x, r
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ({"properties": {"get_param": "p"}}, r"resources\.r\.properties: Value must be a map, not a list"),
+        ({"properties": {"get_param": "p"}}, r"resources\.r\.properties: : Value must be a map, not a list"),
         ({"metadata": {"get_param": "p"}}, r"resources\.r\.metadata: Value must be a map, not a list"),
         ({"update_policy": {"get_param": "p"}}, r"resources\.r\.update_policy: Value must be a map, not a list"),
     ],
@@ -142,7 +142,7 @@ def test_a_wait_that_never_began_can_be_looked_at(heat):
 def test_a_component_that_is_none_fails_its_deployment(heat):
     for config in ("text", ["x"], {"configs": [5]}, {"configs": [{"actions": 5}]}, {"configs": 5}, None):
         made, _ = heat.store.write(
-            lambda tx, config=config: manage.new_config(tx, heat.project, group="component", config=config)
+            lambda tx, config=config: service.new_config(tx, heat.project, group="component", config=config)
         )
         deployment = {"type": "OS::Heat::SoftwareDeployment", "properties": {"config": made.id, "server": "s"}}
         stack = heat.create(template({"r": deployment}), name=f"s{made.id}")
@@ -151,7 +151,7 @@ def test_a_component_that_is_none_fails_its_deployment(heat):
 
 
 def test_an_external_component_may_be_any_config(heat):
-    made, _ = heat.store.write(lambda tx: manage.new_config(tx, heat.project, config="text"))
+    made, _ = heat.store.write(lambda tx: service.new_config(tx, heat.project, config="text"))
     component = {
         "type": "OS::Heat::SoftwareComponent",
         "external_id": made.id,
@@ -293,7 +293,7 @@ def test_a_preview_of_what_will_fail_says_so(heat):
     value = {"v": {"type": "OS::Heat::Value", "properties": {"value": "long"}}}
     stack = heat.create(template(value))
     identity = Identity(stack.id, stack.name, heat.project)
-    prepared = prepare(heat.engine, Handed(template=template({**value, "r": told_length})), identity)
+    resolved = prepare(heat.engine, StackRequest(template=template({**value, "r": told_length})), identity)
     sentence = r"resources\.r: .*properties\.length: .*long"
     with heat.store.read() as tx, pytest.raises(StackValidationFailed, match=sentence):
-        preview.changes(tx, heat.engine, stack, prepared)
+        preview.changes(tx, heat.engine, stack, resolved)

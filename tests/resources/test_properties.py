@@ -33,15 +33,15 @@ def test_values_are_brought_into_form(kind, given, fitting):
 @pytest.mark.parametrize(
     ("wanted", "given", "problem"),
     [
-        (Property(kind="string"), [1], "Value must be a string, not a list"),
+        (Property(kind="string"), [1], "Value must be a string; got a list"),
         (Property(kind="integer"), "1.5", "Value '1.5' is not an integer"),
         (Property(kind="integer"), True, "Value True is not an integer"),
         (Property(kind="number"), "x", "Value 'x' is not a number"),
-        (Property(kind="boolean"), "maybe", "Value 'maybe' is not a boolean"),
+        (Property(kind="boolean"), "maybe", '"maybe" is not a valid boolean'),
         (Property(kind="list"), "a,b", "Value must be a list, not str"),
         (Property(kind="map"), [1], "Value must be a map, not a list"),
         (Property(kind="map"), "no json", "Value must be a map, not a text"),
-        (Property(kind="string", allowed=("A", "B")), "C", r"'C' is not an allowed value \[A, B\]"),
+        (Property(kind="string", allowed=("A", "B")), "C", r'"C" is not an allowed value \["A", "B"\]'),
         (Property(kind="number", minimum=1), 0, r"0 is out of range \(min: 1, max: None\)"),
     ],
 )
@@ -66,8 +66,19 @@ def test_the_path_leads_to_the_mistake():
 def test_missing_and_unknown_ones_are_named():
     with pytest.raises(PropertyError, match="Property need not assigned"):
         check(SCHEMA, {})
-    with pytest.raises(PropertyError, match="Unknown Property nead; known are many, need, some"):
+    with pytest.raises(PropertyError, match="Unknown Property colour; known are many, need, some"):
+        check(SCHEMA, {"colour": 1})
+    with pytest.raises(PropertyError, match='Unknown Property nead; did you mean "need"'):
         check(SCHEMA, {"nead": 1})
+
+
+def test_all_that_do_not_fit_can_be_told():
+    errors = []
+    found = check(SCHEMA, {"nead": "x", "many": [{"n": "x"}], "some": "x"}, errors=errors)
+    assert found == {"need": UNKNOWN, "many": UNKNOWN, "some": UNKNOWN}
+    assert [each.path for each in errors] == [("nead",), ("need",), ("many", 0, "n"), ("some",)]
+    # Heat names the place around what is missing or unknown.
+    assert [each.shown for each in errors] == [(), (), ("many", 0, "n"), ("some",)]
 
 
 def test_defaults_stand_in_and_unknown_values_pass():

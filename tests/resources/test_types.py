@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stoker.model.errors import StackValidationFailed
 from stoker.resources import random_string
-from stoker.stacks import outputs
+from stoker.stacks.queries import outputs
 from support.stacks import world
 from support.templates import config, deployment, server, template
 
@@ -149,6 +149,53 @@ def test_every_resource_can_be_shown(store):
     stack = heat.create(
         template(resources, outputs={name: {"value": {"get_attr": [name, "show"]}} for name in resources})
     )
-    assert heat.outputs(stack) == dict.fromkeys(resources)
+    assert heat.outputs(stack).keys() == resources.keys()
     with heat.store.read() as tx:
         assert not any("output_error" in each for each in outputs.all_values(tx, heat.engine, stack))
+
+
+def test_every_resource_has_the_attribute_show(store):
+    heat = world(store)
+    resources = {
+        "config": config("x", inputs=("word",)),
+        "server": server(),
+        "run": deployment(signal_transport="NO_SIGNAL", input_values={"word": "w"}),
+        "value": {"type": "OS::Heat::Value", "properties": {"value": 1}},
+    }
+    outputs = {name: {"value": {"get_attr": [name, "show"]}} for name in resources}
+    outputs["name"] = {"value": {"get_attr": ["config", "show", "name"]}}
+    stack = heat.create(template(resources, outputs=outputs))
+    found, made = heat.outputs(stack), heat.resources(stack)
+    times = {"creation_time": found["config"]["creation_time"]}
+    assert found["config"] == {
+        "id": made["config"].physical_id,
+        "name": found["name"],
+        "group": "script",
+        "config": "x",
+        "inputs": [{"name": "word", "description": "", "type": "String"}],
+        "outputs": [],
+        "options": {},
+        **times,
+    }
+    assert {name: found["run"][name] for name in ("id", "server_id", "input_values", "action", "status")} == {
+        "id": made["run"].physical_id,
+        "server_id": made["server"].physical_id,
+        "input_values": {"word": "w"},
+        "action": "CREATE",
+        "status": "COMPLETE",
+    }
+    assert found["run"].keys() >= {"config_id", "output_values", "status_reason", "creation_time"}
+    # Nothing shows these but their stack.
+    assert (found["value"], found["server"]) == (None, None)
+
+
+def test_what_is_shown_of_a_secret_input_is_starred(store):
+    heat = world(store)
+    run = deployment(signal_transport="NO_SIGNAL", input_values={"word": {"get_param": "hidden"}})
+    said = template(
+        {"config": config("x", inputs=("word",)), "server": server(), "run": run},
+        parameters={"hidden": {"type": "string", "hidden": True}},
+        outputs={name: {"value": {"get_attr": [name, "show"]}} for name in ("config", "run")},
+    )
+    stack = heat.create(said, parameters={"hidden": "hush-hush"})
+    assert "hush-hush" not in json.dumps(heat.outputs(stack))

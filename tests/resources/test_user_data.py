@@ -86,6 +86,7 @@ def test_our_agent_is_installed_where_it_is_asked_for() -> None:
     kind, script = parts(boot(SOFTWARE_CONFIG, stoker_agent=True))["stoker-agent.sh"]
     assert kind == "text/x-shellscript"
     assert "https://stoker.example:8004/agent/v1/stoker-agent.pyz" in script
+    assert "CERTIFICATE-----" not in script
     subprocess.run(["sh", "-n"], input=script, text=True, check=True)
 
 

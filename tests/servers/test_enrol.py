@@ -17,6 +17,7 @@ from stoker.servers import enrol
 from stoker.servers.keys import Keys
 from stoker.store import servers
 from stoker.store.open import Store
+from support.search import examples
 
 
 def enrolled(store: Store, name: str = "web", project: str = "p") -> tuple[Server, str]:
@@ -25,7 +26,7 @@ def enrolled(store: Store, name: str = "web", project: str = "p") -> tuple[Serve
 
 
 def trade(store: Store, keys: Keys, token: str, instance: str = "i") -> tuple[Server, str]:
-    return store.write(lambda tx: enrol.trade(tx, keys, token, instance, "host"))
+    return store.write(lambda tx: enrol.redeem_token(tx, keys, token, instance, "host"))
 
 
 def test_a_token_is_traded_for_a_key(store, keys):
@@ -162,7 +163,7 @@ def test_servers_are_found_by_id_and_by_name_in_their_project(store):
 
 def test_a_deployed_server_of_that_name_is_the_one_that_is_meant(store, keys):
     def add(tx):
-        servers.add(tx, Server(id="d", project_id="p", name="web", kind=Kind.DEPLOYED, stack_id="s", created_at=tx.now))
+        servers.add(tx, Server(id="d", project_id="p", name="web", kind=Kind.DEPLOYED, created_at=tx.now))
 
     store.write(add)
     server, token = enrolled(store)
@@ -177,13 +178,13 @@ def test_odd_names_are_refused_and_nothing_is_kept(store, name):
     with pytest.raises(Invalid):
         enrolled(store, name)
     with store.read() as tx:
-        assert servers.listed(tx, "p") == []
+        assert servers.list_all(tx, "p") == []
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(name=st.text(st.characters(categories=["L", "N", "P", "S"], exclude_characters="/"), min_size=1, max_size=255))
 def test_every_printable_name_is_taken(store, name):
-    store.write(lambda tx: [servers.delete(tx, each.id) for each in servers.listed(tx, "p")] and None)
+    store.write(lambda tx: [servers.delete(tx, each.id) for each in servers.list_all(tx, "p")] and None)
     server, _ = enrolled(store, name)
     with store.read() as tx:
         assert servers.get(tx, server.id, "p").name == name

@@ -23,7 +23,7 @@ from stoker.store import servers
     ],
 )
 def test_right_labels(said: dict[str, str]) -> None:
-    assert labels.checked(said) == said
+    assert labels.check_labels(said) == said
 
 
 @pytest.mark.parametrize(
@@ -53,11 +53,14 @@ def test_right_labels(said: dict[str, str]) -> None:
 )
 def test_wrong_labels(said: Any) -> None:
     with pytest.raises(Invalid, match=r"^labels"):
-        labels.checked(said)
+        labels.check_labels(said)
 
 
 def test_changes_add_replace_and_take_away() -> None:
-    assert labels.changed({"a": "1", "b": "2"}, {"b": None, "a": "3", "c": "4", "gone": None}) == {"a": "3", "c": "4"}
+    assert labels.apply_changes({"a": "1", "b": "2"}, {"b": None, "a": "3", "c": "4", "gone": None}) == {
+        "a": "3",
+        "c": "4",
+    }
 
 
 def test_selectors() -> None:
@@ -75,8 +78,8 @@ def test_servers_with_all_of_the_labels(store) -> None:
 
     store.write(do)
     with store.read() as tx:
-        assert [each.name for each in servers.labelled(tx, "p", {"tier": "web"})] == ["a", "c"]
-        assert [each.name for each in servers.labelled(tx, "p", {"tier": "web", "zone": "a"})] == ["c"]
-        assert servers.labelled(tx, "p", {"tier": "we"}) == []
-        assert servers.labelled(tx, "p", {}) == []
-        assert servers.labelled(tx, "p", {"tier": "web"})[0].labels == {"tier": "web"}
+        assert [each.name for each in servers.find_by_labels(tx, "p", {"tier": "web"})] == ["a", "c"]
+        assert [each.name for each in servers.find_by_labels(tx, "p", {"tier": "web", "zone": "a"})] == ["c"]
+        assert servers.find_by_labels(tx, "p", {"tier": "we"}) == []
+        assert servers.find_by_labels(tx, "p", {}) == []
+        assert servers.find_by_labels(tx, "p", {"tier": "web"})[0].labels == {"tier": "web"}

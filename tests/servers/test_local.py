@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,6 +22,8 @@ from stoker.servers.processes import MARKER, agent_of
 from stoker.store import servers
 from stoker.store.open import Store
 from stoker.work import Work, open_work
+from support.rows import add_resource
+from support.work import count_jobs
 
 
 @dataclass
@@ -66,12 +67,16 @@ class Place:
             for child in local._children.values():
                 child.wait(20)
 
-    def create(self, id: str) -> None:
+    def add(self, id: str) -> None:
+        add_resource(self.store, stack_id="s", resource_id=id)
         self.store.write(
             lambda tx: self.local.create(
                 tx, server_id=id, project_id="p", name=id, stack_id="s", resource_id=id, resource_name="server"
             )
         )
+
+    def create(self, id: str) -> None:
+        self.add(id)
         until(lambda: id in self.started)
 
     def delete(self, id: str) -> None:
@@ -141,7 +146,7 @@ def test_deleting_ends_the_agent_and_every_daemon_and_removes_the_root(place, id
     place.delete(id)
     waiting.join(20)
     assert daemon.returncode == -signal.SIGKILL
-    assert place.keys.known(key) is None
+    assert place.keys.get_cached(key) is None
     with place.store.read() as tx:
         assert servers.find(tx, id) is None
 
@@ -238,11 +243,7 @@ def test_a_foreign_process_with_the_noted_number_is_left_alone(place, id):
 def test_a_server_that_cannot_be_started_says_so(place, id):
     place.folder.mkdir(exist_ok=True)
     (place.folder / id).write_text("in the way")
-    place.store.write(
-        lambda tx: place.local.create(
-            tx, server_id=id, project_id="p", name=id, stack_id="s", resource_id=id, resource_name="server"
-        )
-    )
+    place.add(id)
     until(lambda: bool(place.failed))
     assert place.failed[0][0] == id
     assert "cannot start a local server" in place.failed[0][1]
@@ -250,24 +251,27 @@ def test_a_server_that_cannot_be_started_says_so(place, id):
 
 
 def test_a_server_deleted_as_soon_as_created_leaves_nothing(place, id):
-    place.store.write(
-        lambda tx: place.local.create(
-            tx, server_id=id, project_id="p", name=id, stack_id="s", resource_id=id, resource_name="server"
-        )
-    )
+    place.add(id)
     place.delete(id)
-    time.sleep(0.5)
+    until(lambda: count_jobs(place.store) == 0)
     assert marked(id) == []
     assert not place.root(id).exists()
 
 
 def test_an_agent_that_always_ends_at_once_is_started_ever_less_often(place, id):
     place.create(id)
-    shutil.rmtree(place.root(id) / "state")
-    (place.root(id) / "state").write_text("no folder: the agent cannot start")
     first = place.agent(id)
     assert first is not None
+    lock = place.root(id) / "state" / "lock"
+    until(lock.exists)
+    lock.unlink()
+    lock.mkdir()  # an agent that cannot lock its state ends
+    killed_at = time.monotonic()
     os.kill(first, signal.SIGKILL)
-    time.sleep(4)
-    assert place.local._falls[id][1] <= 5
-    (place.root(id) / "state").unlink()
+    until(lambda: place.local._falls[id][1] >= 3, 60)
+    assert time.monotonic() - killed_at >= 0.5 + 1.0  # never less, however slow the machine is
+
+
+def test_the_pause_before_an_agent_starts_again_doubles_up_to_a_minute(place, id):
+    place.local._falls[id] = (time.monotonic(), 0)
+    assert [place.local._pause(id) for _ in range(9)] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]

@@ -148,3 +148,31 @@ def test_another_thing_of_others_is_refused(heat):
     assert "EntityNotFound: resources.config" in gone.reason
     with pytest.raises(StokerError, match="depends on nothing"):
         heat.create(template({"a": value(), "b": {**config(), "external_id": a, "depends_on": "a"}}), name="x")
+
+
+@pytest.mark.parametrize(("restricted", "change"), [("update", value("new")), ("replace", {"type": "OS::Heat::None"})])
+def test_what_a_restriction_refuses_stays_as_it_was(heat, restricted, change):
+    environment = said("a", restricted_actions=restricted)
+    stack = heat.create(PAIR, environment=environment)
+    refused = template({"a": change, "b": value(depends_on=["a"])})
+    stack = heat.update(stack, refused, environment=environment)
+    assert stack.reason == (
+        f"Resource UPDATE failed: ResourceActionRestricted: resources.a: {restricted} is restricted for resource."
+    )
+    assert heat.states(stack) == {"a": "CREATE_COMPLETE", "b": "CREATE_COMPLETE"}
+    assert heat.resources(stack)["a"].properties["value"] == "v"
+    assert ("a", "UPDATE_FAILED") in heat.events(stack)
+    stack = heat.update(stack, PAIR)
+    assert (str(stack.status), heat.events(stack)[-1][1]) == ("COMPLETE", "UPDATE_COMPLETE")
+    assert ("a", "UPDATE_IN_PROGRESS") not in heat.events(stack)
+
+
+def test_a_breakpoint_before_an_update_stops_also_what_does_not_change(heat):
+    stack = heat.create(PAIR)
+    hooks = said("a", hooks=["pre-update", "post-update"])
+    stack = heat.update(stack, PAIR, environment=hooks)
+    assert (str(stack.status), heat.states(stack)["a"]) == ("IN_PROGRESS", "CREATE_COMPLETE")
+    stack = clear(heat, stack, "a", "pre-update")
+    # Nothing was done to it that could be stopped after.
+    assert (str(stack.status), heat.states(stack)["a"]) == ("COMPLETE", "CREATE_COMPLETE")
+    assert heat.resources(stack)["a"].hook is None

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from stoker.model.errors import StackExists, StackValidationFailed
+from stoker.stacks.operations import Options
 from support.templates import chain, config, deployment, server, template
 
 
@@ -119,7 +120,7 @@ def test_what_is_invalid_changes_nothing(heat):
     with heat.store.read() as tx:
         from stoker.store import stacks
 
-        assert stacks.named(tx, "s", "p") is None
+        assert stacks.find_by_name(tx, "s", "p") is None
 
 
 def test_a_plan_larger_than_a_transaction_goes_on_in_the_next(store):
@@ -159,3 +160,29 @@ def test_events_tell_the_story_in_order(heat):
         ("value", "CREATE_COMPLETE"),
         ("s", "CREATE_COMPLETE"),
     ]
+
+
+def test_what_a_failed_create_did_not_reach_is_listed(heat):
+    value = {"type": "OS::Heat::Value", "properties": {"value": 1}}
+    resources = {
+        "bad": {"type": "OS::Heat::TestResource", "properties": {"fail": True}},
+        "next": {**value, "depends_on": "bad"},
+        "last": {"type": "OS::Heat::Value", "properties": {"value": {"get_resource": "next"}}},
+    }
+    stack = heat.create(template(resources))
+    assert heat.states(stack) == {"bad": "CREATE_FAILED", "next": "INIT_COMPLETE", "last": "INIT_COMPLETE"}
+    assert {name: set(each.requires) for name, each in heat.resources(stack).items()} == {
+        "bad": set(),
+        "next": {"bad"},
+        "last": {"next"},
+    }
+    resources["bad"]["properties"]["fail"] = False
+    stack = heat.update(stack, template(resources))
+    assert set(heat.states(stack).values()) == {"CREATE_COMPLETE"}
+
+
+def test_nor_is_anything_left_of_it_after_a_rollback(heat):
+    bad = {"type": "OS::Heat::TestResource", "properties": {"fail": True}}
+    resources = {"bad": bad, "next": {"type": "OS::Heat::None", "depends_on": "bad"}}
+    stack = heat.create(template(resources), options=Options(disable_rollback=False))
+    assert (stack.action, str(stack.status), heat.resources(stack)) == ("ROLLBACK", "COMPLETE", {})

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from stoker.deployments import alone
+from stoker.deployments import standalone
 from stoker.deployments.deadlines import DEADLINE as RUN_DEADLINE
-from stoker.stacks import deployed
+from stoker.stacks import deployment_actions
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options
 from stoker.store import configs, logs
@@ -73,20 +73,20 @@ def test_nor_has_one_whose_agent_reported_it(heat):
 
 @pytest.mark.parametrize("how", ["reported", "cancelled"])
 def test_nor_has_one_that_a_rest_client_made(heat, how):
-    (machine,), services = Fleet(heat).servers(1), heat.engine.services
+    (machine,), services = Fleet(heat).servers(1), heat.engine.env
     config_id = Fleet(heat).config()
 
     def begin(tx):
-        content = alone.content_of(configs.get(tx, config_id, "p"))
-        wanted = alone.Wanted(content=content, action="RUN", name="n", signal_transport="AUTO", timeout=60)
-        return alone.begin(tx, services, wanted, project_id="p", server_id=machine.id)
+        content = standalone.content_of(configs.get(tx, config_id, "p"))
+        wanted = standalone.RunRequest(content=content, action="RUN", name="n", signal_transport="AUTO", timeout=60)
+        return standalone.begin(tx, services, wanted, project_id="p", server_id=machine.id)
 
     made = heat.store.write(begin)
     assert heat.work.kinds() == [RUN_DEADLINE]
     if how == "reported":
         heat.report(made)
     else:
-        heat.store.write(lambda tx: deployed.cancel(tx, heat.engine, made, "ann"))
+        heat.store.write(lambda tx: deployment_actions.cancel(tx, heat.engine, made, "ann"))
     assert heat.work.jobs == []
 
 
@@ -95,5 +95,5 @@ def test_of_a_long_text_that_a_signal_brings_as_much_is_kept_as_the_site_says(st
     stack = heat.create(template({"config": config(), "server": server(), "d": deployment()}))
     heat.signal(stack, "d", deploy_stdout="x" * 5000)
     with store.read() as tx:
-        found = logs.chunks(tx, heat.deployments()[0].id, 0, 100)
+        found = logs.page(tx, heat.deployments()[0].id, 0).chunks
     assert 0 < sum(each.size for each in found) <= 1000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from stoker.store import configs
@@ -42,7 +44,7 @@ def test_a_delete_action_runs_first_and_is_waited_for(heat):
         "d": "DELETE_IN_PROGRESS",
     }
     ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
-    assert '"name":"deploy_action","type":"String","value":"DELETE"' in body
+    assert {each["name"]: each["value"] for each in json.loads(body)["inputs"]}["deploy_action"] == "DELETE"
 
     stack = heat.signal(stack, "d")
     assert (stack.status, heat.resources(stack)) == ("COMPLETE", {})

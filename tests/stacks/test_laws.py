@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from stoker.store import configs
 from stoker.store.open import Store
+from support import databases
+from support.search import examples
 from support.stacks import World, world
 from support.templates import config, deployment, server, template
 
@@ -85,7 +87,7 @@ def fresh(sqlite_template, tmp_path_factory):
         shutil.copy(sqlite_template, path)
         while len(opened) > 2:  # an example has two worlds at most
             opened.pop(0).close()
-        opened.append(Store(f"sqlite:///{path}"))
+        opened.append(Store(f"sqlite:///{path}", keys=databases.keys))
         return world(opened[-1], steps=steps)
 
     yield make
@@ -122,7 +124,7 @@ def shape(heat: World, stack: Any) -> dict[str, Any]:
 
 
 quiet = settings(
-    max_examples=60,
+    max_examples=examples(15),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from stoker.store import configs, stacks
 from stoker.store.open import Store
+from support import databases
+from support.search import examples
 from support.stacks import World, world
 from support.templates import config, server, template
 
@@ -30,7 +32,7 @@ def fresh(sqlite_template, tmp_path_factory):
         shutil.copy(sqlite_template, path)
         while opened:
             opened.pop().close()
-        opened.append(Store(f"sqlite:///{path}"))
+        opened.append(Store(f"sqlite:///{path}", keys=databases.keys))
         return world(opened[-1], steps=steps)
 
     yield make
@@ -123,7 +125,7 @@ def policies(draw: Any) -> dict[str, Any]:
 
 
 @settings(
-    max_examples=50,
+    max_examples=examples(12),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

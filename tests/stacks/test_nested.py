@@ -10,7 +10,7 @@ from stoker.model.errors import RequestLimitExceeded, StackValidationFailed
 from stoker.model.status import Action
 from stoker.stacks import operations
 from stoker.stacks.engine import DEADLINE
-from stoker.store import stacks
+from stoker.store import events, stacks
 from support.stacks import world
 from support.templates import template
 
@@ -163,7 +163,10 @@ def test_what_does_not_fit_inside_is_refused(heat, properties, sentence):
 def test_a_list_inside_may_be_text_with_commas(heat):
     stack = heat.create(parent(words="a,b"), files={"child.yaml": CHILD})
     assert heat.outputs(stack)["words"] == ["a", "b"]
-    with pytest.raises(StackValidationFailed, match=r"resources\.inner\.properties\.words: a list or text with commas"):
+    with pytest.raises(
+        StackValidationFailed,
+        match=r"Property error: : resources\.inner\.properties\.words: : a list or text with commas",
+    ):
         heat.create(parent(words={"a": 1}), files={"child.yaml": CHILD}, name="t")
 
 
@@ -180,7 +183,9 @@ def test_a_template_of_itself_ends_at_the_deepest_allowed(heat):
 
 
 def test_a_file_that_did_not_come_is_named(heat):
-    with pytest.raises(StackValidationFailed, match=r"resources.inner.type: .*child.yaml.*no such file"):
+    with pytest.raises(
+        StackValidationFailed, match=r"The Resource Type \(child.yaml\) could not be found. .*inner.*no such file"
+    ):
         heat.create(parent())
 
 
@@ -237,3 +242,87 @@ def test_resources_inside_count_too(store):
             name="t",
             files={"inner.yaml": inner},
         )
+
+
+INSIDE = """
+heat_template_version: 2018-08-31
+resources:
+  value: {type: OS::Heat::Value, properties: {value: 1}}
+outputs:
+"""
+
+
+def test_a_reference_to_a_nested_stack_is_its_arn_unless_an_output_says_another(heat):
+    plain, with_own = INSIDE + "  o: {value: 1}\n", INSIDE + "  OS::stack_id: {value: {get_resource: value}}\n"
+    resources = {"plain": {"type": "plain.yaml"}, "own": {"type": "own.yaml"}}
+    said = template(
+        resources,
+        outputs={
+            "plain": {"value": {"get_resource": "plain"}},
+            "own": {"value": {"get_resource": "own"}},
+            "attribute": {"value": {"get_attr": ["own", "OS::stack_id"]}},
+        },
+    )
+    stack = heat.create(said, files={"plain.yaml": plain, "own.yaml": with_own})
+    inner, own = child(heat, stack, "plain"), child(heat, stack, "own")
+    known = heat.resources(own)["value"].physical_id
+    assert heat.outputs(stack) == {
+        "plain": f"arn:openstack:heat::p:stacks/{inner.name}/{inner.id}",
+        "own": known,
+        "attribute": known,
+    }
+
+
+FACADE = """
+heat_template_version: 2018-08-31
+resources:
+  value:
+    type: OS::Heat::Value
+    properties:
+      value: [{resource_facade: metadata}, {resource_facade: deletion_policy}, {resource_facade: update_policy}]
+outputs:
+  value: {value: {get_attr: [value, value]}}
+  metadata: {value: {resource_facade: metadata}}
+"""
+
+
+def test_a_nested_template_sees_the_resource_that_it_is(heat):
+    def outer(word):
+        metadata = {"k": word, "v": {"get_attr": ["v", "value"]}}
+        inner = {"type": "inner.yaml", "metadata": metadata, "deletion_policy": "Retain"}
+        resources = {"v": {"type": "OS::Heat::Value", "properties": {"value": 5}}, "in": inner}
+        return template(
+            resources, outputs={name: {"value": {"get_attr": ["in", name]}} for name in ("value", "metadata")}
+        )
+
+    stack = heat.create(outer("one"), files={"inner.yaml": FACADE})
+    assert str(stack.status) == "COMPLETE", stack.reason
+    assert heat.outputs(stack) == {"value": [{"k": "one", "v": 5}, "Retain", {}], "metadata": {"k": "one", "v": 5}}
+    stack = heat.update(stack, outer("two"), files={"inner.yaml": FACADE})
+    assert heat.outputs(stack) == {"value": [{"k": "two", "v": 5}, "Retain", {}], "metadata": {"k": "two", "v": 5}}
+
+
+def test_a_member_of_a_group_sees_its_own_metadata(heat):
+    member = {"type": "inner.yaml", "metadata": {"m": 1}}
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": member}}
+    stack = heat.create(
+        template({"g": group}, outputs={"o": {"value": {"get_attr": ["g", "metadata"]}}}), files={"inner.yaml": FACADE}
+    )
+    assert heat.outputs(stack) == {"o": [{"m": 1}]}
+
+
+def test_a_mapped_type_is_listed_as_the_template_names_it(heat):
+    resources = {"a": {"type": "My::Thing"}, "b": {"type": "My::Other", "depends_on": "a"}}
+    registry = {"My::Thing": "inner.yaml", "My::Other": "OS::Heat::None"}
+    stack = heat.create(
+        template(resources),
+        files={"inner.yaml": INSIDE + "  o: {value: 1}\n"},
+        environment={"resource_registry": registry},
+    )
+    assert {name: each.declared_type for name, each in heat.resources(stack).items()} == {
+        "a": "My::Thing",
+        "b": "My::Other",
+    }
+    with heat.store.read() as tx:
+        listed = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
+    assert {each.resource_type for each in listed} == {"OS::Heat::Stack", "My::Thing", "My::Other"}

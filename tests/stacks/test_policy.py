@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -11,17 +10,18 @@ from typing import Any
 
 import pytest
 
-from stoker.deployments import leaving, manage, stopping, windows
+from stoker.deployments import cancellation, server_removal, service, window_holds
+from stoker.deployments.authorizer import DeploymentAuthorizer
 from stoker.deployments.deadlines import DEADLINE
-from stoker.deployments.gate import Gate
 from stoker.deployments.policy import STACK
 from stoker.model.deployment import Deployment
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.servers import enrol
-from stoker.stacks import moving
 from stoker.stacks.operations import Options
+from stoker.stacks.queries import export
 from stoker.store import audit, deployments, documents, runs, servers
+from support.blocking import until_blocked
 from support.clock import Clock
 from support.stacks import World, world
 from support.templates import config, deployment, server, template
@@ -73,13 +73,20 @@ def find(heat: World, id: str) -> Server:
 def log(heat: World, project: str = "p") -> list[tuple[str, str, str | None]]:
     """Oldest first."""
     with heat.store.read() as tx:
-        found = audit.listed(tx, project)
-    return [(each.decision.decision.value, each.decision.what, each.decision.who) for each in reversed(found)]
+        found = audit.list_all(tx, project)
+    return [(each.decision.outcome.value, each.decision.action, each.decision.actor) for each in reversed(found)]
 
 
-def begin(heat: World, *, project: str = "p", group: str = "script", gate: Gate | None = None, **more: Any):
+def begin(
+    heat: World,
+    *,
+    project: str = "p",
+    group: str = "script",
+    authorizer: DeploymentAuthorizer | None = None,
+    **more: Any,
+):
     """As a REST client: of no stack."""
-    run = manage.Run(
+    run = service.Run(
         action="CREATE",
         name="n",
         group=group,
@@ -90,11 +97,11 @@ def begin(heat: World, *, project: str = "p", group: str = "script", gate: Gate 
         input_values={},
         signal_transport="STOKER_SIGNAL",
         awaits_signal=True,
-        asked_by="anna",
+        requested_by="anna",
     )
     said = {"server_id": ID, "deployment_id": f"d-{project}-{group}", **more}
-    found = gate or heat.engine.services.gate
-    return heat.store.write(lambda tx: manage.begin(tx, run, gate=found, project_id=project, **said))
+    found = authorizer or heat.engine.env.authorizer
+    return heat.store.write(lambda tx: service.begin(tx, run, authorizer=found, project_id=project, **said))
 
 
 def literal(id: str, **properties: Any) -> dict[str, Any]:
@@ -150,7 +157,8 @@ def test_a_stack_inside_of_the_servers_own_is_let_in(heat):
 
 
 def test_a_literal_server_is_refused_deep_inside_too(heat):
-    add(heat, {"allow": "STACK"}, stack_id="another")
+    another = heat.create(template({}))
+    add(heat, {"allow": "STACK"}, stack_id=another.id)
     inner = INNER.format(type="SoftwareDeployments", servers="servers: {a: {get_param: s}}")
     nested = template({"inner": {"type": "inner.yaml", "properties": {"s": ID}}})
     with pytest.raises(DeploymentRefused, match=r"^resources.inner<inner.yaml>.resources.d.properties.servers.a: "):
@@ -310,7 +318,7 @@ def test_a_project_that_is_let_in_runs_there_and_no_other_does(heat):
 def test_with_project_strangers_are_taken_and_never_run_as_ever(heat):
     add(heat, {"allow": "PROJECT", "groups": ["puppet"], **NIGHT})
     made = begin(heat, project="q")
-    assert (made.status, made.admitted, made.withheld) == ("IN_PROGRESS", False, None)
+    assert (made.status, made.admitted, made.held_by) == ("IN_PROGRESS", False, None)
     assert heat.to_run(ID) == []
 
 
@@ -335,8 +343,8 @@ def test_outside_of_its_window_a_run_waits_and_then_it_does_not(heat, clock):
     id = heat.resources(stack)["server"].physical_id
     (made,) = heat.deployments()
 
-    assert (made.withheld, made.status, made.status_reason) == ("WINDOW", "IN_PROGRESS", WAITS)
-    assert state(heat, made) == "HELD"
+    assert (made.held_by, made.status, made.status_reason) == ("WINDOW", "IN_PROGRESS", WAITS)
+    assert state(heat, made) == "PENDING_WINDOW"
     assert heat.to_run(id) == []
     assert DEADLINE not in heat.work.kinds(), "its time begins when it may"
 
@@ -344,8 +352,8 @@ def test_outside_of_its_window_a_run_waits_and_then_it_does_not(heat, clock):
     assert heat.to_run(id) == []
     clock.until(heat.work, "2026-05-02T02:00")
     (made,) = heat.deployments()
-    assert (made.withheld, made.status_reason) == (None, "Waiting for the agent")
-    assert state(heat, made) == "WAITING"
+    assert (made.held_by, made.status_reason) == (None, "Waiting for the agent")
+    assert state(heat, made) == "QUEUED"
     assert [each for each, _ in heat.to_run(id)] == [made.id]
     ((_, key, _, at),) = [job for job in heat.work.jobs if job[0] == DEADLINE]
     assert (key, at) == (made.config_id, datetime(2026, 5, 2, 2, 1, 15, tzinfo=UTC))
@@ -367,7 +375,7 @@ def test_a_window_that_passed_with_nobody_there_gives_no_more_time(heat, clock):
     short = {"maintenance_windows": [{"cron": "0 2 * * *", "minutes": 30}]}
     stack = heat.create(template({"config": config(), "server": governed(short), "d": deployment()}))
     clock.until(heat.work, "2026-05-02T02:59")
-    assert heat.deployments()[0].withheld == "WINDOW"
+    assert heat.deployments()[0].held_by == "WINDOW"
     assert heat.settled(stack.id).status == "IN_PROGRESS"
     clock.until(heat.work, "2026-05-02T03:01")
     assert heat.settled(stack.id).reason == "Timed out"
@@ -403,7 +411,7 @@ def test_a_window_that_closes_takes_back_what_nobody_was_told_of(heat, clock):
     assert [each for each, _ in heat.to_run(id)] == [told.id]
     back = next(each for each in heat.deployments() if each.id != told.id)
     assert back.status_reason == WAITS.replace("05-02", "05-03")
-    assert state(heat, back) == "HELD"
+    assert state(heat, back) == "PENDING_WINDOW"
     assert DEADLINE not in heat.work.kinds()
     clock.until(heat.work, "2026-05-03T02:00")
     assert len(heat.to_run(id)) == 2
@@ -416,7 +424,7 @@ def test_nothing_waits_so_nobody_looks_at_windows(heat, clock):
     heat.report(heat.deployments()[0])
     clock.until(heat.work, "2026-05-02T05:00")
     assert heat.settled(stack.id).status == "COMPLETE"
-    assert windows.JOB not in heat.work.kinds()
+    assert window_holds.JOB not in heat.work.kinds()
 
 
 def test_another_policy_is_held_to_at_once(heat, clock):
@@ -434,13 +442,15 @@ def test_another_policy_is_held_to_at_once(heat, clock):
     heat.update(stack, template({**resources, "server": governed("STACK")}))
     assert len(heat.to_run(id)) == 1
     assert heat.deployments()[0].status_reason == "Waiting for the agent"
-    assert windows.JOB not in heat.work.kinds()
+    assert window_holds.JOB not in heat.work.kinds()
 
 
 def test_what_was_cancelled_while_it_waited_is_not_run_when_the_window_opens(heat, clock):
     stack = heat.create(template({"config": config(), "server": governed(NIGHT), "d": deployment()}))
     (made,) = heat.deployments()
-    heat.store.write(lambda tx: stopping.cancel(tx, deployments.get(tx, made.id, hold=True), "Cancelled by anna"))
+    heat.store.write(
+        lambda tx: cancellation.cancel(tx, deployments.get(tx, made.id, for_update=True), "Cancelled by anna")
+    )
     clock.until(heat.work, "2026-05-02T02:00")
 
     assert heat.to_run(heat.resources(stack)["server"].physical_id) == []
@@ -465,7 +475,7 @@ def test_a_run_that_nobody_waits_for_waits_for_another_window_when_that_is_said(
     heat.update(stack, template({**resources, "server": governed(noon)}))
     (made,) = heat.deployments()
     assert (made.status, made.status_reason, heat.to_run(id)) == ("COMPLETE", "Not waiting for outputs signal", [])
-    assert windows.JOB in heat.work.kinds()
+    assert window_holds.JOB in heat.work.kinds()
     clock.until(heat.work, "2026-05-01T13:00")
     assert len(heat.to_run(id)) == 1
 
@@ -485,17 +495,17 @@ def test_anybodys_input_that_is_called_as_ours_is_no_time(heat, clock, said):
 def meanwhile(heat: World, do: Callable[[Any], None]) -> Deployment:
     """What a client begins while another changes its server: it was let in before, and is committed after."""
     entered, done = threading.Event(), threading.Event()
-    true = heat.engine.services.gate
+    true = heat.engine.env.authorizer
 
     class Slow:
-        def enter(self, tx: Any, asking: Any) -> Any:
-            found = true.enter(tx, asking)
+        def authorize(self, tx: Any, asking: Any) -> Any:
+            found = true.authorize(tx, asking)
             entered.set()
-            done.wait(0.5)  # the other waits for this one, or is done
+            until_blocked(heat.store, done.is_set)
             return found
 
     with ThreadPoolExecutor() as threads:
-        made = threads.submit(begin, heat, gate=Slow())
+        made = threads.submit(begin, heat, authorizer=Slow())
         entered.wait(20)
         threads.submit(heat.store.write, do).result(20)
         done.set()
@@ -509,19 +519,19 @@ def test_a_run_that_begins_while_its_server_comes_to_have_windows_waits_for_one(
     add(heat)
 
     def change(tx: Any) -> None:
-        servers.find(tx, ID, hold=True)
+        servers.find(tx, ID, for_update=True)
         servers.set_policy(tx, ID, NIGHT)
-        windows.reconsider(tx, heat.work, ID)
+        window_holds.reevaluate(tx, heat.work, ID)
 
-    assert meanwhile(heat, change).withheld == "WINDOW"
-    assert windows.JOB in heat.work.kinds()
+    assert meanwhile(heat, change).held_by == "WINDOW"
+    assert window_holds.JOB in heat.work.kinds()
 
 
 def test_a_run_that_begins_while_its_server_is_removed_has_failed(heat, clock):
     add(heat)
 
     def remove(tx: Any) -> None:
-        leaving.server_gone(tx, heat.work, ID, "web1")
+        server_removal.release_server(tx, heat.work, ID, "web1")
         servers.delete(tx, ID)
 
     assert meanwhile(heat, remove).status == "FAILED"
@@ -534,10 +544,10 @@ def test_a_template_writes_labels_over_what_is_there_now_and_not_over_what_was(h
     held, begun = threading.Event(), threading.Event()
 
     def relabel(tx: Any) -> None:
-        found = servers.find(tx, ID, hold=True)
+        found = servers.find(tx, ID, for_update=True)
         held.set()
         begun.wait(20)
-        time.sleep(0.3)  # the other has read by now what it read without waiting
+        until_blocked(heat.store, made.done)  # the other has read what it reads without a lock
         servers.set_labels(tx, ID, {**found.labels, "zone": "a"})
 
     with ThreadPoolExecutor() as threads:
@@ -556,11 +566,11 @@ def test_what_is_in_the_log_is_bounded(heat, clock):
     begin(heat)
     clock.until(heat.work, "2026-05-03T00:00")
     begin(heat, group="other")
-    assert heat.store.write(lambda tx: audit.purge(tx, datetime(2026, 5, 2, tzinfo=UTC))) == 1
+    assert heat.store.write(lambda tx: audit.purge(tx, datetime(2026, 5, 2, tzinfo=UTC), 10)) == 1
     with heat.store.read() as tx:
-        (left,) = audit.listed(tx, "p")
-        assert audit.listed(tx, "p", before=left.seq) == []
-        assert audit.listed(tx, "p", server_id="other") == []
+        (left,) = audit.list_all(tx, "p")
+        assert audit.list_all(tx, "p", before=left.seq) == []
+        assert audit.list_all(tx, "p", server_id="other") == []
     assert left.at == datetime(2026, 5, 3, tzinfo=UTC)
 
 
@@ -576,7 +586,7 @@ def test_a_stack_that_was_abandoned_stands_for_nothing(heat):
     add(heat, {"allow": "STACK"}, labels={"tier": "web"})
     said = template({"server": governed(name="web1", labels={"tier": "db"})})
     stack = heat.create(said)
-    data = heat.store.write(lambda tx: moving.abandon(tx, heat.engine, stack.id))
+    data = heat.store.write(lambda tx: export.abandon(tx, heat.engine, stack.id))
     again = heat.create(said, "again")
     assert list(find(heat, ID).stands_for.values()) == [again.id]
     heat.delete(again)

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from stoker.model.errors import Invalid
-from stoker.stacks.prepare import Handed, Identity, prepare
-from stoker.stacks.preview_nested import all_changes
+from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
+from stoker.stacks.templates.preview_nested import all_changes
 from support.stacks import World, world
 from support.templates import template
 
@@ -46,10 +46,10 @@ MIDDLE = json.dumps(
 
 def told(heat: World, stack, said: dict, files: dict[str, str]) -> dict[str, str]:
     """Kinds of change by the resource's name."""
-    handed = Handed(template=said, files=files)
-    prepared = prepare(heat.engine, handed, Identity(stack.id, stack.name, stack.project_id))
+    handed = StackRequest(template=said, files=files)
+    resolved = prepare(heat.engine, handed, Identity(stack.id, stack.name, stack.project_id))
     with heat.store.read() as tx:
-        found = list(all_changes(tx, heat.engine, stack, prepared))
+        found = list(all_changes(tx, heat.engine, stack, resolved))
     assert {change.resource.stack_id for inside, change in found if change.resource} <= {each.id for each, _ in found}
     return {change.name: str(change.kind) for _, change in found}
 

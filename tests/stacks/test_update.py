@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stoker.model.errors import EntityNotFound, ImmutableParameterModified, NotSupported
-from stoker.stacks import signals
+from stoker.stacks import signals, snapshots
 from stoker.stacks.operations import Options
 from support.templates import chain, config, deployment, server, template
 
@@ -208,3 +208,16 @@ def test_a_large_update_goes_on_in_later_transactions(store):
     assert (stack.action, stack.status) == ("UPDATE", "COMPLETE")
     assert set(heat.resources(stack)) == {"config", "server", "d0", "d1", "d2"}
     assert len(heat.deployments()) == 3
+
+
+def test_after_a_snapshot_its_resources_say_so_and_what_failed_still_does(heat):
+    resources = {"good": {"type": "OS::Heat::None"}, "bad": {"type": "OS::Heat::TestResource"}}
+    resources["bad"]["properties"] = {"fail": True}
+    stack = heat.create(template(resources))
+    heat.store.write(lambda tx: snapshots.take(tx, heat.engine, stack.id, None))
+    stack = heat.settled(stack.id)
+    assert (stack.action, str(stack.status)) == ("SNAPSHOT", "COMPLETE")
+    assert heat.states(stack) == {"good": "SNAPSHOT_COMPLETE", "bad": "CREATE_FAILED"}
+    resources["bad"]["properties"] = {"fail": False}
+    stack = heat.update(stack, template(resources))
+    assert heat.states(stack) == {"good": "SNAPSHOT_COMPLETE", "bad": "CREATE_COMPLETE"}

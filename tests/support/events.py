@@ -1,4 +1,4 @@
-"""Server-sent events, read as they come by a client that knows nothing of Stoker."""
+"""A client for server-sent events that is independent of Stoker's code."""
 
 from __future__ import annotations
 
@@ -14,15 +14,22 @@ from support.server import Served
 
 @dataclass
 class Event:
+    """One event, with its data decoded from JSON."""
+
     name: str
     data: Any
     id: str | None = None
 
 
 @contextmanager
-def event_stream(stoker: Served, path: str, last: str = "") -> Iterator[Iterator[Event]]:
-    """``path`` is below /v1/{project}. A line that does not come within a minute is an error."""
-    headers = {"X-Auth-Token": stoker.token, "Accept": "text/event-stream"}
+def event_stream(stoker: Served, path: str, last: str = "", token: str | None = None) -> Iterator[Iterator[Event]]:
+    """
+    Yield the events of ``path``, which is below /v1/{project}.
+
+    ``last`` is the Last-Event-ID, ``token`` the administrator's by default. A pause of a minute between lines is an
+    error.
+    """
+    headers = {"X-Auth-Token": token or stoker.token, "Accept": "text/event-stream"}
     if last:
         headers["Last-Event-ID"] = last
     request = urllib.request.Request(f"{stoker.url}/v1/{stoker.project}{path}", headers=headers)

@@ -1,4 +1,4 @@
-"""Servers with nobody on them, and triggers over them, in a whole orchestration without HTTP."""
+"""Servers without agents, and triggers on them, in an engine without HTTP."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments import manage, runs
+from stoker.deployments import service
 from stoker.deployments import triggers as life
 from stoker.deployments.triggers import GO_ON
-from stoker.model.deployment import Deployment
+from stoker.model.deployment import OWN_CHANNEL, Deployment
 from stoker.model.server import Kind, Server
 from stoker.model.trigger import Target, TargetStatus, Trigger
-from stoker.stacks import asking, deployed, triggering
+from stoker.stacks import deployment_actions, trigger_lifecycle, trigger_request
 from stoker.store import deployments, servers, targets, triggers
 from stoker.store import runs as stored_runs
 from support.stacks import World
@@ -34,40 +34,51 @@ COUNTS = ("queued", "running", "complete", "failed", "cancelled")
 
 @dataclass
 class Fleet:
+    """Shortcuts for servers, triggers and their targets in a ``World``."""
+
     world: World
 
     def servers(self, count: int, labels: Mapping[str, str] | None = None, **more: Any) -> list[Server]:
+        """Add ``count`` enrolled servers."""
         made = [self.server(f"s{number}-{uuid4().hex[:6]}", labels, **more) for number in range(count)]
         self.world.store.write(lambda tx: [servers.add(tx, each) for each in made])
         return made
 
     def server(self, name: str, labels: Mapping[str, str] | None = None, **more: Any) -> Server:
+        """Return an enrolled server that is not stored yet."""
         said = {"project_id": self.world.project, "kind": Kind.ENROLLED, "key_generation": 1, **more}
         with self.world.store.read() as tx:
             return Server(id=str(uuid4()), name=name, labels=labels or {}, created_at=tx.now, **said)
 
     def config(self, **said: Any) -> str:
+        """Add a config and return its id."""
         said = {"name": "job", "group": "script", "config": "true", **said}
-        made, _ = self.world.store.write(lambda tx: manage.new_config(tx, self.world.project, **said))
+        made, _ = self.world.store.write(lambda tx: service.new_config(tx, self.world.project, **said))
         return made.id
 
-    def trigger(self, asked_by: str = "ann", **said: Any) -> Trigger:
-        asked = asking.read(said)
+    def trigger(self, requested_by: str = "ann", **said: Any) -> Trigger:
+        """Start a trigger; ``said`` is the body of its request."""
+        asked = trigger_request.parse(said)
         made = self.world.store.write(
-            lambda tx: triggering.begin(tx, self.world.engine, self.world.project, asked, asked_by=asked_by)
+            lambda tx: trigger_lifecycle.begin(
+                tx, self.world.engine, self.world.project, asked, requested_by=requested_by
+            )
         )
         self.world.work.run(GO_ON)
         return self.now(made)
 
     def now(self, trigger: Trigger) -> Trigger:
+        """Return the current state of a trigger."""
         with self.world.store.read() as tx:
             return triggers.get(tx, trigger.id)
 
     def targets(self, trigger: Trigger) -> list[Target]:
+        """Return the targets of a trigger."""
         with self.world.store.read() as tx:
             return targets.of_trigger(tx, trigger.id)
 
     def running(self, trigger: Trigger) -> list[Deployment]:
+        """Return the deployments of targets in progress."""
         with self.world.store.read() as tx:
             found = targets.of_trigger(tx, trigger.id)
             return [
@@ -75,24 +86,30 @@ class Fleet:
             ]
 
     def deployment(self, target: Target) -> Deployment:
+        """Return the deployment of a target."""
         with self.world.store.read() as tx:
             return deployments.get(tx, target.deployment_id or "")
 
     def end(self, deployment: Deployment, code: int = 0, **values: Any) -> None:
+        """Report a result and run the jobs that continue triggers."""
         self.world.report(deployment, deploy_status_code=code, **values)
         self.world.work.run(GO_ON)
 
     def deliver(self, deployment: Deployment) -> None:
+        """Record that the agent has received the run."""
+
         def do(tx: Any) -> None:
-            told = stored_runs.Delivery(deployment.id, deployment.config_id, runs.OWN_CHANNEL, tx.now)
-            stored_runs.deliver(tx, [told])
+            told = stored_runs.Delivery(deployment.id, deployment.config_id, OWN_CHANNEL, tx.now)
+            stored_runs.record_deliveries(tx, [told])
 
         self.world.store.write(do)
 
     def cancel(self, trigger: Trigger, *, force: bool = False) -> Trigger:
+        """Cancel a trigger and run the jobs that continue it."""
+
         def do(tx: Any) -> None:
-            held = triggers.get(tx, trigger.id, hold=True)
-            life.cancel(tx, self.world.engine.services, held, "bob", force=force)
+            held = triggers.get(tx, trigger.id, for_update=True)
+            life.cancel(tx, self.world.engine.env, held, "bob", force=force)
 
         self.world.store.write(do)
         self.world.work.run(GO_ON)
@@ -100,29 +117,34 @@ class Fleet:
 
     def delete(self, trigger: Trigger) -> None:
         self.world.store.write(
-            lambda tx: life.delete(tx, self.world.engine.services, triggers.get(tx, trigger.id, hold=True))
+            lambda tx: life.delete(tx, self.world.engine.env, triggers.get(tx, trigger.id, for_update=True))
         )
 
     def again(self, trigger: Trigger, *, only_failed: bool = True) -> Trigger:
+        """Retry a trigger."""
         made = self.world.store.write(
-            lambda tx: triggering.retry(
-                tx, self.world.engine, triggers.get(tx, trigger.id), only_failed=only_failed, asked_by="bob"
+            lambda tx: trigger_lifecycle.retry(
+                tx, self.world.engine, triggers.get(tx, trigger.id), only_failed=only_failed, requested_by="bob"
             )
         )
         self.world.work.run(GO_ON)
         return self.now(made)
 
     def do(self, deed: Any, deployment: Deployment, *more: Any, **said: Any) -> Any:
-        """Of ``stacks.deployed``."""
+        """Run a function of ``stacks.deployment_actions``."""
         return self.world.store.write(
             lambda tx: deed(tx, self.world.engine, deployments.get(tx, deployment.id), *more, **said)
         )
 
     def retry(self, deployment: Deployment) -> Deployment:
-        return self.do(deployed.retry, deployment, "bob")
+        """Retry a deployment."""
+        return self.do(deployment_actions.retry, deployment, "bob")
 
     def exact(self, trigger: Trigger) -> dict[str, int]:
-        """Its counts, which are those of its targets, and each running target has a deployment under way."""
+        """
+        Return the trigger's counts. Assert that its targets confirm them, and that running targets have active
+        deployments.
+        """
         found, servers = self.now(trigger), self.targets(trigger)
         counted = counts(found)
         names = {"IN_PROGRESS": "running"}

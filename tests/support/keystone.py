@@ -1,16 +1,14 @@
 """
-A real Keystone from PyPI, on SQLite: in a virtual environment of its own, as what it needs would be in our way.
+A real Keystone from PyPI on SQLite, in a separate virtual environment, because its requirements conflict with Stoker's.
 
-Making it takes a minute, so it is made once for this machine and kept; every run begins with a copy of its database.
+The installation contains a database with the tests' users. Each Keystone starts with a copy of that database.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -21,17 +19,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pytest
 from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
+from support.installations import Installation, make_environment, plain_environment, run
 from support.server import free_port
 
-RELEASE = "keystone==30.0.0"
-#: Who is in it, with their passwords. The first one is Keystone's own administrator.
+_RELEASE = "keystone==30.0.0"
+#: The users and their passwords. The first one is Keystone's administrator.
 ADMIN, SERVICE, DOMAIN_ADMIN = ("admin", "first"), ("stoker", "second"), ("heat_domain_admin", "third")
 DOMAIN = "heat"
-_HOME = Path.home() / ".cache" / "stoker-tests" / RELEASE.replace("==", "-")
 _CONFIG = """\
 [DEFAULT]
 log_file = {folder}/keystone.log
@@ -44,7 +41,8 @@ key_repository = {folder}/fernet
 [credential]
 key_repository = {folder}/credential
 [cache]
-enabled = false
+enabled = true
+backend = dogpile.cache.memory
 [identity]
 password_hash_rounds = 4
 """
@@ -52,6 +50,9 @@ password_hash_rounds = 4
 
 @dataclass
 class Keystone:
+    """A Keystone process. ``release`` is the folder that ``KEYSTONE`` has filled."""
+
+    release: Path
     folder: Path
     port: int
     process: subprocess.Popen[bytes] | None = None
@@ -62,14 +63,14 @@ class Keystone:
 
     def start(self) -> None:
         program = Path(__file__).with_name("keystone_wsgi.py")
-        # -P: this folder has a module of the same name as what is to be imported
-        command = [str(_HOME / "bin" / "python"), "-P", str(program), str(self.folder), str(self.port)]
+        # -P: this folder contains a module with the name of one that must be imported
+        command = [str(self.release / "bin" / "python"), "-P", str(program), str(self.folder), str(self.port)]
         with self.folder.joinpath("out").open("ab") as output:
-            self.process = subprocess.Popen(command, env=_plain(), stdout=output, stderr=output)
+            self.process = subprocess.Popen(command, env=_environment(), stdout=output, stderr=output)
         limit = time.monotonic() + 60
         while not self._answers():
             assert self.process.poll() is None, self.folder.joinpath("out").read_text()[-2000:]
-            assert time.monotonic() < limit, "Keystone does not answer"
+            assert time.monotonic() < limit, "keystone.unavailable"
             time.sleep(0.1)
 
     def stop(self) -> None:
@@ -87,12 +88,12 @@ class Keystone:
         return self.session()
 
     def request(self, verb: str, path: str, body: Any = None) -> Any:
-        """As the administrator; the answer's body."""
+        """Send a request as the administrator and return the body of the answer."""
         answer = self.admin.request(f"{self.url}{path}", verb, json=body)
         return answer.json() if answer.content else None
 
     def named(self, kind: str, name: str, **query: str) -> Any:
-        """The project, user, role or domain of that name; None without one."""
+        """Return the project, user, role or domain with that name, or None."""
         asked = "&".join(f"{key}={value}" for key, value in {"name": name, **query}.items())
         found = self.request("GET", f"/{kind}?{asked}")[kind]
         return found[0] if found else None
@@ -107,13 +108,13 @@ class Keystone:
         return str(made)
 
     def add_service(self, kind: str, url: str) -> None:
-        """An entry of the catalog."""
+        """Add a service with a public endpoint to the catalog."""
         service = self.request("POST", "/services", {"service": {"type": kind, "name": kind}})["service"]["id"]
         endpoint = {"service_id": service, "interface": "public", "url": url, "region_id": "RegionOne"}
         self.request("POST", "/endpoints", {"endpoint": endpoint})
 
     def environment(self, user: str, password: str, project: str) -> Mapping[str, str]:
-        """What the `openstack` command needs."""
+        """Return the environment for the `openstack` command."""
         return {
             "OS_AUTH_URL": self.url,
             "OS_USERNAME": user,
@@ -134,12 +135,13 @@ class Keystone:
 
 
 def flags(keystone: Keystone, **changes: str) -> list[str]:
-    """What Stoker is started with."""
+    """Return Stoker's command-line options for this Keystone."""
     said = {
         "identity_mode": "keystone",
         "keystone_auth_url": keystone.url,
         "keystone_user": SERVICE[0],
         "keystone_password": SERVICE[1],
+        "keystone_timeout": "120",  # on a busy machine, Keystone answers slowly
         "stack_user_domain": DOMAIN,
         "stack_domain_admin": DOMAIN_ADMIN[0],
         "stack_domain_admin_password": DOMAIN_ADMIN[1],
@@ -149,62 +151,40 @@ def flags(keystone: Keystone, **changes: str) -> list[str]:
 
 
 @contextmanager
-def keystone(folder: Path) -> Iterator[Keystone]:
-    """Raises pytest's skip, or under CI its failure, where it cannot be had."""
-    _prepared()
-    running = Keystone(folder, free_port())
-    shutil.copytree(_HOME / "template", folder, dirs_exist_ok=True)
+def keystone(release: Path, folder: Path) -> Iterator[Keystone]:
+    running = Keystone(release, folder, free_port())
+    shutil.copytree(release / "template", folder, dirs_exist_ok=True)
     folder.joinpath("keystone.conf").write_text(_CONFIG.format(folder=folder))
-    running.start()
     try:
+        running.start()
         yield running
     finally:
         running.stop()
 
 
-def _prepared() -> None:
-    """The environment and a database with everybody in it. One process makes it, others wait."""
-    _HOME.mkdir(parents=True, exist_ok=True)
-    with _HOME.joinpath("lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not _HOME.joinpath("template").exists():
-            _install()
-            _make_template(_HOME / "template.new")
-            _HOME.joinpath("template.new").rename(_HOME / "template")
-
-
-def _install() -> None:
-    commands = ([sys.executable, "-m", "venv", str(_HOME)], [str(_HOME / "bin" / "pip"), "install", "-q", RELEASE])
-    for command in commands:
-        try:
-            subprocess.run(command, env=_plain(), capture_output=True, text=True, check=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            reason = f"{RELEASE} cannot be had from PyPI: {getattr(error, 'stderr', error)}"
-            if os.environ.get("CI"):
-                pytest.fail(reason)
-            pytest.skip(reason)
-
-
-def _make_template(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    for each in ("fernet", "credential"):
-        folder.joinpath(each).mkdir(mode=0o700, parents=True)
+def _build(release: Path) -> None:
+    """Create the environment, and a database with all users."""
+    make_environment(release, [_RELEASE])
+    folder = release / "template"
+    for name in ("fernet", "credential"):
+        folder.joinpath(name).mkdir(mode=0o700, parents=True)
     folder.joinpath("keystone.conf").write_text(_CONFIG.format(folder=folder))
-    _manage(folder, "db_sync")
+    manage = (str(release / "bin" / "keystone-manage"), "--config-file", str(folder / "keystone.conf"))
+    run(*manage, "db_sync")
     owner = ("--keystone-user", str(os.getuid()), "--keystone-group", str(os.getgid()))
-    _manage(folder, "fernet_setup", *owner)
-    _manage(folder, "credential_setup", *owner)
-    _manage(folder, "bootstrap", "--bootstrap-password", ADMIN[1], "--bootstrap-region-id", "RegionOne")
-    made = Keystone(folder, free_port())
-    made.start()
+    run(*manage, "fernet_setup", *owner)
+    run(*manage, "credential_setup", *owner)
+    run(*manage, "bootstrap", "--bootstrap-password", ADMIN[1], "--bootstrap-region-id", "RegionOne")
+    server = Keystone(release, folder, free_port())
     try:
-        _populate(made)
+        server.start()
+        _populate(server)
     finally:
-        made.stop()
+        server.stop()
 
 
 def _populate(keystone: Keystone) -> None:
-    """What an operator does for Heat: its role, its domain with an administrator, and a user for the service."""
+    """Prepare Keystone as operators do for Heat: a role, a domain with an administrator, and a service user."""
     keystone.request("POST", "/roles", {"role": {"name": "heat_stack_user"}})
     service = keystone.add_project("service")
     keystone.add_user(*SERVICE, service, "service")
@@ -215,18 +195,8 @@ def _populate(keystone: Keystone) -> None:
     keystone.request("PUT", f"/domains/{domain}/users/{made}/roles/{admin}")
 
 
-def _manage(folder: Path, *words: str) -> None:
-    command = [str(_HOME / "bin" / "keystone-manage"), "--config-file", str(folder / "keystone.conf"), *words]
-    done = subprocess.run(command, env=_plain(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"keystone-manage {words[0]}: {done.stderr[-2000:]}"
+def _environment() -> dict[str, str]:
+    return {**plain_environment(), "PYTHONWARNINGS": "ignore"}
 
 
-def _plain() -> dict[str, str]:
-    """Nothing of the developer's own, nor of this interpreter's."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "PYTHON"))}
-    return {**kept, "PYTHONWARNINGS": "ignore"}
-
-
-if __name__ == "__main__":  # have it made ahead of the tests
-    _prepared()
-    sys.exit()
+KEYSTONE = Installation(_RELEASE, _build)

@@ -1,10 +1,12 @@
-"""Run by the Python that has Keystone, not by the suite: its public application on a port of this machine."""
+"""Serves Keystone's public application on loopback. Executed by Keystone's Python, not by the test suite."""
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 from socketserver import ThreadingMixIn
+from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 
@@ -19,11 +21,17 @@ class _Quiet(WSGIRequestHandler):
 def main(folder: str, port: int) -> None:
     os.environ["OS_KEYSTONE_CONFIG_DIR"] = folder
     os.environ["OS_KEYSTONE_CONFIG_FILES"] = f"{folder}/keystone.conf"
-    sys.argv = ["keystone"]  # it would read our own arguments
+    sys.argv = ["keystone"]  # otherwise it would parse this program's arguments
     from keystone.server.wsgi import initialize_public_application
 
-    application = initialize_public_application()
-    with make_server("127.0.0.1", port, application, _Server, _Quiet) as server:
+    application, lock = initialize_public_application(), threading.Lock()
+
+    def serialized(environment: Any, start_response: Any) -> list[bytes]:
+        """Serve one request at a time, because Keystone does not retry when SQLite reports a locked database."""
+        with lock:
+            return list(application(environment, start_response))
+
+    with make_server("127.0.0.1", port, serialized, _Server, _Quiet) as server:
         server.serve_forever()
 
 

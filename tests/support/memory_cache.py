@@ -1,7 +1,7 @@
 """
-What Swift keeps in memcached, kept in the memory of its one proxy instead: a filter for its pipeline.
+A pipeline filter that replaces memcached with the memory of Swift's only proxy.
 
-Run by Swift, in its own environment, so it imports nothing of ours.
+Swift runs the filter in its own environment, so this module imports nothing from Stoker.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any
 
 
 class Cache:
-    """As much of Swift's MemcacheRing as its filters call. One proxy is one thread at a time: nothing is locked."""
+    """
+    The methods of Swift's MemcacheRing that its filters call. A proxy runs one thread at a time, so no lock is needed.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[float, Any]] = {}
@@ -57,5 +59,5 @@ def filter_factory(_conf: Mapping[str, str], **_: str) -> Callable[[Any], Any]:
 
 
 def _until(seconds: float) -> float:
-    """0: as long as it runs."""
+    """Return the expiry time; 0 seconds mean that the entry never expires."""
     return time.monotonic() + seconds if seconds else float("inf")

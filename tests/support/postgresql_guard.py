@@ -1,8 +1,8 @@
 """
-Starts PostgreSQL from the binaries that pip installed, and ends it when the last process that uses it has ended.
+Starts PostgreSQL from binaries that pip installed, and ends it when the last process that uses it has ended.
 
-Run as a program: <folder> <folder of the binaries>. It ends as soon as the server answers, and leaves behind a process
-that waits for a lock which every user of the server holds. The kernel lets go of it however a user ends.
+Arguments are a folder and the folder of the binaries. The program ends when the server answers. It leaves a process
+that waits for a lock which every user of the server holds. The kernel releases the lock when a user ends in any way.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import sys
 import time
 from pathlib import Path
 
-#: Nothing of a test's database needs to outlive the machine's next power cut.
+#: No test database needs to survive a power failure.
 _QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=400", "max_wal_size=256MB")
-#: Making a database is making some hundreds of files, which takes a disk twenty times as long.
+#: A new database consists of several hundred files, which takes twenty times as long on a disk.
 _IN_MEMORY, _ROOM = Path("/dev/shm"), 2 * 1024**3
 
 
@@ -40,7 +40,7 @@ def main() -> None:
         os._exit(1)
     os.close(writing)
     with folder.joinpath("users").open() as users:
-        fcntl.flock(users, fcntl.LOCK_EX)  # when nobody uses it any more
+        fcntl.flock(users, fcntl.LOCK_EX)  # waits until the last user has ended
         server.send_signal(signal.SIGINT)
         server.wait()
         folder.joinpath("running").unlink()
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def start(folder: Path, binaries: Path) -> subprocess.Popen[bytes]:
-    # PostgreSQL refuses to run as root, and whoever runs it must reach its program and its data.
+    # PostgreSQL refuses to run as root, and its user needs access to the program and the data.
     user = "nobody" if os.getuid() == 0 else None
     if user:
         binaries = _copied(binaries, folder / "program")
@@ -56,7 +56,7 @@ def start(folder: Path, binaries: Path) -> subprocess.Popen[bytes]:
     _remove(data)
     if _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM:
         there = _IN_MEMORY / folder.name
-        shutil.rmtree(there, ignore_errors=True)  # of one that was killed
+        shutil.rmtree(there, ignore_errors=True)  # remains of a killed server
         there.mkdir(mode=0o700)
         data.symlink_to(there)
     else:
@@ -98,7 +98,10 @@ def _ready(data: Path) -> bool:
 
 
 def _copied(binaries: Path, target: Path) -> Path:
-    """A virtual environment below /root is nobody else's to read. The libraries are found by their relative place."""
+    """
+    Copy the binaries, because other users cannot read a virtual environment below /root. Libraries are found by their
+    relative paths.
+    """
     package = binaries.parent.parent
     if not target.exists():
         fresh = target.with_name(f"program.{os.getpid()}")

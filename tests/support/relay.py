@@ -1,4 +1,4 @@
-"""A place on the network in front of a server, that can go away and come back."""
+"""A TCP relay in front of a server, which can become unreachable and return."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from support.server import free_port
 
 
 class Relay:
+    """Forwards connections from ``port`` to the port ``target`` of this machine."""
+
     def __init__(self, target: int) -> None:
         self.port = free_port()
         self._target = target
@@ -24,11 +26,12 @@ class Relay:
         return f"http://127.0.0.1:{self.port}"
 
     def come(self) -> None:
+        """Start accepting connections."""
         self._listening = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self._accept, args=(self._listening,), daemon=True).start()
 
     def go(self) -> None:
-        """Nobody is there from now on; what is open is cut."""
+        """Stop accepting connections, and cut the open ones."""
         listening, self._listening = self._listening, None
         if listening is None:
             return
@@ -67,6 +70,7 @@ def _cut(connection: socket.socket) -> None:
 
 @contextmanager
 def relay(target: int) -> Iterator[Relay]:
+    """Yield a relay that accepts connections."""
     made = Relay(target)
     made.come()
     try:

@@ -1,4 +1,4 @@
-"""A world for templates to ask: plain dictionaries behind the real protocol."""
+"""A scope for templates: plain dictionaries behind the real protocol."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker import hot
+from stoker.hot.budget import Budget
 from stoker.hot.words import clip
 from stoker.model.errors import UserParameterMissing
 
 
 @dataclass
 class World:
+    """Implements the scope protocol of templates."""
+
     version: str = "2018-08-31"
     parameters: dict[str, Any] = field(default_factory=dict)
     ids: dict[str, Any] = field(default_factory=dict)
@@ -19,6 +22,7 @@ class World:
     files: dict[str, str] = field(default_factory=dict)
     facades: dict[str, Any] = field(default_factory=dict)
     asked: list[tuple[str, str, tuple[Any, ...]]] = field(default_factory=list)
+    budget: Budget = field(default_factory=Budget)
 
     def parameter(self, name: str) -> Any:
         if name not in self.parameters:

@@ -1,4 +1,4 @@
-"""A real `stoker serve` as a process of its own, that can be stopped, killed and started again."""
+"""A real `stoker serve` as a process that can be stopped, killed and restarted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -21,12 +22,20 @@ from typing import Any
 
 import pytest
 
-from support import databases
+from support import databases, forked
+from support.forked import Forked
 
+#: For several processes on one database.
+SHARED_SECRET = ("--secret-key", "a secret that all processes share")
+#: Generous, because other work may keep the machine busy.
+_START_SECONDS, _STOP_SECONDS = 120, 60
+#: Tests trust their own scripts.
+LOCAL_SERVERS = "--local-servers-unsafe"
 STOKER = [sys.executable, "-m", "stoker_client.cli.main"]
 
 
 def free_port() -> int:
+    """Return a port that is currently free."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
@@ -34,6 +43,8 @@ def free_port() -> int:
 
 @dataclass
 class Answer:
+    """An HTTP answer."""
+
     status: int
     headers: Mapping[str, str]
     raw: bytes
@@ -45,83 +56,101 @@ class Answer:
 
 @dataclass
 class Served:
-    """``environment`` is what a shell needs: OS_* of the administrator, nothing of the developer's own."""
+    """A server process. ``environment`` has the OS_* variables of the administrator and none of the developer's."""
 
     folder: Path
     port: int
     flags: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
-    process: subprocess.Popen[bytes] | None = None
-    #: Another process on the same database, which knows the administrator's login.
+    process: subprocess.Popen[bytes] | Forked | None = None
+    #: Whether the process is forked from one that has imported the program, which takes a third of the time.
+    is_forked: bool = True
+    #: Another process on the same database, which has the administrator's login.
     login_of: Served | None = None
+    #: The CA of the server's certificate, if it serves HTTPS.
+    ca_file: Path | None = None
     _token: str | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.ca_file else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def state_dir(self) -> Path:
         return self.folder / "state"
 
     def start(self) -> None:
+        """Start the process and wait until it answers."""
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith(("OS_", "STOKER_", "XDG_"))
         }
         plain = {**inherited, "HOME": str(home), "PYTHONWARNINGS": "default"}
-        command = [*STOKER, "serve", "--port", str(self.port), "--state-dir", str(self.state_dir), *self.flags]
+        words = ["serve", "--port", str(self.port), "--state-dir", str(self.state_dir), *self.flags]
         with self.folder.joinpath("serve.out").open("ab") as output:
-            self.process = subprocess.Popen(command, env=plain, stdout=output, stderr=output)
+            if self.is_forked:
+                self.process = Forked(words, plain, output, output)
+            else:
+                self.process = subprocess.Popen([*STOKER, *words], env=plain, stdout=output, stderr=output)
         self._until_healthy()
         if self.login_of is not None:
             self.environment = {**self.login_of.environment, "OS_AUTH_URL": f"{self.url}/identity/v3"}
             return
-        exports = subprocess.run(
-            [*STOKER, "env", "--state-dir", str(self.state_dir)], env=plain, check=True, capture_output=True, text=True
-        )
+        exports = forked.run(["env", "--state-dir", str(self.state_dir)], plain, _START_SECONDS)
+        assert exports.returncode == 0, exports.stderr
         words = [line.removeprefix("export ").partition("=") for line in exports.stdout.splitlines()]
         self.environment = {**plain, **{name: value.strip("'") for name, _, value in words}}
 
     def stop(self) -> int:
-        """SIGTERM; the exit code."""
+        """Send SIGTERM and return the exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=20)
+        return self.process.wait(timeout=_STOP_SECONDS)
 
     def kill9(self) -> None:
+        """Send SIGKILL."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait(timeout=20)
+        self.process.wait(timeout=_STOP_SECONDS)
+
+    def end(self) -> None:
+        """End the process in any state."""
+        if self.process is not None and self.process.poll() is None:
+            try:
+                self.stop()
+            except subprocess.TimeoutExpired:
+                self.kill9()
 
     def restart(self) -> None:
+        """Start the process again, with the same state."""
         self.start()
 
     @property
     def output(self) -> str:
+        """The output of all processes so far."""
         return self.folder.joinpath("serve.out").read_text()
 
-    def run(self, *words: str, check: bool = True, **more: Any) -> subprocess.CompletedProcess[str]:
-        """The `stoker` command as the administrator."""
-        done = subprocess.run(
-            [*STOKER, *words], env=self.environment, capture_output=True, text=True, check=False, timeout=120, **more
-        )
+    def run(self, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run the `stoker` command as the administrator."""
+        done = forked.run(list(words), self.environment, timeout=120)
         if check and done.returncode:
             raise AssertionError(f"stoker {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
 
     def json(self, *words: str) -> Any:
+        """Run the `stoker` command with ``-o json`` and return the decoded output."""
         return json.loads(self.run(*words, "-o", "json").stdout)
 
-    def until(self, true: Callable[[], bool], seconds: float = 30) -> None:
-        """Wait for something that comes by itself."""
+    def until(self, true: Callable[[], bool], seconds: float = 90) -> None:
+        """Wait until ``true`` returns true, for events without a notification."""
         limit = time.monotonic() + seconds
         while not true():
             assert time.monotonic() < limit, f"it did not come:\n{self.output}"
             time.sleep(0.02)
 
     def login(self, **changes: str) -> Answer:
+        """Log in as the administrator. ``changes`` override OS_* variables."""
         said = {**self.environment, **changes}
         user = {"name": said["OS_USERNAME"], "domain": {"name": "Default"}, "password": said["OS_PASSWORD"]}
         scope = {"project": {"name": said["OS_PROJECT_NAME"], "domain": {"name": "Default"}}}
@@ -140,26 +169,34 @@ class Served:
         return str(self.request("GET", "/identity/v3/auth/tokens", headers=headers).body["token"]["project"]["id"])
 
     def heat(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
-        """A call below /v1/{project}, with the administrator's token. Redirects are answers."""
+        """Call a path below /v1/{project} with the administrator's token. Redirects are returned, not followed."""
         return self.request(verb, f"/v1/{self.project}{path}", body, {"X-Auth-Token": self.token, **headers})
 
     def request(
         self, verb: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, timeout: float = 60
     ) -> Answer:
+        """Send a request. Error statuses and redirects are returned."""
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, dict(headers or {}), method=verb)
         if data is not None and not request.has_header("Content-type"):
             request.add_header("Content-Type", "application/json")
         try:
-            with _OPENER.open(request, timeout=timeout) as answer:
+            with self._opener.open(request, timeout=timeout) as answer:
                 return Answer(answer.status, answer.headers, answer.read())
         except urllib.error.HTTPError as error:
             with error:
                 return Answer(error.code, error.headers, error.read())
 
+    @cached_property
+    def _opener(self) -> urllib.request.OpenerDirector:
+        if self.ca_file is None:
+            return _OPENER
+        trust = ssl.create_default_context(cafile=str(self.ca_file))
+        return urllib.request.build_opener(_NoRedirect, urllib.request.HTTPSHandler(context=trust))
+
     def _until_healthy(self) -> None:
         assert self.process is not None
-        until = time.monotonic() + 30
+        until = time.monotonic() + _START_SECONDS
         while True:
             with contextlib.suppress(OSError):
                 if self.request("GET", "/healthz", timeout=2).status == 200:
@@ -184,27 +221,24 @@ def served(
     database: str | None = None,
     clouds_yaml: bool = False,
     login_of: Served | None = None,
+    ca_file: Path | None = None,
+    is_forked: bool = True,
 ) -> Iterator[Served]:
-    """Started; ended at the end, with every local server it has."""
+    """Start a server, and end it and its local servers with the context. Tests that measure memory must not fork it."""
     said = (*flags, *(() if clouds_yaml else ("--no-clouds-yaml",)))
     if database:
         said = (*said, "--database", database)
-    server = Served(folder, free_port(), said, login_of=login_of)
-    server.start()
-    try:
+    server = Served(folder, free_port(), said, login_of=login_of, ca_file=ca_file, is_forked=is_forked)
+    with ExitStack() as cleanup:  # also ends a server whose start fails
+        cleanup.callback(end_local_servers, server.state_dir / "local")
+        cleanup.callback(server.end)
+        server.start()
         yield server
-    finally:
-        if server.process is not None and server.process.poll() is None:
-            try:
-                server.stop()
-            except subprocess.TimeoutExpired:
-                server.kill9()
-        end_local_servers(server.state_dir / "local")
 
 
 @contextmanager
 def served_on(request: pytest.FixtureRequest, folder: Path, *flags: str) -> Iterator[Served]:
-    """As ``served``, on the database that the fixture's parameter names: ``sqlite`` or ``postgresql``."""
+    """As ``served``, on the database in the fixture's parameter: ``sqlite`` or ``postgresql``."""
     with ExitStack() as left:
         database = None
         if request.param == "postgresql":
@@ -214,7 +248,7 @@ def served_on(request: pytest.FixtureRequest, folder: Path, *flags: str) -> Iter
 
 
 def end_local_servers(folder: Path) -> None:
-    """Whatever a test's local servers left: found by the marker they carry."""
+    """Kill the remaining processes of a test's local servers, which carry a marker."""
     from stoker.servers.local import marked
 
     for root in folder.glob("*"):

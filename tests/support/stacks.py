@@ -1,4 +1,4 @@
-"""A whole orchestration without HTTP: a store, the engine, held jobs, and signals given by hand."""
+"""A complete engine without HTTP: a store, manual jobs and direct signals."""
 
 from __future__ import annotations
 
@@ -8,46 +8,53 @@ from typing import Any
 from uuid import uuid4
 
 from stoker import resources, transports
+from stoker.backends.remote_heat import RemoteHeatClient
 from stoker.deployments.policy import PROJECT
-from stoker.external.heats import Heats
+from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
-from stoker.lodgings import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.messaging import Messaging, SignedUrls
 from stoker.messaging.signed_urls import for_agents
-from stoker.messaging.subscribing import Subscribing
+from stoker.messaging.subscription_service import SubscriptionService
+from stoker.messaging.targets import Targets
 from stoker.model.deployment import Deployment
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
 from stoker.objects import Objects
-from stoker.resources.services import Owner, Services
-from stoker.site import ThisSite
-from stoker.stacks import closing, jobs, nested, operations, outputs, signals
-from stoker.stacks.engine import ADVANCE, Engine, Limits
+from stoker.resources.env import Owner, ResourceEnv
+from stoker.servers.keys import Keys
+from stoker.site import LocalPlatform
+from stoker.stacks import jobs, nested, operations, signals
+from stoker.stacks.engine import ADVANCE, Engine, Limits, commit
 from stoker.stacks.operations import Options
-from stoker.stacks.prepare import Handed, Identity, prepare, prepare_change
+from stoker.stacks.queries import outputs
+from stoker.stacks.templates.prepare import Identity, StackRequest, prepare, prepare_change
 from stoker.store import deployments, events, stacks
 from stoker.store import resources as stored
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.transports.base import Objects as ObjectsPort
 from stoker.work import Work
-from support.work import HeldWork
+from support.work import ManualWork
 
 
 def signal_named(tx: Tx, engine: Engine, stack: Stack, name: str, said: Mapping[str, Any]) -> None:
-    target = signals.addressed(tx, stack, name)
+    """Signal a resource by its name."""
+    target = signals.find_target(tx, stack, name)
     assert target is not None, name
     signals.signal_resource(tx, engine, stack, target, said)
 
 
-def site(store: Store, work: Work, objects: Callable[[Work], ObjectsPort] | None = None) -> ThisSite:
+def site(store: Store, work: Work, objects: Callable[[Work], ObjectsPort] | None = None) -> LocalPlatform:
+    """Return a platform with embedded services."""
     urls = SignedUrls(b"secret")
-    messaging = Messaging(work, Subscribing(work, urls, "http://stoker.test", confirming=False))
+    messaging = Messaging(
+        work, SubscriptionService(work, urls, "http://stoker.test", Targets.of("127.0.0.0/8"), confirming=False)
+    )
     embedded = EmbeddedObjects(Objects(store, work), SiteKey(b"secret"), "http://stoker.test")
     asked_for = EmbeddedMessaging(messaging, urls, "http://stoker.test")
     own = EmbeddedQueues(messaging, for_agents(b"secret"), "http://stoker.test")
-    return ThisSite(
+    return LocalPlatform(
         "http://stoker.test",
         StackUsers(b"secret"),
         objects(work) if objects else embedded,
@@ -58,7 +65,7 @@ def site(store: Store, work: Work, objects: Callable[[Work], ObjectsPort] | None
 
 
 class Machines:
-    """A compute provider whose servers are there as soon as they are asked for, when the test says so."""
+    """A compute provider whose servers become ready when the test calls ``World.started``."""
 
     def __init__(self) -> None:
         self.asked: dict[str, Owner] = {}
@@ -73,34 +80,46 @@ class Machines:
         return "192.0.2.1"
 
 
+class AnyProject:
+    """A ProjectLookup for tests without users: the reference of every project is its id."""
+
+    def resolve(self, _tx: Any, ref: str) -> str:
+        return ref
+
+
 @dataclass
 class World:
+    """A project in a complete engine. Each operation also runs the jobs that continue it."""
+
     store: Store
     engine: Engine
-    work: HeldWork
+    work: ManualWork
     machines: Machines
     project: str = "p"
 
     def create(self, template: Any, name: str = "s", options: Options | None = None, **handed: Any) -> Stack:
+        """Create a stack."""
         identity = Identity(str(uuid4()), name, self.project)
-        prepared = prepare(self.engine, Handed(template=template, **handed), identity)
+        resolved = prepare(self.engine, StackRequest(template=template, **handed), identity)
         self.store.write(
-            lambda tx: operations.create(tx, self.engine, prepared, options or Options(), identity, username="u")
+            lambda tx: operations.create(tx, self.engine, resolved, options or Options(), identity, username="u")
         )
         return self.settled(identity.stack_id)
 
     def update(self, stack: Stack, template: Any, options: Options | None = None, **handed: Any) -> Stack:
+        """Update a stack to ``template``."""
         identity = Identity(stack.id, stack.name, self.project)
-        prepared = prepare(self.engine, Handed(template=template, **handed), identity)
-        self.store.write(lambda tx: operations.update(tx, self.engine, stack.id, prepared, options or Options()))
+        resolved = prepare(self.engine, StackRequest(template=template, **handed), identity)
+        self.store.write(lambda tx: operations.update(tx, self.engine, stack.id, resolved, options or Options()))
         return self.settled(stack.id)
 
     def change(self, stack: Stack, clear: tuple[str, ...] = (), **handed: Any) -> Stack:
+        """Update only the given parts of a stack."""
         identity = Identity(stack.id, stack.name, self.project)
         with self.store.read() as tx:
             source = stacks.source(tx, stack.id)
-        prepared = prepare_change(self.engine, Handed(**handed), identity, source, clear)
-        self.store.write(lambda tx: operations.update(tx, self.engine, stack.id, prepared, Options()))
+        resolved = prepare_change(self.engine, StackRequest(**handed), identity, source, clear)
+        self.store.write(lambda tx: operations.update(tx, self.engine, stack.id, resolved, Options()))
         return self.settled(stack.id)
 
     def delete(self, stack: Stack) -> Stack:
@@ -108,22 +127,24 @@ class World:
         return self.settled(stack.id)
 
     def visit(self, stack: Stack, action: Action) -> Stack:
-        self.store.write(lambda tx: operations.visit(tx, self.engine, stack.id, action))
+        """Run an action such as SUSPEND on a stack."""
+        self.store.write(lambda tx: operations.run_action(tx, self.engine, stack.id, action))
         return self.settled(stack.id)
 
     def settled(self, stack_id: str) -> Stack:
-        """The stack once plans too large for one transaction have gone on."""
+        """Run the jobs of plans that are too large for one transaction, and return the stack."""
         self.work.run(ADVANCE)
         with self.store.read() as tx:
             return stacks.get(tx, stack_id)
 
     def signal(self, stack: Stack, name: str, **values: Any) -> Stack:
+        """Signal a resource with a successful result, unless ``values`` state another."""
         said = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0, **values}
         self.store.write(lambda tx: signal_named(tx, self.engine, stack, name, said))
         return self.settled(stack.id)
 
     def report(self, deployment: Deployment, **values: Any) -> None:
-        """An agent's own report of a run."""
+        """Report a run as its agent does."""
         said = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0, **values}
         self.store.write(
             lambda tx: signals.signal_run(
@@ -133,7 +154,7 @@ class World:
         self.work.run(ADVANCE)
 
     def signal_all(self, stack: Stack, **values: Any) -> Stack:
-        """Answer everything that waits, until nothing does."""
+        """Signal all waiting resources until none waits."""
         while waiting := [
             n for n, s in self.states(stack).items() if s in ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS")
         ]:
@@ -142,37 +163,49 @@ class World:
         return self.settled(stack.id)
 
     def started(self, stack: Stack) -> Stack:
-        """Every machine asked for is there."""
+        """Report all requested machines as started."""
         for owner in list(self.machines.asked.values()):
-            self.store.write(lambda tx, id=owner.resource_id: closing.wake_resource(tx, self.engine, id))
+            self.store.write(lambda tx, id=owner.resource_id: commit.wake_resource(tx, self.engine, id))
         return self.settled(stack.id)
 
     def resources(self, stack: Stack) -> dict[str, Resource]:
+        """Return the current resources by name."""
         with self.store.read() as tx:
             return {each.name: each for each in stored.of_stack(tx, stack.id) if each.current}
 
     def leftovers(self, stack: Stack) -> list[Resource]:
+        """Return the outdated resources."""
         with self.store.read() as tx:
-            return stored.leftover(tx, stack.id)
+            return stored.outdated(tx, stack.id)
 
     def states(self, stack: Stack) -> dict[str, str]:
+        """Return the states of the current resources by name."""
         return {name: f"{each.action}_{each.status}" for name, each in self.resources(stack).items()}
 
     def outputs(self, stack: Stack) -> dict[str, Any]:
+        """Return the output values by name."""
         with self.store.read() as tx:
             found = outputs.all_values(tx, self.engine, stacks.get(tx, stack.id))
         return {each["output_key"]: each["output_value"] for each in found}
 
-    def events(self, stack: Stack) -> list[tuple[str, str]]:
+    def output_errors(self, stack: Stack) -> dict[str, str]:
+        """Return the errors of outputs by name."""
         with self.store.read() as tx:
-            found = events.listed(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
+            found = outputs.all_values(tx, self.engine, stacks.get(tx, stack.id))
+        return {each["output_key"]: each["output_error"] for each in found if "output_error" in each}
+
+    def events(self, stack: Stack) -> list[tuple[str, str]]:
+        """Return the events as pairs of resource name and state."""
+        with self.store.read() as tx:
+            found = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
         return [(each.resource_name, f"{each.action}_{each.status}") for each in found]
 
     def deployments(self) -> list[Any]:
         with self.store.read() as tx:
-            return deployments.listed(tx, self.project)
+            return deployments.list_all(tx, self.project)
 
     def to_run(self, server_id: str) -> list[tuple[str, str]]:
+        """Return the ids and bodies of the runs in a server's document."""
         with self.store.read() as tx:
             return [(id, body) for id, body, _ in deployments.to_run(tx, server_id)]
 
@@ -185,15 +218,17 @@ def world(
     deployment_policy: str = PROJECT,
     objects: Callable[[Work], ObjectsPort] | None = None,
 ) -> World:
-    """``objects``: instead of those of an embedded object store."""
-    work, machines = HeldWork(), Machines()
-    services = Services(
+    """Create a world. ``objects`` replaces the embedded object store."""
+    work, machines = ManualWork(), Machines()
+    services = ResourceEnv(
         transports.load().with_defaults("STOKER_SIGNAL", "STOKER_PUSH"),
         work,
         machines,
         SignalTokens(b"secret"),
         site(store, work, objects),
-        Heats("http://stoker.test", "RegionOne", {}, lambda _: None),
+        RemoteHeatClient("http://stoker.test", "RegionOne", {}, lambda _: None),
+        AnyProject(),
+        Keys(store, b"secret"),
         deployment_policy=deployment_policy,
     )
     engine = nested.engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))

@@ -1,4 +1,4 @@
-"""Templates in few words."""
+"""Short builders of templates."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ VERSION = "2018-08-31"
 
 
 def template(resources: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return a template with these resources."""
     return {"heat_template_version": VERSION, "resources": resources, **more}
 
 
 def config(text: str = "#!/bin/sh\necho", *, inputs: tuple[str, ...] = (), outputs: tuple[str, ...] = (), **more: Any):
+    """Return a software config."""
     return {
         "type": "OS::Heat::SoftwareConfig",
         "properties": {
@@ -25,10 +27,12 @@ def config(text: str = "#!/bin/sh\necho", *, inputs: tuple[str, ...] = (), outpu
 
 
 def server(name: str = "machine") -> dict[str, Any]:
+    """Return a deployed server."""
     return {"type": "OS::Heat::DeployedServer", "properties": {"name": name}}
 
 
 def deployment(config: str = "config", server: str = "server", *, after: tuple[str, ...] = (), **properties: Any):
+    """Return a deployment; ``after`` are the names of resources on which it depends."""
     made: dict[str, Any] = {
         "type": "OS::Heat::SoftwareDeployment",
         "properties": {"config": {"get_resource": config}, "server": {"get_resource": server}, **properties},
@@ -39,7 +43,7 @@ def deployment(config: str = "config", server: str = "server", *, after: tuple[s
 
 
 def chain(length: int, **properties: Any) -> dict[str, Any]:
-    """config, server, and deployments d0 … that wait for each other."""
+    """Return a template with a config, a server, and deployments d0 … that depend on each other in order."""
     resources: dict[str, Any] = {"config": config(outputs=("result",)), "server": server()}
     for i in range(length):
         resources[f"d{i}"] = deployment(after=(f"d{i - 1}",) if i else (), **properties)

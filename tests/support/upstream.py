@@ -1,7 +1,7 @@
 """
-The agent that OpenStack's images bring: os-collect-config, os-refresh-config, os-apply-config and heat-agents' hooks.
+The agent of OpenStack's images: os-collect-config, os-refresh-config, os-apply-config and heat-agents' hooks.
 
-All of it is the real thing from PyPI, told to live below a folder instead of below /.
+All programs are the real releases from PyPI, configured to use a folder instead of the root directory.
 """
 
 from __future__ import annotations
@@ -19,34 +19,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
+from support.installations import Installation, run
+from support.processes import end
 
-HEAT_AGENTS = "heat-agents==13.0.0"
-ZAQARCLIENT = "python-zaqarclient==3.0.1"
+_RELEASE, _ZAQARCLIENT = "heat-agents==13.0.0", "python-zaqarclient==3.0.1"
 _BIN = Path(sys.executable).parent
 
 
-def heat_agents(folder: Path) -> Path:
-    """The unpacked release: scripts and hooks, which its package does not install."""
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", str(folder)]
-    done = subprocess.run([*command, HEAT_AGENTS], capture_output=True, text=True, check=False)
-    archives = list(folder.glob("heat*agents-*.tar.gz"))
-    if done.returncode or not archives:
-        reason = f"{HEAT_AGENTS} cannot be had from PyPI: {done.stderr[-300:]}"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    # What posts a result to a queue speaks a version that newer clients have no more.
-    command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder / "clients")]
-    subprocess.run([*command, ZAQARCLIENT], check=True)
-    with tarfile.open(archives[0]) as archive:
+def _build(folder: Path) -> None:
+    """Unpack the release as ``heat-agents``: its scripts and hooks, which the Python package does not install."""
+    pip = (sys.executable, "-m", "pip")
+    run(*pip, "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", str(folder), _RELEASE)
+    # The program that posts results to queues uses an API version that newer clients no longer support.
+    run(*pip, "install", "-q", "--no-deps", "--target", str(folder / "clients"), _ZAQARCLIENT)
+    with tarfile.open(next(folder.glob("heat*agents-*.tar.gz"))) as archive:
         archive.extractall(folder, filter="data")
-    return next(each for each in folder.glob("heat*agents-*") if each.is_dir())
+    next(path for path in folder.glob("heat*agents-*") if path.is_dir()).rename(folder / "heat-agents")
+
+
+HEAT_AGENTS = Installation(_RELEASE, _build)
 
 
 @dataclass
 class UpstreamAgent:
-    """One server. ``sections`` are what it knows of Stoker when it boots, as os-collect-config has them."""
+    """One server. ``sections`` are its initial sections of os-collect-config."""
 
     folder: Path
     release: Path
@@ -83,13 +79,8 @@ class UpstreamAgent:
             )
 
     def stop(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait(10)
+        if self.process is not None:
+            end(self.process)
 
     def _install(self, root: Path) -> None:
         templates = root / "templates"
@@ -108,7 +99,7 @@ class UpstreamAgent:
             **{name: value for name, value in os.environ.items() if not name.startswith(("OS_", "STOKER_"))},
             "HOME": str(root),
             "PYTHONPATH": str(self.release.parent / "clients"),
-            "LC_ALL": "C",  # its local collector ends at a locale that the machine has not
+            "LC_ALL": "C",  # its local collector fails with a locale that the machine lacks
             "PATH": f"{_BIN}:{self.release / 'heat-config' / 'bin'}:{os.environ['PATH']}",
             "OS_REFRESH_CONFIG_BASE_DIR": str(steps.parent),
             "OS_CONFIG_APPLIER_TEMPLATES": str(templates),
@@ -133,10 +124,11 @@ class UpstreamAgent:
 
 @contextmanager
 def upstream_agent(folder: Path, release: Path, sections: Mapping[str, Mapping[str, Any]]) -> Iterator[UpstreamAgent]:
+    """Yield a running agent."""
     folder.mkdir(parents=True, exist_ok=True)
     agent = UpstreamAgent(folder, release, sections)
-    agent.start()
     try:
+        agent.start()
         yield agent
     finally:
         agent.stop()

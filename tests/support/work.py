@@ -1,4 +1,4 @@
-"""A whole engine for jobs that runs them when the test says so."""
+"""A job engine that runs jobs when the test requests it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
+from stoker.store.open import Store
 from stoker.store.tx import Tx
 
 Handler = Callable[[Mapping[str, Any]], None]
 
 
-class HeldWork:
-    """Jobs stand in a list. A transaction that is undone must not be followed by ``run``."""
+def count_jobs(store: Store) -> int:
+    """Return the number of jobs that have not ended, without Procrastinate's periodic maintenance jobs."""
+    query = "SELECT count(*) FROM jobs"
+    if store.dialect == "postgresql":
+        query = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'stoker'"
+    with store.read() as tx:
+        return int(tx.connection.exec_driver_sql(query).scalar_one())
+
+
+class ManualWork:
+    """Keeps jobs in a list. Do not call ``run`` after a transaction that was rolled back."""
 
     def __init__(self) -> None:
         self.handlers: dict[str, Handler] = {}
@@ -24,10 +34,10 @@ class HeldWork:
     def cancel(self, tx: Tx, kind: str, key: str) -> None:
         tx.after_commit(lambda: self._forget(kind, key))
 
-    def waits(self, tx: Tx, kind: str, key: str) -> bool:
+    def is_pending(self, tx: Tx, kind: str, key: str) -> bool:
         return any(job[:2] == (kind, key) for job in self.jobs)
 
-    def register(self, kind: str, handler: Handler) -> None:
+    def register(self, kind: str, handler: Handler, *, threads: int = 0) -> None:
         self.handlers[kind] = handler
 
     def start(self) -> None:
@@ -37,18 +47,18 @@ class HeldWork:
         pass
 
     def run(self, kind: str) -> int:
-        """Run what stands there of that kind, deadlines or not, and what that defers; returns how many."""
+        """Run the jobs of that kind and those that they defer, regardless of deadlines. Return their number."""
         count = 0
         while done := self.step(kind):
             count += done
         return count
 
     def step(self, kind: str) -> int:
-        """Run what stands there of that kind now; returns how many."""
+        """Run the current jobs of that kind. Return their number."""
         count = 0
         for job in [job for job in self.jobs if job[0] == kind]:
             if job not in self.jobs:
-                continue  # called off by one before it
+                continue  # an earlier job has cancelled this one
             self.jobs.remove(job)
             self.handlers[kind](job[2])
             count += 1

@@ -10,12 +10,12 @@ import sqlalchemy as sa
 
 from stoker import transports
 from stoker.model.errors import Invalid
-from stoker.transports import choosing
-from stoker.transports.base import Lodging, Party, Pushing
+from stoker.transports import selection
+from stoker.transports.base import NeedsProvisioning, PublishingTransport, TransportTarget
 from support.stacks import site
-from support.work import HeldWork
+from support.work import ManualWork
 
-PARTY = Party(
+PARTY = TransportTarget(
     resource_id=str(uuid4()),
     resource_name="server",
     name="s-server-abc",
@@ -28,18 +28,23 @@ FOUND = transports.load()
 
 @pytest.fixture
 def here(store):
-    return store, site(store, HeldWork())
+    return store, site(store, ManualWork())
 
 
 @pytest.mark.parametrize(
-    "transport", [each for each in [*FOUND.signalling.values(), *FOUND.carrying.values()] if isinstance(each, Lodging)]
+    "transport",
+    [
+        each
+        for each in [*FOUND.signal_transports.values(), *FOUND.metadata_transports.values()]
+        if isinstance(each, NeedsProvisioning)
+    ],
 )
 def test_what_it_opens_it_closes(transport, here):
     store, site = here
     before = everything(store)
     for _ in range(2):
         store.write(lambda tx: transport.open(tx, site, PARTY))
-        if isinstance(transport, Pushing):
+        if isinstance(transport, PublishingTransport):
             store.write(lambda tx: transport.publish(tx, site, PARTY, {"deployments": []}))
         assert everything(store) != before
         store.write(lambda tx: transport.close(tx, site, PARTY))
@@ -56,7 +61,7 @@ def everything(store):
 
 
 def test_the_public_names_are_exactly_these():
-    assert sorted(FOUND.signalling) == [
+    assert sorted(FOUND.signal_transports) == [
         "CFN_SIGNAL",
         "HEAT_SIGNAL",
         "NO_SIGNAL",
@@ -64,7 +69,7 @@ def test_the_public_names_are_exactly_these():
         "TEMP_URL_SIGNAL",
         "ZAQAR_SIGNAL",
     ]
-    assert sorted(FOUND.carrying) == [
+    assert sorted(FOUND.metadata_transports) == [
         "POLL_SERVER_CFN",
         "POLL_SERVER_HEAT",
         "POLL_TEMP_URL",
@@ -91,10 +96,13 @@ def test_the_defaults_are_there():
 )
 def test_what_auto_means(here, queues, objects, own_agent, expected):
     site = replace(here[1], has_queues=queues, has_objects=objects)
-    assert (choosing.metadata(site, own_agent=own_agent), choosing.signal(site, own_agent=own_agent)) == expected
+    assert (
+        selection.select_metadata(site, own_agent=own_agent),
+        selection.select_signal(site, own_agent=own_agent),
+    ) == expected
 
 
-@pytest.mark.parametrize("transport", FOUND.signalling.values(), ids=lambda each: each.signal_name)
+@pytest.mark.parametrize("transport", FOUND.signal_transports.values(), ids=lambda each: each.signal_name)
 def test_what_it_tells_the_agent_are_deploy_inputs(transport, here):
     store, site = here
     inputs = store.write(lambda tx: transport.signal_inputs(tx, site, PARTY))
@@ -103,11 +111,11 @@ def test_what_it_tells_the_agent_are_deploy_inputs(transport, here):
     assert inputs == again, "a run that is asked for twice would be two"
 
 
-@pytest.mark.parametrize("transport", FOUND.carrying.values(), ids=lambda each: each.metadata_name)
+@pytest.mark.parametrize("transport", FOUND.metadata_transports.values(), ids=lambda each: each.metadata_name)
 def test_what_it_tells_the_agent_are_sections(transport, here):
     store, site = here
-    for party in (PARTY, replace(PARTY, own_agent=True)):
+    for target in (PARTY, replace(PARTY, own_agent=True)):
         with store.read() as tx:
-            sections = transport.sections(tx, site, party)
-            assert sections == transport.sections(tx, site, party)
+            sections = transport.sections(tx, site, target)
+            assert sections == transport.sections(tx, site, target)
         assert all(isinstance(section, dict) and all(section.values()) for section in sections.values())

@@ -11,7 +11,7 @@ from stoker.deployments.deadlines import DEADLINE
 from stoker.deployments.triggers import SHARE
 from stoker.model.deployment import WINDOW
 from stoker.model.errors import Conflict, EntityNotFound
-from stoker.stacks import deployed
+from stoker.stacks import deployment_actions
 from stoker.store import configs, deployments, targets, triggers
 from support.fleet import counts
 
@@ -145,16 +145,16 @@ def test_by_force_agents_are_not_waited_for_but_told(fleet):
 def test_one_deployment_is_cancelled_alone(fleet):
     trigger = over(fleet, 2, max_concurrent=1)
     (first,) = fleet.running(trigger)
-    assert fleet.do(deployed.cancel, first, "bob").status == "FAILED"
+    assert fleet.do(deployment_actions.cancel, first, "bob").status == "FAILED"
     assert fleet.exact(trigger) == {"queued": 0, "running": 1, "complete": 0, "failed": 0, "cancelled": 1}
     (second,) = fleet.running(trigger)
     fleet.deliver(second)
-    assert fleet.do(deployed.cancel, second, "bob").cancelling
+    assert fleet.do(deployment_actions.cancel, second, "bob").cancelling
     fleet.end(second, 1)
     assert fleet.exact(trigger)["cancelled"] == 2
     assert fleet.now(trigger).status == "CANCELLED"
     with pytest.raises(Conflict, match="nothing to cancel"):
-        fleet.do(deployed.cancel, second, "bob")
+        fleet.do(deployment_actions.cancel, second, "bob")
 
 
 def test_a_run_that_takes_too_long_has_failed(fleet):
@@ -173,7 +173,7 @@ def test_what_fails_while_it_waits_for_its_window_has_failed(fleet):
     """It was not cancelled, though no agent was told of it."""
     trigger = over(fleet, 1)
     (held,) = fleet.running(trigger)
-    fleet.world.store.write(lambda tx: deployments.save(tx, replace(held, withheld=WINDOW)))
+    fleet.world.store.write(lambda tx: deployments.save(tx, replace(held, held_by=WINDOW)))
     fleet.end(held, 1)
     assert fleet.exact(trigger)["failed"] == 1
 
@@ -182,18 +182,18 @@ def test_a_run_that_ends_leaves_no_deadline(fleet):
     trigger = over(fleet, 2, timeout=60)
     first, second = fleet.running(trigger)
     fleet.end(first)
-    fleet.do(deployed.cancel, second, "bob")
+    fleet.do(deployment_actions.cancel, second, "bob")
     assert DEADLINE not in fleet.world.work.kinds()
 
 
 def test_a_deployment_that_is_deleted_counts_as_cancelled(fleet):
     trigger = over(fleet, 3, max_concurrent=1)
     first = fleet.running(trigger)[0]
-    fleet.do(deployed.delete, first)
+    fleet.do(deployment_actions.delete, first)
     assert fleet.exact(trigger) == {"queued": 1, "running": 1, "complete": 0, "failed": 0, "cancelled": 1}
     second = fleet.running(trigger)[0]
     fleet.end(second)
-    fleet.do(deployed.delete, second)
+    fleet.do(deployment_actions.delete, second)
     assert fleet.exact(trigger)["complete"] == 1
 
 
@@ -208,7 +208,7 @@ def test_delete_takes_everything_with_it(fleet):
     with fleet.world.store.read() as tx:
         assert triggers.find(tx, trigger.id) is None
         assert targets.of_trigger(tx, trigger.id) == []
-        assert deployments.listed(tx, "p") == []
+        assert deployments.list_all(tx, "p") == []
         assert configs.count(tx, "p") == 1  # the source
     with pytest.raises(EntityNotFound):
         fleet.now(trigger)
@@ -223,7 +223,7 @@ def test_what_failed_is_triggered_again_as_it_was(fleet):
     second = fleet.again(trigger)
     wrong = [each.server_id for each in fleet.targets(trigger) if each.status == "FAILED"]
     assert [each.server_id for each in fleet.targets(second)] == wrong
-    assert (second.action, second.asked_by, second.source["retry_of"]) == ("FIX", "bob", trigger.id)
+    assert (second.action, second.requested_by, second.source["retry_of"]) == ("FIX", "bob", trigger.id)
     while running := fleet.running(second):
         assert running[0].input_values == {"a": 1}
         fleet.end(running[0])

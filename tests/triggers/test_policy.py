@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from stoker.deployments.deadlines import DEADLINE
-from stoker.model.audit import Verdict
+from stoker.model.audit import Outcome
 from stoker.model.errors import DeploymentRefused
-from stoker.stacks import deployed
+from stoker.stacks import deployment_actions
 from stoker.store import audit, servers
 from stoker.store.schema import containers, queues
 from support.clock import Clock
@@ -31,7 +31,7 @@ def govern(fleet, id, policy):
 
 def log(fleet):
     with fleet.world.store.read() as tx:
-        return [each.decision for each in audit.listed(tx, "p")]
+        return [each.decision for each in audit.list_all(tx, "p")]
 
 
 def test_a_trigger_is_the_stacks_whose_resource_it_triggers(fleet):
@@ -46,9 +46,9 @@ def test_a_trigger_is_the_stacks_whose_resource_it_triggers(fleet):
     for said in ({"stack": other.id, "resource": "app"}, {"config_id": fleet.config()}):
         with pytest.raises(DeploymentRefused, match="Server machine takes no deployments") as refused:
             fleet.trigger(**said, action="BACKUP", servers=[id])
-        assert (refused.value.decision.decision, refused.value.decision.who) == (Verdict.REFUSED, "ann")
-    assert [each.decision for each in log(fleet)] == [Verdict.ALLOWED]
-    assert {each.who for each in log(fleet)} == {"ann"}
+        assert (refused.value.decision.outcome, refused.value.decision.actor) == (Outcome.REFUSED, "ann")
+    assert [each.outcome for each in log(fleet)] == [Outcome.ALLOWED]
+    assert {each.actor for each in log(fleet)} == {"ann"}
 
 
 def test_who_refuses_does_so_alone(fleet):
@@ -87,7 +87,7 @@ def test_a_retry_is_asked_anew(fleet):
     fleet.end(made, 1)
     govern(fleet, one.id, {"groups": ["puppet"]})
     with pytest.raises(DeploymentRefused):
-        fleet.do(deployed.retry, made, "bob")
+        fleet.do(deployment_actions.retry, made, "bob")
     assert fleet.exact(trigger)["failed"] == 1
 
 

@@ -10,14 +10,15 @@ import pytest
 from stoker.deployments import runs
 from stoker.identity import stack_users
 from stoker.messaging import Messaging, SignedUrls
-from stoker.messaging.subscribing import Subscribing
+from stoker.messaging.subscription_service import SubscriptionService
+from stoker.messaging.targets import Targets
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Kind
-from stoker.objects import Objects, writing
-from stoker.objects.writing import New
-from stoker.stacks import deployed, signals
-from stoker.stacks.arrivals import Arrivals
-from stoker.store import configs, containers, deployments, leftovers, logs, queues
+from stoker.objects import Objects, object_operations
+from stoker.objects.object_operations import New
+from stoker.stacks import deployment_actions, signals
+from stoker.stacks.inbound_signals import InboundSignals
+from stoker.store import configs, containers, deployments, logs, orphans, queues
 from stoker.store import runs as stored
 
 NAMES = ("CFN_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "STOKER_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL")
@@ -49,17 +50,19 @@ def now(fleet, found):
 
 def stores(fleet):
     """The embedded ones, which tell who comes."""
-    work, arrivals = fleet.world.work, Arrivals(fleet.world.engine)
+    work, arrivals = fleet.world.work, InboundSignals(fleet.world.engine)
     objects = Objects(fleet.world.store, work)
     objects.port.on_writing, objects.port.on_written = arrivals.before_object, arrivals.object
     urls = SignedUrls(b"secret")
-    messaging = Messaging(work, Subscribing(work, urls, "http://stoker.test", confirming=False))
+    messaging = Messaging(work, SubscriptionService(work, urls, "http://stoker.test", Targets.of(""), confirming=False))
     messaging.on_posted = arrivals.message
     return objects, messaging
 
 
 def post(messaging, tx, queue, body):
-    return messaging.receive(tx, "p", queue, {"messages": [{"body": body, "ttl": 60}]}, size=100, client_id="c")
+    return messaging.receive(
+        tx, "p", queue, {"messages": [{"body": body, "ttl": 60}]}, size=100, client_id="c", as_owner=True
+    )
 
 
 def arrive(fleet, transport, deployment, said):
@@ -68,7 +71,11 @@ def arrive(fleet, transport, deployment, said):
     data, write, id = json.dumps(said).encode(), fleet.world.store.write, deployment.id
     match transport:
         case "TEMP_URL_SIGNAL":
-            write(lambda tx: writing.put(tx, objects.port, New(account="p", container=id, name=id, data=data)))
+            write(
+                lambda tx: object_operations.put(
+                    tx, objects.port, New(account="p", container=id, name=id, data=data), as_owner=True
+                )
+            )
         case "ZAQAR_SIGNAL":
             write(lambda tx: post(messaging, tx, id, said))
         case "STOKER_SIGNAL":
@@ -88,9 +95,9 @@ def test_a_result_ends_the_run_and_the_trigger(fleet, one, transport, code):
     found = now(fleet, made)
     assert (found.output_values["size"], found.output_values["deploy_stdout"]) == ("5", "out")
     with fleet.world.store.read() as tx:
-        assert [each.data for each in logs.chunks(tx, made.id, 0, 10)] == ["out"]
-        (run,) = stored.listed(tx, made.id)
-    assert (run.status, run.status_code, run.asked_by) == (found.status, str(code), "ann")
+        assert [each.data for each in logs.page(tx, made.id, 0).chunks] == ["out"]
+        (run,) = stored.list_all(tx, made.id)
+    assert (run.status, run.status_code, run.requested_by) == (found.status, str(code), "ann")
 
 
 @pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL"])
@@ -101,7 +108,7 @@ def test_upstreams_agents_get_a_url_to_post_to(fleet, one, transport):
     url = urlsplit(values["deploy_signal_id"])
     assert url.path == f"/v1/p/software_deployments/{made.id}/signal"
     token = parse_qs(url.query)["token"][0]
-    assert fleet.world.engine.services.signal_tokens.resource_of(token) == made.id
+    assert fleet.world.engine.env.signal_tokens.resource_of(token) == made.id
     assert "deploy_auth_url" not in values
 
 
@@ -113,7 +120,7 @@ def test_a_queues_user_stands_for_the_deployment(fleet, one):
         user = stack_users.find(tx, values["deploy_user_id"])
     assert user is not None
     assert (user.resource_id, user.name) == (made.id, values["deploy_username"])
-    fleet.do(deployed.delete, made)
+    fleet.do(deployment_actions.delete, made)
     with fleet.world.store.read() as tx:
         assert stack_users.find(tx, values["deploy_user_id"]) is None
 
@@ -135,7 +142,7 @@ def test_what_is_no_signal_is_refused_and_ends_nothing(fleet, one, transport):
     with pytest.raises(Invalid, match="JSON object"):
         if transport == "TEMP_URL_SIGNAL":
             new = New(account="p", container=made.id, name=made.id, data=b"[1]")
-            fleet.world.store.write(lambda tx: writing.put(tx, objects.port, new))
+            fleet.world.store.write(lambda tx: object_operations.put(tx, objects.port, new, as_owner=True))
         else:
             fleet.world.store.write(lambda tx: post(messaging, tx, made.id, [1]))
     assert fleet.exact(trigger)["running"] == 1
@@ -151,7 +158,7 @@ def test_its_store_lives_and_goes_with_it(fleet, one, transport):
 
     assert there() == (transport == "TEMP_URL_SIGNAL", transport == "ZAQAR_SIGNAL")
     with fleet.world.store.read() as tx:
-        assert not leftovers.of_queues(tx) + leftovers.of_containers(tx) + leftovers.of_objects(tx)
+        assert not orphans.of_queues(tx) + orphans.of_containers(tx) + orphans.of_objects(tx)
     if transport != "NO_SIGNAL":
         arrive(fleet, transport, made, RESULT)
     fleet.delete(trigger)
@@ -159,7 +166,7 @@ def test_its_store_lives_and_goes_with_it(fleet, one, transport):
     with fleet.world.store.read() as tx:
         with pytest.raises(EntityNotFound):
             configs.get(tx, made.config_id, "p")
-        assert stored.listed(tx, made.id) == []
+        assert stored.list_all(tx, made.id) == []
 
 
 @pytest.mark.parametrize("transport", [each for each in NAMES if each != "NO_SIGNAL"])
@@ -175,14 +182,14 @@ def test_a_retried_run_has_its_own_result(fleet, one, transport):
     arrive(fleet, transport, again, RESULT)
     assert fleet.exact(trigger)["complete"] == 1
     with fleet.world.store.read() as tx:
-        found = stored.listed(tx, made.id)
+        found = stored.list_all(tx, made.id)
     assert [(each.number, each.status) for each in found] == [(2, "COMPLETE"), (1, "FAILED")]
-    assert [each.asked_by for each in found] == ["bob", "ann"]
+    assert [each.requested_by for each in found] == ["bob", "ann"]
 
 
 def test_a_late_result_of_an_earlier_run_changes_nothing(fleet, one):
     trigger, made = one("CFN_SIGNAL")
-    fleet.do(deployed.cancel, made, "bob")
+    fleet.do(deployment_actions.cancel, made, "bob")
     again = fleet.retry(made)
 
     def signal(run=None, **said):

@@ -8,7 +8,7 @@ import pytest
 
 from stoker.model.errors import ActionInProgress, Conflict
 from stoker.model.status import Action
-from stoker.stacks import deployed
+from stoker.stacks import deployment_actions
 from stoker.store import deployments, stacks
 
 CONFIG = {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "x", "group": "script"}}
@@ -79,7 +79,7 @@ def test_what_cannot_be_retried_now(fleet):
     fleet.retry(failed)
     fleet.world.report(of(fleet, first), deploy_status_code=1)
     fleet.retry(of(fleet, first))
-    fleet.do(deployed.cancel, of(fleet, second), "bob")
+    fleet.do(deployment_actions.cancel, of(fleet, second), "bob")
     with pytest.raises((Conflict, ActionInProgress)):
         fleet.retry(of(fleet, first))
     assert now(fleet, stack) == "UPDATE_FAILED"

@@ -8,13 +8,15 @@ from itertools import islice
 
 import pytest
 
+from stoker.deployments import service
 from stoker.deployments.triggers import GO_ON
-from stoker.model.audit import Verdict
-from stoker.model.errors import Conflict, EntityNotFound, Invalid, Unavailable
+from stoker.http.heat.schedules import serialize
+from stoker.model.audit import Outcome
+from stoker.model.errors import Conflict, EntityNotFound, Invalid, ResourceInUse, Unavailable
 from stoker.model.trigger import TriggerStatus
-from stoker.stacks import scheduling
-from stoker.stacks.scheduling import KEPT, RUN, TIDY
-from stoker.store import audit, deployments, rows, schedules, servers, targets, triggers
+from stoker.stacks import trigger_lifecycle, trigger_schedules
+from stoker.stacks.trigger_schedules import KEPT, RUN, TIDY
+from stoker.store import audit, deployments, events, rows, schedules, servers, targets, triggers
 from stoker.work import cron
 
 VIENNA = "Europe/Vienna"
@@ -33,15 +35,19 @@ class Clock:
 
     def create(self, **said):
         said = {"name": "nightly", "trigger": self.trigger, "cron": "0 2 * * *", **said}
-        return self.write(lambda tx: scheduling.create(tx, self.engine, "p", said, asked_by="ann"))
+        return self.write(lambda tx: trigger_schedules.create(tx, self.engine, "p", said, requested_by="ann"))
 
     def change(self, schedule, **said):
         return self.write(
-            lambda tx: scheduling.change(tx, self.engine, schedules.get(tx, schedule.id, "p", hold=True), said)
+            lambda tx: trigger_schedules.change(
+                tx, self.engine, schedules.get(tx, schedule.id, "p", for_update=True), said
+            )
         )
 
     def delete(self, schedule):
-        self.write(lambda tx: scheduling.delete(tx, self.engine, schedules.get(tx, schedule.id, "p", hold=True)))
+        self.write(
+            lambda tx: trigger_schedules.delete(tx, self.engine, schedules.get(tx, schedule.id, "p", for_update=True))
+        )
 
     def now(self, schedule):
         with self.store.read() as tx:
@@ -50,8 +56,10 @@ class Clock:
     def put(self, schedule, ago):
         """Its next time was so long ago, and its job is about to be done."""
         at = datetime.now(UTC) - ago
-        self.write(lambda tx: schedules.save(tx, scheduling.replace(schedules.get(tx, schedule.id, "p"), next_at=at)))
-        scheduling.run(self.store, self.engine, {"schedule_id": schedule.id, "at": rows.stamp(at)})
+        self.write(
+            lambda tx: schedules.save(tx, trigger_schedules.replace(schedules.get(tx, schedule.id, "p"), next_at=at))
+        )
+        trigger_schedules.run(self.store, self.engine, {"schedule_id": schedule.id, "at": rows.to_micros(at)})
         return self.now(schedule)
 
     def jobs(self):
@@ -79,15 +87,15 @@ def test_a_job_stands_at_its_next_time(clock):
     assert made.next_at == cron.read("0 2 * * *", VIENNA).after(datetime.now(UTC))
     ((_, key, args, at),) = clock.jobs()
     assert (key, at) == (made.id, made.next_at)
-    assert args == {"schedule_id": made.id, "at": rows.stamp(made.next_at)}
+    assert args == {"schedule_id": made.id, "at": rows.to_micros(made.next_at)}
 
 
 def test_in_time_it_triggers_and_goes_to_the_next(clock):
     made = clock.create()
     done = clock.put(made, timedelta(seconds=1))
     (trigger,) = clock.begun()
-    assert (trigger.schedule_id, trigger.asked_by, trigger.action) == (made.id, "ann", "NIGHTLY")
-    assert (done.times, done.times_missed, done.last_trigger_id, done.last_error) == (1, 0, trigger.id, None)
+    assert (trigger.schedule_id, trigger.requested_by, trigger.action) == (made.id, "ann", "NIGHTLY")
+    assert (done.run_count, done.missed_count, done.last_trigger_id, done.last_error) == (1, 0, trigger.id, None)
     assert done.next_at > datetime.now(UTC)
     assert [job[3] for job in clock.jobs()] == [done.next_at]
 
@@ -96,7 +104,7 @@ def test_a_time_counts_once_however_often_its_job_is_done(clock):
     made = clock.create()
     done = clock.put(made, timedelta(seconds=1))
     for _ in range(2):
-        scheduling.run(clock.store, clock.engine, {"schedule_id": made.id, "at": rows.stamp(done.last_at)})
+        trigger_schedules.run(clock.store, clock.engine, {"schedule_id": made.id, "at": rows.to_micros(done.last_at)})
     assert clock.now(made) == done
     assert len(clock.begun()) == 1
 
@@ -104,18 +112,18 @@ def test_a_time_counts_once_however_often_its_job_is_done(clock):
 def test_a_database_whose_clock_is_ahead_begins_nothing_twice(clock):
     made = clock.put(clock.create(), -timedelta(hours=30))
     assert made.next_at > made.last_at > datetime.now(UTC)
-    assert made.times == 1
+    assert made.run_count == 1
 
 
-@pytest.mark.parametrize(("missed", "begun"), [("RUN", 1), ("SKIP", 0)])
-def test_what_was_missed_is_counted_and_run_once_or_not(clock, missed, begun):
-    made = clock.create(cron="0 * * * *", missed=missed)
+@pytest.mark.parametrize(("misfire_policy", "begun"), [("RUN", 1), ("SKIP", 0)])
+def test_what_was_missed_is_counted_and_run_once_or_not(clock, misfire_policy, begun):
+    made = clock.create(cron="0 * * * *", misfire_policy=misfire_policy)
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     # Not when this very minute begins an hour: then the last of them is not late.
     latest = 1 if datetime.now(UTC) - hour <= timedelta(minutes=1) else 0
     done = clock.put(made, datetime.now(UTC) - hour + timedelta(hours=4))
-    assert done.times_missed == 5 - latest
-    assert done.times == len(clock.begun()) == max(begun, latest)
+    assert done.missed_count == 5 - latest
+    assert done.run_count == len(clock.begun()) == max(begun, latest)
 
 
 def test_a_single_time(clock):
@@ -123,10 +131,10 @@ def test_a_single_time(clock):
     made = clock.create(cron=None, at=at.isoformat())
     assert made.next_at == made.at == at
     done = clock.put(made, timedelta(seconds=1))
-    assert (done.next_at, done.times) == (None, 1)
+    assert (done.next_at, done.run_count) == (None, 1)
     assert clock.jobs() == []
     late = clock.put(clock.create(name="late", cron=None, at=at.isoformat()), timedelta(hours=2))
-    assert (late.times, late.times_missed) == (1, 1)
+    assert (late.run_count, late.missed_count) == (1, 1)
 
 
 def test_what_is_refused_is_told_and_the_schedule_goes_on(clock):
@@ -134,12 +142,43 @@ def test_what_is_refused_is_told_and_the_schedule_goes_on(clock):
     clock.write(lambda tx: servers.delete(tx, clock.server.id))
     told = clock.put(made, timedelta(seconds=1))
     assert clock.server.id in told.last_error
-    assert (told.times, told.last_trigger_id) == (0, None)
     assert told.next_at is not None
-    assert clock.begun() == []
+    (failed,) = clock.begun()
+    assert (told.run_count, told.last_trigger_id) == (0, failed.id)
+    assert (failed.status, failed.status_reason, failed.total) == ("FAILED", told.last_error, 0)
+    assert (failed.name, failed.action, failed.schedule_id) == ("nightly", "NIGHTLY", made.id)
+    assert failed.source == {"config_id": clock.trigger["config_id"]}
+    with pytest.raises(Conflict, match="could not start"):
+        clock.write(lambda tx: trigger_lifecycle.retry(tx, clock.engine, failed, only_failed=False, requested_by="ann"))
     clock.write(lambda tx: servers.add(tx, clock.server))
     again = clock.put(told, timedelta(seconds=1))
-    assert (again.times, again.last_error) == (1, None)
+    assert (again.run_count, again.last_error) == (1, None)
+
+
+def test_a_config_that_a_schedule_runs_is_not_deleted(clock):
+    id = clock.trigger["config_id"]
+    made = clock.create()
+    with pytest.raises(ResourceInUse, match="nightly"):
+        clock.write(lambda tx: service.delete_config(tx, id, "p"))
+    other = clock.fleet.config()
+    clock.change(made, trigger={**clock.trigger, "config_id": other})
+    clock.write(lambda tx: service.delete_config(tx, id, "p"))
+    clock.delete(made)
+    clock.write(lambda tx: service.delete_config(tx, other, "p"))
+
+
+def test_a_stack_has_an_event_of_a_schedule_that_could_not_start(clock):
+    world = clock.fleet.world
+    source = {"type": "OS::Heat::SoftwareConfig", "properties": {"group": "script", "config": "true"}}
+    stack = world.create({"heat_template_version": "2018-08-31", "resources": {"patch": source}}, "shop")
+    made = clock.create(trigger={"stack": "shop", "resource": "patch", "servers": [clock.server.id]})
+    clock.write(lambda tx: servers.delete(tx, clock.server.id))
+    failure = clock.put(made, timedelta(seconds=1)).last_error
+    with clock.store.read() as tx:
+        found = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
+    reasons = [each.reason for each in found if each.resource_name == "patch"]
+    assert f"Signal: Schedule nightly could not start: {failure}" in reasons
+    assert clock.begun()[0].stack_id == stack.id
 
 
 def test_a_refusal_is_in_the_audit_log(clock):
@@ -148,8 +187,8 @@ def test_a_refusal_is_in_the_audit_log(clock):
     told = clock.put(made, timedelta(seconds=1))
     assert "runs no configs of the group script" in told.last_error
     with clock.store.read() as tx:
-        (kept,) = audit.listed(tx, "p")
-    assert (kept.decision.decision, kept.decision.who) == (Verdict.REFUSED, "ann")
+        (kept,) = audit.list_all(tx, "p")
+    assert (kept.decision.outcome, kept.decision.actor) == (Outcome.REFUSED, "ann")
 
 
 def test_a_database_that_is_away_loses_no_time(clock, monkeypatch):
@@ -160,37 +199,37 @@ def test_a_database_that_is_away_loses_no_time(clock, monkeypatch):
         raise Unavailable("cannot write to the database: it is away")
 
     with monkeypatch.context() as broken:
-        broken.setattr("stoker.stacks.triggering.begin", away)
+        broken.setattr("stoker.stacks.trigger_lifecycle.begin", away)
         with pytest.raises(Unavailable):
             clock.put(made, timedelta(seconds=1))
     kept = clock.now(made)
     assert (kept.last_error, kept.last_at, clock.begun()) == (None, None, [])
-    assert clock.put(made, timedelta(seconds=1)).times == 1
+    assert clock.put(made, timedelta(seconds=1)).run_count == 1
 
 
 def test_in_window_is_for_servers_that_have_windows(clock):
     ahead = (datetime.now(UTC) + timedelta(hours=2)).hour
     policy = {"maintenance_windows": [{"cron": f"0 {ahead} * * *", "minutes": 10}]}
     with pytest.raises(Invalid, match="no maintenance window"):
-        clock.create(in_window=True)
+        clock.create(require_window=True)
     plain = clock.create(name="plain")
     with pytest.raises(Invalid, match="no maintenance window"):
-        clock.change(plain, in_window=True)
+        clock.change(plain, require_window=True)
     clock.write(lambda tx: servers.set_policy(tx, clock.server.id, policy))
-    assert clock.change(plain, in_window=True).in_window
-    made = clock.create(in_window=True)
+    assert clock.change(plain, require_window=True).require_window
+    made = clock.create(require_window=True)
     clock.write(lambda tx: servers.set_policy(tx, clock.server.id, None))
     with pytest.raises(Invalid, match="no maintenance window"):
         clock.change(made, trigger=clock.trigger)
     told = clock.put(made, timedelta(seconds=1))
     assert f"no maintenance window on {clock.server.name}" in told.last_error
-    assert clock.begun() == []
+    assert [each.status for each in clock.begun()] == ["FAILED"]
     clock.write(lambda tx: servers.set_policy(tx, clock.server.id, policy))
     told = clock.put(told, timedelta(seconds=1))
-    (begun,) = clock.begun()
-    assert (told.last_error, begun.options.in_window) == (None, True)
+    begun = clock.begun()[0]
+    assert (told.last_error, begun.options.require_window) == (None, True)
     (run,) = clock.fleet.running(begun)
-    assert run.withheld == "WINDOW"
+    assert run.held_by == "WINDOW"
     assert run.status_reason.startswith(f"Waiting for the maintenance window of {clock.server.name}")
 
 
@@ -200,7 +239,7 @@ def test_changed_it_stands_at_another_time(clock):
     assert (changed.name, changed.cron, changed.timezone) == ("other", "30 3 * * *", "UTC")
     assert [job[3] for job in clock.jobs()] == [changed.next_at]
     assert changed.next_at.minute == 30
-    same = clock.change(made, missed="SKIP")
+    same = clock.change(made, misfire_policy="SKIP")
     assert [job[3] for job in clock.jobs()] == [same.next_at] == [changed.next_at]
     off = clock.change(made, enabled=False)
     assert (off.next_at, clock.jobs()) == (None, [])
@@ -217,10 +256,10 @@ def test_changed_it_stands_at_another_time(clock):
 def test_secret_inputs_are_not_shown_and_survive_being_sent_back(clock):
     config = clock.fleet.config(inputs=[{"name": "password", "secret": True}, {"name": "a"}])
     made = clock.create(trigger={**clock.trigger, "config_id": config, "input_values": {"password": "x", "a": 1}})
-    from stoker.http.heat.schedules import shown
-
-    assert shown(made)["trigger"]["input_values"] == {"password": "******", "a": 1}
-    changed = clock.change(made, trigger={**shown(made)["trigger"], "name": "n"})
+    with clock.fleet.world.store.read() as tx:
+        trigger = serialize(tx, made)["trigger"]
+    assert trigger["input_values"] == {"password": "******", "a": 1}
+    changed = clock.change(made, trigger={**trigger, "name": "n"})
     assert changed.body["input_values"] == {"password": "x", "a": 1}
     clock.put(changed, timedelta(seconds=1))
     assert clock.begun()[0].input_values == {"password": "x", "a": 1}
@@ -230,7 +269,7 @@ def test_so_many_of_its_triggers_are_kept(clock):
     made = clock.create(trigger={**clock.trigger, "signal_transport": "NO_SIGNAL"})
     for _ in range(KEPT + 3):
         made = clock.put(made, timedelta(seconds=1))
-    assert made.times == KEPT + 3
+    assert made.run_count == KEPT + 3
     assert clock.fleet.world.work.run(TIDY) == 1
     # The one that has just begun was not yet over when the old ones were counted, or was.
     assert KEPT <= len(clock.begun()) <= KEPT + 1
@@ -241,7 +280,7 @@ def test_old_ones_go_by_shares_and_one_that_runs_again_stays(clock, monkeypatch)
     monkeypatch.setattr("stoker.deployments.triggers.SHARE", 2)
     many = [each.id for each in (clock.server, *clock.fleet.servers(4))]
     said = {**clock.trigger, "servers": many, "signal_transport": "NO_SIGNAL"}
-    monkeypatch.setattr(scheduling, "KEPT", 1)
+    monkeypatch.setattr(trigger_schedules, "KEPT", 1)
     made = clock.create(trigger=said)
     for _ in range(3):
         made = clock.put(made, timedelta(seconds=1))
@@ -255,12 +294,12 @@ def test_old_ones_go_by_shares_and_one_that_runs_again_stays(clock, monkeypatch)
         return [middle.id, oldest.id]
 
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr("stoker.store.triggers.beyond", beyond)
+        meanwhile.setattr("stoker.store.triggers.oldest_beyond", beyond)
         assert clock.fleet.world.work.step(TIDY) == 1
     assert clock.begun() == [newest, again, oldest]
     with clock.store.read() as tx:
         left = [each.deployment_id is None for each in targets.of_trigger(tx, oldest.id)]
-        assert len(deployments.listed(tx, "p")) == 13
+        assert len(deployments.list_all(tx, "p")) == 13
     assert sorted(left) == [False, False, False, True, True]
     assert clock.fleet.world.work.run(TIDY) == 2
     assert clock.begun() == [newest, again]
@@ -281,9 +320,9 @@ def test_old_ones_go_by_shares_and_one_that_runs_again_stays(clock, monkeypatch)
         ({"timezone": "Mars/Olympus"}, "timezone"),
         ({"timezone": "../../etc/passwd"}, "timezone"),
         ({"timezone": 5}, "timezone"),
-        ({"missed": "MAYBE"}, "missed"),
+        ({"misfire_policy": "MAYBE"}, "misfire_policy"),
         ({"enabled": "x"}, "enabled"),
-        ({"in_window": 5}, "in_window"),
+        ({"require_window": 5}, "require_window"),
         ({"name": ""}, "name"),
         ({"name": None}, "name"),
         ({"trigger": []}, "must be a map"),

@@ -15,9 +15,14 @@ import pytest
 
 from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.work import GiveUp, Work, backoff, open_work
+from stoker.work import PermanentFailure, Work, backoff, open_work
+from support.work import count_jobs
 
 Args = Mapping[str, Any]
+
+
+#: Jobs that one process runs at a time.
+WORKERS = 4
 
 
 class Heard:
@@ -58,15 +63,6 @@ def later(seconds: float) -> datetime:
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 
-def rows(store: Store) -> int:
-    """Procrastinate's own housekeeping, at its own hour, does not count."""
-    query = "SELECT count(*) FROM jobs"
-    if store.dialect == "postgresql":
-        query = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'stoker'"
-    with store.read() as tx:
-        return int(tx.connection.exec_driver_sql(query).scalar_one())
-
-
 def until(true: Callable[[], bool], seconds: float = 20) -> None:
     end = time.monotonic() + seconds
     while not true():
@@ -82,7 +78,7 @@ def test_a_job_runs_with_its_arguments_and_is_forgotten(store, work, heard):
         value["text"] = "ü☃"  # PostgreSQL's JSON has no NUL
     defer(store, work, value, key="x")
     assert heard.wait(1) == [value]
-    until(lambda: rows(store) == 0)
+    until(lambda: count_jobs(store) == 0)
 
 
 def test_what_was_deferred_before_the_start_runs_after_it(store, work, heard):
@@ -104,7 +100,7 @@ def test_a_transaction_that_is_undone_leaves_no_job(store, work, heard):
         store.write(undone)
     defer(store, work, "kept")
     assert heard.wait(1) == ["kept"]
-    assert rows(store) <= 1
+    assert count_jobs(store) <= 1
 
 
 def test_a_job_does_not_begin_before_its_time(store, work):
@@ -146,18 +142,24 @@ def test_a_cancelled_job_never_runs(store, work, heard):
 
 def test_cancelling_reaches_also_what_is_due_but_has_not_begun(store, work, heard):
     """All workers are busy; what waits behind them has not begun."""
-    gate = threading.Event()
-    work.register("slow", lambda _: gate.wait(20) and None)
+    authorizer, begun = threading.Event(), threading.Semaphore(0)
+
+    def slow(_: Args) -> None:
+        begun.release()
+        authorizer.wait(20)
+
+    work.register("slow", slow)
     work.register("k", heard)
     work.start()
     for n in range(12):
         defer(store, work, n, kind="slow")
+    for _ in range(WORKERS):
+        assert begun.acquire(timeout=20)
     for n in range(12):
         defer(store, work, n)
-    time.sleep(0.5)
     for n in range(12):
         store.write(lambda tx, key=str(n): work.cancel(tx, "k", key))
-    gate.set()
+    authorizer.set()
     defer(store, work, "last")
     heard.wait(1)
     assert heard.calls == ["last"]
@@ -186,7 +188,7 @@ def test_one_that_is_under_way_does_not_wait(store, work):
         go_on.wait(20)
 
     def waits(kind: str = "k", key: str = "a") -> bool:
-        return store.write(lambda tx: work.waits(tx, kind, key))
+        return store.write(lambda tx: work.is_pending(tx, kind, key))
 
     work.register("k", handle)
     assert not waits()
@@ -212,7 +214,7 @@ def test_a_failing_job_is_tried_again_and_says_why(store, work, heard):
     heard.wait(1)
     until(lambda: "the moon is wrong" in last_error(store))
     assert heard.wait(3) == [1, 1, 1]
-    until(lambda: rows(store) == 0)
+    until(lambda: count_jobs(store) == 0)
 
 
 def last_error(store: Store) -> str:
@@ -230,13 +232,13 @@ def test_pauses_between_tries_double_up_to_five_minutes():
 def test_a_handler_may_give_up(store, work, heard):
     def hopeless(args: Args) -> None:
         heard(args)
-        raise GiveUp("no use")
+        raise PermanentFailure("no use")
 
     work.register("k", hopeless)
     work.start()
     defer(store, work, 1)
     heard.wait(1)
-    until(lambda: rows(store) == 0)
+    until(lambda: count_jobs(store) == 0)
     assert heard.calls == [1]
 
 
@@ -304,15 +306,15 @@ def test_a_kind_nobody_registered_is_kept_for_who_knows_it(store, heard):
     first.register("k", heard)
     first.start()
     defer(store, first, "foreign", kind="foreign")
-    defer(store, first, "own")
-    heard.wait(1)
-    time.sleep(0.3)
+    for n in range(3):  # whoever takes these has passed the foreign one
+        defer(store, first, "own", key=str(n))
+        heard.wait(n + 1)
     first.stop()
     second = open_work(store)
     second.register("foreign", heard)
     second.start()
     try:
-        assert heard.wait(2) == ["own", "foreign"]
+        assert heard.wait(4) == ["own", "own", "own", "foreign"]
     finally:
         second.stop()
 
@@ -346,11 +348,11 @@ def test_stopping_waits_for_what_runs(store, work):
 
 
 def test_stopping_does_not_wait_for_ever_and_loses_nothing(store, work, heard):
-    gate, began = threading.Event(), threading.Event()
+    authorizer, began = threading.Event(), threading.Event()
 
     def stuck(_: Args) -> None:
         began.set()
-        gate.wait(30)
+        authorizer.wait(30)
 
     work.register("k", stuck)
     work.start()
@@ -359,8 +361,8 @@ def test_stopping_does_not_wait_for_ever_and_loses_nothing(store, work, heard):
     before = time.monotonic()
     work.stop(timeout=1)
     assert time.monotonic() - before < 15
-    assert rows(store) == 1
-    gate.set()
+    assert count_jobs(store) == 1
+    authorizer.set()
 
 
 def test_stopping_what_never_started_is_harmless(work):
@@ -369,13 +371,24 @@ def test_stopping_what_never_started_is_harmless(work):
 
 
 def test_no_worker_survives_a_stop(store, work, heard):
+    before = set(threading.enumerate())
     work.register("k", heard)
     work.start()
     defer(store, work, 1)
     heard.wait(1)
     work.stop()
+    assert [
+        thread.name for thread in threading.enumerate() if thread not in before and "stoker-job" in thread.name
+    ] == []
     defer(store, work, 2)
-    time.sleep(0.5)
+    heir_heard = Heard()
+    heir = open_work(store)
+    heir.register("k", heir_heard)
+    heir.start()
+    try:
+        assert heir_heard.wait(1) == [2]
+    finally:
+        heir.stop()
     assert heard.calls == [1]
 
 
@@ -408,7 +421,40 @@ def test_a_job_survives_kill_9_of_its_process(store, heard):
     heir.start()
     try:
         assert heard.wait(1, seconds=45) == ["survivor"]
-        until(lambda: rows(store) == 0)
+        until(lambda: count_jobs(store) == 0)
     finally:
         heir.stop()
     assert heard.calls == ["survivor"]
+
+
+def test_a_kind_with_threads_of_its_own_holds_up_no_other_and_is_held_up_by_none(store, work, heard):
+    release, began = threading.Event(), {kind: threading.Semaphore(0) for kind in ("own", "shared")}
+
+    def hang(kind: str) -> Callable[[Args], None]:
+        def handle(_: Args) -> None:
+            began[kind].release()
+            release.wait(30)
+
+        return handle
+
+    work.register("own", hang("own"), threads=2)
+    work.register("shared", hang("shared"))
+    work.register("k", heard)
+    work.start()
+    try:
+        for n in range(6):
+            defer(store, work, n, kind="own")
+        assert all(began["own"].acquire(timeout=20) for _ in range(2))
+        defer(store, work, 1)
+        heard.wait(1)
+        assert not began["own"].acquire(blocking=False), "it has two threads"
+        release.set()
+        assert all(began["own"].acquire(timeout=20) for _ in range(4))
+        release.clear()
+        for n in range(8):
+            defer(store, work, n, kind="shared")
+        assert began["shared"].acquire(timeout=20)
+        defer(store, work, 7, kind="own")
+        assert began["own"].acquire(timeout=20)
+    finally:
+        release.set()

@@ -23,6 +23,7 @@ def default_path() -> Path:
 
 
 def entry(login: Mapping[str, str]) -> dict[str, Any]:
+    verification = {"cacert": login["cacert"]} if "cacert" in login else {}
     return {
         "auth": {
             "auth_url": login["auth_url"],
@@ -34,6 +35,7 @@ def entry(login: Mapping[str, str]) -> dict[str, Any]:
         },
         "region_name": "RegionOne",
         "identity_api_version": "3",
+        **verification,
     }
 
 
@@ -110,7 +112,7 @@ def _with_entry(text: str, wanted: Mapping[str, Any], marker: str) -> str | None
     elif clouds[1].value == "":
         at, indent = clouds[0].end_mark.line + 1, 2
     else:
-        return None  # written in one line
+        return None  # an entry on a single line
     body = [marker, *yaml.safe_dump({NAME: dict(wanted)}, sort_keys=False).splitlines()]
     return "".join([*lines[:at], *(f"{' ' * indent}{line}{newline}" for line in body), *lines[at:]])
 

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from stoker import settings as all_settings
-from stoker.commands.errors import told
-from stoker.model.errors import Invalid
+from stoker.commands.errors import reported_as_click_errors
+from stoker.model.errors import Conflict, Invalid
+
+if TYPE_CHECKING:
+    from stoker.settings import Settings
+    from stoker.store.open import Store
+
+#: Maximum number of passes; processes that do not know the newest key yet encrypt with an older one between passes.
+_PASSES = 5
+_STILL_OLD = (
+    "a Stoker that serves from this database encrypts with an older key: give it the newest one, restart it, and run"
+    " the command again"
+)
 
 
 @click.group("db")
 def db() -> None:
     """Look after the database."""
+    os.umask(0o077)  # files that SQLite creates beside the database must be private, too
 
 
 def _of_installation(command: Callable[..., None]) -> Callable[..., None]:
@@ -29,6 +43,17 @@ def _of_installation(command: Callable[..., None]) -> Callable[..., None]:
     )
 
 
+def _open_site(state_dir: Path | None, database: str | None, config: Path | None) -> tuple[Settings, Store]:
+    """Return the settings and the open store of an installation that has served. Raises Invalid."""
+    from stoker import serve
+
+    flags = {"state_dir": state_dir, "database": database}
+    settings = all_settings.load(flags, os.environ, config or all_settings.config_file(os.environ))
+    if not serve.has_site_secret(settings):
+        raise Invalid(f"no Stoker has served from {settings.state_dir}: give its --state-dir")
+    return settings, serve.open_store(settings, serve.key_source(settings))
+
+
 @db.command("purge")
 @click.option("--older-than", "days", type=click.FloatRange(min=0), default=30, show_default=True, metavar="DAYS")
 @_of_installation
@@ -39,11 +64,12 @@ def purge(days: float, state_dir: Path | None, database: str | None) -> None:
 
     A Stoker that serves from the same database goes on undisturbed.
     """
-    with told():
-        # Late: help needs none of it.
+    with reported_as_click_errors():
+        # Imported late, because the help text does not need it.
         from stoker.deployments import retention
         from stoker.serve import open_store
         from stoker.store import audit, stacks
+        from stoker.store.purge import in_batches
 
         file = all_settings.config_file(os.environ)
         flags = {"state_dir": state_dir, "database": database}
@@ -51,10 +77,13 @@ def purge(days: float, state_dir: Path | None, database: str | None) -> None:
         store = open_store(settings)
         try:
             now = datetime.now(UTC)
-            count = store.write(lambda tx: stacks.purge(tx, now - timedelta(days=days)))
+            before = now - timedelta(days=days)
+            with store.read() as tx:
+                count = stacks.count_gone(tx, before)
+            in_batches(store, lambda tx, most: stacks.purge(tx, before, most))
             kept = timedelta(days=settings.audit_retention_days)
-            chunks = retention.purge(store, now - timedelta(days=days))
-            decisions = store.write(lambda tx: audit.purge(tx, now - kept))
+            chunks = retention.purge(store, before)
+            decisions = in_batches(store, lambda tx, most: audit.purge(tx, now - kept, most))
         finally:
             store.close()
     click.echo(f"{count} deleted stacks are forgotten, and {chunks} pieces of output")
@@ -72,17 +101,14 @@ def sweep(dry_run: bool, config: Path | None, state_dir: Path | None, database: 
     Also those in a Swift or a Zaqar, where the settings (file or STOKER_… variables) name one. A Stoker that serves
     from the same database goes on undisturbed.
     """
-    with told():
+    with reported_as_click_errors():
         from stoker import serve
 
-        flags = {"state_dir": state_dir, "database": database}
-        settings = all_settings.load(flags, os.environ, config or all_settings.config_file(os.environ))
-        if not (settings.secret_key or serve.has_secret(settings)):
-            raise Invalid(f"no Stoker has served from {settings.state_dir}: give its --state-dir")
-        store = serve.open_store(settings)
+        settings, store = _open_site(state_dir, database, config)
         removed = failed = 0
         try:
-            for each in serve.sweep(settings, store, dry_run=dry_run):
+            secret = serve.load_site_secret(settings, store)
+            for each in serve.collect_garbage(settings, store, secret, dry_run=dry_run):
                 if each.problem is None:
                     removed += 1
                     click.echo(f"{each.what}: {'would be removed' if dry_run else 'removed'}")
@@ -94,3 +120,35 @@ def sweep(dry_run: bool, config: Path | None, state_dir: Path | None, database: 
     click.echo(f"{removed} leftovers {'would be removed' if dry_run else 'removed'}")
     if failed:
         raise SystemExit(1)
+
+
+@db.command("rotate-keys")
+@click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings.")
+@_of_installation
+def rotate_keys(config: Path | None, state_dir: Path | None, database: str | None) -> None:
+    """Encrypt the secrets in the database with a new key.
+
+    The key is kept in the state directory; where the setting encryption_keys gives the keys, the first of them is
+    taken. A Stoker that serves from the same state directory goes on undisturbed. When interrupted, run the command
+    again.
+    """
+    with reported_as_click_errors():
+        from stoker import serve
+        from stoker.store import key_rotation
+        from stoker.store.encryption import RELOAD_SECONDS
+
+        settings, store = _open_site(state_dir, database, config)
+        passes = 0
+        try:
+            serve.load_site_secret(settings, store)  # refuses the secret of another site
+            if serve.add_key(settings):
+                time.sleep(2 * RELOAD_SECONDS)  # until all processes encrypt with the new key
+            count = key_rotation.rotate(store)
+            while again := key_rotation.rotate(store):
+                if (passes := passes + 1) == _PASSES:
+                    raise Conflict(_STILL_OLD)
+                count += again
+            serve.drop_old_keys(settings)
+        finally:
+            store.close()
+    click.echo(f"{count} secrets are encrypted with the newest key; no other is needed")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-#: In a source tree; an installed Stoker has no examples of its own.
+#: Exists in a source tree only; an installed Stoker does not include the examples.
 EXAMPLES = Path(__file__).parents[3] / "examples"
 _STACKS = ("two-deployments", "three-tier")
 _STOKER = [sys.executable, "-m", "stoker_client.cli.main"]
@@ -29,7 +29,7 @@ def demo(examples: Path) -> None:
     if missing:
         raise click.ClickException(f"{missing[0]}.yaml is not in {examples}: give --examples DIR")
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="stoker-demo-") as folder, _serving(Path(folder)) as environment:
+    with tempfile.TemporaryDirectory(prefix="stoker-demo-") as folder, _serve(Path(folder)) as environment:
         for name in _STACKS:
             _show(name, examples / f"{name}.yaml", environment)
     click.echo(f"\nAll of it took {time.monotonic() - began:.1f} s.")
@@ -48,13 +48,13 @@ def _show(name: str, template: Path, environment: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _serving(folder: Path) -> Iterator[Mapping[str, str]]:
+def _serve(folder: Path) -> Iterator[Mapping[str, str]]:
     """A Stoker of its own; what the shell needs to reach it."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     mine = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "STOKER_"))}
-    flags = ["--port", str(port), "--state-dir", str(folder), "--local-servers", "--no-clouds-yaml"]
+    flags = ["--port", str(port), "--state-dir", str(folder), "--local-servers-unsafe", "--no-clouds-yaml"]
     with folder.joinpath("serve.out").open("wb") as output:
         process = subprocess.Popen([*_STOKER, "serve", *flags], env=mine, stdout=output, stderr=output)
     try:

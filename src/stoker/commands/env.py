@@ -10,7 +10,7 @@ import click
 
 from stoker import settings as all_settings
 from stoker.commands import login
-from stoker.commands.errors import told
+from stoker.commands.errors import reported_as_click_errors
 
 
 @click.command("env")
@@ -20,7 +20,7 @@ def env(state_dir: Path | None) -> None:
 
     With users at a Keystone there is no such login: then it prints where that is.
     """
-    with told():
+    with reported_as_click_errors():
         file = all_settings.config_file(os.environ)
         settings = all_settings.load({"state_dir": state_dir}, os.environ, file)
         keystone = f"{settings.identity_url}/v3" if settings.at_keystone else login.at_keystone(settings.state_dir)
@@ -37,6 +37,7 @@ def _administrator(state_dir: Path) -> dict[str, str]:
     said = login.read(state_dir / "admin.json")
     return {
         **_common(said["auth_url"]),
+        **({"OS_CACERT": said["cacert"]} if "cacert" in said else {}),
         "OS_USERNAME": said["username"],
         "OS_PASSWORD": said["password"],
         "OS_PROJECT_NAME": said["project_name"],

@@ -11,7 +11,7 @@ from stoker.model.errors import StokerError
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def reported_as_click_errors() -> Iterator[None]:
     try:
         yield
     except StokerError as error:

@@ -9,8 +9,11 @@ from pathlib import Path
 from stoker.model.errors import EntityNotFound, Invalid
 
 
-def keep(path: Path, *, auth_url: str, password: str) -> dict[str, str]:
+def keep(path: Path, *, auth_url: str, password: str, ca_file: Path | None = None) -> dict[str, str]:
+    """``ca_file``: what verifies ``auth_url``, where the system does not know its CA."""
     said = {"auth_url": auth_url, "username": "admin", "password": password, "project_name": "default"}
+    if ca_file is not None:
+        said["cacert"] = str(ca_file)
     fresh = path.with_suffix(".new")
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         json.dump(said, file, indent=1)

@@ -11,26 +11,49 @@ import click
 
 from stoker import settings as all_settings
 from stoker.commands import clouds_yaml, login
-from stoker.commands.errors import told
+from stoker.commands.errors import reported_as_click_errors
 from stoker.model.errors import Invalid
+from stoker.public_url import is_loopback_url
+from stoker.setting_groups import GROUPS
 from stoker.settings import Settings
 from stoker.version import VERSION
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
     """A flag for every setting."""
-    for name, kind, _, help in reversed(all_settings.described()):
+    for name, kind, default, text in reversed(all_settings.describe_settings()):
+        help = _with_default(text, default)
         flag = f"--{name.replace('_', '-')}"
         if kind is bool:
             option = click.option(f"{flag}/--no-{name.replace('_', '-')}", name, default=None, help=help)
         else:
-            metavar = {"int": "N", "Path": "DIR", "str": "TEXT"}[kind.__name__]
+            metavar = {"int": "N", "Path": "PATH", "str": "TEXT"}[kind.__name__]
             option = click.option(flag, name, default=None, metavar=metavar, help=help)
         command = option(command)
     return command
 
 
-@click.command("serve")
+def _with_default(help: str, default: Any) -> str:
+    if default in ("", Path()) or "(default:" in help:
+        return help
+    shown = ("yes" if default else "no") if isinstance(default, bool) else default
+    return f"{help.removesuffix('.')} (default: {shown})."
+
+
+class ServeCommand(click.Command):
+    """Its help has the settings in groups."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One section for each group, then the options that are no settings."""
+        records = {param.name: record for param in self.get_params(ctx) if (record := param.get_help_record(ctx))}
+        for title, names in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([records.pop(name) for name in names])
+        with formatter.section("Options"):
+            formatter.write_dl(list(records.values()))
+
+
+@click.command("serve", cls=ServeCommand)
 @_options
 @click.option(
     "--config",
@@ -38,18 +61,26 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
     help="TOML file with settings.",
 )
 @click.option("--reset-admin-password", is_flag=True, help="Give the administrator a new password.")
-def serve(config: Path | None, reset_admin_password: bool, **flags: Any) -> None:
+@click.option(
+    "--accept-new-secret",
+    is_flag=True,
+    help="Serve this database, once, with another site secret than it was set up with, when that is lost: every agent"
+    " must be enrolled again, and every signed URL and EC2 key issued so far ends.",
+)
+def serve(config: Path | None, reset_admin_password: bool, accept_new_secret: bool, **flags: Any) -> None:
     """Serve Stoker: API, identity and agents, in one process.
 
     Every option is also a variable STOKER_… and a key of the TOML file.
     """
-    with told():
+    for warning in all_settings.warnings(os.environ):
+        click.echo(f"Warning: {warning}", err=True)
+    with reported_as_click_errors():
         settings = all_settings.load(flags, os.environ, config or all_settings.config_file(os.environ))
-        _serve(settings, reset_admin_password)
+        _serve(settings, reset_admin_password, accept_new_secret)
 
 
-def _serve(settings: Settings, reset_admin_password: bool) -> None:
-    # Late: `stoker serve --help` needs none of it.
+def _serve(settings: Settings, reset_admin_password: bool, accept_new_secret: bool) -> None:
+    # Imported late, because `stoker serve --help` does not need it.
     from stoker import log
     from stoker import serve as server
 
@@ -57,26 +88,29 @@ def _serve(settings: Settings, reset_admin_password: bool) -> None:
         raise Invalid(
             "--reset-admin-password is for Stoker's own users: with identity_mode keystone they are Keystone's"
         )
+    server.check_exposure(settings)
     held = server.lock(settings)
     log.configure(settings.log_level, settings.state_dir / "logs")
-    store = server.open_store(settings)
+    store = server.open_store(settings, server.key_source(settings))
     try:
-        listening = server.listen(settings)
-        joined = server.join(settings, store)
-        said = None
+        secret = server.load_site_secret(settings, store, replace_fingerprint=accept_new_secret)
+        tls = server.open_tls(settings)
+        joined = server.create_app(settings, store, secret, ca_file=tls.ca_file)
+        admin_login = None
         if settings.at_keystone:
             login.note_keystone(settings.state_dir, f"{settings.identity_url}/v3")
         else:
             login.note_keystone(settings.state_dir, None)
-            said = _administrator(settings, joined.services.identity, reset_admin_password)
+            admin_login = _administrator(settings, joined.app.identity, reset_admin_password, tls.ca_file)
+        listening = server.listen(settings)
     except BaseException:
         store.close()
         raise
-    server.run(joined, listening, lambda: _ready(settings, said))
+    server.run(joined, listening, lambda: _ready(settings, admin_login, tls.problem), tls=tls.context)
     os.close(held)
 
 
-def _administrator(settings: Settings, directory: Any, reset: bool) -> dict[str, str] | None:
+def _administrator(settings: Settings, directory: Any, reset: bool, ca_file: Path | None) -> dict[str, str] | None:
     """The login, when this installation knows it; made at the first start."""
     from stoker import serve as server
 
@@ -89,17 +123,26 @@ def _administrator(settings: Settings, directory: Any, reset: bool) -> dict[str,
         if not path.exists():
             return None
         password = login.read(path)["password"]
-    return login.keep(path, auth_url=auth_url, password=password)
+    return login.keep(path, auth_url=auth_url, password=password, ca_file=ca_file)
 
 
-def _ready(settings: Settings, said: dict[str, str] | None) -> None:
+def _ready(settings: Settings, admin_login: dict[str, str] | None, tls_problem: str | None) -> None:
     click.echo(f"Stoker {VERSION} serves at {settings.public_url}")
+    if is_loopback_url(settings.public_url):
+        click.echo("Only this machine can reach it there; docs/operations.md, 'Other machines', shows what they need.")
+    elif not settings.public_url.startswith("https://"):
+        click.echo("It has no TLS (--insecure-http): everybody on the way can read passwords, tokens and scripts.")
+    if tls_problem:
+        click.echo(
+            f"Clients will not trust its certificate: {tls_problem}. --tls-ca FILE hands them the CA's certificate;"
+            " --public-url names a host that the certificate is for."
+        )
     if settings.at_keystone:
         click.echo(f"Its users are those of Keystone at {settings.identity_url}")
-    elif said is None:
+    elif admin_login is None:
         click.echo(
             "This state directory does not know the administrator's login: --reset-admin-password makes a new one."
         )
     elif settings.clouds_yaml:
         path = clouds_yaml.default_path()
-        click.echo(clouds_yaml.offer(path, clouds_yaml.entry(said), settings.state_dir))
+        click.echo(clouds_yaml.offer(path, clouds_yaml.entry(admin_login), settings.state_dir))

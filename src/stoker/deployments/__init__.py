@@ -1,1 +1,1 @@
-"""The heart: configs and deployments, what a server has to run, and what its reports mean."""
+"""Configs and deployments: what each server runs, who may run it, and what the agents' reports mean."""

@@ -1,4 +1,4 @@
-"""The end of a run that nobody reports on in time."""
+"""Deadlines of runs: a job fails a run whose result does not arrive in time."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ from stoker.model.deployment import Deployment
 from stoker.store.tx import Tx
 from stoker.work import Work
 
-#: Kind of the job that ends a run whose time is over.
+#: Kind of the job that fails a run when its deadline passes.
 DEADLINE = "deployment.deadline"
-#: The agent itself ends the hook in time; the server gives up only when no word of that comes.
+#: Time after the agent's own timeout. The agent stops the hook itself; the server fails the run only if no result
+#: arrives.
 GRACE = timedelta(seconds=15)
-#: Seconds: beyond, no date may come out.
+#: Seconds. A longer timeout would exceed the range of dates.
 _LONGEST = 2**31
 
 
 def seconds_of(inputs: Iterable[Mapping[str, Any]]) -> float | None:
     """
-    How long a run may take that is derived with these; None: as long as it likes. Anybody may have an input of that
-    name: ours is the last, and what is no number of seconds says nothing.
+    Return the timeout of a run in seconds, or None if the run has no limit.
+
+    ``inputs`` are those of the derived config. An author may declare an input of the same name, so the last entry
+    counts: Stoker appends its own inputs. A value that is not a positive number of seconds is ignored.
     """
     said: list[Any] = [each.get("value") for each in inputs if each["name"] == TIMEOUT]
     if not said or isinstance(said[-1], bool):
@@ -35,18 +38,22 @@ def seconds_of(inputs: Iterable[Mapping[str, Any]]) -> float | None:
     return seconds if math.isfinite(seconds) and 0 < seconds < _LONGEST else None
 
 
-def expect(tx: Tx, work: Work, deployment: Deployment, seconds: float) -> None:
-    """Its current run may take so long; one that waits for its server's window has its time from then on."""
-    if deployment.withheld is None:
-        expect_run(tx, work, deployment.id, deployment.config_id, seconds)
+def set_deadline(tx: Tx, work: Work, deployment: Deployment, seconds: float) -> None:
+    """
+    Set the deadline of the deployment's current run to ``seconds`` from now.
+
+    A run that waits for a maintenance window gets its deadline when the window opens.
+    """
+    if deployment.held_by is None:
+        set_run_deadline(tx, work, deployment.id, deployment.config_id, seconds)
 
 
-def expect_run(tx: Tx, work: Work, deployment_id: str, config_id: str, seconds: float) -> None:
-    """That run may take so long from now on."""
+def set_run_deadline(tx: Tx, work: Work, deployment_id: str, config_id: str, seconds: float) -> None:
+    """Set the deadline of the run with the derived config ``config_id`` to ``seconds`` from now."""
     args = {"deployment_id": deployment_id, "config_id": config_id}
     work.defer(tx, DEADLINE, config_id, args, at=tx.now + timedelta(seconds=seconds) + GRACE)
 
 
-def call_off(tx: Tx, work: Work, deployment: Deployment) -> None:
-    """Its current run has ended, or nobody waits for it any more."""
+def cancel_deadline(tx: Tx, work: Work, deployment: Deployment) -> None:
+    """Cancel the deadline of the deployment's current run, because it has ended or its result is no longer awaited."""
     work.cancel(tx, DEADLINE, deployment.config_id)

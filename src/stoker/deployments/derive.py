@@ -1,73 +1,138 @@
-"""Derived configs: a config with a deployment's values in it, ready for an agent. Pure."""
+"""
+Derived configs: copies of configs with the input values of one deployment. Pure functions, except for redaction.
+
+A derived config is what one run executes; the agent needs no other values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from stoker.model.config import CREDENTIALS
 from stoker.model.errors import UserParameterMissing
+from stoker.model.secrets import REDACTED, contains_secret
+from stoker.store.tx import Tx
 
-#: What tells facts that are added from an author's own inputs.
-FACT = "deploy_"
-#: Characters.
-_TELLING = 4
-#: In place of what is nobody's business, as Heat has it.
-STARS = "******"
-#: The input that says how many seconds a run may take.
+#: Prefix of the inputs that Stoker adds to an author's own.
+DEPLOY_PREFIX = "deploy_"
+#: Name of the input with the run's timeout in seconds.
 TIMEOUT = "deploy_timeout"
+#: Descriptions of added inputs. Inputs that Heat has too keep Heat's wording.
+_DESCRIPTIONS = {
+    "deploy_server_id": "ID of the server being deployed to",
+    "deploy_action": "Name of the current action being deployed",
+    "deploy_stack_id": "ID of the stack this deployment belongs to",
+    "deploy_resource_name": "Name of this deployment resource in the stack",
+    "deploy_signal_transport": "How the server should signal to heat with the deployment output values.",
+    "deploy_signal_id": "ID of signal to use for signaling output values",
+    "deploy_signal_verb": "HTTP verb to use for signaling output values",
+    "deploy_auth_url": "URL for API authentication",
+    "deploy_username": "Username for API authentication",
+    "deploy_user_id": "User ID for API authentication",
+    "deploy_password": "Password for API authentication",
+    "deploy_project_id": "ID of project for API authentication",
+    "deploy_region_name": "Region name for API authentication",
+    "deploy_queue_id": "ID of queue to use for signaling output values",
+    TIMEOUT: "Seconds after which the run is ended",
+}
 
 
 def derived_inputs(
     declared: Iterable[Mapping[str, Any]], values: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> tuple[dict[str, Any], ...]:
     """
-    Heat's order: declared inputs, then values nobody declared, then the ``deploy_*`` facts.
+    Return the inputs of a derived config, in Heat's order.
 
-    A declared input takes its value, else its default, else null.
+    The declared inputs come first, then values without a declared input, then ``facts``: the ``deploy_*`` inputs. A
+    declared input has its value in ``values``, else its default, else null.
     """
     given = [{**entry, "value": values.get(entry["name"], entry.get("default"))} for entry in declared]
     known = {entry["name"] for entry in given}
     extra = [{"name": name, "type": "String", "value": value} for name, value in values.items() if name not in known]
-    added = [{"name": name, "type": "String", "value": value} for name, value in facts.items()]
+    added = [_fact(name, value) for name, value in facts.items()]
     return (*given, *extra, *added)
 
 
-def marked(
-    inputs: Iterable[Mapping[str, Any]], hidden: Collection[str], names: Collection[str] = ()
+def _fact(name: str, value: Any) -> dict[str, Any]:
+    description = _DESCRIPTIONS.get(name)
+    if description is None:
+        return {"name": name, "type": "String", "value": value}
+    return {"name": name, "description": description, "type": "String", "value": value}
+
+
+def mark_secrets(
+    inputs: Iterable[Mapping[str, Any]], secrets: Collection[str], names: Collection[str] = ()
 ) -> tuple[Mapping[str, Any], ...]:
     """
-    Inputs, with those marked secret that are called so, or whose value tells one of the texts that are ``hidden``. What
-    Stoker adds itself is no secret of an author's.
+    Return ``inputs`` with ``secret: true`` in every secret entry.
+
+    An entry is secret if its name is one of ``names`` or its value contains one of the ``secrets``. Inputs that Stoker
+    adds itself (``deploy_*``) are never marked.
     """
     return tuple(
         {**entry, "secret": True}
-        if not entry["name"].startswith(FACT) and (entry["name"] in names or tells(entry.get("value"), hidden))
+        if not entry["name"].startswith(DEPLOY_PREFIX)
+        and (entry["name"] in names or contains_secret(entry.get("value"), secrets))
         else entry
         for entry in inputs
     )
 
 
-def tells(value: Any, hidden: Collection[str]) -> bool:
-    """Whether a value is one of these texts, or has one in it that is too long to be there by chance."""
-    if not hidden or value is None:
-        return False
-    text = value if isinstance(value, str) else str(value)
-    return any(text == each or (len(each) >= _TELLING and each in text) for each in hidden)
+def redact_config(tx: Tx, config: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return a rendered config as shown to people. Only agents receive the values of secret inputs and the signal URLs.
+    """
+    inputs = [
+        _redact_input(entry) if entry.get("secret") or entry["name"] in CREDENTIALS else entry
+        for entry in config["inputs"]
+    ]
+    redacted: dict[str, Any] = tx.secrets.redact({**config, "inputs": inputs})
+    return redacted
+
+
+def redact_metadata(tx: Tx, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return a resource's metadata as shown to people. The metadata of a server contains the configs that it has to run.
+    """
+    configs = [redact_config(tx, each) if _is_config(each) else each for each in _as_list(metadata.get("deployments"))]
+    shown = {**metadata, "deployments": configs} if configs else metadata
+    redacted: dict[str, Any] = tx.secrets.redact(shown)
+    return redacted
+
+
+def _as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _is_config(value: Any) -> bool:
+    """
+    Return whether ``value`` has the form of a config: metadata may contain anything that a template's author wrote.
+    """
+    return isinstance(value, Mapping) and isinstance(value.get("inputs"), list)
+
+
+def _redact_input(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**entry, **{part: REDACTED for part in ("value", "default") if entry.get(part) is not None}}
 
 
 def without_secrets(values: Mapping[str, Any], declared: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Values as others may see them: those of inputs that are marked secret are starred out."""
+    """Return ``values`` with the values of secret inputs redacted."""
     secret = {entry["name"] for entry in declared if entry.get("secret")}
-    return starred(values, secret) if secret else values
+    return redact_named(values, secret) if secret else values
 
 
-def starred(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-    """With stars in place of the values that are called so."""
-    return {name: STARS if name in names else value for name, value in values.items()}
+def redact_named(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return ``values`` with REDACTED in place of the values of ``names``."""
+    return {name: REDACTED if name in names else value for name, value in values.items()}
 
 
 def must_replace(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]]) -> str | None:
-    """The input whose changed value asks for a new deployment instead of an updated one, if there is one."""
+    """
+    Return the name of a changed input with ``replace_on_change``, or None.
+
+    Such a change requires a new deployment instead of an update.
+    """
     old = {entry["name"]: entry.get("value") for entry in before}
     for entry in after:
         if entry.get("replace_on_change") and entry["name"] in old and old[entry["name"]] != entry.get("value"):
@@ -77,9 +142,11 @@ def must_replace(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[st
 
 def substitute(config: Any, values: Mapping[str, Any], *, key: str, strict: bool) -> Any:
     """
-    A structured config with every ``{key: name}`` replaced by that input's value.
+    Return a structured config with every ``{key: name}`` replaced by the value of the input ``name``.
 
-    Unknown names become null, or with ``strict`` raise UserParameterMissing.
+    Unknown names become null; with ``strict`` they raise UserParameterMissing. For example:
+
+        substitute({"port": {"get_input": "p"}}, {"p": 80}, key="get_input", strict=True) == {"port": 80}
     """
     if isinstance(config, Mapping):
         if len(config) == 1:

@@ -1,10 +1,10 @@
 """
-Servers' documents: what is to run where, as bytes.
+Documents: the configs that one server has to run, as bytes of JSON.
 
-Every derived config is rendered once, when it is written; a document is the join of those texts, made at the
-first request after a change and kept until the next. Rendering whole documents at write time instead would
-make n deployments on one server cost n² (measured: see ARCHITECTURE.md). Two forms: Heat's lists every
-deployment of the server; the agent's holds what it has yet to run or report, so it stays small.
+Every derived config is rendered once, when it is written. A document joins these texts at the first read after a change
+and is cached until the next change. Rendering whole documents at every write would make n deployments on one server
+cost n² (measured: see ARCHITECTURE.md). There are two forms. Heat's form lists every deployment of the server. The
+agent's form lists only the runs that the agent has yet to start or report, so it stays small.
 """
 
 from __future__ import annotations
@@ -13,92 +13,154 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from stoker.deployments.delivering import Delivering, News
-from stoker.store import deployments, documents, runs, servers
+from stoker.deployments.delivery_tracking import DeliveryTracker, RunKeys
+from stoker.deployments.derive import redact_config
+from stoker.model.deployment import OWN_CHANNEL
+from stoker.store import deployments, documents, rows, runs, servers
+from stoker.store.notifier import ALL
 from stoker.store.open import Store
 
-#: How long an agent may hold a poll open, in seconds; it is told in each document.
-POLL_WAIT = 50
-#: Bytes kept of one stream of one run, where no setting says otherwise; agents send no more.
+#: Default of the seconds for which a poll without news stays open. Each document contains the setting.
+HEARTBEAT = 30
+#: Default of the bytes kept of each stream of a run. Each document contains the setting; agents send no more.
 LOG_BYTES = 8 * 1024 * 1024
 _AGENT = "agent"
+#: Estimated bytes of an entry of the cache, without its texts.
+_ENTRY_BYTES = 500
 _RESOURCES = 100_000
-#: In an entry of the agent's document: it is to be stopped, or never begun, and that is to be reported.
+#: In an entry of the agent's document: the agent must stop the run, or not start it, and report that.
 _CANCEL = ',"cancel":true'
 
 
 @dataclass(slots=True)
 class Document:
+    """One form of a server's document."""
+
     revision: int
     body: bytes
-    #: Runs in it that nobody was told of; those of this very document are told once.
-    news: News = ()
+    #: Runs in the document that were never sent. The first answer with this document empties the list.
+    unsent: RunKeys = ()
+    #: Runs in the document that the agent has not acknowledged. The receipt empties the list.
+    unreceived: RunKeys = ()
+
+
+def _size(server_id: str, form: str, document: Document) -> int:
+    return _ENTRY_BYTES + len(server_id) + len(form) + len(document.body)
 
 
 class Documents:
-    """A cache over the store. Reading it never blocks; loading reads the database."""
+    """
+    A cache of documents over the store.
 
-    def __init__(self, store: Store, max_bytes: int = 32 * 1024 * 1024, log_bytes: int = LOG_BYTES) -> None:
+    ``agent``, ``heat`` and ``get_cached`` read the cache only and never block; the ``load_*`` methods read the
+    database. Notifications drop cached documents after the commit of a change.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        max_bytes: int = 32 * 1024 * 1024,
+        log_bytes: int = LOG_BYTES,
+        heartbeat: int = HEARTBEAT,
+    ) -> None:
         self._store = store
-        self._delivering = Delivering(store)
+        self._deliveries = DeliveryTracker(store)
         self._log_bytes = log_bytes
+        self._heartbeat = heartbeat
         self._max_bytes = max_bytes
         self._bytes = 0
         self._lock = threading.Lock()
-        #: server id → form → document, least recently used first.
+        #: Server id → form → document, least recently used first.
         self._kept: OrderedDict[str, dict[str, Document]] = OrderedDict()
-        #: Newest revision heard of: a slower reader must not put an older document back.
-        self._heard: OrderedDict[str, int] = OrderedDict()
-        #: Resource id → id of the server that it is; that never changes.
+        #: Number of times that the whole cache was cleared. A document read before a clear must not be cached after it.
+        self._epoch = 0
+        #: Server id → newest notified revision. A slow reader must not overwrite a newer document with an older one.
+        self._notified_revisions: OrderedDict[str, int] = OrderedDict()
+        #: Resource id → id of the server that the resource represents. The pair never changes.
         self._servers: dict[str, str] = {}
-        store.bell.listen(self._on_ring)
+        store.notifier.subscribe(self._on_notification)
 
     def agent(self, server_id: str) -> Document | None:
+        """Return the cached document of the server's own agent, or None."""
         return self._find(server_id, _AGENT)
 
+    @property
+    def epoch(self) -> int:
+        """Number of clears so far. Read it before the transaction that loads a document for ``cache``."""
+        return self._epoch
+
     def load_agent(self, server_id: str) -> Document:
+        """Load and cache the document of the server's own agent."""
+        epoch = self._epoch
         with self._store.read() as tx:
             revision = documents.revision(tx, server_id)
             entries = deployments.to_run(tx, server_id)
-            news = runs.undelivered(tx, server_id) if entries else ()
+            open_runs = runs.unreceived(tx, server_id) if entries else ()
             concurrency = servers.concurrency(tx, server_id) if len(entries) > 1 else 1
         listed = ",".join(
             f'{body[:-1]},"deployment_id":"{id}"{_CANCEL if cancelling else ""}}}' for id, body, cancelling in entries
         )
         head = (
-            f'{{"server_id":"{server_id}","revision":{revision},"poll_wait":{POLL_WAIT},'
+            f'{{"server_id":"{server_id}","revision":{revision},"poll_wait":{self._heartbeat},'
             f'"concurrency":{concurrency},"max_log_bytes":{self._log_bytes},"deployments":['
         )
-        return self._keep(server_id, _AGENT, Document(revision, f"{head}{listed}]}}".encode(), news))
+        document = Document(
+            revision,
+            f"{head}{listed}]}}".encode(),
+            unsent=[(id, config_id) for id, config_id, is_sent in open_runs if not is_sent],
+            unreceived=[(id, config_id) for id, config_id, _ in open_runs],
+        )
+        return self._keep(server_id, _AGENT, document, epoch)
 
-    def heat(self, server_id: str, project_id: str) -> Document | None:
-        return self._find(server_id, project_id)
+    def heat(self, server_id: str, project_id: str, *, redacted: bool = False) -> Document | None:
+        """Return the cached document in Heat's form, or None. ``redacted``: as shown to people, without secrets."""
+        return self._find(server_id, _heat_form(project_id, redacted))
 
-    def load_heat(self, server_id: str, project_id: str) -> Document:
+    def load_heat(self, server_id: str, project_id: str, *, redacted: bool = False) -> Document:
+        """Load and cache the document in Heat's form, with the deployments of one project."""
+        epoch = self._epoch
         with self._store.read() as tx:
             revision = documents.revision(tx, server_id)
             bodies = deployments.bodies(tx, server_id, project_id)
-            news = runs.undelivered(tx, server_id, project_id) if bodies else ()
-        body = f'{{"metadata":[{",".join(bodies)}]}}'.encode()
-        return self._keep(server_id, project_id, Document(revision, body, news))
+            if redacted:
+                bodies = [rows.dump(redact_config(tx, rows.load(each))) for each in bodies]
+            unsent = runs.unsent(tx, server_id, project_id) if bodies and not redacted else ()
+        document = Document(revision, f'{{"metadata":[{",".join(bodies)}]}}'.encode(), unsent)
+        # Users may ask for any id. Documents of ids without deployments are not cached, so that they cannot fill the
+        # cache.
+        return self._keep(server_id, _heat_form(project_id, redacted), document, epoch) if revision else document
 
-    def known(self, resource_id: str, form: str) -> Document | None:
-        """What was last remembered of a server by the resource that it is, as long as it holds."""
+    def get_cached(self, resource_id: str, form: str) -> Document | None:
+        """Return the cached document of the server that the resource represents, or None if none is cached."""
         server_id = self._servers.get(resource_id)
         return None if server_id is None else self._find(server_id, f"{resource_id}/{form}")
 
-    def remember(self, resource_id: str, server_id: str, form: str, document: Document) -> Document:
-        """``document.revision`` was read in the transaction that its body was made of."""
+    def cache(self, resource_id: str, server_id: str, form: str, document: Document, epoch: int) -> Document:
+        """
+        Cache a document under a resource's id.
+
+        The caller reads ``document.revision`` in the transaction that provides the body, and ``epoch`` before it.
+        """
         if len(self._servers) >= _RESOURCES:
             self._servers.clear()
         self._servers[resource_id] = server_id
-        return self._keep(server_id, f"{resource_id}/{form}", document)
+        return self._keep(server_id, f"{resource_id}/{form}", document, epoch)
 
-    def went_out(self, document: Document, channel: str) -> None:
-        """An agent is being answered with it: what is new in it will be marked as delivered. Without I/O."""
-        if document.news:
-            news, document.news = document.news, ()
-            self._delivering.delivered(news, channel)
+    def record_sent(self, document: Document, channel: str) -> None:
+        """
+        Record that an answer by the transport ``channel`` carries the document. Does no I/O.
+
+        Only Stoker's own agent acknowledges documents. On other transports, the fetch counts as the receipt.
+        """
+        if document.unsent:
+            keys, document.unsent = document.unsent, ()
+            self._deliveries.record(keys, channel, received=channel != OWN_CHANNEL)
+
+    def record_receipt(self, document: Document) -> None:
+        """Record that Stoker's own agent has received the document. Does no I/O."""
+        if document.unreceived:
+            keys, document.unreceived = document.unreceived, ()
+            self._deliveries.record(keys, OWN_CHANNEL, received=True)
 
     def _find(self, server_id: str, form: str) -> Document | None:
         with self._lock:
@@ -108,30 +170,36 @@ class Documents:
             self._kept.move_to_end(server_id)
             return forms.get(form)
 
-    def _keep(self, server_id: str, form: str, document: Document) -> Document:
+    def _keep(self, server_id: str, form: str, document: Document, epoch: int) -> Document:
         with self._lock:
-            if document.revision >= self._heard.get(server_id, 0):
+            if epoch == self._epoch and document.revision >= self._notified_revisions.get(server_id, 0):
                 forms = self._kept.setdefault(server_id, {})
                 self._kept.move_to_end(server_id)
                 replaced = forms.get(form)
                 forms[form] = document
-                self._bytes += len(document.body) - (len(replaced.body) if replaced else 0)
+                self._bytes += _size(server_id, form, document) - (_size(server_id, form, replaced) if replaced else 0)
                 while self._bytes > self._max_bytes and self._kept:
                     self._drop(next(iter(self._kept)))
         return document
 
     def _drop(self, server_id: str) -> None:
-        self._bytes -= sum(len(document.body) for document in self._kept.pop(server_id, {}).values())
+        forms = self._kept.pop(server_id, {})
+        self._bytes -= sum(_size(server_id, form, document) for form, document in forms.items())
 
-    def _on_ring(self, topic: str, revision: int) -> None:
+    def _on_notification(self, topic: str, revision: int) -> None:
         with self._lock:
-            if topic == "*":
+            if topic == ALL:
+                self._epoch += 1
                 self._kept.clear()
                 self._bytes = 0
             elif topic.startswith("s/"):
                 server_id = topic[2:]
                 self._drop(server_id)
-                self._heard[server_id] = max(revision, self._heard.get(server_id, 0))
-                self._heard.move_to_end(server_id)
-                if len(self._heard) > 100_000:
-                    self._heard.popitem(last=False)
+                self._notified_revisions[server_id] = max(revision, self._notified_revisions.get(server_id, 0))
+                self._notified_revisions.move_to_end(server_id)
+                if len(self._notified_revisions) > 100_000:
+                    self._notified_revisions.popitem(last=False)
+
+
+def _heat_form(project_id: str, redacted: bool) -> str:
+    return f"{project_id}/redacted" if redacted else project_id

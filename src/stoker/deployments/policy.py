@@ -1,26 +1,26 @@
 """
-Who may deploy to a server, and what: the shape of a policy, and what it says to one deployment. Pure.
+Policies: who may deploy what to a server. Parses a policy and decides about one deployment. Pure functions.
 
-Whatever a policy says, the stack that a server belongs to may deploy to it, and so may its project where no stack owns
-it: a list lets in others besides.
+Under any policy, the stack that owns a server may deploy to it. If no stack owns the server, its project may. A list in
+``allow`` admits others in addition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from stoker.deployments.clock import Window
+from stoker.deployments.maintenance_windows import Window
 from stoker.hot.words import clip
 from stoker.model.errors import Invalid
 from stoker.work import cron
 
-#: Only the stack that the server belongs to; anybody of its project.
+#: STACK admits only the stack that owns the server, PROJECT admits every user of its project.
 STACK, PROJECT = "STACK", "PROJECT"
-#: What errors call a policy.
+#: Name of a policy in error messages.
 NAME = "deployment_policy"
-#: Minutes of a window: a week.
+#: Maximum length of a window in minutes: a week.
 _LONGEST_WINDOW = 7 * 24 * 60
 _MOST = 100
 _MOST_WINDOWS = 20
@@ -31,7 +31,7 @@ _WINDOW_KEYS = ("cron", "minutes", "timezone")
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """One of the two: a stack by its name or id, or a project by its id."""
+    """An entry of ``allow``: either a stack, by its name or id, or a project, by its id."""
 
     stack: str | None = None
     project: str | None = None
@@ -39,16 +39,18 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    #: STACK, PROJECT, or who is let in besides the server's own; None: what the site says.
+    """The rules of one server."""
+
+    #: STACK, PROJECT, or the stacks and projects that are admitted in addition; None: the site's default.
     allow: str | tuple[Allowed, ...] | None = None
-    #: Groups of the configs that may run; None: any.
+    #: Groups of the configs that may run; None: all groups.
     groups: tuple[str, ...] | None = None
     max_concurrent_runs: int = 1
-    #: When runs may begin; none: at any time.
+    #: Windows in which runs may begin; empty: at any time.
     windows: tuple[Window, ...] = ()
 
     def to_json(self, site: str | None = None) -> dict[str, Any]:
-        """``site``: what stands where the policy leaves it to the site."""
+        """Return the policy as a map. ``site``: the value of ``allow`` if the policy leaves it to the site."""
         allow: Any = self.allow if self.allow is not None else site
         if isinstance(allow, tuple):
             allow = [{"stack": each.stack} if each.stack else {"project": each.project} for each in allow]
@@ -65,7 +67,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The stack at the top of the one that deploys."""
+    """The root of the stack that deploys."""
 
     id: str
     name: str
@@ -73,30 +75,45 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A server, as policies look at it."""
+    """A server, in the terms of policies."""
 
     id: str
     name: str
     project_id: str
-    #: Tops of the stacks that it belongs to, or that have a resource which stands for it.
+    #: Ids of the roots of the stacks that own the server or have a resource that represents it.
     trees: frozenset[str] = frozenset()
-    #: A stack made it, and ends it.
+    #: True if a stack creates and deletes the server.
     owned: bool = False
 
 
 def read(said: Any, what: str = NAME) -> Policy:
-    """A word, a list of who is let in, or a map. Raises Invalid that names the place and the remedy."""
+    """
+    Parse a policy: STACK, PROJECT, a list of admitted stacks and projects, or a map.
+
+    For example, ``{"allow": [{"stack": "web"}], "groups": ["script"], "max_concurrent_runs": 2}``. Raises Invalid with
+    the place and the remedy; ``what`` is the name of the place.
+    """
     if not isinstance(said, Mapping):
-        return Policy(allow=_allow(said, what))
+        return Policy(allow=_parse_allow(said, what))
     for key in said:
         if key not in _KEYS:
-            raise Invalid(f"{what}: there is no {_shown(key)} in a policy; there are {', '.join(_KEYS)}")
+            raise Invalid(f"{what}: there is no {_format(key)} in a policy; there are {', '.join(_KEYS)}")
     allow = said.get("allow")
     return Policy(
-        allow=None if allow is None else _allow(allow, f"{what}.allow"),
+        allow=None if allow is None else _parse_allow(allow, f"{what}.allow"),
         groups=_groups(said.get("groups"), f"{what}.groups"),
         max_concurrent_runs=_runs(said.get("max_concurrent_runs"), f"{what}.max_concurrent_runs"),
         windows=tuple(_windows(said.get("maintenance_windows"), f"{what}.maintenance_windows")),
+    )
+
+
+def with_project_ids(policy: Policy, resolve: Callable[[str], str]) -> Policy:
+    """Return the policy with every project replaced by its id. ``resolve`` takes an id or a name and raises Invalid."""
+    if not isinstance(policy.allow, tuple):
+        return policy
+    return replace(
+        policy,
+        allow=tuple(replace(each, project=resolve(each.project)) if each.project else each for each in policy.allow),
     )
 
 
@@ -104,10 +121,11 @@ def decide(
     policy: Policy, server: Target, *, project_id: str, stack: Tree | None, group: str, site: str = PROJECT
 ) -> str | None:
     """
-    Why the server takes no such deployment; None: it does. ``stack``: whose it is, if it is one's.
+    Return why the server denies a deployment, or None if the server admits it.
 
-    Of another project's, which it lets not in, it says nothing of its own but that. With PROJECT those are taken and
-    never run, as with Heat: nobody can tell from that whether there is such a server.
+    ``stack`` is the root of the deploying stack, or None for a deployment without a stack. The reason for a project
+    that is not admitted discloses nothing else about the server. With PROJECT, deployments of other projects are
+    accepted and never run, as with Heat, so that other projects cannot find out whether the server exists.
     """
     mine = project_id == server.project_id
     allow = policy.allow if policy.allow is not None else site
@@ -134,7 +152,7 @@ def decide(
 
 
 def admits(policy: Policy, server: Target, *, project_id: str, stack: Tree | None) -> bool:
-    """Whether it is another project's and is to run all the same."""
+    """Return whether a deployment of another project may run on the server."""
     return project_id != server.project_id and _is_named(policy.allow, False, project_id, stack)
 
 
@@ -143,7 +161,7 @@ def _is_own(server: Target, mine: bool, stack: Tree | None) -> bool:
 
 
 def _is_named(allow: str | tuple[Allowed, ...] | None, mine: bool, project_id: str, stack: Tree | None) -> bool:
-    """Names of stacks are those of the server's own project; ids are anybody's."""
+    """Return whether ``allow`` contains the stack or project. Names match only stacks of the server's own project."""
     if not isinstance(allow, tuple):
         return False
     stacks = () if stack is None else (stack.id, stack.name) if mine else (stack.id,)
@@ -161,20 +179,20 @@ def _any_of(groups: Sequence[str]) -> str:
     return clip(f"only {', '.join(groups)}" if groups else "none")
 
 
-def _allow(said: Any, what: str) -> str | tuple[Allowed, ...]:
+def _parse_allow(said: Any, what: str) -> str | tuple[Allowed, ...]:
     if said in (STACK, PROJECT):
         return str(said)
     if isinstance(said, list | tuple):
         _check_count(said, what, _MOST)
-        return tuple(_allowed(each, f"{what}[{place}]") for place, each in enumerate(said))
+        return tuple(_parse_allowed(each, f"{what}[{place}]") for place, each in enumerate(said))
     raise Invalid(
-        f'{what} must be STACK, PROJECT or a list like [{{"stack": "web"}}, {{"project": "<id>"}}], not {_shown(said)}'
+        f'{what} must be STACK, PROJECT or a list like [{{"stack": "web"}}, {{"project": "<id>"}}], not {_format(said)}'
     )
 
 
-def _allowed(said: Any, what: str) -> Allowed:
+def _parse_allowed(said: Any, what: str) -> Allowed:
     if not isinstance(said, Mapping) or len(said) != 1 or not said.keys() <= {"stack", "project"}:
-        raise Invalid(f'{what} must be {{"stack": "<name or id>"}} or {{"project": "<id>"}}, not {_shown(said)}')
+        raise Invalid(f'{what} must be {{"stack": "<name or id>"}} or {{"project": "<id>"}}, not {_format(said)}')
     [(kind, named)] = said.items()
     return Allowed(**{kind: _text(named, f"{what}.{kind}")})
 
@@ -183,7 +201,7 @@ def _groups(said: Any, what: str) -> tuple[str, ...] | None:
     if said is None:
         return None
     if not isinstance(said, list | tuple):
-        raise Invalid(f'{what} must be a list of groups of configs, like ["script"], not {_shown(said)}')
+        raise Invalid(f'{what} must be a list of groups of configs, like ["script"], not {_format(said)}')
     _check_count(said, what, _MOST)
     return tuple(dict.fromkeys(_text(each, f"{what}[{place}]") for place, each in enumerate(said)))
 
@@ -193,7 +211,7 @@ def _runs(said: Any, what: str) -> int:
         return 1
     number = _whole(said)
     if number is None or not 1 <= number <= _MOST_RUNS:
-        raise Invalid(f"{what} must be a whole number from 1 to {_MOST_RUNS}, not {_shown(said)}")
+        raise Invalid(f"{what} must be a whole number from 1 to {_MOST_RUNS}, not {_format(said)}")
     return number
 
 
@@ -201,7 +219,7 @@ def _windows(said: Any, what: str) -> list[Window]:
     if said is None:
         return []
     if not isinstance(said, list | tuple):
-        raise Invalid(f"{what} must be a list of windows, not {_shown(said)}")
+        raise Invalid(f"{what} must be a list of windows, not {_format(said)}")
     _check_count(said, what, _MOST_WINDOWS)
     return [_window(each, f"{what}[{place}]") for place, each in enumerate(said)]
 
@@ -209,21 +227,21 @@ def _windows(said: Any, what: str) -> list[Window]:
 def _window(said: Any, what: str) -> Window:
     example = '{"cron": "0 2 * * *", "minutes": 120, "timezone": "Europe/Vienna"}'
     if not isinstance(said, Mapping):
-        raise Invalid(f"{what} must be a map like {example}, not {_shown(said)}")
+        raise Invalid(f"{what} must be a map like {example}, not {_format(said)}")
     for key in said:
         if key not in _WINDOW_KEYS:
-            raise Invalid(f"{what}: there is no {_shown(key)} in a window; it is like {example}")
+            raise Invalid(f"{what}: there is no {_format(key)} in a window; it is like {example}")
     minutes = _whole(said.get("minutes"))
     if minutes is None or not 1 <= minutes <= _LONGEST_WINDOW:
         raise Invalid(
-            f"{what}.minutes must be a whole number from 1 to {_LONGEST_WINDOW}, not {_shown(said.get('minutes'))}"
+            f"{what}.minutes must be a whole number from 1 to {_LONGEST_WINDOW}, not {_format(said.get('minutes'))}"
         )
     zone = said.get("timezone")
     return Window(cron.read(said.get("cron"), "UTC" if zone is None else zone, f"{what}."), minutes)
 
 
 def _whole(said: Any) -> int | None:
-    """Templates' numbers may be text."""
+    """Accept numbers as text too: templates may contain either."""
     if isinstance(said, str) and said.isascii() and said.isdecimal() and len(said) < 10:
         return int(said)
     return said if isinstance(said, int) and not isinstance(said, bool) else None
@@ -231,7 +249,7 @@ def _whole(said: Any) -> int | None:
 
 def _text(said: Any, what: str) -> str:
     if not isinstance(said, str) or not 1 <= len(said) <= 255 or "\0" in said:
-        raise Invalid(f"{what} must be 1 to 255 characters of text, not {_shown(said)}")
+        raise Invalid(f"{what} must be 1 to 255 characters of text, not {_format(said)}")
     return said
 
 
@@ -240,5 +258,5 @@ def _check_count(said: Sequence[Any], what: str, most: int) -> None:
         raise Invalid(f"{what} may have {most} entries, not {len(said)}")
 
 
-def _shown(said: Any) -> str:
+def _format(said: Any) -> str:
     return clip(repr(said))

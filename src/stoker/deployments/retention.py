@@ -1,4 +1,4 @@
-"""What runs wrote goes after some days: a job that has itself done again every day."""
+"""Deletes the output of ended runs after some days, with a daily job that defers itself."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from typing import Any
 
 from stoker.store import logs
 from stoker.store.open import Store
+from stoker.store.purge import in_batches
 from stoker.store.tx import Tx
 from stoker.work import Work, defer_once
 
-#: Kind of the job; there is one.
+#: Kind of the job. Only one such job exists.
 PURGE = "logs.purge"
 _EVERY = timedelta(days=1)
-#: Chunks that go in one transaction, so that nobody waits for long.
-_AT_ONCE = 2000
 
 
 class Retention:
+    """Deletes output that is older than ``days``."""
+
     def __init__(self, store: Store, work: Work, days: int) -> None:
         self._store = store
         self._work = work
@@ -26,7 +27,7 @@ class Retention:
         work.register(PURGE, self._purge)
 
     def begin(self) -> None:
-        """Now, and daily from now on. Whoever else serves from the same database takes turns with this one."""
+        """Purge now and once a day. Processes with one database share one job."""
         self._again(timedelta(0))
 
     def _purge(self, _: Mapping[str, Any]) -> None:
@@ -43,8 +44,5 @@ class Retention:
 
 
 def purge(store: Store, before: datetime) -> int:
-    """Forget what runs that are over wrote before then; how many chunks that were."""
-    count = 0
-    while gone := store.write(lambda tx: logs.purge(tx, before, _AT_ONCE)):
-        count += gone
-    return count
+    """Delete output of runs that ended before ``before``. Return the number of deleted chunks."""
+    return in_batches(store, lambda tx, most: logs.purge(tx, before, most))

@@ -1,4 +1,4 @@
-"""Entries of a config's ``inputs`` and ``outputs``, checked and brought into Heat's stored form. Pure."""
+"""Checks entries of a config's ``inputs`` and ``outputs`` and converts them to Heat's stored form. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ _FALSE = frozenset(("f", "false", "off", "n", "no", "0"))
 
 
 def inputs(entries: Any) -> tuple[dict[str, Any], ...]:
-    """Raises Invalid naming the entry and what is wrong with it."""
-    return tuple(_input(entry, f"inputs[{i}]") for i, entry in enumerate(_listed(entries, "inputs")))
+    """Return the checked inputs. Raises Invalid with the entry and its error."""
+    return tuple(_input(entry, f"inputs[{i}]") for i, entry in enumerate(_as_list(entries, "inputs")))
 
 
 def outputs(entries: Any) -> tuple[dict[str, Any], ...]:
-    return tuple(_output(entry, f"outputs[{i}]") for i, entry in enumerate(_listed(entries, "outputs")))
+    """Return the checked outputs. Raises Invalid with the entry and its error."""
+    return tuple(_output(entry, f"outputs[{i}]") for i, entry in enumerate(_as_list(entries, "outputs")))
 
 
-def _listed(entries: Any, where: str) -> list[Any]:
+def _as_list(entries: Any, where: str) -> list[Any]:
     if entries is None:
         return []
     if not isinstance(entries, list | tuple):
@@ -38,7 +39,7 @@ def _listed(entries: Any, where: str) -> list[Any]:
 
 
 def _input(entry: Any, where: str) -> dict[str, Any]:
-    known = _known(entry, where, _INPUT_KEYS)
+    known = _check_keys(entry, where, _INPUT_KEYS)
     kept = {key: value for key, value in known.items() if value is not None or key == "value"}
     _describe(kept, where)
     kept["type"] = _type(known, where)
@@ -52,7 +53,7 @@ def _input(entry: Any, where: str) -> dict[str, Any]:
 
 
 def _output(entry: Any, where: str) -> dict[str, Any]:
-    known = _known(entry, where, _OUTPUT_KEYS)
+    known = _check_keys(entry, where, _OUTPUT_KEYS)
     kept = {key: value for key, value in known.items() if value is not None}
     _describe(kept, where)
     kept["type"] = _type(known, where)
@@ -60,7 +61,7 @@ def _output(entry: Any, where: str) -> dict[str, Any]:
     return kept
 
 
-def _known(entry: Any, where: str, keys: Iterable[str]) -> Mapping[str, Any]:
+def _check_keys(entry: Any, where: str, keys: Iterable[str]) -> Mapping[str, Any]:
     if not isinstance(entry, Mapping):
         raise Invalid(f"{where} must be a map with a name, not {type(entry).__name__}")
     for key in entry:
@@ -92,6 +93,11 @@ def _flag(value: Any, where: str) -> bool:
 
 
 def coerce(kind: str, value: Any, where: str) -> Any:
+    """
+    Convert ``value`` to the type ``kind``, one of TYPES.
+
+    ``where`` names the value in the message. Raises Invalid.
+    """
     return _COERCE[kind](value, where)
 
 
@@ -105,7 +111,7 @@ def _number(value: Any, where: str) -> int | float:
     try:
         return values.number(value)
     except ValueError:
-        raise Invalid(f"{where} must be a number, not {_shown(value)}") from None
+        raise Invalid(f"{where} must be a number, not {_format(value)}") from None
 
 
 def _list(value: Any, where: str) -> list[str]:
@@ -113,7 +119,7 @@ def _list(value: Any, where: str) -> list[str]:
         return [str(item) for item in value]
     if isinstance(value, str):
         return value.split(",") if value else []
-    raise Invalid(f"{where} must be a list or a text with commas, not {_shown(value)}")
+    raise Invalid(f"{where} must be a list or a text with commas, not {_format(value)}")
 
 
 def _json(value: Any, where: str) -> Any:
@@ -122,7 +128,7 @@ def _json(value: Any, where: str) -> Any:
     try:
         return read_json(value)
     except (TypeError, ValueError):
-        raise Invalid(f"{where} must be a map, a list or JSON text, not {_shown(value)}") from None
+        raise Invalid(f"{where} must be a map, a list or JSON text, not {_format(value)}") from None
 
 
 def _boolean(value: Any, where: str) -> bool:
@@ -131,10 +137,10 @@ def _boolean(value: Any, where: str) -> bool:
     word = str(value).lower()
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
-    raise Invalid(f"{where} must be true or false, not {_shown(value)}")
+    raise Invalid(f"{where} must be true or false, not {_format(value)}")
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     return clip(repr(value))
 
 

@@ -1,8 +1,8 @@
 """
-The life of a trigger: as many of its deployments at a time as may be, until all have ended.
+Execution of triggers: starts as many deployments at a time as permitted, until all targets have ended.
 
-Whoever changes a trigger or ends a deployment of one holds the trigger first. A trigger counts its targets, so that the
-end of one costs the same however many there are.
+Lock order: trigger, then deployment. A trigger counts its targets by status, so that the end of one deployment costs
+the same for any number of targets.
 """
 
 from __future__ import annotations
@@ -11,24 +11,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stoker.deployments import alone, deadlines, stopping
-from stoker.deployments.alone import Using, Wanted
+from stoker.deployments import cancellation, deadlines, standalone
+from stoker.deployments.standalone import DeploymentEnv, RunRequest
 from stoker.model.deployment import CANCELLED, Deployment
 from stoker.model.errors import Conflict, EntityNotFound, StokerError
 from stoker.model.status import Status
 from stoker.model.trigger import Content, Stopped, Target, TargetStatus, Trigger, TriggerStatus
 from stoker.store import deployments, servers, targets, triggers
-from stoker.store.bell import trigger_topic
+from stoker.store.notifier import trigger_topic
 from stoker.store.tx import Tx
-from stoker.transports.choosing import AUTO
+from stoker.transports.selection import AUTO
 from stoker.work import defer_once
 
-#: Kind of the job that goes on with a trigger whose share of a transaction was used up.
+#: Kind of the job that continues a trigger whose work exceeds one transaction.
 GO_ON = "trigger.go_on"
-#: Deployments begun or stopped in one transaction.
+#: Deployments that one transaction starts or stops at most.
 SHARE = 200
 
-#: What a target's status is counted as.
+#: Deployments started between two checks whether other writers wait.
+_TURN = 40
+
+#: The counter for each status of a target.
 _COUNTED = {
     TargetStatus.QUEUED: "queued",
     TargetStatus.IN_PROGRESS: "running",
@@ -38,41 +41,47 @@ _COUNTED = {
 }
 
 
-def begin(tx: Tx, using: Using, trigger: Trigger, content: Content, on: Sequence[Target]) -> Trigger:
+def begin(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, on: Sequence[Target]) -> Trigger:
+    """Store a new trigger with its targets and start its first deployments."""
     triggers.add(tx, trigger, content, on)
-    return go_on(tx, using, trigger)
+    return go_on(tx, env, trigger)
 
 
-def go_on(tx: Tx, using: Using, trigger: Trigger) -> Trigger:
-    """Do what can be done now: begin those whose turn it is, or stop those that run, and end it when none is left."""
+def go_on(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
+    """
+    Continue a trigger: start or stop as many deployments as possible now.
+
+    Ends the trigger if no deployment is queued or running. The trigger must be locked.
+    """
     if trigger.status != TriggerStatus.IN_PROGRESS:
         return trigger
     if trigger.options.stopped is Stopped.CANCELLED:
-        trigger = _stop_some(tx, using, trigger)
+        trigger = _stop_some(tx, env, trigger)
     else:
-        trigger = _begin_some(tx, using, trigger)
+        trigger = _begin_some(tx, env, trigger)
     if not trigger.queued and not trigger.running:
-        trigger = _ended(tx, trigger)
+        trigger = _finish(tx, trigger)
     triggers.save(tx, trigger)
     return trigger
 
 
-def ended(tx: Tx, using: Using, deployment: Deployment, *, cancelled: bool = False) -> None:
+def record_end(tx: Tx, env: DeploymentEnv, deployment: Deployment, *, cancelled: bool = False) -> None:
     """
-    A deployment of a trigger has ended, which the caller holds: count it, and go on. ``cancelled``: it was told to
-    stop before it failed.
+    Count the end of a locked deployment and continue its trigger.
+
+    ``cancelled``: an agent was instructed to stop the deployment before it failed.
     """
     trigger, target = _of(tx, deployment)
     if trigger is None or target is None or target.status != TargetStatus.IN_PROGRESS:
         return
     status = TargetStatus.COMPLETE
     if deployment.status != Status.COMPLETE:
-        status = TargetStatus.CANCELLED if cancelled or deployment.withheld == CANCELLED else TargetStatus.FAILED
-    go_on(tx, using, _counted(tx, trigger, target, status, deployment.status_reason or ""))
+        status = TargetStatus.CANCELLED if cancelled or deployment.held_by == CANCELLED else TargetStatus.FAILED
+    go_on(tx, env, _count(tx, trigger, target, status, deployment.status_reason or ""))
 
 
-def again(tx: Tx, using: Using, deployment: Deployment) -> None:
-    """A deployment that had ended runs again, and its trigger with it."""
+def again(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
+    """Reopen the trigger of a deployment that runs again after its end."""
     trigger, target = _of(tx, deployment)
     if trigger is None or target is None or target.status == TargetStatus.IN_PROGRESS:
         return
@@ -80,54 +89,57 @@ def again(tx: Tx, using: Using, deployment: Deployment) -> None:
     if trigger.status == TriggerStatus.IN_PROGRESS:
         options = trigger.options
     reopened = replace(trigger, status=TriggerStatus.IN_PROGRESS, status_reason="", ended_at=None, options=options)
-    reopened = _counted(tx, reopened, target, TargetStatus.IN_PROGRESS, "")
+    reopened = _count(tx, reopened, target, TargetStatus.IN_PROGRESS, "")
     triggers.save(tx, reopened)
     if deployment.status != Status.IN_PROGRESS:  # no signal is awaited
-        ended(tx, using, deployment)
+        record_end(tx, env, deployment)
 
 
-def removed(tx: Tx, using: Using, deployment: Deployment) -> None:
-    """A deployment of a trigger is about to be deleted: one that was running counts as cancelled."""
+def record_removal(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
+    """Count a deployment of a trigger that is about to be deleted. A running one counts as cancelled."""
     trigger, target = _of(tx, deployment)
     if trigger is None or target is None:
         return
     nameless = replace(target, deployment_id=None)
     if target.status == TargetStatus.IN_PROGRESS:
-        go_on(tx, using, _counted(tx, trigger, nameless, TargetStatus.CANCELLED, "Its deployment was deleted"))
+        go_on(tx, env, _count(tx, trigger, nameless, TargetStatus.CANCELLED, "Its deployment was deleted"))
     else:
         targets.save(tx, nameless)
 
 
-def cancel(tx: Tx, using: Using, trigger: Trigger, by: str, *, force: bool = False) -> Trigger:
+def cancel(tx: Tx, env: DeploymentEnv, trigger: Trigger, by: str, *, force: bool = False) -> Trigger:
     """
-    Begin nothing more and stop what runs; ``trigger`` must be held. It ends when all have ended; with ``force`` agents
-    that are being told are not waited for. Raises Conflict for one that has ended.
+    Cancel a locked trigger: drop its queue and stop its running deployments.
+
+    The trigger ends when all deployments have ended. With ``force``, the trigger does not wait for agents that have to
+    stop a run. Raises Conflict if the trigger has ended.
     """
     if trigger.status != TriggerStatus.IN_PROGRESS:
         raise Conflict(f"The trigger ({trigger.id}) has ended: there is nothing to cancel.")
     options = replace(trigger.options, stopped=Stopped.CANCELLED, stopped_by=by, forced=force or trigger.options.forced)
     stopped = replace(trigger, options=options, status_reason=f"Cancelling: asked by {by}")
-    return go_on(tx, using, _without_queue(tx, stopped, f"Cancelled by {by} before it was begun"))
+    return go_on(tx, env, _without_queue(tx, stopped, f"Cancelled by {by} before it was begun"))
 
 
-def delete(tx: Tx, using: Using, trigger: Trigger) -> None:
-    """With its deployments; ``trigger`` must be held. Raises Conflict while it is under way."""
+def delete(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> None:
+    """Delete a locked trigger with its deployments. Raises Conflict while the trigger is in progress."""
     if trigger.status == TriggerStatus.IN_PROGRESS:
         raise Conflict(f"The trigger ({trigger.id}) is under way: cancel it first.")
-    delete_some(tx, using, trigger)
+    delete_some(tx, env, trigger)
 
 
-def delete_some(tx: Tx, using: Using, ended: Trigger, most: int | None = None) -> int:
+def delete_some(tx: Tx, env: DeploymentEnv, ended: Trigger, most: int | None = None) -> int:
     """
-    With up to so many of its deployments; where those are all, the trigger itself. Returns how many; ``ended`` must be
-    held.
+    Delete up to ``most`` deployments of a locked trigger that has ended, or all of them.
+
+    Deletes the trigger too if no deployment remains. Returns the number of deleted deployments.
     """
     found = [each for each in targets.of_trigger(tx, ended.id) if each.deployment_id]
     share = found[:most]
     for each in share:
-        held = deployments.find(tx, each.deployment_id or "", hold=True)
+        held = deployments.find(tx, each.deployment_id or "", for_update=True)
         if held is not None:
-            alone.withdraw(tx, using, held)
+            standalone.withdraw(tx, env, held)
     if len(share) == len(found):
         triggers.delete(tx, ended.id)
     else:
@@ -136,85 +148,85 @@ def delete_some(tx: Tx, using: Using, ended: Trigger, most: int | None = None) -
     return len(share)
 
 
-def _begin_some(tx: Tx, using: Using, trigger: Trigger) -> Trigger:
-    """Up to the transaction's share; the rest has its turn in the next."""
+def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
+    """Start queued targets, up to the limit of one transaction. A job continues with the rest."""
     left, content = SHARE, None
-    while trigger.queued and not trigger.options.stopped and (room := _room(trigger)):
-        if not left:
-            defer_once(using.work, tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
+    while trigger.queued and not trigger.options.stopped and (room := _free_slots(trigger)):
+        if not left or (left < SHARE and tx.should_yield):
+            defer_once(env.work, tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
             break
         content = content or triggers.content(tx, trigger.id)
-        turn = targets.queued(tx, trigger.id, min(room, left))
+        turn = targets.list_queued(tx, trigger.id, min(room, left, _TURN))
         assert turn, "a trigger counts its targets"
         left -= len(turn)
         for each in turn:
             if trigger.options.stopped:
                 break
-            trigger = _begin_one(tx, using, trigger, content, each)
+            trigger = _begin_one(tx, env, trigger, content, each)
     return trigger
 
 
-def _room(trigger: Trigger) -> int:
-    """How many more may run at the same time."""
+def _free_slots(trigger: Trigger) -> int:
+    """Return how many more deployments may run at the same time."""
     return max(0, (trigger.options.max_concurrent or trigger.total) - trigger.running)
 
 
-def _begin_one(tx: Tx, using: Using, trigger: Trigger, content: Content, target: Target) -> Trigger:
+def _begin_one(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, target: Target) -> Trigger:
     try:
         if servers.find(tx, target.server_id) is None:
             raise EntityNotFound(f"Server {target.server_name} was removed")
-        made = alone.begin(
+        made = standalone.begin(
             tx,
-            using,
-            Wanted(
+            env,
+            RunRequest(
                 content=content,
                 action=trigger.action,
                 name=target.name,
                 input_values={**target.input_values, **trigger.input_values},
                 signal_transport=trigger.options.signal_transport or AUTO,
                 timeout=trigger.options.timeout,
-                asked_by=trigger.asked_by,
+                requested_by=trigger.requested_by,
                 secret=trigger.options.secret,
             ),
             project_id=trigger.project_id,
             server_id=target.server_id,
             trigger_id=trigger.id,
         )
-    except StokerError as error:  # what only this server is refused must not keep the others
-        return _counted(tx, trigger, target, TargetStatus.FAILED, error.message)
+    except StokerError as error:  # a failure of one server must not affect the others
+        return _count(tx, trigger, target, TargetStatus.FAILED, error.message)
     begun = replace(target, deployment_id=made.id)
     if made.status == Status.IN_PROGRESS:
-        return _counted(tx, trigger, begun, TargetStatus.IN_PROGRESS, "")
-    return _counted(tx, trigger, begun, TargetStatus.COMPLETE, made.status_reason or "")
+        return _count(tx, trigger, begun, TargetStatus.IN_PROGRESS, "")
+    return _count(tx, trigger, begun, TargetStatus.COMPLETE, made.status_reason or "")
 
 
-def _stop_some(tx: Tx, using: Using, trigger: Trigger) -> Trigger:
+def _stop_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
     reason = f"Cancelled by {trigger.options.stopped_by}"
     found = targets.to_stop(tx, trigger.id, SHARE, again=trigger.options.forced)
     for each in found:
-        held = deployments.find(tx, each.deployment_id or "", hold=True)
+        held = deployments.find(tx, each.deployment_id or "", for_update=True)
         if held is None:
-            trigger = _counted(tx, trigger, each, TargetStatus.CANCELLED, reason)
+            trigger = _count(tx, trigger, each, TargetStatus.CANCELLED, reason)
             continue
-        stop = stopping.give_up if trigger.options.forced else stopping.cancel
+        stop = cancellation.force_fail if trigger.options.forced else cancellation.cancel
         stopped = stop(tx, held, reason)
         if stopped.status != Status.IN_PROGRESS:
-            deadlines.call_off(tx, using.work, stopped)
-            trigger = _counted(tx, trigger, each, TargetStatus.CANCELLED, stopped.status_reason or "")
+            deadlines.cancel_deadline(tx, env.work, stopped)
+            trigger = _count(tx, trigger, each, TargetStatus.CANCELLED, stopped.status_reason or "")
     if len(found) == SHARE:
-        defer_once(using.work, tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
+        defer_once(env.work, tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
     return trigger
 
 
 def _of(tx: Tx, deployment: Deployment) -> tuple[Trigger | None, Target | None]:
-    trigger = triggers.find(tx, deployment.trigger_id, hold=True) if deployment.trigger_id else None
+    trigger = triggers.find(tx, deployment.trigger_id, for_update=True) if deployment.trigger_id else None
     return trigger, targets.of_deployment(tx, deployment.id) if trigger else None
 
 
-def _counted(tx: Tx, trigger: Trigger, target: Target, status: TargetStatus, reason: str) -> Trigger:
-    """The target is in another state now. More failures than may be end the queue."""
+def _count(tx: Tx, trigger: Trigger, target: Target, status: TargetStatus, reason: str) -> Trigger:
+    """Store the target's new status and count it. Too many failures empty the queue."""
     targets.save(tx, replace(target, status=status, status_reason=reason))
-    tx.ring(trigger_topic(trigger.id))
+    tx.notify(trigger_topic(trigger.id))
     before, after = _COUNTED[TargetStatus(target.status)], _COUNTED[status]
     counts: Mapping[str, Any] = {before: getattr(trigger, before) - 1, after: getattr(trigger, after) + 1}
     counted = replace(trigger, **counts)
@@ -231,7 +243,7 @@ def _without_queue(tx: Tx, trigger: Trigger, reason: str) -> Trigger:
     return replace(trigger, queued=trigger.queued - dropped, cancelled=trigger.cancelled + dropped)
 
 
-def _ended(tx: Tx, trigger: Trigger) -> Trigger:
+def _finish(tx: Tx, trigger: Trigger) -> Trigger:
     status, options = TriggerStatus.COMPLETE, trigger.options
     if options.stopped is Stopped.CANCELLED:
         status, reason = TriggerStatus.CANCELLED, f"Cancelled by {options.stopped_by}"

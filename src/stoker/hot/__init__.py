@@ -1,16 +1,18 @@
 """
-The language of templates (HOT): text to a checked ``Template``, values with functions to plain values.
+The template language (HOT): parses text into a checked ``Template`` and evaluates values with functions.
 
-Pure: no I/O, no clock, no randomness. Every error is a ``StokerError`` that names the place, and the line where there
-is text.
+The package uses no I/O, no clock and no randomness. Every error is a ``StokerError`` that names the place, and the line
+if the template is text.
 """
 
 from __future__ import annotations
 
+from stoker.hot.budget import Budget, BudgetLimits
 from stoker.hot.calls import calls, references
 from stoker.hot.definition import Definition, inline_files
 from stoker.hot.environment import Environment
-from stoker.hot.evaluate import evaluate
+from stoker.hot.evaluate import evaluate, is_call
+from stoker.hot.flaw import Flaw, Flaws
 from stoker.hot.functions import functions_of
 from stoker.hot.literal import literal
 from stoker.hot.locate import at
@@ -29,8 +31,12 @@ __all__ = [
     "CFN_VERSIONS",
     "UNKNOWN",
     "VERSIONS",
+    "Budget",
+    "BudgetLimits",
     "Definition",
     "Environment",
+    "Flaw",
+    "Flaws",
     "OutputDefinition",
     "ParameterSchema",
     "Parameters",
@@ -45,6 +51,7 @@ __all__ = [
     "evaluate",
     "functions_of",
     "inline_files",
+    "is_call",
     "literal",
     "order",
     "parse",

@@ -1,4 +1,6 @@
-"""What data may look like: JSON's types, text that every store can hold, not too deep, numbers that JSON can write."""
+"""
+Limits for data: JSON's types, text that every database can store, limited depth, and numbers that JSON can express.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +8,21 @@ import math
 from typing import Any
 
 from stoker.hot.flaw import Flaw
-from stoker.hot.paths import Path, dotted
+from stoker.hot.paths import Path, dotted_path
 from stoker.hot.words import kind_of
 from stoker.model.errors import Invalid
 
-#: Heat's limit for a template, in bytes; and for a request's body, which bounds an environment.
+#: Heat's limits in bytes: for a template, and for a request's body, which limits an environment.
 MAX_TEMPLATE = 524_288
 MAX_ENVIRONMENT = 1_048_576
-#: Far above any real template; low enough that walking by recursion is always safe.
+#: Far above any real template; low enough for recursion.
 MAX_DEPTH = 100
-#: Roughly the largest float; JSON has no limit, but its readers do.
+#: About the size of the largest float. JSON has no limit, but its parsers do.
 MAX_INTEGER_BITS = 1024
 
 
 def check_plain(root: Any, path: Path = ()) -> None:
-    """Raise a flaw unless ``root`` could have come from a JSON text within our bounds. Never recurses."""
+    """Raise a flaw unless ``root`` is JSON data within these limits. Does not recurse."""
     pending: list[tuple[Any, Path]] = [(root, path)]
     limit = MAX_DEPTH + len(path)
     while pending:
@@ -35,11 +37,11 @@ def check_plain(root: Any, path: Path = ()) -> None:
         else:
             problem = _scalar_problem(value)
         if problem:
-            raise Flaw(f"{dotted(path) or 'top level'}: {problem}", path, Invalid)
+            raise Flaw(f"{dotted_path(path) or 'top level'}: {problem}", path, Invalid)
 
 
 def _children(value: Any, path: Path) -> list[tuple[Any, Path]]:
-    """The parts worth a look. Plain short text is most of a template, so it is looked at here, without a path."""
+    """The parts that need a check. Plain ASCII text, most of a template, is checked here without building its path."""
     if type(value) is list:
         return [(item, (*path, index)) for index, item in enumerate(value) if not _harmless(item)]
     for key in value:
@@ -53,22 +55,24 @@ def _harmless(value: Any) -> bool:
 
 
 def check_key(key: Any, path: Path) -> None:
-    place = dotted(path) or "top level"
+    """Raise a flaw unless ``key`` is text that can be stored."""
+    place = dotted_path(path) or "top level"
     if type(key) is not str:
-        raise Flaw(f"{place}: keys must be text, not {described(key)}", path, Invalid)
+        raise Flaw(f"{place}: keys must be text, not {describe_key(key)}", path, Invalid)
     problem = text_problem(key)
     if problem:
         raise Flaw(f"{place}: a key {problem}", path, Invalid)
 
 
-def described(key: Any) -> str:
-    """A key that is no text, in words that help to find it."""
+def describe_key(key: Any) -> str:
+    """Describe a key that is not text, so that its author can find it."""
     if type(key) is bool:
         return "a boolean (yes, no, on, off, true and false need quotes)"
     return f'a number ("{key}" needs quotes)' if isinstance(key, (int, float)) else kind_of(key)
 
 
 def text_problem(text: str) -> str | None:
+    """The reason why a text cannot be stored; None if it can."""
     if "\0" in text:
         return "holds a NUL character"
     if text.isascii():

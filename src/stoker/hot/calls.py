@@ -1,4 +1,4 @@
-"""Find the function calls in a value as written: what a part of a template refers to."""
+"""Finds the function calls in unevaluated values, and so the dependencies of a part of a template."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from stoker.hot.paths import Path
 
 
 class Call(NamedTuple):
+    """One function call in a template."""
+
     name: str
     argument: Any
-    #: Where the map with the call lies.
+    #: The path of the map that contains the call.
     path: Path
 
 
 def calls(root: Any, path: Path = ()) -> Iterator[Call]:
     """
-    Every call in ``root``, outer before inner, in the order written.
+    All calls in ``root``, outer before inner, in the order of the text.
 
-    Nothing inside of an ``if``: which part of it counts is decided later. Nothing in what is only data.
+    Skips the contents of ``if``, because its branch is chosen later, and the contents of literals.
     """
     pending: list[tuple[Any, Path]] = [(root, path)]
     while pending:
@@ -43,7 +45,7 @@ def calls(root: Any, path: Path = ()) -> Iterator[Call]:
 
 
 def references(value: Any) -> frozenset[str]:
-    """The names of all resources that ``value`` uses by ``get_resource`` and ``get_attr``."""
+    """The names of all resources that ``value`` refers to with ``get_resource`` or ``get_attr``."""
     return frozenset(
         name
         for call in calls(value)
@@ -53,7 +55,7 @@ def references(value: Any) -> frozenset[str]:
 
 
 def inline(value: Any, files: Mapping[str, str]) -> Any:
-    """``value`` with every ``get_file`` of a given file replaced by its text."""
+    """Replace each ``get_file`` of a file in ``files`` with the file's text."""
     if type(value) is dict:
         if len(value) == 1:
             name = value.get("get_file")

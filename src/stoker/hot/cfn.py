@@ -1,8 +1,8 @@
 """
-Templates in CloudFormation's syntax, said in HOT's words.
+Translates CloudFormation templates to HOT.
 
-Sections, keys and functions are renamed and a few calls are worked out, so that everything after the reader knows one
-language only. What such a template means differs from HOT in nothing else.
+The translation renames sections, keys and functions and evaluates some calls. All later code handles HOT only, and a
+translated template has the semantics of HOT.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.hot.flaw import Flaw, flaw
-from stoker.hot.foreign import rewritten
+from stoker.hot.foreign import rewrite
 from stoker.hot.paths import Path
 from stoker.hot.shapes import map_at, optional_map
 from stoker.hot.versions import CFN_VERSIONS
@@ -44,7 +44,7 @@ _TYPES = {
     "Json": "json",
     "Boolean": "boolean",
 }
-#: A parameter's key, and the constraint and the part of it that HOT says so.
+#: A parameter's key, and HOT's constraint and its field.
 _RULES = {
     "MinLength": ("length", "min"),
     "MaxLength": ("length", "max"),
@@ -58,7 +58,7 @@ _BACK = {hot: cfn for names in (_SECTIONS, _RESOURCE, _OUTPUT, _PARAMETER) for c
 
 
 def in_hot_words(document: Mapping[str, Any]) -> dict[str, Any]:
-    """``document``, whose version is one of CloudFormation's, as HOT says it. Raises flaws."""
+    """Translate a document with a CloudFormation version to HOT. Raises flaws."""
     for name in document:
         if name not in _SECTIONS and name != _MAPPINGS and name not in CFN_VERSIONS.values():
             raise Flaw(f"The template section is invalid: {name}", (name,), InvalidTemplateSection)
@@ -69,7 +69,7 @@ def in_hot_words(document: Mapping[str, Any]) -> dict[str, Any]:
 
     def calls(value: Any, *path: str) -> Any:
         try:
-            return rewritten(value, resources, sections[_MAPPINGS])
+            return rewrite(value, resources, sections[_MAPPINGS])
         except StackValidationFailed as error:
             raise flaw(path, error.message) from None
 
@@ -78,23 +78,23 @@ def in_hot_words(document: Mapping[str, Any]) -> dict[str, Any]:
         "parameters": {name: _parameter(name, raw) for name, raw in sections["Parameters"].items()},
         "conditions": {name: calls(raw, "Conditions", name) for name, raw in sections["Conditions"].items()},
         "resources": {
-            name: calls(_renamed(raw, _RESOURCE, ("Resources", name), "a resource definition"), "Resources", name)
+            name: calls(_rename(raw, _RESOURCE, ("Resources", name), "a resource definition"), "Resources", name)
             for name, raw in resources.items()
         },
         "outputs": {
-            name: calls(_renamed(raw, _OUTPUT, ("Outputs", name), "an output definition"), "Outputs", name)
+            name: calls(_rename(raw, _OUTPUT, ("Outputs", name), "an output definition"), "Outputs", name)
             for name, raw in sections["Outputs"].items()
         },
     }
 
 
-def written(path: Path) -> Path:
-    """Where a place of HOT's lies in a template of CloudFormation's syntax."""
-    # The first part names a section, the third a key of what is defined there; the rest are the author's words.
+def cfn_path(path: Path) -> Path:
+    """Translate a path in the HOT document to the path in the CloudFormation template."""
+    # The first part of a path names a section, the third a key of a definition; all others are the author's names.
     return tuple(_BACK.get(str(part), part) if at in (0, 2) else part for at, part in enumerate(path))
 
 
-def _renamed(raw: Any, names: Mapping[str, str], path: Path, what: str) -> dict[str, Any]:
+def _rename(raw: Any, names: Mapping[str, str], path: Path, what: str) -> dict[str, Any]:
     data = map_at(raw, path)
     for key in data:
         if key not in names:

@@ -1,4 +1,4 @@
-"""Check the calls in a template as written: known functions, sound arguments, names that exist. Raises flaws."""
+"""Checks the unevaluated calls in a template: functions, arguments and names must exist."""
 
 from __future__ import annotations
 
@@ -8,73 +8,107 @@ from typing import Any
 
 from stoker.hot.calls import Call, calls
 from stoker.hot.conditions import check_if
-from stoker.hot.flaw import Flaw, flaw
+from stoker.hot.flaw import Flaw, Flaws, flaw
 from stoker.hot.functions import Function, known_in, lookup
-from stoker.hot.paths import Path, dotted
+from stoker.hot.paths import Path, dotted_path
 from stoker.hot.pseudo import names_of
-from stoker.hot.words import clip, quoted
-from stoker.model.errors import InvalidTemplateReference, StokerError, UserParameterMissing
+from stoker.hot.words import clip, did_you_mean, quote_word
+from stoker.model.errors import InvalidTemplateReference, StackValidationFailed, StokerError, UserParameterMissing
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What calls may name."""
+    """The names that calls may refer to."""
 
     version: str
     resources: Collection[str]
     parameters: Collection[str]
-    #: None: not known, so not checked.
+    #: None if the files are unknown; then file names are not checked.
     files: Mapping[str, str] | None
+    #: Whether to suggest similar names, which takes time.
+    hints: bool = True
 
 
-def check_calls(value: Any, path: Path, names: Names) -> None:
+def check_calls(value: Any, path: Path, names: Names, flaws: Flaws) -> None:
+    """Check all calls in ``value`` and add each problem to ``flaws``."""
     if not value:
         return
     known = known_in(names.version)
     for call in calls(value, path):
-        if call.name == "if":
-            check_if(call.argument, names.version, call.path)
-            continue
-        if call.name not in known:
-            continue  # a word of other versions, and data in this one
-        function = _function(call, names.version)
-        for resource in function.references(call.argument):
-            if resource not in names.resources:
-                raise _no_resource(resource, call.path, (*call.path, call.name))
-        for parameter in function.parameters(call.argument):
-            if parameter not in names.parameters and parameter not in names_of(names.version):
-                sentence = f"The Parameter ({clip(parameter)}) was not provided."
-                raise Flaw(sentence, (*call.path, call.name), UserParameterMissing)
-        if names.files is not None:
-            _check_files(function.files(call.argument), call, names.files)
+        try:
+            if call.name == "if":
+                check_if(call.argument, names.version, call.path)
+            elif call.name in known:  # a function of another version only is data in this one
+                _check_call(call, names, flaws)
+        except Flaw as problem:
+            flaws.add(problem)
 
 
-def check_depends_on(required: tuple[str, ...], path: Path, names: Names) -> None:
+def _check_call(call: Call, names: Names, flaws: Flaws) -> None:
+    function = _function(call, names.version)
+    for resource in function.references(call.argument):
+        if resource not in names.resources:
+            flaws.add(_no_resource(resource, _format_path(call.path), (*call.path, call.name), names))
+    for parameter in function.parameters(call.argument):
+        if parameter not in names.parameters and parameter not in names_of(names.version):
+            hint = _sentence(parameter, names.parameters, names)
+            sentence = f"The Parameter ({clip(parameter)}) was not provided.{hint}"
+            flaws.add(_of_property(sentence, call, UserParameterMissing))
+    if names.files is not None:
+        _check_files(function.files(call.argument), call, names)
+
+
+def check_depends_on(required: tuple[str, ...], path: Path, names: Names, flaws: Flaws) -> None:
+    """Check that the resources named in ``depends_on`` exist."""
     for name in required:
         if name not in names.resources:
-            place = (*path, "depends_on")
-            raise _no_resource(name, place, place)
+            flaws.add(_no_resource(name, str(path[1]), (*path, "depends_on"), names))
 
 
 def _function(call: Call, version: str) -> Function:
-    """The function called, its argument looked at."""
+    """The called function, after it has checked its argument."""
     place = (*call.path, call.name)
     try:
         function = lookup(call.name, version)
         function.check(call.argument, version)
     except StokerError as error:
-        raise Flaw(f"{dotted(call.path)}: {error.message}", place, type(error)) from None
+        raise Flaw(error.message, place, type(error), place=dotted_path(place)) from None
     return function
 
 
-def _no_resource(name: str, shown: Path, place: Path) -> Flaw:
-    sentence = f"The specified reference {quoted(name)} (in {dotted(shown)}) is incorrect."
+def _no_resource(name: str, shown: str, place: Path, names: Names) -> Flaw:
+    hint = _sentence(name, names.resources, names)
+    sentence = f"The specified reference {quote_word(name)} (in {shown}) is incorrect.{hint}"
     return Flaw(sentence, place, InvalidTemplateReference)
 
 
-def _check_files(wanted: Iterable[str], call: Call, files: Mapping[str, str]) -> None:
+def _format_path(path: Path) -> str:
+    """The place in Heat's notation: ``a.Properties.value``."""
+    if path[0] != "resources" or len(path) < 3:
+        return dotted_path(path)
+    return dotted_path((path[1], str(path[2]).title().replace("_", ""), *path[3:]))
+
+
+def _of_property(sentence: str, call: Call, kind: type[StokerError]) -> Flaw:
+    """A flaw in the words of Heat, which reports it for the property as a whole."""
+    path = (*call.path, call.name)
+    if call.path[0] == "resources" and len(call.path) > 3 and call.path[2] == "properties":
+        return Flaw(sentence, path, kind, error="Property error", place=dotted_path(call.path[:4]))
+    return Flaw(sentence, path, kind)
+
+
+def _sentence(word: str, known: Iterable[str], names: Names) -> str:
+    """A hint to append to one of Heat's sentences."""
+    hint = did_you_mean(word, known) if names.hints else ""
+    return f" D{hint[3:]}" if hint else ""
+
+
+def _check_files(wanted: Iterable[str], call: Call, names: Names) -> None:
+    files = names.files or {}
     for name in wanted:
         if name not in files:
-            raise flaw(call.path, f'No content found in the "files" section for get_file path: {clip(name)}')
+            hint = did_you_mean(name, files) if names.hints else ""
+            sentence = f'No content found in the "files" section for get_file path: {clip(name)}{hint}'
+            raise _of_property(sentence, call, StackValidationFailed)
         if not isinstance(files[name], str):
             raise flaw(call.path, f"the file {clip(name)} is not text")

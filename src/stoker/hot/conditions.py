@@ -1,7 +1,7 @@
 """
-Conditions: what of a template counts, decided before anything of it is looked at more closely.
+Conditions: they decide which parts of a template apply, before any other evaluation.
 
-They see parameters only. ``if`` is a macro: the branch that is not chosen might as well not be written.
+Conditions depend on parameters only. ``if`` works like a macro: the branch that is not chosen has no effect.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from stoker.hot.definition import Definition
 from stoker.hot.evaluate import evaluate
 from stoker.hot.flaw import Flaw, flaw
 from stoker.hot.literal import is_literal
-from stoker.hot.paths import Path, dotted
+from stoker.hot.paths import Path, dotted_path
 from stoker.hot.scope import UNKNOWN, Scope
 from stoker.hot.versions import has_conditions
-from stoker.hot.words import kind_of, quoted
+from stoker.hot.words import did_you_mean, kind_of, quote_word
 from stoker.model.errors import InvalidTemplateVersion, StackValidationFailed, StokerError
 
-#: From here on ``if`` may have no third argument.
+#: From this version on, the third argument of ``if`` is optional.
 OMITTING_SINCE = "2021-04-16"
-#: Other functions that conditions may call, and since when they are conditions themselves.
+#: Other functions that conditions may call, and the version from which they are conditions themselves.
 _ASKED = {"get_param": "", "Fn::FindInMap": "", "Fn::Select": "", "contains": "2017-09-01", "yaql": "2017-09-01"}
 IF = "if"
 
-#: What an ``if`` without a third argument leaves: nothing, so its place goes too.
+#: The result of an ``if`` without the chosen branch: the enclosing key or list item is removed.
 _OMITTED: Final = object()
 
 
 class Conditions:
-    """``raw``: the section as written. Raises flaws."""
+    """Evaluates the conditions of a template. ``raw``: the unevaluated section. Methods raise flaws."""
 
     def __init__(self, raw: Mapping[str, Any], scope: Scope) -> None:
         self._raw = raw
@@ -41,16 +41,18 @@ class Conditions:
         self._asked: list[str] = []
 
     def decide_all(self) -> None:
+        """Evaluate all conditions, so that each error is raised."""
         for name in self._raw:
             try:
-                self.named(name, ("conditions", name))
+                self.evaluate(name, ("conditions", name))
             except RecursionError:
                 raise flaw(("conditions", name), "too many conditions build on each other") from None
 
-    def named(self, name: str, path: Path) -> Any:
-        """True, false or UNKNOWN."""
+    def evaluate(self, name: str, path: Path) -> Any:
+        """The value of a condition: true, false or UNKNOWN."""
         if name not in self._raw:
-            raise flaw(path, f"Invalid condition {quoted(name)}")
+            sentence = f"Invalid condition {quote_word(name)}{did_you_mean(name, self._raw)}"
+            raise Flaw(sentence, path, place=dotted_path(path))
         if name in self._asked:
             circle = " → ".join([*self._asked[self._asked.index(name) :], name])
             raise flaw(("conditions", name), f"Circular definition for condition: {circle}")
@@ -58,17 +60,17 @@ class Conditions:
             self._asked.append(name)
             raw = self._raw[name]
             if isinstance(raw, str):
-                raise flaw(("conditions", name), f"a boolean or a condition function is needed, not {quoted(raw)}")
+                raise flaw(("conditions", name), f"a boolean or a condition function is needed, not {quote_word(raw)}")
             self._known[name] = self.holds(raw, ("conditions", name))
             self._asked.pop()
         return self._known[name]
 
     def holds(self, said: Any, path: Path) -> Any:
-        """``said``: a condition's name, a boolean, or a condition function."""
+        """Evaluate ``said``, which is a condition's name, a boolean or a condition function."""
         if isinstance(said, bool):
             return said
         if isinstance(said, str):
-            return self.named(said, path)
+            return self.evaluate(said, path)
         if isinstance(said, Mapping) and len(said) == 1:
             [(name, argument)] = said.items()
             return self._function(name, argument, path)
@@ -80,10 +82,10 @@ class Conditions:
         if own is not None:
             return own(self, argument, place)
         if name not in _ASKED:
-            raise flaw(path, f"{quoted(name)} is no condition function")
+            raise flaw(path, f"{quote_word(name)} is no condition function")
         if self._scope.version < _ASKED[name]:
             raise Flaw(
-                f"{dotted(path)}: {quoted(name)} is a condition function only from {_ASKED[name]}",
+                f"{dotted_path(path)}: {quote_word(name)} is a condition function only from {_ASKED[name]}",
                 place,
                 InvalidTemplateVersion,
             )
@@ -93,17 +95,17 @@ class Conditions:
         raise flaw(place, f"the value must be true or false, not {kind_of(found)}")
 
     def _value(self, said: Any, path: Path) -> Any:
-        """A value that conditions are made of: literals, parameters, and conditions in them."""
+        """Evaluate an operand of a condition: a literal, a parameter or another condition."""
         if isinstance(said, Mapping) and len(said) == 1:
             [(name, argument)] = said.items()
             if name in _OWN:
                 return _OWN[name](self, argument, (*path, name))
             if name in functions.KNOWN and name not in _ASKED:
-                raise flaw(path, f"{quoted(name)} cannot be used in a condition: conditions see parameters only")
+                raise flaw(path, f"{quote_word(name)} cannot be used in a condition: conditions see parameters only")
         try:
             return evaluate(said, self._scope)
         except StokerError as error:
-            raise Flaw(f"{dotted(path)}: {error.message}", path, type(error)) from None
+            raise Flaw(f"{dotted_path(path)}: {error.message}", path, type(error)) from None
 
     def equals(self, argument: Any, path: Path) -> Any:
         if not isinstance(argument, list) or len(argument) != 2:
@@ -139,16 +141,16 @@ _OWN: Mapping[str, Callable[[Conditions, Any, Path], Any]] = {
 
 
 def has_if(value: Any) -> bool:
-    """Whether there is any ``if`` in it."""
+    """Whether ``value`` contains an ``if``."""
     if type(value) is dict:
         return (len(value) == 1 and IF in value) or (not is_literal(value) and any(map(has_if, value.values())))
     return type(value) is list and any(map(has_if, value))
 
 
 def check_if(argument: Any, version: str, path: Path) -> None:
-    """Raises a flaw for what no condition can make right."""
+    """Raises a flaw if an ``if`` is invalid, whatever its condition."""
     if not has_conditions(version):
-        sentence = f"{dotted(path)}: 'if' is not supported in template version {version}: it has no conditions"
+        sentence = f"{dotted_path(path)}: 'if' is not supported in template version {version}: it has no conditions"
         raise Flaw(sentence, path, InvalidTemplateVersion)
     allowed = (2, 3) if version >= OMITTING_SINCE else (3,)
     if not isinstance(argument, list) or len(argument) not in allowed:
@@ -156,22 +158,22 @@ def check_if(argument: Any, version: str, path: Path) -> None:
         raise flaw(path, f'"if" needs a list: {shape}')
 
 
-def chosen(value: Any, conditions: Conditions, path: Path) -> Any:
-    """``value`` with every ``if`` replaced by its branch; UNKNOWN where the condition is."""
-    found = _chosen(value, conditions, path)
+def choose_branches(value: Any, conditions: Conditions, path: Path) -> Any:
+    """Replace each ``if`` in ``value`` with its branch, or with UNKNOWN if its condition is UNKNOWN."""
+    found = _choose_branches(value, conditions, path)
     return None if found is _OMITTED else found
 
 
-def _chosen(value: Any, conditions: Conditions, path: Path) -> Any:
+def _choose_branches(value: Any, conditions: Conditions, path: Path) -> Any:
     if type(value) is dict:
         if len(value) == 1 and IF in value:
             return _branch(value[IF], conditions, (*path, IF))
         if is_literal(value):
             return value
-        parts = {key: _chosen(part, conditions, (*path, key)) for key, part in value.items()}
+        parts = {key: _choose_branches(part, conditions, (*path, key)) for key, part in value.items()}
         return {key: part for key, part in parts.items() if part is not _OMITTED}
     if type(value) is list:
-        items = [_chosen(item, conditions, (*path, i)) for i, item in enumerate(value)]
+        items = [_choose_branches(item, conditions, (*path, i)) for i, item in enumerate(value)]
         return [item for item in items if item is not _OMITTED]
     return value
 
@@ -181,22 +183,22 @@ def _branch(argument: Any, conditions: Conditions, path: Path) -> Any:
     if held is UNKNOWN:
         return UNKNOWN
     if held:
-        return _chosen(argument[1], conditions, (*path, 1))
-    return _chosen(argument[2], conditions, (*path, 2)) if len(argument) == 3 else _OMITTED
+        return _choose_branches(argument[1], conditions, (*path, 1))
+    return _choose_branches(argument[2], conditions, (*path, 2)) if len(argument) == 3 else _OMITTED
 
 
-def decided(definition: Definition, conditions: Conditions) -> Definition:
-    """The definition as it counts. ``conditions`` have been asked whether it does at all."""
+def apply_conditions(definition: Definition, conditions: Conditions) -> Definition:
+    """Resolve each ``if`` in a definition. The caller has checked the definition's own condition."""
     path: Path = ("resources", definition.name)
     parts = {
-        name: chosen(getattr(definition, name), conditions, (*path, name))
+        name: choose_branches(getattr(definition, name), conditions, (*path, name))
         for name in ("properties", "metadata", "update_policy")
         if has_if(getattr(definition, name))
     }
     for name, part in parts.items():
         if part is None:
-            # As if the key were not written: the branch was null, or there was none.
+            # A null or missing branch is equal to a missing key.
             parts[name] = {}
         elif part is not UNKNOWN and not isinstance(part, dict):
-            raise StackValidationFailed(f"{dotted((*path, name))} must be a map, not {kind_of(part)}")
+            raise StackValidationFailed(f"{dotted_path((*path, name))} must be a map, not {kind_of(part)}")
     return replace(definition, condition=None, **parts)

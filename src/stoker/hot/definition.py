@@ -1,4 +1,4 @@
-"""One resource as a template defines it, its functions not yet evaluated."""
+"""The definition of one resource in a template, with its functions not yet evaluated."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ from stoker.hot.paths import Path
 from stoker.hot.shapes import map_at, optional_map, scalar_text
 from stoker.hot.versions import has_conditions
 from stoker.hot.weight import weigh
-from stoker.hot.words import quoted
+from stoker.hot.words import did_you_mean, quote_word
 
-#: From here on deletion policies may be written in lower case.
+#: From this version on, deletion policies may be written in lower case.
 _LOWER_CASE = "2016-10-14"
 _POLICIES = ("Delete", "Retain", "Snapshot")
 _KEYS = frozenset(("type", "properties", "metadata", "depends_on", "deletion_policy", "update_policy", "description"))
-#: These came with conditions.
+#: Keys that were introduced together with conditions.
 _LATER_KEYS = frozenset(("condition", "external_id"))
 
 
 @dataclass(frozen=True)
 class Definition:
-    """Kept in the database beside each resource, so that one step of a stack never needs the whole template."""
+    """
+    A resource's definition.
+
+    The database stores it with each resource, so that a step of a stack does not need the whole template.
+    """
 
     name: str
     type: str
@@ -35,36 +39,39 @@ class Definition:
     deletion_policy: str = "Delete"
     update_policy: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""
-    #: Of something that is there already: the resource is that, and never changes or ends it.
+    #: The id of an existing object that the resource adopts; Stoker never changes or deletes the object.
     external_id: str | None = None
-    #: What the environment says of it: breakpoints, and what updates may not do to it.
+    #: Set by the environment: breakpoints, and restricted actions of updates.
     hooks: tuple[str, ...] = ()
     restricted_actions: tuple[str, ...] = ()
-    #: What a group says of its member: that it is to be left as it is, or that its failure ends nobody else's turn.
-    held: bool | None = None
+    #: Set by a group for a member: whether to keep it unchanged, and whether others continue after its failure.
+    is_frozen: bool | None = None
     may_fail: bool | None = None
-    #: As written, until the template's conditions are decided.
+    #: Unevaluated until the template's conditions are decided.
     condition: Any = None
+    #: The type that the template names, if the environment maps it to ``type``.
+    mapped_from: str | None = None
 
     @cached_property
     def requires(self) -> frozenset[str]:
-        """The names of the resources that must be there first."""
+        """The names of the resources that must be complete first."""
         said = (self.properties, self.metadata, self.update_policy)
         return frozenset(self.depends_on).union(*map(references, said))
 
     def to_json(self) -> dict[str, Any]:
-        """Kept in the database with every resource, so without what few have."""
+        """For the database: stored with every resource, so rarely used fields without a value are omitted."""
         said = {each.name: getattr(self, each.name) for each in fields(self)} | {"depends_on": list(self.depends_on)}
         return {name: value for name, value in said.items() if value is not None and value != ()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Definition:
+        """Restore a definition from ``to_json``."""
         lists = ("depends_on", "hooks", "restricted_actions")
         return cls(**{**data, **{name: tuple(data.get(name, ())) for name in lists}})
 
 
 def define(name: str, raw: Any, version: str) -> Definition:
-    """Build a definition from its map in the template. Raises a flaw when the shape is wrong."""
+    """Build a definition from its map in the template. Raises a flaw if the map is invalid."""
     path: Path = ("resources", name)
     _check_name(name, path)
     data = map_at(raw, path)
@@ -86,7 +93,7 @@ def define(name: str, raw: Any, version: str) -> Definition:
 
 
 def inline_files(definition: Definition, files: Mapping[str, str]) -> Definition:
-    """The definition with the texts of its files in it, so that whoever evaluates it needs no files."""
+    """Insert the texts of files into the definition, so that its evaluation needs no files."""
     if not files:
         return definition
     names = ("properties", "metadata", "update_policy")
@@ -118,7 +125,8 @@ def _check_keys(data: dict[str, Any], version: str, path: Path) -> None:
         return
     for key in data:
         if key not in _KEYS and (key not in _LATER_KEYS or not has_conditions(version)):
-            raise flaw((*path, key), f"Invalid keyword(s) inside a resource definition: {key}")
+            hint = did_you_mean(key, _KEYS)
+            raise flaw((*path, key), f"Invalid keyword(s) inside a resource definition: {key}{hint}")
 
 
 def _depends_on(raw: Any, path: Path) -> tuple[str, ...]:
@@ -135,5 +143,5 @@ def _deletion_policy(raw: Any, version: str, path: Path) -> str:
         return "Delete"
     written = raw.capitalize() if isinstance(raw, str) and version >= _LOWER_CASE and raw.islower() else raw
     if written not in _POLICIES:
-        raise flaw(path, f"Invalid deletion policy {quoted(raw)}")
+        raise flaw(path, f"Invalid deletion policy {quote_word(raw)}")
     return str(written)

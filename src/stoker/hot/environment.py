@@ -1,4 +1,4 @@
-"""An environment: values for parameters and meanings for types, apart from the template."""
+"""Environments: parameter values and type mappings, separate from the template."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from stoker.hot.bounds import MAX_ENVIRONMENT
 from stoker.hot.flaw import Flaw
-from stoker.hot.merging import merged, strategies_after, strategy_of
+from stoker.hot.merge_strategies import merge, strategies_after, strategy_of
 from stoker.hot.registry import Registry
 from stoker.hot.shapes import list_at, map_at
 from stoker.hot.sinks import Sink
@@ -21,6 +21,8 @@ _LISTS = ("event_sinks", "encrypted_param_names")
 
 @dataclass(frozen=True)
 class Environment:
+    """The parsed sections of an environment."""
+
     parameters: Mapping[str, Any] = field(default_factory=dict)
     parameter_defaults: Mapping[str, Any] = field(default_factory=dict)
     registry: Registry = field(default_factory=Registry)
@@ -30,7 +32,7 @@ class Environment:
 
     @classmethod
     def parse(cls, source: str | Mapping[str, Any] | None) -> Environment:
-        """Read an environment, text or decoded; nothing is an empty one."""
+        """Parse an environment from text or decoded JSON; None is an empty environment. Raises Invalid."""
         data = {} if source is None else read(source, "Environment", MAX_ENVIRONMENT)
         try:
             _check(data)
@@ -47,24 +49,27 @@ class Environment:
             parameter_merge_strategies=data.get("parameter_merge_strategies", {}),
         )
 
-    def merged(self, later: Environment, types: Mapping[str, str] | None = None) -> Environment:
+    def merge(self, later: Environment, types: Mapping[str, str] | None = None) -> Environment:
         """
-        Both as one, entry by entry; the later one wins, unless ``parameter_merge_strategies`` say otherwise of a
-        parameter whose type is among ``types``. Raises Invalid.
+        Merge two environments entry by entry; the later one wins.
+
+        ``parameter_merge_strategies`` can change this for parameters whose type is in ``types``. Raises Invalid.
         """
         seen = self.parameters.keys() | self.parameter_defaults.keys()
         strategies = strategies_after(self.parameter_merge_strategies, seen, later.parameter_merge_strategies)
         return Environment(
-            parameters=_merged(self.parameters, later.parameters, strategies, types or {}),
-            parameter_defaults=_merged(self.parameter_defaults, later.parameter_defaults, strategies, types or {}),
-            registry=self.registry.merged(later.registry),
+            parameters=_merge(self.parameters, later.parameters, strategies, types or {}),
+            parameter_defaults=_merge(self.parameter_defaults, later.parameter_defaults, strategies, types or {}),
+            registry=self.registry.merge(later.registry),
             event_sinks=later.event_sinks or self.event_sinks,
             encrypted_param_names=later.encrypted_param_names or self.encrypted_param_names,
             parameter_merge_strategies=strategies,
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As Heat shows it; ``parse`` reads it back. Merge strategies belong to one file: shown only when given."""
+        """
+        Heat's representation, which ``parse`` accepts. Merge strategies appear only if set, as they belong to one file.
+        """
         sections: dict[str, Any] = {
             "parameters": dict(self.parameters),
             "parameter_defaults": dict(self.parameter_defaults),
@@ -77,7 +82,7 @@ class Environment:
         return sections
 
 
-def _merged(
+def _merge(
     old: Mapping[str, Any], new: Mapping[str, Any], strategies: Mapping[str, Any], types: Mapping[str, str]
 ) -> dict[str, Any]:
     found = dict(old)
@@ -85,7 +90,7 @@ def _merged(
         if name not in types or found.get(name) is None:
             found[name] = value
         elif value is not None:
-            found[name] = merged(name, types[name], found[name], value, strategy_of(name, strategies))
+            found[name] = merge(name, types[name], found[name], value, strategy_of(name, strategies))
     return found
 
 

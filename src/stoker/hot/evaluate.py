@@ -1,4 +1,4 @@
-"""Values with functions in them to plain values."""
+"""Evaluates values that contain function calls."""
 
 from __future__ import annotations
 
@@ -13,26 +13,44 @@ from stoker.hot.weight import MAX_WEIGHT, weigh
 
 def evaluate(value: Any, scope: Scope) -> Any:
     """
-    ``value`` with every function replaced by its result, inside out.
+    Replace each function call in ``value`` with its result, innermost first.
 
-    A function given anything UNKNOWN is UNKNOWN itself. What functions return is data: it is never evaluated again.
-    What functions are given, and the whole result, may not amount to more than ``MAX_WEIGHT``.
+    A function with an UNKNOWN argument returns UNKNOWN. Results of functions are data and not evaluated again. The
+    arguments of all functions, and the whole result, may weigh at most ``MAX_WEIGHT``. The cost is spent from the
+    scope's budget, which raises RequestLimitExceeded.
     """
     run = _Evaluation(scope)
-    result = run.value(value)
-    weigh(result)
+    weight = 0
+    try:
+        result = run.value(value)
+        weight = weigh(result)[0]
+    finally:
+        # A failed evaluation costs as much as a successful one.
+        scope.budget.spend(weight=weight + MAX_WEIGHT - run.left, steps=run.calls)
     return result
 
 
-class _Evaluation:
-    """Depth is bounded by the reader, so recursion is safe. Runs for every value of every resource: keep it lean."""
+def is_call(value: Any, version: str) -> bool:
+    """Whether the whole value is a function call or a literal."""
+    if type(value) is not dict or len(value) != 1:
+        return False
+    [name] = value
+    return name in functions.evaluators(version) or name == LITERAL
 
-    __slots__ = ("_budget", "_scope", "_table")
+
+class _Evaluation:
+    """
+    One evaluation. Recursion is safe because the reader limits the depth. Keep the code fast: it runs for every value.
+    """
+
+    __slots__ = ("_scope", "_table", "calls", "left")
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
         self._table = functions.evaluators(scope.version)
-        self._budget = MAX_WEIGHT
+        #: Remaining weight for the arguments of functions.
+        self.left = MAX_WEIGHT
+        self.calls = 0
 
     def value(self, value: Any) -> Any:
         kind = type(value)
@@ -50,9 +68,10 @@ class _Evaluation:
         return value
 
     def _call(self, function: Evaluate, argument: Any) -> Any:
+        self.calls += 1
         if type(argument) is not str:
-            weight, unknown = weigh(argument, self._budget)
-            self._budget -= weight
+            weight, unknown = weigh(argument, self.left)
+            self.left -= weight
             if unknown:
                 return UNKNOWN
         return function(argument, self._scope)

@@ -1,29 +1,136 @@
-"""Something wrong at a place of a template, before the line of that place is looked up."""
+"""
+Problems at a place of a template, and their collection.
+
+A flaw becomes the user's error when the template's text is available, which gives the line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from stoker.hot.locate import at
-from stoker.hot.paths import Path, dotted
+from stoker.hot.locate import lines
+from stoker.hot.paths import Path, dotted_path
 from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed, StokerError
 
+_BEGINS_WITH_PLACE = re.compile(r"(resources|outputs|parameters|conditions)\.")
+#: Maximum number of errors in one report. Each repeats a part of the input, and nobody reads more.
+MOST = 50
+#: Heat's separator in errors that its engine has passed to its API, ...
+JOINT = ": : "
+#: ... and in other errors, those of ``validate``.
+JOINT_OF_VALIDATE = ": "
+
 
 class Flaw(Exception):
-    """Stays inside this room: whoever holds the source turns it into the user's error."""
+    """
+    A problem in a template.
 
-    def __init__(self, sentence: str, path: Path = (), kind: type[StokerError] = StackValidationFailed) -> None:
+    ``error`` and ``place`` precede the sentence as in Heat: ``Property error: : resources.a: : …``.
+    """
+
+    def __init__(
+        self,
+        sentence: str,
+        path: Path = (),
+        kind: type[StokerError] = StackValidationFailed,
+        *,
+        error: str = "",
+        place: str = "",
+    ) -> None:
         super().__init__(sentence)
         self.sentence = sentence
+        #: The path in the template.
         self.path = path
         self.kind = kind
+        self.place = place
+        self._error = error
+
+    def message(self, joint: str = JOINT) -> str:
+        """The error message without the line."""
+        return joint.join(filter(None, (self._error, self.place, clip(self.sentence))))
+
+    def within(self, place: str, path: Path) -> Flaw:
+        """Convert a flaw of a nested template to a flaw of its parent, whose resource is at ``path``."""
+        if self.place:
+            return Flaw(self.sentence, path, self.kind, error=self._error, place=f"{place}.{self.place}")
+        joint = "." if _BEGINS_WITH_PLACE.match(self.sentence) else ": "
+        return Flaw(f"{place}{joint}{self.sentence}", path, self.kind)
 
     def error(self, source: str | Mapping[str, Any] | None) -> StokerError:
-        return self.kind(clip(self.sentence) + at(source, self.path))
+        """The user's error, with the line if ``source`` is text."""
+        return combine([self], source)
 
 
 def flaw(path: Path, text: str, kind: type[StokerError] = StackValidationFailed) -> Flaw:
-    """A flaw whose sentence begins with its place."""
-    return Flaw(f"{dotted(path)}: {text}", path, kind)
+    """A flaw whose message begins with its path."""
+    return Flaw(f"{dotted_path(path)}: {text}", path, kind)
+
+
+class Flaws:
+    """Collects the flaws of a template, so that its author sees all of them at once."""
+
+    def __init__(self, source: Any = None, joint: str = JOINT) -> None:
+        """``source``: the template; if it is text, errors name the line."""
+        self._source = source
+        self._joint = joint
+        self._flaws: list[Flaw] = []
+        #: Maps a path in the HOT document to the path in the source.
+        self.to_source_path: Callable[[Path], Path] = _as_it_is
+
+    def __bool__(self) -> bool:
+        return bool(self._flaws)
+
+    def __iter__(self) -> Iterator[Flaw]:
+        return iter(self._flaws)
+
+    def add(self, item: Flaw) -> None:
+        """Add a flaw. Raises the combined error when the maximum number is reached."""
+        self._flaws.append(item)
+        if len(self._flaws) >= MOST:
+            self.raise_any()
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """A context that adds a raised flaw and then continues after the block."""
+        try:
+            yield
+        except Flaw as item:
+            self.add(item)
+
+    def raise_any(self) -> None:
+        """Raise one error with all flaws, if there are any."""
+        if self._flaws:
+            raise combine(self._flaws, self._source, self._joint, self.to_source_path) from None
+
+    def describe(self, items: list[Flaw]) -> list[str]:
+        """The messages of other flaws of the same template, in the order of the text."""
+        return _messages(items, self._source, self._joint, self.to_source_path)
+
+
+def _as_it_is(path: Path) -> Path:
+    return path
+
+
+def combine(
+    flaws: list[Flaw], source: Any, joint: str = JOINT, to_source_path: Callable[[Path], Path] = _as_it_is
+) -> StokerError:
+    """
+    Combine flaws into one error, with one line per flaw in the order of the text.
+
+    The error has the type of the flaws if they share one.
+    """
+    kinds = {each.kind for each in flaws}
+    kind = kinds.pop() if len(kinds) == 1 else StackValidationFailed
+    return kind("\n".join(_messages(flaws, source, joint, to_source_path)))
+
+
+def _messages(flaws: list[Flaw], source: Any, joint: str, to_source_path: Callable[[Path], Path]) -> list[str]:
+    paths = [to_source_path(each.path) for each in flaws]
+    known = lines(source, paths) if isinstance(source, str) else dict[Path, int]()
+    by_line = sorted(zip(flaws, paths, strict=True), key=lambda each: known.get(each[1], 0))
+    messages = [each.message(joint) + (f" (line {known[path]})" if path in known else "") for each, path in by_line]
+    return list(dict.fromkeys(messages))

@@ -1,8 +1,8 @@
 """
-The functions of CloudFormation's syntax that HOT says in other words.
+Translates CloudFormation functions to HOT.
 
-Templates in that syntax call them, and so may the oldest versions of HOT: each call becomes the function of HOT that
-does the same, or the value it stands for.
+CloudFormation templates use these functions, and so may the oldest versions of HOT. Each call becomes the equivalent
+HOT function or its value.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from stoker.hot.functions._foreign import FOREIGN
 from stoker.hot.literal import LITERAL
 from stoker.model.errors import StackValidationFailed
 
-#: Without a cloud behind it there is one zone, under OpenStack's usual name.
+#: Without a cloud there is one zone, with OpenStack's usual name.
 ZONES = ["nova"]
 _CONDITIONS = {"Fn::If": "if", "Fn::Equals": "equals", "Fn::And": "and", "Fn::Or": "or"}
 
 
-def rewritten(value: Any, resources: Collection[str], mappings: Mapping[str, Any] | None, version: str = "") -> Any:
+def rewrite(value: Any, resources: Collection[str], mappings: Mapping[str, Any] | None, version: str = "") -> Any:
     """
-    ``value`` with every foreign call in HOT's words, inside out.
+    Translate each foreign call in ``value`` to HOT, innermost first.
 
-    ``mappings`` None: the template is HOT itself, of ``version``, and only what that version has is a call. Raises
+    ``mappings`` None: the template is HOT of ``version``, and only the functions of that version are calls. Raises
     StackValidationFailed.
     """
     if isinstance(value, list):
-        return [rewritten(item, resources, mappings, version) for item in value]
+        return [rewrite(item, resources, mappings, version) for item in value]
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
@@ -35,8 +35,8 @@ def rewritten(value: Any, resources: Collection[str], mappings: Mapping[str, Any
         if name == LITERAL:
             return value
         if name in FOREIGN and (mappings is not None or version < (FOREIGN[name].until or "")):
-            return _call(name, rewritten(argument, resources, mappings, version), resources, mappings or {})
-    return {key: rewritten(part, resources, mappings, version) for key, part in value.items()}
+            return _call(name, rewrite(argument, resources, mappings, version), resources, mappings or {})
+    return {key: rewrite(part, resources, mappings, version) for key, part in value.items()}
 
 
 def _call(name: str, argument: Any, resources: Collection[str], mappings: Mapping[str, Any]) -> Any:
@@ -45,13 +45,13 @@ def _call(name: str, argument: Any, resources: Collection[str], mappings: Mappin
             raise StackValidationFailed('"Ref" needs the name of a parameter or of a resource')
         return {"get_resource": argument} if argument in resources else {"get_param": argument}
     if name == "Fn::FindInMap":
-        return _found(argument, mappings)
+        return _find_in_map(argument, mappings)
     if name in _CONDITIONS:
-        return {_CONDITIONS[name]: _named(argument)}
+        return {_CONDITIONS[name]: _condition_name(argument)}
     return _WORDS[name](argument)
 
 
-def _found(argument: Any, mappings: Mapping[str, Any]) -> Any:
+def _find_in_map(argument: Any, mappings: Mapping[str, Any]) -> Any:
     if not isinstance(argument, list) or len(argument) != 3:
         raise StackValidationFailed('"Fn::FindInMap" needs a list: the name of a mapping and two keys')
     name, *keys = argument
@@ -60,8 +60,8 @@ def _found(argument: Any, mappings: Mapping[str, Any]) -> Any:
     return {"Fn::FindInMap": [mappings[name], *keys]}
 
 
-def _named(conditions: Any) -> Any:
-    """``{Condition: name}`` is how a condition is named among others."""
+def _condition_name(conditions: Any) -> Any:
+    """``{Condition: name}`` is the form of a condition's name in a list of conditions."""
     if not isinstance(conditions, list):
         return conditions
     return [
@@ -100,7 +100,7 @@ def _facade(argument: Any) -> Any:
 def _not(argument: Any) -> Any:
     if not isinstance(argument, list) or len(argument) != 1:
         raise StackValidationFailed('"Fn::Not" needs a list of one condition')
-    return {"not": _named(argument)[0]}
+    return {"not": _condition_name(argument)[0]}
 
 
 _WORDS: Mapping[str, Callable[[Any], Any]] = {

@@ -1,4 +1,4 @@
-"""Who needs whom. Nothing here recurses: chains may be as long as a template."""
+"""Dependency order. No function recurses, because chains may be as long as a template."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from stoker.model.errors import CircularDependencyException
 
 
 def sort(requirements: Mapping[str, Set[str]]) -> tuple[str, ...]:
-    """All names, each after all it requires, else in the order given. Raises CircularDependencyException."""
+    """
+    Sort the names so that each follows all it requires, else in the given order. Raises CircularDependencyException.
+    """
     sorter: TopologicalSorter[str] = TopologicalSorter()
-    # Names first, so that the order of sets, which changes with every process, does not show.
+    # Add the names first, so that the result does not depend on the order of sets, which varies between processes.
     for name in requirements:
         sorter.add(name)
     for name, required in requirements.items():
@@ -24,8 +26,8 @@ def sort(requirements: Mapping[str, Set[str]]) -> tuple[str, ...]:
 
 
 def _from_first(cycle: list[str], requirements: Mapping[str, Set[str]]) -> list[str]:
-    """The cycle as "a requires b requires a", begun at the name that was written first."""
-    # The sorter lists it the other way round, first name repeated at the end.
+    """The cycle as "a requires b requires a", beginning with the name that the template defines first."""
+    # The sorter lists the cycle in reverse order, with the first name repeated at the end.
     names = cycle[:0:-1]
     places = {name: place for place, name in enumerate(requirements)}
     start = min(range(len(names)), key=lambda index: places[names[index]])

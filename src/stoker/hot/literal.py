@@ -1,7 +1,7 @@
 """
-Data inside of templates that Stoker itself writes, such as a group's.
+Literal data in templates that Stoker generates, such as those of groups.
 
-Its values were evaluated where the group stands. What they hold is data for good, also where it looks like a call.
+Their values were evaluated in the group's template, so they must stay data even if they look like calls.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from stoker.hot.functions import KNOWN
 
-#: A map with this single key is its value, which nothing looks into.
+#: The single key of a map whose value is data: no code evaluates it.
 LITERAL: Final = "Stoker::Data"
 _MISLEADING = KNOWN | {"if", LITERAL}
 
 
 def literal(value: Any) -> Any:
-    """``value``, in such a map when anything in it looks like a call."""
+    """Wrap ``value`` as a literal if any part of it looks like a call."""
     pending = [value]
     while pending:
         each = pending.pop()
@@ -30,4 +30,5 @@ def literal(value: Any) -> Any:
 
 
 def is_literal(value: dict[str, Any]) -> bool:
+    """Whether the map is a literal."""
     return len(value) == 1 and LITERAL in value

@@ -1,4 +1,4 @@
-"""Places: inside a template (``resources.a.properties.b[0]``) and inside a value."""
+"""Paths within a template (``resources.a.properties.b[0]``) and within a value."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from typing import Any
 
 Path = tuple[str | int, ...]
 
-#: As text; no list has an index of more digits.
+#: Index as text; no list needs more digits.
 _INDEX = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 
-def dotted(path: Sequence[str | int]) -> str:
-    """A place as people write it."""
+def dotted_path(path: Sequence[str | int]) -> str:
+    """A path in the usual notation."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".")
 
 
+def heat_path(path: Sequence[str | int]) -> str:
+    """A path in Heat's notation, where names that are numbers are in brackets, too."""
+    parts = (f"[{part}]" if isinstance(part, int) or part.isdigit() else f".{part}" for part in path)
+    return "".join(parts).removeprefix(".")
+
+
 def select(value: Any, path: Sequence[Any], missing: Any = None) -> Any:
-    """What lies at ``path`` inside ``value``; ``missing`` when any step leads nowhere."""
+    """The part of ``value`` at ``path``; ``missing`` if the path does not exist."""
     try:
         for step in path:
             value = _step(value, step)
@@ -29,7 +35,7 @@ def select(value: Any, path: Sequence[Any], missing: Any = None) -> Any:
 
 
 def index_of(said: Any) -> int:
-    """An index as people write it: a whole number, or text of one. Raises ValueError."""
+    """Parse an index: an integer or its text. Raises ValueError."""
     if type(said) is int:
         return said
     if not isinstance(said, str) or not _INDEX.fullmatch(said):

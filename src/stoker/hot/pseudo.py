@@ -1,4 +1,4 @@
-"""The parameters that every template has without declaring them."""
+"""Pseudo parameters: every template has them without declaring them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ AWS_REGION = "AWS::Region"
 
 _HOT = frozenset((STACK_ID, STACK_NAME, PROJECT_ID))
 _CFN = frozenset((AWS_STACK_ID, AWS_STACK_NAME, AWS_REGION))
-#: No parameter may be called so, in any syntax.
+#: Names that no parameter may have, in any syntax.
 RESERVED = _HOT | _CFN
 
 
 def names_of(version: str) -> frozenset[str]:
+    """The pseudo parameters of a version."""
     return _CFN if version in CFN_VERSIONS else _HOT

@@ -1,40 +1,47 @@
 """
-The resource registry: which type a template's type really means.
+The resource registry of an environment: maps types to other types.
 
-An entry maps a type to another one, by name or by its beginning (``OS::Neutron::*``), or to null, which removes it.
-The sub-key ``resources`` does the same for the resources of a name or pattern only.
+An entry maps a type, given by name or prefix (``OS::Neutron::*``), to another type, or to null, which removes the type.
+The sub-key ``resources`` does the same for resources with a given name or name pattern.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
 from stoker.hot.flaw import flaw
 from stoker.hot.paths import Path
+from stoker.hot.regex import BadPattern, compile_glob
 from stoker.hot.shapes import map_at
 from stoker.hot.words import kind_of
 from stoker.model.errors import Invalid
 
 _RESOURCES = "resources"
-#: Keys below a resource's name that are no types.
+#: Keys below a resource's name that are not types.
 _CONTROLS = {
     "hooks": ("pre-create", "pre-update", "pre-delete", "post-create", "post-update", "post-delete"),
     "restricted_actions": ("update", "replace"),
 }
 _MAX_HOPS = 20
+#: Maximum number of patterns in one section: each is compared with every resource.
+MAX_GLOBS = 100
+_GLOB_SIGNS = frozenset("*?[")
+#: Maximum length of a resource's name in characters.
+_LONGEST_NAME = 255
 
 
 class Registry:
-    """Immutable. Wins over the ``base`` it is laid ``over``, as a user's entries win over the site's."""
+    """An immutable registry. Its entries take precedence over those of its ``base``: a user's over the site's."""
 
-    __slots__ = ("_base", "_entries", "_general", "_named")
+    __slots__ = ("_base", "_entries", "_general", "_globs", "_named")
 
     def __init__(self, entries: Mapping[str, Any] | None = None, base: Registry | None = None) -> None:
         self._entries: Mapping[str, Any] = entries or {}
         self._base = base
         self._named: Mapping[str, Mapping[str, Any]] = self._entries.get(_RESOURCES) or {}
+        #: The compiled patterns in ``_named``.
+        self._globs = {name: compile_glob(name) for name in self._named if _is_glob(name)}
         self._general = {name: target for name, target in self._entries.items() if name not in (_RESOURCES, "base_url")}
 
     @classmethod
@@ -48,15 +55,19 @@ class Registry:
         return cls(entries)
 
     def over(self, base: Registry) -> Registry:
-        """This registry with ``base`` asked where it says nothing."""
+        """This registry with ``base`` as fallback."""
         return Registry(self._entries, base if self._base is None else self._base.over(base))
 
-    def merged(self, later: Registry) -> Registry:
-        """Both as one section, entry by entry; the later one wins."""
+    def merge(self, later: Registry) -> Registry:
+        """Merge two sections entry by entry; the later one wins."""
         return Registry({**self._entries, **later._entries}, self._base)
 
     def resolve(self, type_name: str, resource_name: str = "") -> str | None:
-        """The type that is meant, ``type_name`` itself when nothing maps it; None when it was removed."""
+        """
+        Resolve a type: its mapped type, ``type_name`` itself without a mapping, None if it was removed.
+
+        Raises Invalid if the mappings form a cycle.
+        """
         current = type_name
         for _ in range(_MAX_HOPS):
             target = self._hop(current, resource_name)
@@ -73,11 +84,14 @@ class Registry:
         return type_name
 
     def _layers(self, resource_name: str) -> Iterator[Mapping[str, Any]]:
-        """What to ask, the more telling first: for this name, for a pattern of it, for all; then the base."""
+        """
+        The applicable entries, most specific first: for this name, for patterns, for all resources; then those of the
+        base.
+        """
         if resource_name in self._named:
             yield self._named[resource_name]
         for pattern, entries in self._named.items():
-            if pattern != resource_name and fnmatchcase(resource_name, pattern):
+            if pattern != resource_name and self._covers(pattern, resource_name):
                 yield entries
         yield self._general
         if self._base is not None:
@@ -88,36 +102,43 @@ class Registry:
         return self._controls(resource_name, "hooks")
 
     def restricted_actions(self, resource_name: str) -> tuple[str, ...]:
-        """What an update may not do to a resource: ``update``, ``replace``."""
+        """The actions that an update must not take on a resource: ``update``, ``replace``."""
         return self._controls(resource_name, "restricted_actions")
 
     def _controls(self, resource_name: str, key: str) -> tuple[str, ...]:
         found: dict[str, None] = {}
         for pattern, entries in self._named.items():
-            if pattern == resource_name or fnmatchcase(resource_name, pattern):
+            if self._covers(pattern, resource_name):
                 said = entries.get(key) or ()
                 found |= dict.fromkeys([said] if isinstance(said, str) else said)
         base = self._base._controls(resource_name, key) if self._base is not None else ()
         return tuple(dict.fromkeys((*found, *base)))
 
+    def _covers(self, name: str, resource_name: str) -> bool:
+        """Whether ``name``, which may be a pattern, matches the resource."""
+        glob = self._globs.get(name)
+        return name == resource_name or (glob is not None and glob.matches_whole(resource_name))
+
     def below(self, resource_name: str) -> Registry:
-        """What the nested stack of that resource goes by: the same for all, and what is said of its own resources."""
+        """
+        The registry for the nested stack of a resource: the general entries and those for the nested stack's resources.
+        """
         inner: dict[str, Any] = {}
-        # What is said of the very name comes last, and wins.
+        # Entries for the exact name come last, so that they take precedence.
         for name, entries in sorted(self._named.items(), key=lambda entry: entry[0] == resource_name):
-            if name == resource_name or fnmatchcase(resource_name, name):
-                inner |= {key: entry for key, entry in entries.items() if isinstance(entry, Mapping)}
+            if self._covers(name, resource_name):
+                inner |= _inner(entries)
         base = self._base.below(resource_name) if self._base is not None else None
         return Registry({**self._general, _RESOURCES: inner}, base)
 
     def to_json(self) -> dict[str, Any]:
-        """The section as handed in; what lies below it is the site's and not shown."""
+        """The section as supplied, without the site's entries."""
         return {**self._entries, _RESOURCES: dict(self._named)}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Registry) and (self.to_json(), self._base) == (other.to_json(), other._base)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # object declares a method
 
     def __repr__(self) -> str:
         return f"Registry({self.to_json()!r})"
@@ -126,7 +147,7 @@ class Registry:
 def _lookup(entries: Mapping[str, Any], type_name: str) -> tuple[bool, str | None]:
     if type_name in entries and type_name not in _CONTROLS:
         target = entries[type_name]
-        # A map is the same section for a nested stack's resource of that name.
+        # A map contains entries for a resource of that name in a nested stack.
         return (False, None) if isinstance(target, Mapping) else (True, target)
     wildcards = [name for name in entries if name.endswith("*") and type_name.startswith(name[:-1])]
     if not wildcards:
@@ -138,8 +159,19 @@ def _lookup(entries: Mapping[str, Any], type_name: str) -> tuple[bool, str | Non
     return (False, None) if isinstance(target, Mapping) else (True, target)
 
 
+def _inner(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries for resources in the nested stack."""
+    return {key: entry for key, entry in entries.items() if isinstance(entry, Mapping)}
+
+
+def _is_glob(name: str) -> bool:
+    return not _GLOB_SIGNS.isdisjoint(name)
+
+
 def _check_resources(value: Any, path: Path) -> None:
+    _check_globs(map_at({} if value is None else value, path), path)
     for name, entries in map_at({} if value is None else value, path).items():
+        _check_globs(_inner(map_at(entries, (*path, name))), (*path, name))
         for key, entry in map_at(entries, (*path, name)).items():
             place = (*path, name, key)
             if key in _CONTROLS:
@@ -148,6 +180,19 @@ def _check_resources(value: Any, path: Path) -> None:
                 _check_resources({key: entry}, (*path, name))
             elif entry is not None and not isinstance(entry, str):
                 raise flaw(place, f"a type's name or null is needed, not {kind_of(entry)}", Invalid)
+
+
+def _check_globs(entries: Mapping[str, Any], path: Path) -> None:
+    globs = [name for name in entries if _is_glob(name)]
+    if len(globs) > MAX_GLOBS:
+        raise flaw(path, f"at most {MAX_GLOBS} patterns may stand for resources' names, not {len(globs)}", Invalid)
+    for name in globs:
+        if len(name) > _LONGEST_NAME:
+            raise flaw((*path, name), f"a pattern for names has at most {_LONGEST_NAME} characters", Invalid)
+        try:
+            compile_glob(name)
+        except BadPattern as error:
+            raise flaw((*path, name), str(error), Invalid) from None
 
 
 def _check_control(entry: Any, path: Path) -> None:

@@ -1,7 +1,7 @@
 """
-What an unquoted YAML word means: PyYAML's own rules (YAML 1.1), which Heat's users write for, less its dates.
+Types of unquoted YAML words: PyYAML's rules (YAML 1.1), which Heat uses, except dates.
 
-Dates stay text, as ``heat_template_version: 2018-08-31`` needs.
+Dates stay text, as ``heat_template_version: 2018-08-31`` requires.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ _TYPED = {
     f"{_PREFIX}bool": _CONSTRUCTOR.construct_yaml_bool,
     f"{_PREFIX}null": _CONSTRUCTOR.construct_yaml_null,
 }
-#: Tags that a template may write out; all else (binary, sets, objects of a language) is not JSON.
+#: Tags that a template may contain; all others (binary, sets, language objects) are not JSON.
 _TEXT = ("!", f"{_PREFIX}str", f"{_PREFIX}timestamp")
 _CONTAINERS = {"map": f"{_PREFIX}map", "seq": f"{_PREFIX}seq"}
-#: Longer numbers are mistakes or attacks: base-60 ones take quadratic time to read.
+#: Maximum length of a number: base-60 numbers take quadratic time to parse.
 _MAX_NUMBER = 100
 
-#: A word that begins with none of these is text.
+#: A word that begins with any other character is text.
 FIRST_LETTERS = frozenset(Resolver.yaml_implicit_resolvers) - {None}
 
 
 def plain(word: str) -> Any:
-    """The value of an unquoted word. Raises ValueError when it is one that JSON cannot hold."""
-    tag: str = _RESOLVER.resolve(ScalarNode, word, (True, False))  # type: ignore[no-untyped-call]
-    return _typed(tag, word) if tag in _TYPED else word
+    """The value of an unquoted word. Raises ValueError for values that JSON cannot express."""
+    tag: str = _RESOLVER.resolve(ScalarNode, word, (True, False))  # type: ignore[no-untyped-call]  # not annotated
+    return _parse_typed(tag, word) if tag in _TYPED else word
 
 
-def tagged(tag: str, text: str) -> Any:
-    """The value of a scalar with a tag before it."""
+def parse_tagged(tag: str, text: str) -> Any:
+    """The value of a scalar with an explicit tag. Raises ValueError."""
     if tag in _TYPED:
-        return _typed(tag, text)
+        return _parse_typed(tag, text)
     if tag in _TEXT:
         return text
     raise ValueError(f"the tag {short(tag)} is not supported")
 
 
 def check_container(tag: str | None, kind: str) -> None:
-    """``kind`` is ``map`` or ``seq``."""
+    """Check the tag of a map or list; ``kind`` is ``map`` or ``seq``. Raises ValueError."""
     if tag not in (None, "!", _CONTAINERS[kind]):
         raise ValueError(f"the tag {short(tag or '')} is not supported")
 
@@ -57,7 +57,7 @@ def short(tag: str) -> str:
     return tag.replace(_PREFIX, "!!", 1)
 
 
-def _typed(tag: str, text: str) -> Any:
+def _parse_typed(tag: str, text: str) -> Any:
     if len(text) > _MAX_NUMBER:
         raise ValueError("the number is too long")
     try:

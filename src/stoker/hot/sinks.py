@@ -1,4 +1,4 @@
-"""``event_sinks`` of an environment: queues that are told of every event."""
+"""``event_sinks`` of an environment: queues that receive every event."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ from typing import Any
 from stoker.hot.flaw import flaw
 from stoker.hot.paths import Path
 from stoker.hot.shapes import map_at
-from stoker.hot.words import quoted
+from stoker.hot.words import quote_word
 from stoker.model.errors import Invalid
 
 _TYPE = "zaqar-queue"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-#: Seconds that a message lives.
+#: Seconds until a message expires: default, minimum and maximum.
 _TTL, _SHORTEST, _LONGEST = 3600, 60, 1_209_600
 
 
 @dataclass(frozen=True, slots=True)
 class Sink:
+    """A queue that receives the stack's events; ``ttl`` is the life of a message in seconds."""
+
     queue: str
     ttl: int
 
     def to_json(self) -> dict[str, Any]:
-        """As it was written."""
+        """The entry as written."""
         return {"type": _TYPE, "target": self.queue} | ({} if self.ttl == _TTL else {"ttl": self.ttl})
 
     @classmethod
     def of(cls, raw: Any, index: int) -> Sink:
-        """Raises a flaw."""
+        """Parse one entry. Raises a flaw."""
         path: Path = ("event_sinks", index)
         data: Mapping[str, Any] = map_at(raw, path)
         for name in data:
@@ -40,7 +42,7 @@ class Sink:
             raise flaw((*path, "type"), f"the type of an event sink is {_TYPE}", Invalid)
         target, ttl = data.get("target"), data.get("ttl", _TTL)
         if not isinstance(target, str) or not _NAME.fullmatch(target):
-            raise flaw((*path, "target"), f"the name of a queue is needed, not {quoted(target)}", Invalid)
+            raise flaw((*path, "target"), f"the name of a queue is needed, not {quote_word(target)}", Invalid)
         if isinstance(ttl, bool) or not isinstance(ttl, int) or not _SHORTEST <= ttl <= _LONGEST:
             raise flaw((*path, "ttl"), f"seconds from {_SHORTEST} to {_LONGEST} are needed", Invalid)
         return cls(target, ttl)

@@ -1,45 +1,60 @@
-"""A whole template: its sections taken apart and checked."""
+"""Parses and checks a whole template."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from stoker.hot import cfn, graph
 from stoker.hot.bounds import MAX_TEMPLATE
+from stoker.hot.budget import Budget
 from stoker.hot.check import Names, check_calls, check_depends_on
-from stoker.hot.conditions import Conditions, chosen, decided, has_if
+from stoker.hot.conditions import Conditions, apply_conditions, choose_branches, has_if
 from stoker.hot.definition import Definition, define
-from stoker.hot.flaw import Flaw, flaw
-from stoker.hot.foreign import rewritten
+from stoker.hot.flaw import Flaw, Flaws, flaw
+from stoker.hot.foreign import rewrite
 from stoker.hot.functions._foreign import FOREIGN_UNTIL
 from stoker.hot.parameters.groups import parse_groups
 from stoker.hot.parameters.schema import ParameterSchema, parse_schema
-from stoker.hot.paths import Path
+from stoker.hot.paths import Path, dotted_path
 from stoker.hot.scope import Values
 from stoker.hot.shapes import map_at, optional_map, scalar_text
 from stoker.hot.text import read
 from stoker.hot.versions import CFN_VERSIONS, VERSION_KEY, has_conditions, version_of
-from stoker.hot.words import clip
-from stoker.model.errors import InvalidTemplateSection, StackValidationFailed, StokerError, UserParameterMissing
+from stoker.hot.words import clip, did_you_mean
+from stoker.model.errors import (
+    InvalidSchemaError,
+    InvalidTemplateSection,
+    InvalidTemplateVersion,
+    StackValidationFailed,
+    StokerError,
+    UserParameterMissing,
+)
 
+#: Maximum size of all parameters' regular expressions in instructions; one pattern has from a few to ten thousand.
+MAX_PATTERN_SIZES = 100_000
 _SECTIONS = frozenset((VERSION_KEY, "description", "parameter_groups", "parameters", "resources", "outputs"))
 
 
 @dataclass(frozen=True)
 class OutputDefinition:
+    """An output of a template."""
+
     name: str
     value: Any
     description: str = "No description given"
-    #: As written, until the template's conditions are decided.
+    #: Unevaluated until the template's conditions are decided.
     condition: Any = None
+    #: The reason why the output never has a value; a stack is created nevertheless.
+    flaw: Flaw | None = None
 
 
 @dataclass(frozen=True)
 class Template:
-    """Everything in it has been checked as far as that is possible without the types of the resources."""
+    """A parsed template, fully checked except for the properties, which need the resource types."""
 
     version: str
     description: str
@@ -47,57 +62,91 @@ class Template:
     parameter_groups: tuple[Mapping[str, Any], ...]
     resources: Mapping[str, Definition]
     outputs: Mapping[str, OutputDefinition]
-    #: As written.
+    #: Unevaluated.
     conditions: Mapping[str, Any] = field(default_factory=dict)
-    #: The template as written, ready for JSON.
+    #: The template as supplied, as JSON data.
     document: dict[str, Any] = field(repr=False, default_factory=dict)
+    #: Problems that do not prevent a stack.
+    warnings: tuple[Flaw, ...] = ()
 
     @cached_property
     def requirements(self) -> Mapping[str, frozenset[str]]:
-        """What every resource requires."""
+        """For each resource, the names of the resources that it requires."""
         return {name: definition.requires for name, definition in self.resources.items()}
 
 
-def parse(source: str | Mapping[str, Any], files: Mapping[str, str] | None = None) -> Template:
+def parse(
+    source: str | Mapping[str, Any], files: Mapping[str, str] | None = None, flaws: Flaws | None = None
+) -> Template:
     """
-    Read a template, YAML or JSON text or decoded already, and check it.
+    Parse and check a template from YAML or JSON text or decoded data.
 
-    With ``files``, every file that it names must be among them. Errors name the place, and the line in a text.
+    With ``files``, each file that the template names must be among them. Errors name the place, and the line for text.
+    With ``flaws``, problems are added there, the result contains the valid parts, and the caller raises the error.
     """
     document = read(source, "Template", MAX_TEMPLATE)
-    try:
-        template = _build(document)
-        _check(template, files)
-    except Flaw as found:
-        path = cfn.written(found.path) if VERSION_KEY not in document else found.path
-        raise Flaw(found.sentence, path, found.kind).error(source) from None
-    graph.sort(template.requirements)
-    return template
+    collector = Flaws(source) if flaws is None else flaws
+    if VERSION_KEY not in document:
+        collector.to_source_path = cfn.cfn_path
+    with _collecting(collector):
+        template = _check(*_build(document, collector), files, collector)
+    return _sorted_if_valid(template, collector, is_own=flaws is None)
 
 
-def decide(template: Template, parameters: Values, files: Mapping[str, str] | None = None) -> Template:
+def decide(
+    template: Template,
+    parameters: Values,
+    files: Mapping[str, str] | None = None,
+    budget: Budget | None = None,
+    flaws: Flaws | None = None,
+) -> Template:
     """
-    The template with its conditions decided: resources that don't count are gone, outputs that don't are null, and
-    every ``if`` is the branch it chose. A condition that hangs on an UNKNOWN parameter leaves what hangs on it in.
+    Evaluate the conditions of a template and apply them.
 
-    Raises StackValidationFailed, or InvalidTemplateReference to a resource that is gone.
+    Resources whose condition is false are removed, such outputs are null, and each ``if`` is replaced with its branch.
+    Parts whose condition depends on an UNKNOWN parameter stay. The evaluation spends from ``budget``; ``flaws`` works
+    as in ``parse``.
+
+    Raises StackValidationFailed, or InvalidTemplateReference for a reference to a removed resource.
     """
     if not _is_conditional(template):
         return template
-    try:
-        conditions = Conditions(template.conditions, _Parameters(template.version, parameters))
+    collector = Flaws(template.document) if flaws is None else flaws
+    with _collecting(collector):  # with an undecided condition, later checks are meaningless
+        conditions = Conditions(template.conditions, _Parameters(template.version, parameters, budget or Budget()))
         conditions.decide_all()
         made = replace(
             template,
-            resources=_counting(template, conditions),
-            outputs={name: _decided_output(each, conditions) for name, each in template.outputs.items()},
+            resources=_active_resources(template, conditions),
+            outputs={name: _decide_output(each, conditions) for name, each in template.outputs.items()},
             conditions={},
         )
-        _check(made, files)
-    except Flaw as found:
-        raise found.error(template.document) from None
-    graph.sort(made.requirements)
-    return made
+        made = _check(made, made.resources, made.parameters, files, collector)
+    return _sorted_if_valid(made, collector, is_own=flaws is None)
+
+
+@contextmanager
+def _collecting(collector: Flaws) -> Iterator[None]:
+    """Raise what ends the block together with the flaws before it."""
+    try:
+        yield
+    except Flaw as first:
+        collector.add(first)
+        collector.raise_any()
+        raise
+
+
+def _sorted_if_valid(template: Template, collector: Flaws, *, is_own: bool) -> Template:
+    """
+    Check that the requirements of a valid template have no cycle, and return the template.
+
+    With ``is_own``, raise the collected flaws; otherwise, the caller does that.
+    """
+    if is_own:
+        collector.raise_any()
+    if not collector:
+        graph.sort(template.requirements)
+    return template
 
 
 def _is_conditional(template: Template) -> bool:
@@ -113,7 +162,7 @@ def _is_conditional(template: Template) -> bool:
     )
 
 
-def _counting(template: Template, conditions: Conditions) -> dict[str, Definition]:
+def _active_resources(template: Template, conditions: Conditions) -> dict[str, Definition]:
     kept = {
         name: each
         for name, each in template.resources.items()
@@ -121,23 +170,31 @@ def _counting(template: Template, conditions: Conditions) -> dict[str, Definitio
     }
     gone = template.resources.keys() - kept.keys()
     return {
-        name: replace(decided(each, conditions), depends_on=tuple(need for need in each.depends_on if need not in gone))
+        name: replace(
+            apply_conditions(each, conditions), depends_on=tuple(need for need in each.depends_on if need not in gone)
+        )
         for name, each in kept.items()
     }
 
 
-def _decided_output(output: OutputDefinition, conditions: Conditions) -> OutputDefinition:
+def _decide_output(output: OutputDefinition, conditions: Conditions) -> OutputDefinition:
     path: Path = ("outputs", output.name)
-    if output.condition is not None and conditions.holds(output.condition, (*path, "condition")) is False:
-        return replace(output, value=None, condition=None)
-    return replace(output, value=chosen(output.value, conditions, (*path, "value")), condition=None)
+    try:
+        if output.condition is not None and conditions.holds(output.condition, (*path, "condition")) is False:
+            return replace(output, value=None, condition=None, flaw=None)
+        if output.flaw is not None:
+            return output
+        return replace(output, value=choose_branches(output.value, conditions, (*path, "value")), condition=None)
+    except Flaw as problem:
+        return replace(output, condition=None, flaw=problem)
 
 
 class _Parameters:
-    """The little that conditions may ask."""
+    """The scope of conditions: parameters only."""
 
-    def __init__(self, version: str, parameters: Values) -> None:
+    def __init__(self, version: str, parameters: Values, budget: Budget) -> None:
         self.version = version
+        self.budget = budget
         self._parameters = parameters
 
     def parameter(self, name: str) -> Any:
@@ -168,20 +225,55 @@ def order(template: Template) -> tuple[str, ...]:
     return graph.sort(template.requirements)
 
 
-def _build(document: dict[str, Any]) -> Template:
+def _build(document: dict[str, Any], flaws: Flaws) -> tuple[Template, Collection[str], Collection[str]]:
+    """Build the template. Also returns the names of all resources and parameters, including invalid ones."""
     version = _version(document)
-    said = _in_words_of_today(document, version)
-    parameters = {name: parse_schema(name, raw, version) for name, raw in optional_map(said, "parameters", ()).items()}
-    return Template(
+    said = _in_words_of_today(document, version, flaws)
+    sections = {name: _section(said, name, flaws) for name in ("parameters", "resources", "outputs", "conditions")}
+    resources: dict[str, Definition] = {}
+    outputs: dict[str, OutputDefinition] = {}
+    warnings: list[Flaw] = []
+    parameters = _parameters(sections["parameters"], version, flaws)
+    groups: tuple[Mapping[str, Any], ...] = ()
+    with flaws.collect():
+        groups = parse_groups(said.get("parameter_groups"), sections["parameters"])
+    for name, raw in sections["resources"].items():
+        with flaws.collect():
+            resources[name] = define(name, raw, version)
+    for name, raw in sections["outputs"].items():
+        with flaws.collect():
+            outputs[name] = _output(name, raw, version, warnings)
+    template = Template(
         version=version,
         description=scalar_text(said.get("description"), ("description",), "No description"),
         parameters=parameters,
-        parameter_groups=parse_groups(said.get("parameter_groups"), parameters),
-        resources={name: define(name, raw, version) for name, raw in optional_map(said, "resources", ()).items()},
-        outputs={name: _output(name, raw, version) for name, raw in optional_map(said, "outputs", ()).items()},
-        conditions=optional_map(said, "conditions", ()),
+        parameter_groups=groups,
+        resources=resources,
+        outputs=outputs,
+        conditions=sections["conditions"],
         document=document,
+        warnings=tuple(warnings),
     )
+    return template, sections["resources"], sections["parameters"]
+
+
+def _section(said: dict[str, Any], name: str, flaws: Flaws) -> dict[str, Any]:
+    with flaws.collect():
+        return optional_map(said, name, ())
+    return {}
+
+
+def _parameters(section: Mapping[str, Any], version: str, flaws: Flaws) -> dict[str, ParameterSchema]:
+    parameters: dict[str, ParameterSchema] = {}
+    size = 0
+    for name, raw in section.items():
+        with flaws.collect():
+            parameters[name] = parse_schema(name, raw, version)
+            size += parameters[name].pattern_size
+        if size > MAX_PATTERN_SIZES:
+            sentence = "the regular expressions of all parameters together are too large: repeat less in them"
+            raise flaw(("parameters", name), sentence, InvalidSchemaError)
+    return parameters
 
 
 def _version(document: dict[str, Any]) -> str:
@@ -191,48 +283,76 @@ def _version(document: dict[str, Any]) -> str:
         raise Flaw(error.message, (VERSION_KEY,), type(error)) from None
 
 
-def _in_words_of_today(document: dict[str, Any], version: str) -> dict[str, Any]:
-    """The sections under HOT's names, without what only other syntaxes have."""
+def _in_words_of_today(document: dict[str, Any], version: str, flaws: Flaws) -> dict[str, Any]:
+    """Translate the sections of other syntaxes to HOT."""
     if version in CFN_VERSIONS:
         return cfn.in_hot_words(document)
-    _check_sections(document, version)
+    _check_sections(document, version, flaws)
     if version >= FOREIGN_UNTIL:
         return document
     resources = optional_map(document, "resources", ())
     parts = {name: optional_map(document, name, ()) for name in ("resources", "outputs")}
-    return {**document, **{name: rewritten(part, resources, None, version) for name, part in parts.items()}}
+    return {**document, **{name: rewrite(part, resources, None, version) for name, part in parts.items()}}
 
 
-def _check_sections(document: dict[str, Any], version: str) -> None:
+def _check_sections(document: dict[str, Any], version: str, flaws: Flaws) -> None:
+    known = _SECTIONS | {"conditions"} if has_conditions(version) else _SECTIONS
     for name in document:
-        if name in _SECTIONS:
-            continue
-        if name != "conditions" or not has_conditions(version):
-            raise Flaw(f"The template section is invalid: {name}", (name,), InvalidTemplateSection)
+        if name not in known:
+            sentence = f"The template section is invalid: {name}{did_you_mean(name, sorted(known))}"
+            flaws.add(Flaw(sentence, (name,), InvalidTemplateSection))
 
 
-def _output(name: str, raw: Any, version: str) -> OutputDefinition:
+def _output(name: str, raw: Any, version: str, warnings: list[Flaw]) -> OutputDefinition:
     path: Path = ("outputs", name)
     data = map_at(raw, path)
     for key in data:
         if key not in ("value", "description") and (key != "condition" or not has_conditions(version)):
-            raise flaw((*path, key), f"Invalid keyword(s) inside an output definition: {key}")
+            warnings.append(flaw((*path, key), f"Invalid keyword(s) inside an output definition: {key}"))
     if "value" not in data:
-        raise flaw(path, 'Each output must contain a "value" key.')
+        sentence = "Each output definition must contain a value key."
+        raise Flaw(sentence, path, error="Output validation error", place=dotted_path(path))
     description = scalar_text(data.get("description"), (*path, "description"), "No description given")
     return OutputDefinition(name, data["value"], description, data.get("condition"))
 
 
-def _check(template: Template, files: Mapping[str, str] | None) -> None:
+def _check(
+    template: Template,
+    resources: Collection[str],
+    parameters: Collection[str],
+    files: Mapping[str, str] | None,
+    flaws: Flaws,
+) -> Template:
+    """
+    Check all calls. Returns the template with the flaws of its outputs.
+
+    ``resources`` and ``parameters`` are the names that calls may refer to.
+    """
     for name in template.resources:
-        if name in template.parameters:
-            raise flaw(("resources", name), "a parameter has the same name")
-    names = Names(template.version, template.resources.keys(), template.parameters.keys(), files)
+        if name in parameters:
+            flaws.add(flaw(("resources", name), "a parameter has the same name"))
+    names = Names(template.version, resources, parameters, files)
     for definition in template.resources.values():
         path: Path = ("resources", definition.name)
-        check_depends_on(definition.depends_on, path, names)
-        check_calls(definition.properties, (*path, "properties"), names)
-        check_calls(definition.metadata, (*path, "metadata"), names)
-        check_calls(definition.update_policy, (*path, "update_policy"), names)
-    for output in template.outputs.values():
-        check_calls(output.value, ("outputs", output.name, "value"), names)
+        check_depends_on(definition.depends_on, path, names, flaws)
+        check_calls(definition.properties, (*path, "properties"), names, flaws)
+        check_calls(definition.metadata, (*path, "metadata"), names, flaws)
+        check_calls(definition.update_policy, (*path, "update_policy"), names, flaws)
+    # Without hints, because the number of invalid outputs is unlimited.
+    names = replace(names, hints=False)
+    outputs = {name: _check_output(each, names, flaws) for name, each in template.outputs.items()}
+    return replace(template, outputs=outputs)
+
+
+def _check_output(output: OutputDefinition, names: Names, flaws: Flaws) -> OutputDefinition:
+    """
+    Check an output. A function that the version lacks is a template error, as other versions may define it differently.
+    """
+    if output.flaw is not None:
+        return output
+    own = Flaws()
+    check_calls(output.value, ("outputs", output.name, "value"), names, own)
+    for each in own:
+        if each.kind is InvalidTemplateVersion:
+            flaws.add(each)
+    return replace(output, flaw=next(iter(own), None))

@@ -1,4 +1,4 @@
-"""What a user handed in, YAML or JSON text or decoded already, as plain data within our bounds."""
+"""Reads supplied YAML or JSON text, or decoded data, as plain data within limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from stoker.model.errors import Invalid, RequestLimitExceeded
 
 
 def read(source: str | Mapping[str, Any], noun: str, max_bytes: int) -> dict[str, Any]:
-    """The top-level map of a ``noun`` ("Template", "Environment"); empty text is an empty map."""
+    """
+    The top-level map of a ``noun`` ("Template", "Environment"); empty text gives an empty map.
+
+    Raises Invalid, and RequestLimitExceeded for text of more than ``max_bytes``.
+    """
     try:
         data = _read_text(source, noun, max_bytes) if isinstance(source, str) else _read_map(source)
     except yaml_text.Unreadable as error:
@@ -29,11 +33,11 @@ def read(source: str | Mapping[str, Any], noun: str, max_bytes: int) -> dict[str
 
 
 def read_json(text: str) -> Any:
-    """Strict JSON within our bounds. Raises ValueError."""
+    """Strict JSON within the limits. Raises ValueError."""
     try:
         data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
     except RecursionError:
-        # The decoder stops itself; our own bound is far lower.
+        # The decoder has a depth limit of its own; Stoker's limit is far lower.
         raise ValueError("nested too deeply") from None
     try:
         check_plain(data)
@@ -56,7 +60,7 @@ def _read_text(text: str, noun: str, max_bytes: int) -> Any:
         try:
             return read_json(text)
         except ValueError:
-            # Flow-style YAML, or faulty: the YAML reader takes nearly all of JSON and can tell the line.
+            # Flow-style YAML or invalid JSON: the YAML parser accepts nearly all of JSON and reports the line.
             pass
     return yaml_text.load(text, max_weight=2 * max_bytes)
 

@@ -1,8 +1,7 @@
 """
-The versions of the language. They are dates, so that text order is age.
+Versions of the template language. They are dates, so comparing texts compares ages.
 
-Templates in CloudFormation's syntax have versions before all of HOT's: they mean what the oldest HOT means, and have
-conditions besides.
+CloudFormation templates have versions before all of HOT's: they have the semantics of the oldest HOT, and conditions.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from stoker.model.errors import InvalidTemplateVersion
 
 VERSION_KEY = "heat_template_version"
 
-#: Every version with the release name that may stand for it.
+#: All versions, with the release name that may replace each.
 VERSIONS: dict[str, str | None] = {
     "2013-05-23": None,
     "2014-10-16": None,
@@ -29,18 +28,19 @@ VERSIONS: dict[str, str | None] = {
 }
 
 _ALIASES = {alias: version for version, alias in VERSIONS.items() if alias}
-#: Of CloudFormation's syntax, with the key that declares each.
+#: Versions of CloudFormation's syntax, with the key that declares each.
 CFN_VERSIONS: dict[str, str] = {"2010-09-09": "AWSTemplateFormatVersion", "2012-12-12": "HeatTemplateFormatVersion"}
 
 _CONDITIONS_SINCE = "2016-10-14"
 
 
 def has_conditions(version: str) -> bool:
+    """Whether the version supports conditions."""
     return version >= _CONDITIONS_SINCE or version in CFN_VERSIONS
 
 
 def version_of(document: dict[str, Any]) -> str:
-    """The date a template declares, its release name resolved."""
+    """The version that a template declares, with its release name resolved to the date."""
     if VERSION_KEY not in document:
         for cfn, key in CFN_VERSIONS.items():
             if key in document:

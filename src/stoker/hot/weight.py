@@ -1,8 +1,8 @@
 """
-How much a value amounts to when it is written out: one for each part of it, and its letters.
+The weight of a value: one for each part, and one for each character.
 
-Values share their parts, so a short template can stand for terabytes: a long file or parameter named many times,
-replacements inside replacements. Weighing stops at the limit, and comes before anything is written out.
+Values share their parts, so a short template can describe terabytes: a long file or parameter that is used many times,
+or nested replacements. Weighing stops at the limit, and happens before anything is expanded.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Any
 from stoker.hot.scope import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 
-#: The most that one resource or one output may amount to.
+#: Maximum weight of one resource or one output.
 MAX_WEIGHT = 4_194_304
-#: Above what a template or a signal can have, and well below where whatever goes through it by recursion ends.
+#: Maximum depth: more than a template or a signal can have, and well below Python's recursion limit.
 MAX_LEVELS = 250
 
 
 def weigh(root: Any, limit: int = MAX_WEIGHT) -> tuple[int, bool]:
     """
-    The weight of a value, and whether UNKNOWN is anywhere in it. Raises when it is over ``limit``, or too deep.
+    The weight of a value, and whether it contains UNKNOWN. Raises if the value is heavier than ``limit`` or too deep.
 
-    Level by level: values of running resources, put into each other, may have become of any depth.
+    The function does not recurse, because values of running resources, inserted into each other, can have any depth.
     """
     weight, unknown, levels = 0, False, 0
     level: list[Any] = [root]

@@ -1,16 +1,20 @@
-"""Words for errors."""
+"""Helpers for error messages."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 _LONGEST = 1000
 _LONGEST_QUOTE = 200
+#: Limits of the search for similar words: the cost is the product of all three.
+_LONGEST_WORD, _MOST_KNOWN, _ALIKE = 64, 200, 0.7
 
 
 def kind_of(value: Any) -> str:
-    """What a value is."""
+    """The name of a value's type."""
     if isinstance(value, bool):
         return "a boolean"
     for kind, word in ((Mapping, "a map"), (str, "text"), (Sequence, "a list"), ((int, float), "a number")):
@@ -19,12 +23,21 @@ def kind_of(value: Any) -> str:
     return "nothing" if value is None else type(value).__name__
 
 
-def quoted(value: object) -> str:
-    """A user's own word, shortened so that what is said of it still fits."""
+def quote_word(value: object) -> str:
+    """A user's word, shortened so that the message around it remains readable."""
     text = str(value)
     return f'"{text}"' if len(text) <= _LONGEST_QUOTE else f'"{text[:_LONGEST_QUOTE]}…"'
 
 
+def did_you_mean(word: object, known: Iterable[object]) -> str:
+    """A suggestion of the most similar known word, to end a sentence with; empty if none is similar."""
+    if not isinstance(word, str) or len(word) > _LONGEST_WORD:
+        return ""
+    names = [name for name in map(str, islice(known, _MOST_KNOWN)) if len(name) <= _LONGEST_WORD]
+    close = get_close_matches(word, names, 1, _ALIKE)
+    return f'; did you mean "{close[0]}"?' if close else ""
+
+
 def clip(sentence: str) -> str:
-    """Errors repeat what was handed in, which may be half a megabyte of one word."""
+    """Shorten a message, because it may repeat an input of half a megabyte."""
     return sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]}…"

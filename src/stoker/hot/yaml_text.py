@@ -1,10 +1,9 @@
 """
-YAML text to plain data in one pass over libyaml's events.
+Parses YAML text to plain data in one pass over libyaml's events.
 
-Composing nodes and constructing objects from them, as ``yaml.load`` does, takes twice the time, recurses as deep as
-the text says, expands aliases without bound and lets the last of two equal keys win. Building from the stream of
-events bounds depth before anything deeper is read, counts what aliases stand for without expanding it (they share
-one object), and knows the line of everything.
+``yaml.load`` composes nodes and then constructs objects. It takes twice the time, recurses as deep as the text, expands
+aliases without a limit, and lets the last of two equal keys win. Building from events limits the depth before deeper
+parts are read, counts the size of aliases without expanding them (they share one object), and knows all lines.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from yaml import (
 )
 
 from stoker.hot import scalars
-from stoker.hot.bounds import MAX_DEPTH, described, text_problem
+from stoker.hot.bounds import MAX_DEPTH, describe_key, text_problem
 
-#: Stands for "no key read yet" and for the merge key.
+#: Markers for "no key read yet" and for the merge key.
 _NONE: Any = object()
 _MERGE: Any = object()
 
 
 class Unreadable(Exception):
-    """The text is not what we read; ``line`` counts from 1."""
+    """The text is not valid; ``line`` counts from 1."""
 
     def __init__(self, problem: str, line: int) -> None:
         super().__init__(problem, line)
@@ -42,7 +41,11 @@ class Unreadable(Exception):
 
 
 def load(text: str, max_weight: int) -> Any:
-    """The one document of ``text``, None when it is empty. ``max_weight`` bounds it with its aliases expanded."""
+    """
+    The single document of ``text``; None if empty. ``max_weight`` limits its weight with aliases expanded.
+
+    Raises Unreadable.
+    """
     _refuse_tag_directives(text)
     builder = _Builder(max_weight)
     try:
@@ -57,7 +60,9 @@ def load(text: str, max_weight: int) -> Any:
 
 
 def _refuse_tag_directives(text: str) -> None:
-    """libyaml compares each with all before: half a megabyte of them takes seconds, and templates need none."""
+    """
+    Refuse %TAG directives: libyaml compares each with all others, which takes seconds for half a megabyte of them.
+    """
     start = 0 if text.startswith("%TAG") else text.find("\n%TAG") + 1
     if start or text.startswith("%TAG"):
         raise Unreadable("%TAG directives are not supported", text.count("\n", 0, start) + 1)
@@ -76,7 +81,7 @@ class _Open:
     def __init__(self, value: Any, anchor: str | None, weight: int, line: int) -> None:
         self.value = value
         self.anchor = anchor
-        #: The whole document's weight when this began.
+        #: The weight of the document before this value.
         self.weight = weight
         self.line = line
         self.key: Any = _NONE
@@ -87,7 +92,7 @@ class _Builder:
     def __init__(self, max_weight: int) -> None:
         self.root: Any = None
         self._max_weight = max_weight
-        #: One for each value and its letters, as often as aliases repeat it.
+        #: One for each value and each of its characters, counted again for each alias.
         self._weight = 0
         self._stack: list[_Open] = []
         self._anchors: dict[str, tuple[Any, int] | None] = {}
@@ -147,14 +152,14 @@ class _Builder:
         return found
 
     def _quoted_or_tagged(self, event: Any) -> Any:
-        # Only an escape in double quotes can bring what the reader refuses.
+        # Only an escape sequence in double quotes can produce text that the reader refuses.
         problem = text_problem(event.value)
         if problem:
             raise _wrong(problem, event)
         if event.tag is None:
             return event.value
         try:
-            return scalars.tagged(event.tag, event.value)
+            return scalars.parse_tagged(event.tag, event.value)
         except ValueError as error:
             raise _wrong(str(error), event) from None
 
@@ -215,7 +220,7 @@ def _take_key(top: _Open, key: Any, event: Event) -> None:
         if top.merged is not None:
             raise _wrong('duplicate key "<<"', event)
     elif type(key) is not str:
-        raise _wrong(f"keys must be text, not {described(key)}", event)
+        raise _wrong(f"keys must be text, not {describe_key(key)}", event)
     elif key in top.value:
         raise _wrong(f'duplicate key "{key}"', event)
     top.key = key

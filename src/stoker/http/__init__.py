@@ -1,1 +1,3 @@
-"""The faces, each a ROUTES table and one file per noun. The only room that knows the web framework."""
+"""
+The HTTP APIs, each with a ROUTES table and one module per noun. Only this package and ``serve`` use the web framework.
+"""

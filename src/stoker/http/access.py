@@ -1,4 +1,8 @@
-"""Who may call a route: the answer stands in its row of the table."""
+"""
+Access rules of routes: which callers may send a request.
+
+Each route names its rule (``http.request_context.Route.access``).
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,16 @@ from typing import Protocol
 
 from starlette.requests import Request
 
-from stoker.http.services import Services
+from stoker.http.app import App
 from stoker.http.threads import in_thread
-from stoker.model.errors import Forbidden, Unauthorized
+from stoker.model.errors import EntityNotFound, Forbidden, Unauthorized
 from stoker.model.principal import Principal
 
 READER, MEMBER, ADMIN = "reader", "member", "admin"
-#: Heat's role of the users it gives to servers.
+#: The role that Heat gives to the users of servers.
 AGENT = "heat_stack_user"
 
-#: A role and those that include it.
+#: Each role, with the roles that include it.
 _INCLUDED_IN = {
     READER: frozenset((READER, MEMBER, ADMIN)),
     MEMBER: frozenset((MEMBER, ADMIN)),
@@ -26,109 +30,185 @@ _INCLUDED_IN = {
 }
 
 
-def including(*roles: str) -> frozenset[str]:
-    """Any of these roles, and those that include one."""
+def with_implied_roles(*roles: str) -> frozenset[str]:
+    """Return the roles and all roles that include one of them."""
     return frozenset().union(*(_INCLUDED_IN[role] for role in roles))
 
 
+def only_reads(principal: Principal | None) -> bool:
+    """Return whether the caller is a person who may read but not change anything."""
+    return principal is not None and principal.resource_id is None and not with_implied_roles(MEMBER) & principal.roles
+
+
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AuthResult:
+    """The result of applying an access rule: the caller, and the limits of the request."""
+
     principal: Principal | None = None
     agent: str | None = None
-    #: The one resource that the caller may see or signal.
+    #: Id of the one resource that the caller may read or signal; None: no such limit.
     only: str | None = None
-    #: Whose things it is about, where the path does not say that.
+    #: The project of the request, if the path does not name it.
     project: str | None = None
+    #: The caller uses a login or a pre-signed URL that Stoker created for the resource.
+    as_owner: bool = False
+    #: Id of the user whose objects the request is limited to; None: all users.
+    limited_to: str | None = None
 
 
 class Access(Protocol):
-    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
-        """Raises Unauthorized or Forbidden."""
+    """
+    An access rule of a route.
+
+    Example of a rule that admits every logged-in caller:
+
+        class AnyToken:
+            async def authenticate(self, request, path, app):
+                return AuthResult(principal=await principal_of(request, app))
+    """
+
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
+        """
+        Authenticate the caller and check the caller's rights.
+
+        ``path`` holds the named segments of the request's path. Raises Unauthorized or Forbidden.
+        """
 
 
 class Public:
-    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
-        return Admitted()
+    """Admits every caller."""
+
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
+        return AuthResult()
+
+
+class Signed:
+    """
+    Admits every caller at first, because the signature or the token may be in the body.
+
+    The handler authenticates the caller (``cfn.request.signer``) and checks the caller's rights
+    (``cfn.query.ACTIONS``).
+    """
+
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
+        return AuthResult()
+
+
+class CallToken:
+    """Requires the token in the path that an external messaging service received for the queue of one resource."""
+
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
+        """Raises EntityNotFound if the token is not valid."""
+        resource_id = app.call_tokens.resource_of(path["token"])
+        if resource_id is None:
+            raise EntityNotFound("The resource could not be found.")
+        return AuthResult(only=resource_id)
 
 
 class AnyToken:
-    """Whoever has logged in."""
+    """Requires any valid token."""
 
-    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
-        return Admitted(principal=await principal_of(request, services))
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
+        return AuthResult(principal=await principal_of(request, app))
+
+
+class SiteAdmin:
+    """Requires a site administrator, with a token for the system or for a project that the user administers."""
+
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
+        principal = await principal_of(request, app)
+        if not principal.site_admin:
+            raise Forbidden("You are not authorized to complete this action.")
+        return AuthResult(principal=principal)
 
 
 class Token:
     """
-    A token of the path's project with one of these roles, or with one that includes it.
+    Requires a token of the path's project with one of these roles, or with a role that includes one of them.
 
-    Users that stand for one resource have no other role than AGENT.
+    The users of resources have only the role AGENT.
     """
 
     def __init__(self, *roles: str) -> None:
-        self._roles = including(*roles)
+        self.roles = with_implied_roles(*roles)
 
-    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
-        principal = await principal_of(request, services)
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
+        principal = await principal_of(request, app)
         right = path["project"] in (principal.project_id, principal.login_project_id)
-        if not right or not self._roles & principal.roles:
+        if not right or not self.roles & principal.roles:
             raise Forbidden("You are not authorized to complete this action.")
-        # Whoever stands for a resource may name the project of its login: it sees that of the resource.
-        return Admitted(principal=principal, project=principal.project_id)
+        # The user of a resource may name its login's project in the path. The request uses the resource's project.
+        return AuthResult(principal=principal, project=principal.project_id)
 
 
 class OneResource(Token):
-    """Also the user that stands for one resource of a stack: which one, the handler sees to."""
+    """
+    Also admits the user of a stack resource. The handler checks which resource the request concerns.
 
-    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
-        admitted = await super().admit(request, path, services)
-        assert admitted.principal is not None
-        return replace(admitted, only=admitted.principal.resource_id)
+    Other users with the role AGENT are refused.
+    """
+
+    def __init__(self, *roles: str) -> None:
+        super().__init__(*roles)
+        self.for_people = with_implied_roles(*(role for role in roles if role != AGENT))
+
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
+        admitted = await super().authenticate(request, path, app)
+        principal = admitted.principal
+        assert principal is not None
+        if principal.resource_id is None and not self.for_people & principal.roles:
+            raise Forbidden("You are not authorized to complete this action.")
+        return replace(admitted, only=principal.resource_id)
 
 
 class MaySignal(OneResource):
-    """Also with a token that is for signals to one resource."""
+    """Also admits a token that is valid only for signals to one resource."""
 
-    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
-        resource_id = services.signal_tokens.resource_of(request.headers.get("x-auth-token", ""))
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
+        resource_id = app.signal_tokens.resource_of(request.headers.get("x-auth-token", ""))
         if resource_id is not None:
-            return Admitted(only=resource_id)
-        return await super().admit(request, path, services)
+            return AuthResult(only=resource_id)
+        return await super().authenticate(request, path, app)
 
 
 class MaySignalDeployment(OneResource):
     """
-    A token of the project, that of the user that stands for the deployment, the key of a server's own agent, or the URL
-    that the deployment's config brings: what each may signal, the handler sees to.
+    Also admits agent keys, and the signal URL of the deployment's config.
+
+    The handler checks which deployment the caller may signal.
     """
 
-    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
         token = request.query_params.get("token") or request.headers.get("x-auth-token", "")
-        own = services.signal_tokens.resource_of(token)
+        own = app.signal_tokens.resource_of(token)
         if own is not None:
-            return Admitted(only=own)
+            return AuthResult(only=own)
         if "x-auth-token" not in request.headers and "authorization" in request.headers:
-            return await AgentKey().admit(request, path, services)
-        return await super().admit(request, path, services)
+            return await AgentKey().authenticate(request, path, app)
+        return await super().authenticate(request, path, app)
 
 
 class AgentKey:
-    """The key of an enrolled server's agent."""
+    """Requires the key of an enrolled server's agent."""
 
-    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key:
             raise Unauthorized("an agent's key is required: Authorization: Bearer <key>")
-        server_id = services.servers.keys.known(key)
+        server_id = app.servers.keys.get_cached(key)
         if server_id is None:
-            server_id = await in_thread(services.servers.keys.authenticate, key)
-        return Admitted(agent=server_id)
+            server_id = await in_thread(app.servers.keys.authenticate, key)
+        return AuthResult(agent=server_id)
 
 
-async def principal_of(request: Request, services: Services) -> Principal:
-    """On the event loop when the token was seen lately, else with a look into the store."""
+async def principal_of(request: Request, app: App) -> Principal:
+    """
+    Return the principal of the request's token.
+
+    A recently validated token is answered on the event loop; others are validated on a thread. Raises Unauthorized.
+    """
     token = request.headers.get("x-auth-token")
     if not token:
         raise Unauthorized("Authentication required")
-    known = services.tokens.known(token)
-    return known if known is not None else await in_thread(services.tokens.validate, token)
+    known = app.tokens.get_cached(token)
+    return known if known is not None else await in_thread(app.tokens.validate, token)

@@ -1,9 +1,10 @@
 """
-Server-sent events: what happens, as it happens, over one GET that stays open.
+Server-sent events: sends events over one open GET as they occur.
 
-``reply`` asks ``read`` for what is new whenever one of the topics is rung, and sends it. A stream that ends without the
-event that its face calls the last one is to be asked for again, with ``Last-Event-ID``: the server was stopped, or the
-stream was as old as one may get, so that nobody's access outlives an hour unasked.
+``reply`` calls ``read`` for new events whenever one of the topics is notified. If a stream ends without the API's final
+event, the client reconnects with ``Last-Event-ID``. This happens when the server stops, the stream reaches its maximum
+age, or the token is no longer valid. The route's access rule is applied before each read. Revoking a token, disabling a
+user or removing a role wakes the streams.
 """
 
 from __future__ import annotations
@@ -12,27 +13,33 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response as StarletteResponse
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
-from stoker.http.call import Call, Reply
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import StokerError
+from stoker.store.notifier import TOKENS_TOPIC
 
 _MEDIA_TYPE = "text/event-stream"
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-#: A line that means nothing goes out so often: whoever is in between does not think that nobody is there.
+#: Interval of empty comment lines, so that proxies do not close an idle connection.
 _KEEP_ALIVE_SECONDS = 15.0
 _LONGEST_SECONDS = 3600.0
-#: From one reading to the next: of a thousand rings a second few are read for.
+#: Pause between two reads: a stream combines many notifications into one read.
 _PAUSE_SECONDS = 0.05
 _encoder = msgspec.json.Encoder()
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """``data`` goes out as JSON. ``id``: where a stream that is asked for again goes on."""
+    """
+    One server-sent event. ``data`` is sent as JSON; ``id`` is the position from which a reconnecting client continues.
+    """
 
     name: str
     data: Any
@@ -41,7 +48,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What was found. ``over``: nothing comes after these. ``more``: there is more already than one reading gives."""
+    """The result of one read. ``over``: no events follow. ``more``: further events are already available."""
 
     events: list[Event] = field(default_factory=list)
     over: bool = False
@@ -49,62 +56,98 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Streamed(Reply):
+class _Streamed(Response):
     chunks: AsyncIterator[bytes]
+    leave: Callable[[], None]
 
-    def response(self) -> Response:
-        return StreamingResponse(self.chunks, self.status, dict(self.headers), media_type=_MEDIA_TYPE)
-
-
-def is_wanted(call: Call) -> bool:
-    """Whether this request is for a stream, where the same path has another answer too."""
-    return _MEDIA_TYPE in call.request.headers.get("accept", "")
+    def to_starlette(self) -> StarletteResponse:
+        return _Response(self)
 
 
-def last_id(call: Call) -> int:
-    """Of the event that the client saw last; 0 when it saw none."""
-    said = call.request.headers.get("last-event-id", "")
+class _Response(StreamingResponse):
+    """
+    Requests the next chunk after the previous one is written, and releases its place in ``StreamLimits`` at the end.
+    """
+
+    def __init__(self, streamed: _Streamed) -> None:
+        super().__init__(streamed.chunks, streamed.status, dict(streamed.headers), media_type=_MEDIA_TYPE)
+        self._leave = streamed.leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._leave()
+
+
+def is_wanted(request: RequestContext) -> bool:
+    """Return whether the client accepts an event stream, for paths that also have another response."""
+    return _MEDIA_TYPE in request.raw.headers.get("accept", "")
+
+
+def last_id(request: RequestContext) -> int:
+    """Return the id of the last event that the client received; 0 without a valid Last-Event-ID."""
+    said = request.raw.headers.get("last-event-id", "")
     return int(said) if said.isascii() and said.isdecimal() and len(said) <= 18 else 0
 
 
-async def reply(call: Call, topics: Callable[[], Collection[str]], read: Callable[[], Batch]) -> Reply:
+async def reply(request: RequestContext, topics: Callable[[], Collection[str]], read: Callable[[], Batch]) -> Response:
     """
-    ``read`` runs in a thread and gives what came since it was called last, a bounded number of events; it is called
-    again at once while there is ``more``. ``topics`` may be others after each reading. What ``read`` raises the first
-    time is an ordinary answer; later it ends the stream.
+    Return a response that streams the events that ``read`` returns.
+
+    ``read`` runs on a thread and returns a bounded number of events since its previous call. While it reports ``more``,
+    it is called again as soon as the client has received the previous batch. A slow client therefore holds only one
+    batch in memory. ``topics`` may return different topics after each read. An exception of the first read becomes an
+    ordinary error response; a later one ends the stream. Raises TooManyRequests.
     """
-    first = await call.in_thread(read)
-    return _Streamed(status=200, headers=_HEADERS, chunks=_chunks(call, topics, read, first))
+    leave = request.app.streams.enter(request)
+    try:
+        first = await request.in_thread(read)
+    except BaseException:
+        leave()
+        raise
+    return _Streamed(status=200, headers=_HEADERS, chunks=_chunks(request, topics, read, first), leave=leave)
 
 
 async def _chunks(
-    call: Call, topics: Callable[[], Collection[str]], read: Callable[[], Batch], first: Batch
+    request: RequestContext, topics: Callable[[], Collection[str]], read: Callable[[], Batch], first: Batch
 ) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n"
     batch, end = first, time.monotonic() + _LONGEST_SECONDS
-    waiters = call.services.waiters
+    waiters = request.app.waiters
     if batch.events:
-        yield _written(batch)
+        yield _encode(batch)
     while not (batch.over or waiters.closed or time.monotonic() > end):
-        heard = frozenset(topics())
-        with waiters.register(*heard) as waiter:
+        subscribed = frozenset((TOKENS_TOPIC, *topics()))
+        with waiters.register(*subscribed) as waiter:
             try:
-                batch = await call.in_thread(read)
+                await request.authorize_again()
+                batch = await request.in_thread(read)
             except StokerError:
-                return  # what it was about is gone
+                return  # the token has expired, or the subject of the stream no longer exists
             rested = time.monotonic() + _PAUSE_SECONDS
             if batch.events:
-                yield _written(batch)
+                yield _encode(batch)
             if batch.over or batch.more:
                 continue
-            # One that has just come to be heard of may have rung before: it is read for once more.
-            rung = not heard.issuperset(topics()) or await waiter.wait(_KEEP_ALIVE_SECONDS)
-        if not rung:
+            # A topic that is new after the read may have been notified before it was registered: read again.
+            notified = not subscribed.issuperset(topics()) or await waiter.wait(_patience(request))
+        if not notified:
             yield b":\n\n"
         await asyncio.sleep(max(0.0, rested - time.monotonic()))
 
 
-def _written(batch: Batch) -> bytes:
+def _patience(request: RequestContext) -> float:
+    """
+    Return the seconds until the next line: at most the keep-alive interval or the remaining lifetime of the token.
+    """
+    if request.principal is None:
+        return _KEEP_ALIVE_SECONDS
+    left = (request.principal.expires_at - datetime.now(UTC)).total_seconds()
+    return min(_KEEP_ALIVE_SECONDS, max(left, 0.0))
+
+
+def _encode(batch: Batch) -> bytes:
     return b"".join(_event(each) for each in batch.events)
 
 

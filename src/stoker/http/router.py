@@ -1,15 +1,15 @@
 """
-From a path to its row: a tree of segments.
+Finds the route of a path with a tree of segments.
 
-Starlette's own router tries route after route; with some 80 of them that costs more than the rest of a cached answer
-(measured: 0.1 ms against 0.004 ms here).
+Starlette's router tries one route after the other. With some 80 routes, this costs more than the rest of a cached
+response (measured: 0.1 ms, against 0.004 ms here).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from stoker.http.call import Route
+from stoker.http.request_context import Route
 
 
 class _Node:
@@ -18,28 +18,35 @@ class _Node:
     def __init__(self) -> None:
         self.literal: dict[str, _Node] = {}
         self.named: _Node | None = None
-        #: Takes all that is left of the path.
+        #: Matches the rest of the path.
         self.swallowing: _Node | None = None
         self.routes: dict[str, tuple[Route, tuple[str, ...]]] = {}
 
 
 class Router:
+    """Finds routes by method and path. Raises ValueError if two routes have the same method and path."""
+
     def __init__(self, routes: Iterable[Route]) -> None:
         self._root = _Node()
         for route in routes:
             self._add(route)
 
     def find(self, verb: str, path: str) -> tuple[Route | None, Mapping[str, str], frozenset[str]]:
-        """(the route, the path's named segments, the verbs this path has; none: there is no such path)"""
+        """
+        Return the route, the named segments of the path, and the methods that the path supports.
+
+        The route is None if the path does not support ``verb``. Without a route and without methods, the path does not
+        exist.
+        """
         segments = path.strip("/").split("/")
         verbs: set[str] = set()
-        # A literal segment goes first, but may lead nowhere: a stack can be called "preview".
+        # A literal segment takes precedence, but may have no match below it: a stack can have the name "preview".
         left: list[tuple[_Node, int, tuple[str, ...]]] = [(self._root, 0, ())]
         while left:
             node, depth, values = left.pop()
             if node.swallowing is not None and (
                 depth < len(segments) or path.endswith("//")
-            ):  # a name of slashes alone
+            ):  # a name that consists of slashes only
                 node, values = node.swallowing, (*values, _rest(path, depth))
             elif depth < len(segments):
                 segment = segments[depth]
@@ -75,5 +82,5 @@ class Router:
 
 
 def _rest(path: str, depth: int) -> str:
-    """What follows so many segments, with every slash it has."""
+    """Return the path after ``depth`` segments, with all its slashes."""
     return path.lstrip("/").split("/", depth)[depth]

@@ -1,24 +1,16 @@
-"""/signals: where a Zaqar calls when a message was posted to a queue that a result is awaited in."""
+"""POST /signals: an external Zaqar calls it when a message is posted to a queue in which a result is expected."""
 
 from __future__ import annotations
 
-from stoker.http.access import Public
-from stoker.http.call import Call, Reply, Route
-from stoker.model.errors import EntityNotFound
+from stoker.http.access import CallToken
+from stoker.http.request_context import RequestContext, Response, Route
 
 
-def ring(call: Call) -> Reply:
-    """
-    Nothing of what was sent counts but that something was: the message itself is taken from the queue.
-
-    Raises EntityNotFound for who was not told the URL.
-    """
-    resource_id = call.services.call_tokens.resource_of(call.path["token"])
-    if resource_id is None:
-        raise EntityNotFound("The resource could not be found.")
-    if call.services.looking is not None:
-        call.services.looking.ring(resource_id)
-    return Reply(204)
+def poll_now(request: RequestContext) -> Response:
+    """Poll the queue now. The body is ignored; Stoker reads the message from the queue itself."""
+    if request.app.result_poller is not None and request.only is not None:
+        request.app.result_poller.poll_now(request.only)
+    return Response(204)
 
 
-ROUTES = [Route("POST", "/signals/{token}", Public(), ring)]
+ROUTES = [Route("POST", "/signals/{token}", CallToken(), poll_now)]

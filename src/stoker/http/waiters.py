@@ -1,8 +1,8 @@
 """
-Long polls: who waits for which topic, on the event loop.
+Long polls: requests on the event loop that wait for topics.
 
-A waiter is registered before the store is read, so a ring between the read and the wait is not lost. Each costs
-one future and one timer, no task: ten thousand are cheap.
+Register a waiter before you read the store, so that no notification between the read and the wait is lost. A waiter
+costs one future and one timer, but no task: ten thousand waiters are cheap.
 """
 
 from __future__ import annotations
@@ -11,47 +11,54 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from stoker.store.bell import Bell
+from stoker.store.notifier import ALL, Notifier
 
 
 class Waiter:
+    """One request that waits for its topics. ``Waiters.register`` creates it."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._rung: asyncio.Future[bool] = loop.create_future()
+        self._notified: asyncio.Future[bool] = loop.create_future()
 
     async def wait(self, seconds: float) -> bool:
         """
-        Until a topic is rung, also when it was since this waiter was registered, or the time is over. Whether it was
-        rung.
+        Wait until a topic is notified, at most ``seconds``. Return whether a topic was notified.
+
+        A notification since the registration counts, too.
         """
         timer = self._loop.call_later(seconds, self._end, False)
         try:
-            return await self._rung
+            return await self._notified
         finally:
             timer.cancel()
 
     def wake(self) -> None:
+        """End the wait as if a topic had been notified."""
         self._end(True)
 
-    def _end(self, rung: bool) -> None:
-        if not self._rung.done():
-            self._rung.set_result(rung)
+    def _end(self, notified: bool) -> None:
+        if not self._notified.done():
+            self._notified.set_result(notified)
 
 
 class Waiters:
-    def __init__(self, bell: Bell) -> None:
+    """All waiting requests of this process, by topic. Use it on the event loop only."""
+
+    def __init__(self, notifier: Notifier) -> None:
         self._by_topic: dict[str, set[Waiter]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
-        bell.listen(self._on_ring)
+        notifier.subscribe(self._on_notification)
 
     @property
     def closed(self) -> bool:
-        """The server is going: nobody should wait any more."""
+        """Whether the server is shutting down, so that requests must not wait any more."""
         return self._closed
 
     @contextmanager
     def register(self, *topics: str) -> Iterator[Waiter]:
+        """Register a waiter for the topics until the block ends."""
         self._loop = asyncio.get_running_loop()
         waiter = Waiter(self._loop)
         if self._closed:
@@ -68,17 +75,17 @@ class Waiters:
                     del self._by_topic[topic]
 
     def close(self) -> None:
-        """Let everybody go. Called on the event loop."""
+        """Wake all waiters and end later waits at once. Call it on the event loop."""
         self._closed = True
-        self._wake("*")
+        self._wake(ALL)
 
-    def _on_ring(self, topic: str, _: int) -> None:
-        """In whatever thread committed."""
-        if self._loop is not None and (topic == "*" or topic in self._by_topic) and not self._loop.is_closed():
+    def _on_notification(self, topic: str, _: int) -> None:
+        """Runs on the thread that committed."""
+        if self._loop is not None and (topic == ALL or topic in self._by_topic) and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._wake, topic)
 
     def _wake(self, topic: str) -> None:
-        topics = list(self._by_topic) if topic == "*" else [topic]
+        topics = list(self._by_topic) if topic == ALL else [topic]
         for each in topics:
             for waiter in self._by_topic.get(each, ()):
                 waiter.wake()

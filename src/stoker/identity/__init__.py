@@ -1,1 +1,1 @@
-"""Projects, users, roles and tokens, as Keystone has them."""
+"""Projects, users, roles and tokens, modelled on Keystone."""

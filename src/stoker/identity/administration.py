@@ -1,7 +1,7 @@
 """
-Who there is, changed: projects, users, roles, application credentials.
+Administration of projects, users, roles and application credentials.
 
-Whatever takes a right away rings, so that no process goes by what it remembers.
+Every change that removes a permission notifies all processes, so that none relies on cached tokens.
 """
 
 from __future__ import annotations
@@ -14,43 +14,47 @@ from typing import Any
 
 from stoker.identity import passwords
 from stoker.identity.directory import DOMAIN_ID, ROLES
-from stoker.model.errors import Conflict, EntityNotFound, Invalid
+from stoker.identity.tokens import ADMIN
+from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid
 from stoker.model.principal import ApplicationCredential, Project, User
 from stoker.store import application_credentials, ec2_credentials, identity, tokens
-from stoker.store.bell import TOKENS_TOPIC
+from stoker.store.notifier import TOKENS_TOPIC
 from stoker.store.tx import Tx
 
 
 def create_project(tx: Tx, name: str, description: str, *, enabled: bool) -> Project:
-    _free(identity.project_named(tx, name, DOMAIN_ID), "project", name)
+    """Create a project. Raises Conflict if the name is in use."""
+    _free(identity.find_project_by_name(tx, name, DOMAIN_ID), "project", name)
     made = Project(id=uuid.uuid4().hex, name=name, domain_id=DOMAIN_ID, description=description, enabled=enabled)
     identity.add_project(tx, made)
     return made
 
 
 def change_project(tx: Tx, id: str, **changes: Any) -> Project:
+    """Change fields of a project. Raises EntityNotFound, and Conflict if the new name is in use."""
     old = project(tx, id)
     changed = replace(old, **changes)
     if changed.name != old.name:
-        _free(identity.project_named(tx, changed.name, DOMAIN_ID), "project", changed.name)
+        _free(identity.find_project_by_name(tx, changed.name, DOMAIN_ID), "project", changed.name)
     identity.save_project(tx, changed)
-    tx.ring(TOKENS_TOPIC)
+    tx.notify(TOKENS_TOPIC)
     return changed
 
 
 def delete_project(tx: Tx, id: str) -> None:
-    """Raises Conflict while anything is in it."""
+    """Raises Conflict unless the project is empty."""
     project(tx, id)
     if left := identity.in_project(tx, id):
         raise Conflict(f"The project has {', '.join(left)}: delete them first.")
     application_credentials.delete_in_project(tx, id)
     ec2_credentials.delete_in_project(tx, id)
     identity.delete_project(tx, id)
-    tx.ring(TOKENS_TOPIC)
+    tx.notify(TOKENS_TOPIC)
 
 
 def create_user(tx: Tx, name: str, hashed: str, default_project_id: str | None, *, enabled: bool) -> User:
-    _free(identity.user_named(tx, name, DOMAIN_ID), "user", name)
+    """Create a user. ``hashed``: the hash of its password. Raises Conflict if the name is in use."""
+    _free(identity.find_user_by_name(tx, name, DOMAIN_ID), "user", name)
     made = User(
         id=uuid.uuid4().hex,
         name=name,
@@ -64,43 +68,64 @@ def create_user(tx: Tx, name: str, hashed: str, default_project_id: str | None, 
 
 
 def change_user(tx: Tx, id: str, **changes: Any) -> User:
-    """A new password ends all tokens."""
+    """Change fields of a user. A new password, or disabling the user, revokes all tokens of the user."""
     old = user(tx, id)
     changed = replace(old, **changes)
     if changed.name != old.name:
-        _free(identity.user_named(tx, changed.name, DOMAIN_ID), "user", changed.name)
+        _free(identity.find_user_by_name(tx, changed.name, DOMAIN_ID), "user", changed.name)
     identity.save_user(tx, changed)
     if changed.password_hash != old.password_hash or not changed.enabled:
         tokens.drop_of_user(tx, id)
-    tx.ring(TOKENS_TOPIC)
+    tx.notify(TOKENS_TOPIC)
     return changed
 
 
 def delete_user(tx: Tx, id: str) -> None:
+    """Delete a user with its tokens, application credentials and EC2 keys. Raises EntityNotFound."""
     user(tx, id)
     tokens.drop_of_user(tx, id)
     application_credentials.delete_of_user(tx, id)
     ec2_credentials.delete_of_user(tx, id)
     identity.delete_user(tx, id)
-    tx.ring(TOKENS_TOPIC)
+    tx.notify(TOKENS_TOPIC)
 
 
 def grant(tx: Tx, user_id: str, project_id: str, role: str) -> None:
+    """Give a user a role in a project. Raises EntityNotFound."""
     user(tx, user_id)
     project(tx, project_id)
-    _known_role(role)
+    _check_role(role)
     if role not in identity.roles(tx, user_id, project_id):
         identity.add_role(tx, user_id, project_id, role)
-        tx.ring(TOKENS_TOPIC)
+        tx.notify(TOKENS_TOPIC)
 
 
 def revoke(tx: Tx, user_id: str, project_id: str, role: str) -> None:
-    """Raises EntityNotFound when the user has not got it."""
+    """Raises EntityNotFound if the user does not have the role."""
     if role not in identity.roles(tx, user_id, project_id):
         place = f"role: {role}, user: {user_id}, project: {project_id}"
         raise EntityNotFound(f"Could not find role assignment with {place}.")
     identity.drop_role(tx, user_id, project_id, role)
-    tx.ring(TOKENS_TOPIC)
+    tx.notify(TOKENS_TOPIC)
+
+
+def grant_system(tx: Tx, user_id: str, role: str) -> None:
+    """Give a user a role on the system. Raises EntityNotFound, and Forbidden for a role other than ``admin``."""
+    user(tx, user_id)
+    _check_role(role)
+    if role != ADMIN:
+        raise Forbidden(f"The system has one role, {ADMIN}: give others in a project.")
+    if role not in identity.system_roles(tx, user_id):
+        identity.add_system_role(tx, user_id, role)
+        tx.notify(TOKENS_TOPIC)
+
+
+def revoke_system(tx: Tx, user_id: str, role: str) -> None:
+    """Raises EntityNotFound if the user does not have the role."""
+    if role not in identity.system_roles(tx, user_id):
+        raise EntityNotFound(f"Could not find role assignment with role: {role}, user: {user_id}, system: all.")
+    identity.drop_system_role(tx, user_id, role)
+    tx.notify(TOKENS_TOPIC)
 
 
 def create_credential(
@@ -111,18 +136,24 @@ def create_credential(
     name: str,
     description: str,
     secret_hash: str,
+    held: frozenset[str],
     roles: list[str] | None,
     unrestricted: bool,
     expires_at: datetime | None,
 ) -> ApplicationCredential:
-    """``roles`` None: all that the user has in the project. Raises Conflict, Invalid."""
-    held = identity.roles(tx, user_id, project_id)
+    """
+    Create an application credential.
+
+    ``held``: the roles of the token that authorizes the request. ``roles``: the roles of the credential; None for all
+    held roles. Raises Conflict if the name is in use, Invalid if the user does not hold one of the roles.
+    """
+    held &= identity.roles(tx, user_id, project_id)
     wanted = sorted(held) if roles is None else roles
     if not set(wanted) <= held or not wanted:
-        raise Invalid("an application credential can have only roles that its user has in the project")
+        raise Invalid("an application credential can have only roles that its user has in the project by this token")
     if expires_at is not None and expires_at <= tx.now:
         raise Invalid("expires_at must lie ahead")
-    _free(application_credentials.named(tx, user_id, name), "application credential", name)
+    _free(application_credentials.find_by_name(tx, user_id, name), "application credential", name)
     made = ApplicationCredential(
         id=uuid.uuid4().hex,
         user_id=user_id,
@@ -139,12 +170,14 @@ def create_credential(
 
 
 def delete_credential(tx: Tx, user_id: str, id: str) -> None:
+    """Delete a user's application credential. Raises EntityNotFound."""
     credential(tx, user_id, id)
     application_credentials.delete(tx, id)
-    tx.ring(TOKENS_TOPIC)
+    tx.notify(TOKENS_TOPIC)
 
 
 def project(tx: Tx, id: str) -> Project:
+    """The project with this id. Raises EntityNotFound."""
     found = identity.project(tx, id)
     if found is None:
         raise EntityNotFound(f"Could not find project: {id}.")
@@ -152,6 +185,7 @@ def project(tx: Tx, id: str) -> Project:
 
 
 def user(tx: Tx, id: str) -> User:
+    """The user with this id. Raises EntityNotFound."""
     found = identity.user(tx, id)
     if found is None:
         raise EntityNotFound(f"Could not find user: {id}.")
@@ -159,6 +193,7 @@ def user(tx: Tx, id: str) -> User:
 
 
 def credential(tx: Tx, user_id: str, id: str) -> ApplicationCredential:
+    """The user's application credential with this id. Raises EntityNotFound."""
     found = application_credentials.find(tx, id)
     if found is None or found.user_id != user_id:
         raise EntityNotFound(f"Could not find Application Credential: {id}.")
@@ -166,12 +201,12 @@ def credential(tx: Tx, user_id: str, id: str) -> ApplicationCredential:
 
 
 def new_secret() -> tuple[str, str]:
-    """(the secret, its hash)"""
+    """Generate a secret. Returns the secret and its hash."""
     secret = secrets.token_hex(32)
-    return secret, passwords.hashed(secret)
+    return secret, passwords.hash_password(secret)
 
 
-def _known_role(role: str) -> None:
+def _check_role(role: str) -> None:
     if role not in ROLES:
         raise EntityNotFound(f"Could not find role: {role}.")
 

@@ -1,4 +1,4 @@
-"""How a face learns who asks, whoever keeps the users: Stoker itself or a Keystone."""
+"""Interfaces through which the APIs authenticate requests, with Stoker's own users or with Keystone."""
 
 from __future__ import annotations
 
@@ -9,18 +9,32 @@ from stoker.model.principal import Principal
 
 
 class TokenCheck(Protocol):
-    def known(self, token: str) -> Principal | None:
-        """Without I/O; None: look with ``validate``."""
+    """Validates tokens. Implemented by ``identity.tokens.Tokens`` and ``identity.keystone.tokens.KeystoneTokens``."""
+
+    def get_cached(self, token: str) -> Principal | None:
+        """The principal of a recently validated token, without I/O; None if ``validate`` is needed."""
 
     def validate(self, token: str) -> Principal:
-        """Raises Unauthorized, whatever is wrong with it; Unavailable when there is nobody to tell."""
+        """
+        The principal of a token. Raises Unauthorized for any invalid token, Unavailable if Keystone is unreachable.
+        """
         ...
 
 
 class KeyCheck(Protocol):
+    """Authenticates requests signed with an EC2 key."""
+
     def stands_for(self, request: ec2.Request) -> str | None:
-        """The id of the resource whose key signed it, without a look into the store: it may be gone."""
+        """
+        The id of the resource whose key signed the request; None for any other key.
+
+        Does not read the database, so the resource may be deleted already.
+        """
+
+    def may_exist(self, access: str) -> bool:
+        """Whether the access key may exist. A cheap check that runs before the body of a large request is read."""
+        ...
 
     def authenticate(self, request: ec2.Request) -> Principal:
-        """Whose request it is. Raises Unauthorized, Unavailable."""
+        """The principal that signed the request. Raises Unauthorized, Unavailable."""
         ...

@@ -1,7 +1,7 @@
 """
-Requests signed with an EC2 key, as os-collect-config, heat-cfntools and boto sign them. Pure.
+Verification of requests signed with an EC2 key, in the formats of os-collect-config, heat-cfntools and boto. No I/O.
 
-The signature covers verb, host, path and parameters (version 2), also chosen headers and the body (version 4).
+The signature covers verb, host, path and parameters (version 2), and chosen headers and the body, too (version 4).
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ from urllib.parse import quote
 
 from stoker.model.errors import Unauthorized
 
-#: How long a signature with a time in it is good, and how much a clock may be ahead.
+#: How long a signature with a timestamp is valid, and how far the timestamp may lie in the future.
 LIFE = timedelta(minutes=15)
+#: How far in the future a signature may expire; the limit of AWS.
+LONGEST_LIFE = timedelta(days=7)
 _DIGESTS = {"HmacSHA256": hashlib.sha256, "HmacSHA1": hashlib.sha1}
 _PORT = re.compile(r":\d+$")
 _AUTHORIZATION = re.compile(
@@ -29,7 +31,12 @@ _AUTHORIZATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``params`` are those of query and form, as sent, without the signature; ``headers`` by lower-case names."""
+    """
+    A signed request.
+
+    ``params`` holds the parameters of query and form as sent, without the signature. The names in ``headers`` are lower
+    case.
+    """
 
     verb: str
     host: str
@@ -42,7 +49,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What version 4 says of itself, in a header or in parameters."""
+    """The credential scope and signed headers of version 4, from a header or from parameters."""
 
     access: str
     date: str
@@ -56,34 +63,62 @@ class _Scope:
 
 
 def access_of(request: Request) -> str:
-    """The access key that it says it is signed with. Raises Unauthorized."""
+    """The access key named in the request. Raises Unauthorized if there is none."""
     if plain := request.params.get("AWSAccessKeyId"):
         return plain
     return _scope(request).access
 
 
 def check(secret: str, request: Request, now: datetime, *, aging: bool = True) -> None:
-    """Raises Unauthorized; with ``aging`` also for one that was signed too long ago."""
+    """
+    Verify the signature of a request.
+
+    Raises Unauthorized; with ``aging``, also for requests that ``check_time`` refuses.
+    """
     if "AWSAccessKeyId" in request.params:
         version = request.params.get("SignatureVersion")
         if version != "2":
             raise Unauthorized(f"signatures of version {version!r} are not supported: use 2 or 4")
-        said, time = _v2, request.params.get("Timestamp")
+        said = _v2
     else:
-        said, time = _v4, _scope(request).time
-    # Some clients sign the host as it is written, some in lower case, some without its port.
+        said = _v4
+    # Clients differ in the host that they sign: as written, in lower case, or without its port.
     written = (request.host, request.host.lower())
     hosts = dict.fromkeys((*written, *(_PORT.sub("", host) for host in written)))
-    # compared as bytes: a signature may be any text
+    # Compared as bytes, because a signature may contain any text.
     right = any(hmac.compare_digest(said(secret, request, host).encode(), request.signature.encode()) for host in hosts)
     if not right:
         raise Unauthorized("the signature does not match")
-    if aging and time is not None and abs(now - _moment(time)) > LIFE:
+    if aging:
+        check_time(request, now)
+
+
+def check_time(request: Request, now: datetime) -> None:
+    """
+    Raises Unauthorized for a request that was signed too long ago, has expired, or would never expire.
+
+    Version 2 has ``Timestamp``, ``Expires`` or both. Version 4 always has a timestamp, and ``X-Amz-Expires`` in
+    presigned URLs.
+    """
+    params = request.params
+    if "AWSAccessKeyId" in params:
+        time, expires = params.get("Timestamp"), params.get("Expires")
+        end = None if expires is None else _moment(expires)
+        if time is None and end is None:
+            raise Unauthorized("the signature has no time: sign a Timestamp or Expires too")
+    else:
+        time, seconds = _scope(request).time, params.get("X-Amz-Expires")
+        end = None if seconds is None else _moment(time) + _lifetime(seconds)
+    if time is not None and abs(now - _moment(time)) > LIFE:
         raise Unauthorized("the signature is too old, or the clock is wrong")
+    if end is not None and end <= now:
+        raise Unauthorized("the signature has expired")
+    if end is not None and end - now > LONGEST_LIFE:
+        raise Unauthorized(f"the signature expires too late: {LONGEST_LIFE.days} days are the most")
 
 
-def signed_v2(secret: str, verb: str, host: str, path: str, params: Mapping[str, str]) -> str:
-    """The signature; ``params`` have AWSAccessKeyId, SignatureMethod and SignatureVersion among them."""
+def sign_v2(secret: str, verb: str, host: str, path: str, params: Mapping[str, str]) -> str:
+    """Sign with version 2. ``params`` must contain AWSAccessKeyId, SignatureMethod and SignatureVersion."""
     return _v2(secret, Request(verb, host, path, params, ""), host)
 
 
@@ -99,7 +134,7 @@ def _v4(secret: str, request: Request, host: str) -> str:
     scope = _scope(request)
     headers = {**request.headers, "host": host}
     lines = "".join(f"{name}:{' '.join(headers.get(name, '').split())}\n" for name in scope.headers)
-    # boto signs a form as the body it is, and says nothing of it in the query.
+    # boto signs a form as the body and leaves the query empty.
     is_form = request.verb == "POST" and "x-amz-algorithm" not in map(str.lower, request.params)
     query = "" if is_form else _query(request.params)
     canonical = "\n".join(
@@ -114,7 +149,7 @@ def _v4(secret: str, request: Request, host: str) -> str:
 
 
 def _scope(request: Request) -> _Scope:
-    """Raises Unauthorized where there is no access key to be found."""
+    """Raises Unauthorized if the request names no access key."""
     found = _AUTHORIZATION.fullmatch(request.headers.get("authorization", "").strip())
     credential = found["credential"] if found else request.params.get("X-Amz-Credential", "")
     signed = found["headers"] if found else request.params.get("X-Amz-SignedHeaders", "")
@@ -132,6 +167,12 @@ def _query(params: Mapping[str, str]) -> str:
 
 def _quoted(text: str) -> str:
     return quote(text, safe="-_~", errors="surrogateescape")
+
+
+def _lifetime(seconds: str) -> timedelta:
+    if not re.fullmatch("[0-9]{1,6}", seconds):
+        raise Unauthorized(f"X-Amz-Expires must be a number of seconds, not {seconds[:40]!r}")
+    return timedelta(seconds=int(seconds))
 
 
 def _moment(text: str) -> datetime:

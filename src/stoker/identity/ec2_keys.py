@@ -1,4 +1,4 @@
-"""EC2 keys: those that users make for themselves, and those that stand for one resource of a stack."""
+"""EC2 keys of two kinds: keys that users create, and keys that each belong to one resource of a stack."""
 
 from __future__ import annotations
 
@@ -6,42 +6,45 @@ import secrets
 from datetime import UTC, datetime, timedelta
 
 from stoker.identity import ec2, stack_users
-from stoker.identity.sealing import Sealing
 from stoker.identity.stack_users import StackUser, StackUsers
 from stoker.model.errors import Unauthorized
 from stoker.model.principal import Ec2Credential, Principal
 from stoker.store import ec2_credentials, identity
+from stoker.store.encryption import Encryption
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
 _WRONG = "The EC2 access key is not valid, or no longer."
-#: Whoever comes with a signed request may act as long as one signature lives.
+#: How long the principal of a signed request is valid: as long as a signature.
 _LIFE = timedelta(minutes=15)
 
 
 class Ec2Keys:
-    def __init__(self, store: Store, sealing: Sealing, users: StackUsers) -> None:
+    """Creates users' EC2 keys and authenticates requests signed with either kind of key."""
+
+    def __init__(self, store: Store, encryption: Encryption, users: StackUsers) -> None:
         self._store = store
-        self._sealing = sealing
+        self._encryption = encryption
         self._users = users
 
     def create(self, tx: Tx, user_id: str, project_id: str) -> tuple[Ec2Credential, str]:
-        """A new key, and its secret in the clear."""
+        """Create a key for a user in a project. Returns the key and its secret in plain text."""
         secret = secrets.token_hex(16)
         made = Ec2Credential(
             access=secrets.token_hex(16),
-            sealed_secret=self._sealing.seal(secret),
+            sealed_secret=self._encryption.encrypt(secret),
             user_id=user_id,
             project_id=project_id,
         )
         ec2_credentials.add(tx, made)
         return made, secret
 
-    def secret(self, credential: Ec2Credential) -> str:
-        return self._sealing.open(credential.sealed_secret)
-
     def stands_for(self, request: ec2.Request) -> str | None:
-        """The id of the resource whose key signed it, without a look into the store: it may be gone."""
+        """
+        The id of the resource whose key signed the request; None for any other key.
+
+        Does not read the database, so the resource may be deleted already.
+        """
         resource_id = stack_users.resource_of(request.params.get("AWSAccessKeyId", ""))
         if resource_id is None:
             return None
@@ -51,20 +54,25 @@ class Ec2Keys:
             return None
         return resource_id
 
+    def may_exist(self, access: str) -> bool:
+        with self._store.read() as tx:
+            return ec2_credentials.find(tx, access) is not None or stack_users.find(tx, access) is not None
+
     def authenticate(self, request: ec2.Request) -> Principal:
-        """Whose request it is. Raises Unauthorized."""
+        """The principal whose key signed the request. Raises Unauthorized."""
         access = ec2.access_of(request)
         with self._store.read() as tx:
             own = ec2_credentials.find(tx, access)
             user = stack_users.find(tx, access) if own is None else None
             now = tx.now
             if own is not None:
-                secret, principal = self._sealing.open(own.sealed_secret), _owner(tx, own)
+                secret, principal = self._encryption.decrypt(own.sealed_secret), _owner(tx, own)
             elif user is not None:
                 secret, principal = self._users.secret_key(user.resource_id), _itself(tx, user)
             else:
                 raise Unauthorized(_WRONG)
-        # What stands for a resource is good as long as that is: its agents send no time, its URLs are made once.
+        # The key of a resource is valid as long as the resource: agents send no timestamp, and URLs are signed only
+        # once.
         ec2.check(secret, request, now, aging=user is None)
         return principal
 

@@ -1,7 +1,8 @@
 """
-Tokens for one thing only: to signal one resource.
+Tokens that permit one operation: to signal one resource.
 
-They are made of the resource's id and the site's secret, so nothing is kept, and they live as long as the resource.
+A token derives from the resource's id and the site secret, so Stoker stores none, and a token is valid as long as its
+resource exists.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ _SHAPE = re.compile(r"signal\.(?P<resource>[0-9a-f-]{36})\.(?P<proof>[0-9a-f]{64
 
 
 class SignalTokens:
+    """Creates and verifies signal tokens. ``secret`` is the site secret."""
+
     _use = b"stoker signal tokens"
 
     def __init__(self, secret: bytes) -> None:
         self._secret = hmac.digest(secret, self._use, hashlib.sha256)
 
     def token(self, resource_id: str) -> str:
+        """The token for a resource."""
         return f"signal.{resource_id}.{self._proof(resource_id)}"
 
     def resource_of(self, token: str) -> str | None:
-        """The id of the resource that may be signalled with it; None for what is no such token."""
+        """The id of the resource that the token may signal; None if the token is invalid."""
         found = _SHAPE.fullmatch(token)
         if found is None or not hmac.compare_digest(found["proof"], self._proof(found["resource"])):
             return None
@@ -34,6 +38,9 @@ class SignalTokens:
 
 
 class CallTokens(SignalTokens):
-    """For less: to say that there may be a result in the resource's queue. Zaqar shows them to its users."""
+    """
+    Tokens with fewer rights: they only announce a possible result in the resource's queue. Zaqar shows them to its
+    users.
+    """
 
     _use = b"stoker call tokens"

@@ -1,8 +1,8 @@
 """
-Users that stand for one resource of a stack: what agents and pre-signed URLs log in with.
+Stack users: each belongs to one resource of a stack, and agents and pre-signed URLs log in with it.
 
-Heat keeps such users, their passwords and their EC2 keys in Keystone. Here all of it is derived from the site's secret
-and the resource's id: nothing is kept, nothing is left over, and they live exactly as long as their resource.
+Heat keeps these users, their passwords and their EC2 keys in Keystone. Stoker derives them from the site secret and the
+resource's id: nothing is stored, nothing has to be cleaned up, and a user exists exactly as long as its resource.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import uuid
 from dataclasses import dataclass
 
 from stoker.model.principal import Project
+from stoker.model.secrets import CREDENTIAL_PREFIX
 from stoker.store import identity
 from stoker.store.tx import Tx
 
@@ -23,38 +24,48 @@ _HEX = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class StackUser:
+    """A user that belongs to one resource of a stack."""
+
     id: str
     name: str
     resource_id: str
-    #: Its stack's.
+    #: The project of the resource's stack.
     project: Project
 
 
 class StackUsers:
+    """Derives the credentials of stack users. ``secret`` is the site secret."""
+
     def __init__(self, secret: bytes) -> None:
         self._passwords = hmac.digest(secret, b"stoker stack users' passwords", hashlib.sha256)
         self._keys = hmac.digest(secret, b"stoker stack users' keys", hashlib.sha256)
 
     def password(self, resource_id: str) -> str:
-        return hmac.new(self._passwords, resource_id.encode(), hashlib.sha256).hexdigest()[:32]
+        """The password of the resource's user."""
+        return _credential(self._passwords, resource_id)
 
     def secret_key(self, resource_id: str) -> str:
-        """The secret to the access key that is the user's id."""
-        return hmac.new(self._keys, resource_id.encode(), hashlib.sha256).hexdigest()[:32]
+        """The secret for the access key; the access key equals the user's id."""
+        return _credential(self._keys, resource_id)
+
+
+def _credential(key: bytes, resource_id: str) -> str:
+    """The prefix identifies a credential, so that it is redacted wherever it appears."""
+    return CREDENTIAL_PREFIX + hmac.new(key, resource_id.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 def user_id(resource_id: str) -> str:
-    """Also its access key."""
+    """The id of the resource's user, and also its access key."""
     return resource_id.replace("-", "")
 
 
 def resource_of(user_id: str) -> str | None:
-    """The id of the resource that a user of that id would stand for."""
+    """The id of the resource that a user with this id would belong to; None if the id has another format."""
     return str(uuid.UUID(user_id)) if _HEX.fullmatch(user_id) else None
 
 
 def find(tx: Tx, user_id: str) -> StackUser | None:
-    """None without such a resource, and while it is suspended."""
+    """The stack user with this id; None if the resource does not exist or is suspended."""
     resource_id = resource_of(user_id)
     owner = identity.owner_of(tx, resource_id) if resource_id else None
     if owner is None or resource_id is None or owner.suspended:

@@ -1,8 +1,8 @@
 """
-Tokens: random, kept as hashes, revocable. What was seen lately is answered from memory.
+Stoker's own tokens: random, stored as hashes, revocable. Recently validated tokens are cached in memory.
 
-A revocation is heard at once in the process that made it and, on PostgreSQL, in all others by its ring; what is
-remembered lives five seconds at most, so that a lost ring does little harm.
+A revocation takes effect at once in the process that executes it and, on PostgreSQL, in all others by a notification.
+Cache entries expire after five seconds, so a lost notification does little harm.
 """
 
 from __future__ import annotations
@@ -18,42 +18,59 @@ from stoker.identity import stack_users
 from stoker.model.errors import Unauthorized
 from stoker.model.principal import Principal, Token
 from stoker.store import application_credentials, identity, tokens
-from stoker.store.bell import TOKENS_TOPIC
+from stoker.store.notifier import ALL, TOKENS_TOPIC
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
 _REMEMBERED_SECONDS = 5.0
 _REMEMBERED = 10_000
+#: In a project, this role administers the project; on the system, the whole site.
+ADMIN = "admin"
+_INVALID = "The token is not valid, or no longer."
 
 
 @dataclass(frozen=True, slots=True)
 class Issued:
+    """A token, its principal and its row in the database."""
+
     token: str
     principal: Principal
     row: Token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A token to be made. ``expires_at``: no longer than that, as a token got by a token."""
+class TokenRequest:
+    """
+    Parameters of a new token: for a project; for the whole site, with ``system``; or for neither.
+
+    ``expires_at`` limits the token's lifetime. ``parent`` is the token that requests the new one.
+    """
 
     user_id: str
     project_id: str | None
     methods: tuple[str, ...]
     expires_at: datetime | None = None
     application_credential_id: str | None = None
+    system: bool = False
+    parent: str | None = None
 
 
 class Tokens:
+    """Issues, validates and revokes tokens. ``hours``: their lifetime."""
+
     def __init__(self, store: Store, hours: int) -> None:
         self._store = store
         self._life = timedelta(hours=hours)
         self._lock = threading.Lock()
-        #: Hash → (until when by the monotonic clock, who).
+        #: Hash → (end of validity by the monotonic clock, principal).
         self._seen: dict[str, tuple[float, Principal]] = {}
-        store.bell.listen(self._on_ring)
+        store.notifier.subscribe(self._on_notification)
 
-    def issue(self, tx: Tx, wanted: Wanted) -> Issued:
+    def issue(self, tx: Tx, wanted: TokenRequest) -> Issued:
+        """Issue a token. Raises Unauthorized if the parent token has been revoked."""
+        parent = None if wanted.parent is None else _hash(wanted.parent)
+        if parent is not None and tokens.find(tx, parent, for_update=True) is None:
+            raise Unauthorized(_INVALID)
         token = secrets.token_hex(32)
         until = min(wanted.expires_at or datetime.max.replace(tzinfo=UTC), tx.now + self._life)
         made = Token(
@@ -62,6 +79,8 @@ class Tokens:
             issued_at=tx.now,
             expires_at=until,
             application_credential_id=wanted.application_credential_id,
+            system=wanted.system,
+            parent_hash=parent,
             methods=wanted.methods,
         )
         tokens.add(tx, _hash(token), made)
@@ -69,34 +88,39 @@ class Tokens:
         return Issued(token, _principal(tx, made), made)
 
     def of_project(self, project_id: str) -> str | None:
-        """A member's, for Stoker's own calls of services that trust its identity; None: the project has no member."""
+        """
+        Issue a token of a project member, for Stoker's own requests to services that trust its identity service.
+
+        Returns None if the project has no member.
+        """
 
         def do(tx: Tx) -> str | None:
             user_id = identity.member_of(tx, project_id)
             if user_id is None:
                 return None
-            return self.issue(tx, Wanted(user_id=user_id, project_id=project_id, methods=("password",))).token
+            return self.issue(tx, TokenRequest(user_id=user_id, project_id=project_id, methods=("password",))).token
 
         return self._store.write(do)
 
-    def known(self, token: str) -> Principal | None:
-        """Without I/O; None: look with ``validate``."""
+    def get_cached(self, token: str) -> Principal | None:
+        """The principal of a recently validated token, without I/O; None if ``validate`` is needed."""
         found = self._seen.get(_hash(token))
         if found is None or found[0] < time.monotonic() or found[1].expires_at <= datetime.now(UTC):
             return None
         return found[1]
 
     def validate(self, token: str) -> Principal:
-        """Raises Unauthorized, whatever is wrong with it."""
+        """The principal of a token. Raises Unauthorized for any invalid token."""
         return self.read(token).principal
 
     def read(self, token: str) -> Issued:
+        """Read a token from the database and cache its principal. Raises Unauthorized."""
         key = _hash(token)
         until = time.monotonic() + _REMEMBERED_SECONDS
         with self._store.read() as tx:
             found = tokens.find(tx, key)
             if found is None or found.expires_at <= tx.now:
-                raise Unauthorized("The token is not valid, or no longer.")
+                raise Unauthorized(_INVALID)
             principal = _principal(tx, found)
         with self._lock:
             if len(self._seen) >= _REMEMBERED:
@@ -105,14 +129,16 @@ class Tokens:
         return Issued(token, principal, found)
 
     def revoke(self, token: str) -> None:
+        """Revoke a token and all tokens that were requested with it."""
+
         def do(tx: Tx) -> None:
             tokens.drop(tx, _hash(token))
-            tx.ring(TOKENS_TOPIC)
+            tx.notify(TOKENS_TOPIC)
 
         self._store.write(do)
 
-    def _on_ring(self, topic: str, _: int) -> None:
-        if topic in (TOKENS_TOPIC, "*"):
+    def _on_notification(self, topic: str, _: int) -> None:
+        if topic in (TOKENS_TOPIC, ALL):
             with self._lock:
                 self._seen.clear()
 
@@ -123,29 +149,38 @@ def _principal(tx: Tx, token: Token) -> Principal:
         return _stack_user(tx, token)
     project = identity.project(tx, token.project_id) if token.project_id else None
     if not user.enabled or (token.project_id and (project is None or not project.enabled)):
-        raise Unauthorized("The token is not valid, or no longer.")
-    roles = identity.roles(tx, user.id, token.project_id) if token.project_id else frozenset[str]()
+        raise Unauthorized(_INVALID)
+    roles = frozenset[str]()
+    if token.system:
+        roles = identity.system_roles(tx, user.id)
+    elif token.project_id:
+        roles = identity.roles(tx, user.id, token.project_id)
     restricted = False
     if token.application_credential_id is not None:
         credential = application_credentials.find(tx, token.application_credential_id)
         if credential is None or (credential.expires_at is not None and credential.expires_at <= tx.now):
-            raise Unauthorized("The token is not valid, or no longer.")
+            raise Unauthorized(_INVALID)
         roles, restricted = roles & frozenset(credential.roles), not credential.unrestricted
+    administers = ADMIN in roles and not restricted
     return Principal(
         user_id=user.id,
         user_name=user.name,
         project_id=token.project_id,
         roles=roles,
         expires_at=token.expires_at,
+        # An administrator of the site logs in to a project, as clouds.yaml requires, and needs no second token for the
+        # site.
+        site_admin=administers and (token.system or ADMIN in identity.system_roles(tx, user.id)),
+        application_credential_id=token.application_credential_id,
         restricted=restricted,
     )
 
 
 def _stack_user(tx: Tx, token: Token) -> Principal:
-    """Its token ends with its resource."""
+    """The principal of a stack user, whose token is valid only while its resource exists."""
     user = stack_users.find(tx, token.user_id)
     if user is None or not user.project.enabled or token.project_id != user.project.id:
-        raise Unauthorized("The token is not valid, or no longer.")
+        raise Unauthorized(_INVALID)
     return Principal(
         user_id=user.id,
         user_name=user.name,

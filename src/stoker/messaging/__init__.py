@@ -1,8 +1,8 @@
 """
-Queues, messages, claims, webhooks and signed URLs, as Zaqar has them.
+The messaging service: queues, messages, claims, webhooks and signed URLs, modelled on Zaqar.
 
-``Messaging`` is what the rest of Stoker uses; all of it takes the transaction. ``SignedUrls`` signs what opens one
-queue to whoever holds it.
+The rest of Stoker uses ``Messaging``; its methods act within the caller's transaction. ``SignedUrls`` signs URLs that
+give access to one queue without a token.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What requests may say. Every failure is Invalid and names the thing."""
+"""Checks of request values. Each failure raises Invalid and names the value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def queue_name(name: Any, what: str = "the queue") -> str:
-    """Raises Invalid for what is no name of a queue."""
+    """Raises Invalid unless ``name`` is a valid queue name. ``what`` names the value in the error."""
     if not isinstance(name, str) or len(name) > limits.QUEUE_NAME or not _NAME.fullmatch(name):
         raise Invalid(
             f"{what}: {name!r:.100} cannot be a queue's name: that is 1 to {limits.QUEUE_NAME} ASCII letters, "
@@ -22,7 +22,7 @@ def queue_name(name: Any, what: str = "the queue") -> str:
 
 
 def whole(value: Any, name: str, least: int, most: int) -> int:
-    """Raises Invalid for what is not a whole number from ``least`` to ``most``."""
+    """Raises Invalid unless ``value`` is an integer from ``least`` to ``most``."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise Invalid(f"{name} must be a whole number, not {value!r:.100}")
     if not least <= value <= most:
@@ -31,6 +31,7 @@ def whole(value: Any, name: str, least: int, most: int) -> int:
 
 
 def mapping(value: Any, name: str) -> dict[str, Any]:
+    """Raises Invalid unless ``value`` is a JSON object."""
     if not isinstance(value, dict):
         raise Invalid(f"{name} must be a JSON object, not {type(value).__name__}")
     return value

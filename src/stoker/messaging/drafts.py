@@ -1,4 +1,4 @@
-"""Messages as they are posted, before anything is stored."""
+"""Builds messages from posted data, before they are stored."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from stoker.model.messaging import Message
 from stoker.store import rows
 
 
-def drafted(now: datetime, bodies: Sequence[Any], *, ttl: int, delay: int = 0) -> list[Message]:
-    """Of Stoker's own: no limits but those of JSON."""
+def create_drafts(now: datetime, bodies: Sequence[Any], *, ttl: int, delay: int = 0) -> list[Message]:
+    """Messages that Stoker itself posts. They have no limits except those of JSON."""
     return [_message(now, body, ttl, delay, None) for body in bodies]
 
 
 def read(now: datetime, said: Any, of_queue: Mapping[str, Any], *, size: int, client_id: str | None) -> list[Message]:
     """
-    Of a request's body of ``size`` bytes, for a queue with this metadata. What is not known is left out, as Zaqar
-    does. Raises Invalid, naming what is wrong.
+    Messages from the JSON body ``said`` of a request, ``size`` bytes long, for a queue with the metadata ``of_queue``.
+
+    Unknown fields are ignored, as in Zaqar. Raises Invalid with the name of the invalid value.
     """
     most = of_queue.get(metadata.POST_SIZE) or limits.POST_SIZE
     if size > most:

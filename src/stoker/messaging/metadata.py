@@ -1,8 +1,8 @@
 """
-What a queue's users say of it.
+Queue metadata.
 
-Names that begin with an underscore mean something to the service. Those that were not said are shown with their
-defaults and not stored, as in Zaqar.
+Names that begin with an underscore configure the service. As in Zaqar, names that are not set are shown with their
+defaults and not stored.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.messaging import checks, limits, retrying
+from stoker.messaging import checks, limits, retry_policy
 from stoker.model.errors import Conflict, Invalid
 
 POST_SIZE, TTL, DELAY = "_max_messages_post_size", "_default_message_ttl", "_default_message_delay"
 DEAD_LETTER_QUEUE, DEAD_LETTER_TTL = "_dead_letter_queue", "_dead_letter_queue_messages_ttl"
-#: Ours: whoever takes from the queue gets the newest message, and leaves it there.
+#: Stoker's own extension: each consumer gets the newest message, and the message stays in the queue.
 KEEP_NEWEST = "_keep_newest"
 MOST_CLAIMS, ENCRYPT, RETRIES = "_max_claim_count", "_enable_encrypt_messages", "_retry_policy"
 
@@ -39,13 +39,13 @@ _BOUNDS = {
 _OPERATIONS = ("add", "remove", "replace")
 
 
-def shown(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """With the defaults of all that was not said."""
+def visible_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata with defaults for all names that are not set."""
     return {**metadata, **{name: metadata.get(name) or default for name, default in _DEFAULTS.items()}}
 
 
-def checked(metadata: Any) -> dict[str, Any]:
-    """Raises Invalid for what a queue cannot have."""
+def check_metadata(metadata: Any) -> dict[str, Any]:
+    """Raises Invalid for metadata that a queue cannot have."""
     found = checks.mapping(metadata, "a queue's metadata")
     for name, (least, most) in _BOUNDS.items():
         if found.get(name) is not None:
@@ -54,16 +54,16 @@ def checked(metadata: Any) -> dict[str, Any]:
         checks.queue_name(found[DEAD_LETTER_QUEUE], DEAD_LETTER_QUEUE)
     if found.get(ENCRYPT) not in (None, False):
         raise Invalid(f"{ENCRYPT} must be false: messages are not encrypted here")
-    retrying.check(found.get(RETRIES), RETRIES)
+    retry_policy.check(found.get(RETRIES), RETRIES)
     return found
 
 
-def patched(metadata: Mapping[str, Any], changes: Any) -> dict[str, Any]:
+def apply_patch(metadata: Mapping[str, Any], changes: Any) -> dict[str, Any]:
     """
-    After a JSON patch of paths like ``/metadata/name``.
+    Apply a JSON patch with paths like ``/metadata/name``. Returns the new metadata.
 
-    Raises Invalid for what is no such patch, or what comes of it; Conflict for a name that is to be replaced or
-    removed and is not there.
+    Raises Invalid for an invalid patch or an invalid result, and Conflict if a name to replace or remove does not
+    exist.
     """
     if not isinstance(changes, list):
         raise Invalid("the request's body must be a JSON array of operations")
@@ -79,11 +79,11 @@ def patched(metadata: Mapping[str, Any], changes: Any) -> dict[str, Any]:
             raise Invalid(f"the operation {operation!r} on {name!r:.100} needs a value")
         else:
             result[name] = change["value"]
-    return checked(result)
+    return check_metadata(result)
 
 
 def path_of(name: str) -> str:
-    """Of an entry, in a JSON patch."""
+    """The JSON patch path of a metadata entry."""
     return "/metadata/" + name.replace("~", "~0").replace("/", "~1")
 
 

@@ -1,4 +1,4 @@
-"""What the rest of Stoker uses of the messaging service."""
+"""The interface of the messaging service for the rest of Stoker."""
 
 from __future__ import annotations
 
@@ -6,31 +6,32 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from stoker.messaging import checks, claiming, drafts, limits, webhooks
+from stoker.messaging import checks, claim_operations, drafts, limits, webhooks
 from stoker.messaging import metadata as reserved
-from stoker.messaging.subscribing import Subscribing
+from stoker.messaging.subscription_service import SubscriptionService
 from stoker.model.errors import EntityNotFound
 from stoker.model.messaging import Message, Queue
+from stoker.model.ownership import check_write
 from stoker.store import messages, queues, subscriptions
 from stoker.store.tx import Tx
 from stoker.work import Work
 
-#: (the transaction, the project's id, the queue's name, what is about to be stored there)
+#: Arguments: the transaction, the project's id, the queue's name, the messages that are about to be stored.
 Listener = Callable[[Tx, str, str, Sequence[Message]], None]
 
 
 class Messaging:
     """
-    Queues by project and name. Every function works inside the transaction that it is given.
+    Queues by project and name. Every method acts within the given transaction.
 
-    ``on_posted``, if it is set, hears what clients post, inside their transaction and before the queue is held, so that
-    it may take whatever locks it needs; what it raises, the client gets, and nothing is stored. What Stoker itself
-    posts it does not hear.
+    ``on_posted``, if set, is called for messages that clients post, not for Stoker's own messages. The call happens in
+    the posting transaction before the queue is locked, so that the callback can take locks that precede the queue. An
+    exception of the callback is returned to the client, and nothing is stored.
     """
 
-    def __init__(self, work: Work, subscribing: Subscribing) -> None:
+    def __init__(self, work: Work, subscriptions: SubscriptionService) -> None:
         self.on_posted: Listener | None = None
-        self.subscribing = subscribing
+        self.subscriptions = subscriptions
         self._work = work
 
     def create_queue(
@@ -43,31 +44,48 @@ class Messaging:
         owner: str | None = None,
     ) -> bool:
         """
-        False when there is one of that name, which stays as it is. ``owner``: the id of the resource or server that it
-        is made for. Raises Invalid for a name or metadata that no queue can have.
+        Create a queue. Returns False if the queue exists already; an existing queue stays unchanged.
+
+        ``owner`` is the id of the resource or server that needs the queue; it replaces a queue of that name that a user
+        created. Raises Invalid for an invalid name or invalid metadata, and WriteRefused if the queue belongs to a
+        server or deployment and no ``owner`` is given.
         """
         new = Queue(
             id=uuid.uuid4().hex,
             project_id=project_id,
             name=checks.queue_name(name),
-            metadata=reserved.checked({} if metadata is None else dict(metadata)),
+            metadata=reserved.check_metadata({} if metadata is None else dict(metadata)),
             owner=owner,
             created_at=tx.now,
         )
-        return queues.add(tx, new)
+        if queues.add(tx, new):
+            return True
+        known = queues.find(tx, project_id, name, for_update=owner is not None)
+        if known is None:
+            return queues.add(tx, new)  # deleted by another transaction meanwhile
+        if owner is not None and known.owner is None:
+            queues.delete(tx, known.id)
+            return queues.add(tx, new)
+        check_write(known, as_owner=owner is not None)
+        return False
 
-    def delete_queue(self, tx: Tx, project_id: str, name: str) -> None:
-        """With its messages, claims and subscriptions. One that is not there is deleted already."""
-        queue = queues.find(tx, project_id, name, hold=True)
+    def delete_queue(self, tx: Tx, project_id: str, name: str, *, as_owner: bool = False) -> None:
+        """
+        Delete a queue with its messages, claims and subscriptions; does nothing if it does not exist. Raises
+        WriteRefused.
+        """
+        queue = queues.find(tx, project_id, name, for_update=True)
         if queue is not None:
+            check_write(queue, as_owner=as_owner)
             queues.delete(tx, queue.id)
 
     def patch_queue(self, tx: Tx, project_id: str, name: str, changes: Any) -> dict[str, Any]:
-        """The new metadata, after a JSON patch. Raises EntityNotFound, Invalid, Conflict."""
-        queue = queues.find(tx, project_id, name, hold=True)
+        """Apply a JSON patch. Returns the new metadata. Raises EntityNotFound, Invalid, Conflict, WriteRefused."""
+        queue = queues.find(tx, project_id, name, for_update=True)
         if queue is None:
             raise EntityNotFound(f"there is no queue {name!r} in this project")
-        changed = reserved.patched(queue.metadata, changes)
+        check_write(queue, as_owner=False)
+        changed = reserved.apply_patch(queue.metadata, changes)
         queues.save_metadata(tx, queue.id, changed)
         return changed
 
@@ -81,52 +99,90 @@ class Messaging:
         ttl: int = limits.MESSAGE_TTL,
         owner: str | None = None,
     ) -> Sequence[str]:
-        """The new messages' ids. The queue is made if need be, for ``owner``; subscribers are told."""
-        return self._store(tx, project_id, queue, drafts.drafted(tx.now, bodies, ttl=ttl), owner)
+        """
+        Post messages of Stoker's own and notify subscribers. Returns the messages' ids.
+
+        A missing queue is created for ``owner``. Raises WriteRefused if the queue belongs to a server or deployment and
+        no ``owner`` is given.
+        """
+        return self._store(
+            tx, project_id, queue, drafts.create_drafts(tx.now, bodies, ttl=ttl), owner, owner is not None
+        )
 
     def receive(
-        self, tx: Tx, project_id: str, queue: str, said: Any, *, size: int, client_id: str | None = None
+        self,
+        tx: Tx,
+        project_id: str,
+        queue: str,
+        said: Any,
+        *,
+        size: int,
+        client_id: str | None = None,
+        as_owner: bool = False,
     ) -> Sequence[str]:
-        """Take what a client posts, a request's body of ``size`` bytes; the new messages' ids. Raises Invalid."""
+        """
+        Post messages from a client's request. Returns the messages' ids.
+
+        ``said`` is the decoded request body, ``size`` its length in bytes. Raises Invalid, WriteRefused.
+        """
         known = queues.find(tx, project_id, queue)
+        if known is not None:
+            check_write(known, as_owner=as_owner)  # before the callback takes the message for a signal
         of_queue = known.metadata if known else {}
         new = drafts.read(tx.now, said, of_queue, size=size, client_id=client_id)
         if self.on_posted is not None:
             self.on_posted(tx, project_id, queue, new)
-        return self._store(tx, project_id, queue, new, None)
+        return self._store(tx, project_id, queue, new, None, as_owner)
 
-    def pop(self, tx: Tx, project_id: str, queue: str, limit: int = 1) -> list[Message]:
+    def pop(self, tx: Tx, project_id: str, queue: str, limit: int = 1, *, as_owner: bool = False) -> list[Message]:
         """
-        The oldest that nobody holds, gone from the queue: nobody else gets them. None, if there is no such queue.
+        Remove and return the oldest unclaimed messages; an empty list if the queue does not exist.
 
-        A queue that keeps its newest message gives that one, whoever has had it before.
+        A queue with ``_keep_newest`` returns its newest message on each call and keeps it. Raises WriteRefused.
         """
         known = queues.find(tx, project_id, queue)
         if known is None:
             return []
+        check_write(known, as_owner=as_owner)
         if known.metadata.get(reserved.KEEP_NEWEST):
             return messages.newest(tx, known.id)
-        found = claiming.take(tx, known, limit)
+        found = claim_operations.take(tx, known, limit)
         messages.delete(tx, found)
         return found
 
-    def purge(self, tx: Tx, project_id: str, queue: str, kinds: Sequence[str] = ("messages",)) -> None:
-        """Empty it of messages, of subscriptions or of both."""
-        known = queues.find(tx, project_id, queue, hold=True)
+    def purge(
+        self,
+        tx: Tx,
+        project_id: str,
+        queue: str,
+        kinds: Sequence[str] = ("messages",),
+        *,
+        as_owner: bool = False,
+    ) -> None:
+        """Delete all messages of a queue, all subscriptions, or both. Raises WriteRefused."""
+        known = queues.find(tx, project_id, queue, for_update=True)
         if known is None:
             return
+        check_write(known, as_owner=as_owner)
         if "messages" in kinds:
             messages.purge(tx, known.id)
         if "subscriptions" in kinds:
             subscriptions.purge(tx, known.id)
 
-    def hold_or_create(self, tx: Tx, project_id: str, name: str, owner: str | None = None) -> Queue:
-        """Held until the transaction ends, so that what is stored there has the order in which it is committed."""
-        return claiming.hold_or_create(tx, project_id, name, owner)
+    def lock_or_create(self, tx: Tx, project_id: str, name: str, owner: str | None = None) -> Queue:
+        """
+        Lock the queue until the transaction ends, so that messages have the order of the commits; create a missing
+        queue.
 
-    def _store(self, tx: Tx, project_id: str, name: str, new: Sequence[Message], owner: str | None) -> Sequence[str]:
-        queue = self.hold_or_create(tx, project_id, name, owner)
+        Raises WriteRefused if the queue belongs to a server or deployment and no ``owner`` is given.
+        """
+        return claim_operations.lock_or_create(tx, project_id, name, owner, as_owner=owner is not None)
+
+    def _store(
+        self, tx: Tx, project_id: str, name: str, new: Sequence[Message], owner: str | None, as_owner: bool
+    ) -> Sequence[str]:
+        queue = claim_operations.lock_or_create(tx, project_id, name, owner, as_owner=as_owner)
         messages.trim(tx)
-        messages.add(tx, queue.id, new)
-        webhooks.announce(tx, self._work, queue, new, confirming=self.subscribing.confirming)
+        messages.add(tx, queue.id, new, secret=queue.owner is not None)
+        webhooks.announce(tx, self._work, queue, new, confirming=self.subscriptions.confirming)
         return [each.id for each in new]

@@ -1,8 +1,8 @@
 """
-Leave for whoever holds it to do a few things with one queue, for a while, without a token.
+Signed URLs: access to one queue for a limited time, with chosen methods and without a token.
 
-A signature covers paths, methods, project and end, so nothing is kept; keys derive from the site's secret, one for each
-project.
+A signature covers paths, methods, project and expiry, so Stoker stores nothing. The keys derive from the site secret,
+one key for each project.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from stoker.model.errors import Invalid
+from stoker.model.secrets import CREDENTIAL_PREFIX
 
-#: How long agents' URLs are good: from two of these to three. Each is made anew when one is over.
+#: The URL of an agent is valid for two to three of these periods. It is replaced at the end of each period.
 AGENTS_PERIOD = timedelta(days=30)
 _FORM = "%Y-%m-%dT%H:%M:%S"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedUrl:
+    """A signature and all values that it covers, as in Zaqar's responses."""
+
     paths: tuple[str, ...]
     methods: tuple[str, ...]
     project: str
-    #: UTC, to the second.
+    #: UTC, in whole seconds.
     expires: str
     signature: str
 
@@ -41,14 +44,14 @@ class SignedUrl:
 
 
 class SignedUrls:
-    """``purpose``: what is signed for one is worth nothing for another."""
+    """Signs and verifies URLs. Signatures for one ``purpose`` are invalid for every other."""
 
     def __init__(self, secret: bytes, purpose: str = "queues") -> None:
         self._secret = hmac.digest(secret, f"stoker signed urls of {purpose}".encode(), hashlib.sha256)
 
     def sign(self, project_id: str, paths: Iterable[str], methods: Iterable[str], expires: datetime) -> SignedUrl:
-        """``paths`` as Zaqar has them: ``/v2/queues/<name>/messages`` and the like. What lies below is open, too."""
-        until = said(expires)
+        """Sign ``paths`` in Zaqar's format, such as ``/v2/queues/<name>/messages``. Includes all paths below them."""
+        until = format_time(expires)
         ordered, verbs = tuple(sorted(paths)), tuple(sorted(methods))
         signature = self._signature(project_id, ordered, verbs, until)
         return SignedUrl(paths=ordered, methods=verbs, project=project_id, expires=until, signature=signature)
@@ -65,7 +68,7 @@ class SignedUrls:
         signature: str,
         now: datetime,
     ) -> bool:
-        """Whether this is signed, has not ended, and is for ``verb`` on ``path``."""
+        """Whether the signature is valid, has not expired, and permits ``verb`` on ``path``."""
         opened, verbs = tuple(sorted(paths)), tuple(sorted(methods))
         try:
             until = moment(expires)
@@ -81,20 +84,22 @@ class SignedUrls:
 
     def _signature(self, project: str, paths: Iterable[str], methods: Iterable[str], expires: str) -> str:
         key = hmac.digest(self._secret, project.encode("utf-8", "replace"), hashlib.sha256)
-        # Zaqar joins with these two characters, a backslash and an n, rather than with a new line.
+        # Zaqar joins the parts with the two characters backslash and n, not with a newline.
         text = r"\n".join((",".join(paths), ",".join(methods), project, expires))
-        return hmac.new(key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+        return CREDENTIAL_PREFIX + hmac.new(key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
 def for_agents(secret: bytes) -> SignedUrls:
-    """Of the queues that stand for resources: these end with the resource, whatever time they say."""
+    """The signer for the queues of resources; these queues are deleted with their resource, whatever the expiry."""
     return SignedUrls(secret, "agents' queues")
 
 
 def agents_until(resource_id: str, now: datetime) -> datetime:
     """
-    When the URL ends that a resource's agent is given now. It is the same for a whole period, so that documents do not
-    change all the time; whose period begins when differs, so that they do not all change at once.
+    The expiry of the URL that a resource's agent gets at ``now``.
+
+    The expiry changes once in a period, so that documents do not change all the time. Periods of different resources
+    begin at different times, so that their documents do not all change at once.
     """
     period = int(AGENTS_PERIOD.total_seconds())
     begins = int.from_bytes(hashlib.sha256(resource_id.encode()).digest()[:4], "big") % period
@@ -102,13 +107,13 @@ def agents_until(resource_id: str, now: datetime) -> datetime:
     return datetime.fromtimestamp((count + 3) * period + begins, UTC)
 
 
-def said(at: datetime) -> str:
-    """As signed URLs say when they end."""
+def format_time(at: datetime) -> str:
+    """Format a time as in signed URLs."""
     return at.astimezone(UTC).strftime(_FORM)
 
 
 def moment(text: str) -> datetime:
-    """ISO 8601, taken for UTC where no zone is said. Raises Invalid."""
+    """Parse an ISO 8601 time; without a zone it is UTC. Raises Invalid."""
     try:
         found = datetime.fromisoformat(text) if "-" in text else None
         if found is not None:

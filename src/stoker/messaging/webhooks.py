@@ -1,42 +1,50 @@
 """
-Subscribers are told by durable jobs: whatever was posted reaches them at least once, as long as they last.
+Durable jobs that deliver messages to subscribers, at least once while a subscription exists.
 
-A post defers one job, however many subscribers there are; that one defers a job for each of them. A webhook that fails
-is tried again as its retry policy says, by a job of its own. No job holds a thread for long, and only so many threads
-are ever held: webhooks that hang must not keep stacks waiting.
+A post defers one job, however many subscribers there are; this job defers one job for each subscriber. A failed webhook
+is retried by a job of its own, as its retry policy says. Deliveries have threads of their own, and at most two per
+project at a time, so that webhooks that hang delay neither stacks nor other projects. After a slow failure a webhook is
+paused: deliveries during the pause are deferred without a call.
 """
 
 from __future__ import annotations
 
+import ssl
 import time
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
 
-from stoker.messaging import metadata, retrying
+from stoker.messaging import metadata, retry_policy
+from stoker.messaging.targets import Targets
 from stoker.model.messaging import Message, Queue, Subscription
 from stoker.store import rows, subscriptions
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
 
+if TYPE_CHECKING:
+    from stoker.messaging.webhook_client import WebhookClient
+
 ANNOUNCE, DELIVER = "messaging-announce", "messaging-deliver"
-#: Subscribers for whom one transaction defers jobs.
+#: Subscribers for which one transaction defers jobs.
 _AT_ONCE = 100
-#: Webhooks under way at once: fewer than a process has threads for jobs.
-_LANES = 2
-#: Seconds that a webhook may take, and after which a job leaves the rest to another.
+#: Maximum number of concurrent deliveries: per process and per project.
+_THREADS, _LANES = 16, 2
+#: Seconds that a delivery may take, and after which a job leaves its remaining messages to another job.
 _PATIENCE = 5.0
+#: Seconds that make a failure a slow one; seconds of the pause after it; maximum number of paused webhooks to remember.
+_SLOW, _REST, _REMEMBERED = 1.0, 10.0, 10_000
 _PLACE = '"$zaqar_message$"'
 _log = structlog.get_logger("stoker.messaging")
 
 
 def announce(tx: Tx, work: Work, queue: Queue, new: Sequence[Message], *, confirming: bool) -> None:
-    """Have the subscribers that the queue has now told of what is posted in this transaction."""
+    """Schedule the delivery of the messages posted in this transaction to the queue's current subscribers."""
     upto = subscriptions.latest(tx, queue.id, unconfirmed=not confirming)
     if upto is None:
         return
@@ -50,30 +58,33 @@ def announce(tx: Tx, work: Work, queue: Queue, new: Sequence[Message], *, confir
         }
         for each in new
     ]
-    # As text: PostgreSQL's own JSON holds no NUL character, and a message may.
-    args = {"queue": queue.id, "messages": rows.dump(said), "after": 0, "upto": upto}
+    # Stored as text, because PostgreSQL's JSON type cannot contain NUL characters.
+    args = {"queue": queue.id, "project": queue.project_id, "messages": rows.dump(said), "after": 0, "upto": upto}
     work.defer(tx, ANNOUNCE, queue.id, args)
 
 
-def deliver(tx: Tx, work: Work, subscription: Subscription, said: Mapping[str, Any]) -> None:
-    """Have one subscriber told of one thing, confirmed or not."""
+def deliver(tx: Tx, work: Work, project_id: str, subscription: Subscription, said: Mapping[str, Any]) -> None:
+    """Schedule the delivery of ``said`` to one subscriber, whether confirmed or not."""
     args = {"subscription": subscription.id, "messages": rows.dump([said]), "failures": 0, "anyway": True}
-    work.defer(tx, DELIVER, _lane(subscription.id), args)
+    work.defer(tx, DELIVER, _lane(project_id, subscription.id), args)
 
 
-def register(store: Store, work: Work, *, confirming: bool) -> None:
-    """``confirming``: only those are told of messages who agreed to it."""
-    webhooks = _Webhooks(store, work, confirming)
+def register(store: Store, work: Work, targets: Targets, *, confirming: bool) -> None:
+    """Register the job handlers. With ``confirming``, only confirmed subscribers receive messages."""
+    webhooks = _Webhooks(store, work, targets, confirming)
     work.register(ANNOUNCE, webhooks.announce)
-    work.register(DELIVER, webhooks.deliver)
+    work.register(DELIVER, webhooks.deliver, threads=_THREADS)
 
 
 class _Webhooks:
-    def __init__(self, store: Store, work: Work, confirming: bool) -> None:
+    def __init__(self, store: Store, work: Work, targets: Targets, confirming: bool) -> None:
         self._store = store
         self._work = work
+        self._targets = targets
         self._confirming = confirming
-        self._client: Any = None
+        self._context: ssl.SSLContext | None = None
+        #: Subscription id → end of the pause on the monotonic clock.
+        self._resting: dict[str, float] = {}
 
     def announce(self, args: Mapping[str, Any]) -> None:
         self._store.write(lambda tx: self._spread(tx, args))
@@ -83,10 +94,23 @@ class _Webhooks:
             found = subscriptions.with_queue(tx, args["subscription"])
         if found is None:
             return
-        subscription, _, _, of_queue = found
+        subscription, project_id, _, of_queue = found
         if self._confirming and not subscription.confirmed and not args.get("anyway"):
             return
-        self._tell(subscription, of_queue, args)
+        rest = self._resting.get(subscription.id, 0.0) - time.monotonic()
+        if rest > 0:
+            self._later(args, project_id, rows.load(args["messages"]), args["failures"], rest)
+            return
+        # Imported late, because the import slows down the start of installations without webhooks.
+        from stoker.messaging.webhook_client import WebhookClient, client_context
+
+        if self._context is None:
+            self._context = client_context()
+        client = WebhookClient(self._targets, _PATIENCE, self._context)
+        try:
+            self._tell(client, subscription, project_id, of_queue, args)
+        finally:
+            client.close()
 
     def _spread(self, tx: Tx, args: Mapping[str, Any]) -> None:
         found = subscriptions.ids(
@@ -99,58 +123,71 @@ class _Webhooks:
         )
         for _, id in found:
             said = {"subscription": id, "messages": args["messages"], "failures": 0}
-            self._work.defer(tx, DELIVER, _lane(id), said)
+            self._work.defer(tx, DELIVER, _lane(args["project"], id), said)
         if len(found) == _AT_ONCE:
             self._work.defer(tx, ANNOUNCE, args["queue"], {**args, "after": found[-1][0]})
 
-    def _tell(self, to: Subscription, of_queue: Mapping[str, Any], args: Mapping[str, Any]) -> None:
+    def _tell(
+        self,
+        client: WebhookClient,
+        to: Subscription,
+        project_id: str,
+        of_queue: Mapping[str, Any],
+        args: Mapping[str, Any],
+    ) -> None:
         left: list[Any] = rows.load(args["messages"])
         failures: int = args["failures"]
-        policy = retrying.chosen(of_queue.get(metadata.RETRIES), to.options.get(metadata.RETRIES))
+        policy = retry_policy.select_policy(of_queue.get(metadata.RETRIES), to.options.get(metadata.RETRIES))
         until = time.monotonic() + _PATIENCE
         while left and time.monotonic() < until:
-            problem = self._post(to, left[0])
+            problem = self._post(client, to, left[0])
             if problem is None:
                 left, failures = left[1:], 0
                 continue
             failures += 1
-            wait = retrying.pause(policy, failures)
+            wait = retry_policy.pause(policy, failures)
             if wait is not None:
-                self._later(args, left, failures, wait)
+                self._later(args, project_id, left, failures, wait)
                 return
-            _log.warning("gave a webhook's message up", subscription=to.id, failures=failures, problem=problem)
+            _log.warning("webhook.abandoned", subscription=to.id, failures=failures, problem=problem)
             left, failures = left[1:], 0
         if left:
-            self._later(args, left, failures, 0.0)
+            self._later(args, project_id, left, failures, 0.0)
 
-    def _later(self, args: Mapping[str, Any], left: Sequence[Any], failures: int, seconds: float) -> None:
+    def _later(
+        self, args: Mapping[str, Any], project_id: str, left: Sequence[Any], failures: int, seconds: float
+    ) -> None:
         said = {**args, "messages": rows.dump(left), "failures": failures}
 
         def do(tx: Tx) -> None:
             at = tx.now + timedelta(seconds=seconds)
-            self._work.defer(tx, DELIVER, _lane(args["subscription"]), said, at=at)
+            self._work.defer(tx, DELIVER, _lane(project_id, args["subscription"]), said, at=at)
 
         self._store.write(do)
 
-    def _post(self, to: Subscription, message: Mapping[str, Any]) -> str | None:
-        """What went wrong; None: they have it, or refused it for good."""
-        # Late: it costs start-up time that those without webhooks need not pay.
-        import httpx2
+    def _post(self, client: WebhookClient, to: Subscription, message: Mapping[str, Any]) -> str | None:
+        """Deliver one message. Returns the problem; None if the webhook accepted or permanently refused the message."""
+        from stoker.messaging.webhook_client import WebhookFailed
 
-        if self._client is None:
-            self._client = httpx2.Client(timeout=_PATIENCE)
         headers = {"Content-Type": "application/json", **to.options.get("post_headers", {})}
+        begin = time.monotonic()
         try:
-            with self._client.stream("POST", to.subscriber, content=_text(to, message), headers=headers) as answer:
-                status: int = answer.status_code
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            return f"{type(error).__name__}: {error}"
+            status = client.post(to.subscriber, _text(to, message), headers)
+        except WebhookFailed as error:
+            if time.monotonic() - begin > _SLOW:
+                self._rest(to.id)
+            return str(error)
         return None if status < 500 else f"it answered {status}"
 
+    def _rest(self, subscription_id: str) -> None:
+        if len(self._resting) >= _REMEMBERED:
+            self._resting.clear()
+        self._resting[subscription_id] = time.monotonic() + _REST
 
-def _lane(subscription_id: str) -> str:
-    """Jobs of one key never overlap."""
-    return f"lane-{zlib.crc32(subscription_id.encode()) % _LANES}"
+
+def _lane(project_id: str, subscription_id: str) -> str:
+    """The job key: jobs of one key never overlap."""
+    return f"{project_id}/{zlib.crc32(subscription_id.encode()) % _LANES}"
 
 
 def _text(to: Subscription, message: Mapping[str, Any]) -> bytes:

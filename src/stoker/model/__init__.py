@@ -1,1 +1,1 @@
-"""The nouns: frozen dataclasses, enums and errors. Standard library only, no I/O."""
+"""Domain model: frozen dataclasses, enums and errors. Standard library only, no I/O."""

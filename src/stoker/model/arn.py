@@ -1,7 +1,8 @@
 """
-The names that CloudFormation's API gives to stacks and their resources.
+ARNs: the names that the CloudFormation API gives to stacks and their resources.
 
-``arn:openstack:heat::<project>:stacks/<name>/<id>[/resources/<resource>]``, every part percent-encoded.
+The format is Heat's: ``arn:openstack:heat::<project>:stacks/<name>/<id>[/resources/<resource>]``. Every part is
+percent-encoded.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ _SHAPE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Arn:
+    """The ARN of a stack or, with ``resource``, of one of its resources. ``str()`` returns the encoded form."""
+
     project_id: str
     stack_name: str
     stack_id: str
@@ -32,7 +35,7 @@ class Arn:
 
     @classmethod
     def parse(cls, text: str) -> Arn:
-        """Raises Invalid."""
+        """Parse an encoded ARN. Raises Invalid if the text is not an ARN of a stack or resource."""
         found = _SHAPE.fullmatch(text)
         if found is None:
             raise Invalid(f"{text[:200]!r} is no ARN: arn:openstack:heat::<project>:stacks/<name>/<id> is wanted")

@@ -1,4 +1,4 @@
-"""What a policy decided, or who changed one."""
+"""Entries of the audit log: decisions of policies, changes of policies, and rejected writes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from datetime import datetime
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class Outcome(StrEnum):
+    """The outcome of an audited action."""
+
     ALLOWED = "ALLOWED"
     REFUSED = "REFUSED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """``project_id``: whose server it is about."""
+    """One audited action. ``project_id`` is the project of the server, container or queue that the action concerns."""
 
     project_id: str
-    who: str | None
-    #: Such as ``run CREATE``.
-    what: str
-    decision: Verdict
+    actor: str | None
+    #: The action in words, such as ``run CREATE``.
+    action: str
+    outcome: Outcome
     reason: str
     server_id: str | None = None
     deployment_id: str | None = None
@@ -29,7 +31,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A decision in the log; ``seq`` orders them."""
+    """A decision as stored in the audit log. ``seq`` increases with each entry."""
 
     seq: int
     at: datetime

@@ -1,4 +1,4 @@
-"""A software config: what a hook runs, with the inputs it takes and the outputs it gives. Immutable."""
+"""Software configs: immutable content for a hook, with declared inputs and outputs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-#: Heat's group of a config that names none: no hook runs it.
+#: Heat's group for a config that names none. No hook runs this group.
 UNGROUPED = "Heat::Ungrouped"
+#: An input that every derived config has, including those that Heat's clients derive, and that no other config uses.
+_DERIVED = "deploy_server_id"
+#: Inputs that Stoker adds itself. A client that knows their values can report a result.
+CREDENTIALS = frozenset(("deploy_password", "deploy_signal_id", "deploy_url_signature"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """``inputs`` and ``outputs`` are Heat's entries in stored form (``deployments.schema``), served as they are."""
+    """
+    A software config. ``inputs`` and ``outputs`` are Heat's entries in stored form (``deployments.schema``), and the
+    API returns them unchanged.
+    """
 
     id: str
     project_id: str
@@ -24,3 +31,10 @@ class Config:
     outputs: tuple[Mapping[str, Any], ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     created_at: datetime
+    #: Stoker created the config for the run of a deployment, and deletes it with the last deployment that runs it.
+    is_owned: bool = False
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether the config is the copy that one run executes, with the deployment's input values."""
+        return any(entry["name"] == _DERIVED for entry in self.inputs)

@@ -1,4 +1,8 @@
-"""A deployment joins a config with a server; a signal brings its result back."""
+"""
+Deployments, their runs and the signals that report results.
+
+A deployment joins a config with a server; a signal returns the result.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,28 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-#: A run whose agent says nothing for so long is silent; agents say something three times as often.
-SILENT_AFTER = timedelta(seconds=45)
-#: Why a deployment is in no document: it waits for its server's maintenance window, or is not to run any more.
+from stoker.model.status import Status
+
+#: A run without a heartbeat for this time is UNRESPONSIVE. Agents send three heartbeats in this time.
+UNRESPONSIVE_AFTER = timedelta(seconds=45)
+#: The transport of Stoker's own agents: the only one that acknowledges documents and allows a run to be cancelled.
+OWN_CHANNEL = "STOKER_PUSH"
+#: Values of ``held_by``, the reason why no document contains a deployment: it waits for the maintenance window of its
+#: server, or it must not run any more.
 WINDOW, CANCELLED = "WINDOW", "CANCELLED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """``action`` and ``status`` are free text on Heat's API, hence not the enums."""
+    """
+    A config joined with a server and input values. ``action`` and ``status`` are free text in Heat's API, so they are
+    not enums.
+    """
 
     id: str
     project_id: str
     server_id: str
-    #: The derived config: inputs merged, ready for the agent. A new one for every action.
+    #: The derived config, which contains the input values. Every action has a new one.
     config_id: str
     action: str | None
     status: str | None
@@ -30,95 +42,117 @@ class Deployment:
     output_values: Mapping[str, Any]
     created_at: datetime
     updated_at: datetime | None = None
-    #: Whether the agent is expected to report; without, its entry stays in the agent's document.
+    #: How the agent reports its result. None: no report is expected, so the entry stays in the agent's document.
     signal_transport: str | None = None
-    #: The stack resource this deployment is, if it is one.
+    #: The stack resource that the deployment belongs to, if any.
     resource_id: str | None = None
     stack_id: str | None = None
-    #: The trigger that began it, if one did.
+    #: The trigger that started the deployment, if any.
     trigger_id: str | None = None
-    #: WINDOW, CANCELLED, or None: agents are told of it.
-    withheld: str | None = None
-    #: Its agent is to be told to stop the run, and has not said that it did.
+    #: WINDOW, CANCELLED, or None: documents contain the deployment.
+    held_by: str | None = None
+    #: The agent has to stop the run and has not confirmed the stop yet.
     cancelling: bool = False
-    #: The server is another project's, whose policy lets this in.
+    #: The server belongs to another project, whose policy admits this deployment.
     admitted: bool = False
+
+    @property
+    def has_ended(self) -> bool:
+        """
+        Whether the status is COMPLETE or FAILED. A deployment without a status never started, so it has not ended.
+        """
+        return self.status in (Status.COMPLETE, Status.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """What an agent reports after running one deployment (``deploy_stdout``, …, and the outputs)."""
+    """
+    The report of an agent after one run: ``deploy_stdout``, ``deploy_stderr``, ``deploy_status_code`` and the outputs.
+    """
 
     values: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What an agent says of a run that goes on."""
+    """The progress that an agent reports during a run."""
 
-    state: str
+    state: RunState
     percent: int | None
     message: str | None
     at: datetime
 
 
 class RunState(StrEnum):
-    """How far a run is, as far as is known. What agents say of RUNNING ones may be any word of theirs."""
+    """The last known state of a run."""
 
-    HELD = "HELD"
-    WAITING = "WAITING"
+    PENDING_WINDOW = "PENDING_WINDOW"
+    QUEUED = "QUEUED"
     DELIVERED = "DELIVERED"
     RUNNING = "RUNNING"
-    SILENT = "SILENT"
+    UNRESPONSIVE = "UNRESPONSIVE"
     CANCELLING = "CANCELLING"
     DONE = "DONE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One action of a deployment, from when it was asked for to what came of it."""
+    """One execution of a deployment, from the request to the result."""
 
     deployment_id: str
-    #: The derived config that it runs.
+    #: The derived config that the run executes.
     config_id: str
     number: int
     action: str | None
-    #: As it is stored: never SILENT, which time alone makes of it (``state_at``).
+    #: The stored state. UNRESPONSIVE is never stored: ``state_at`` computes it from the time.
     state: str
     queued_at: datetime
     percent: int | None = None
     message: str | None = None
-    #: When the agent last said anything of it.
-    heard_at: datetime | None = None
-    delivered_at: datetime | None = None
-    #: The transport that it was delivered by.
+    #: When the agent last sent a heartbeat or progress of this run.
+    last_heartbeat_at: datetime | None = None
+    #: When a document with this run was sent or published. The agent may have started the run since then.
+    sent_at: datetime | None = None
+    #: The transport that delivered the run.
     channel: str | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
     status: str | None = None
     status_code: str | None = None
     status_reason: str | None = None
-    #: None: a stack's action did.
-    asked_by: str | None = None
+    #: None: the action of a stack started the run.
+    requested_by: str | None = None
     input_values: Mapping[str, Any]
     output_values: Mapping[str, Any]
     stdout_bytes: int = 0
     stderr_bytes: int = 0
 
-    def silent_for(self, now: datetime) -> timedelta | None:
-        """How long nothing has been heard of it, once that is too long."""
+    @property
+    def delivered_at(self) -> datetime | None:
+        """When the run was sent, or None until the agent has acknowledged it."""
+        return None if self.state in (RunState.PENDING_WINDOW, RunState.QUEUED) else self.sent_at
+
+    def unresponsive_for(self, now: datetime) -> timedelta | None:
+        """
+        Return the time since the last heartbeat, or None if it is shorter than ``UNRESPONSIVE_AFTER`` or the run is not
+        in progress.
+        """
         if self.started_at is None or self.ended_at is not None:
             return None
-        silence = now - (self.heard_at or self.started_at)
-        return silence if silence >= SILENT_AFTER else None
+        silence = now - (self.last_heartbeat_at or self.started_at)
+        return silence if silence >= UNRESPONSIVE_AFTER else None
 
     def state_at(self, now: datetime) -> str:
-        return RunState.SILENT if self.silent_for(now) else self.state
+        """Return the state at the time ``now``: the stored state, or UNRESPONSIVE."""
+        return RunState.UNRESPONSIVE if self.unresponsive_for(now) else self.state
 
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """``offset`` and ``size`` count bytes of the stream; ``data`` is text, undecodable bytes replaced."""
+    """
+    A part of a run's output. ``offset`` and ``size`` count bytes of the stream; ``data`` is text in which undecodable
+    bytes are replaced.
+    """
 
     seq: int
     config_id: str

@@ -1,32 +1,36 @@
 """
-Every failure a caller can act on, named as Heat names it in ``error.type``.
+Errors that a caller can act on. The class names are Heat's names in ``error.type``.
 
 StokerError
-├── Invalid            the request can never succeed as written (400)
-│   ├── StackValidationFailed, InvalidTemplateVersion, …   the template's kinds of wrong
-│   ├── NotSupported, ResourceActionNotSupported           right words, wrong moment
-│   └── RequestLimitExceeded                               more than the site allows
-├── Unauthorized       who are you? (401)
-├── Forbidden          the caller may not do this (403)
-│   └── DeploymentRefused  a server's policy does not let the deployment in
-├── EntityNotFound     no such thing, or not yours to see (404)
-├── Conflict           the state of things forbids it now (409)
+├── Invalid            the request can never succeed in this form (400)
+│   ├── StackValidationFailed, InvalidTemplateVersion, …   errors in a template
+│   ├── NotSupported, ResourceActionNotSupported           requests that the resource or its state does not support
+│   └── RequestLimitExceeded                               a limit of the site is exceeded
+├── Unauthorized       the caller is not authenticated (401)
+├── Forbidden          the caller lacks the permission (403)
+│   └── DeploymentRefused  the policy of a server denies the deployment
+├── EntityNotFound     the object does not exist, or the caller may not see it (404)
+├── Conflict           the current state does not permit the request (409)
 │   ├── StackExists, ActionInProgress, ResourceInUse
-├── NotAcceptable      nothing that is had would please whoever asked (406)
-├── PreconditionFailed what the request asked to be so first is not so (412)
-├── Unprocessable      what came is not what was announced (422)
-└── Unavailable        something we depend on is down; the same call may work later (503)
+├── NotAcceptable      no available representation is acceptable to the client (406)
+├── PreconditionFailed a condition in the request is not met (412)
+├── Unprocessable      the content differs from its declaration (422)
+├── TooManyRequests    this client, or all clients together, exceed a rate or concurrency limit (429)
+└── Unavailable        a dependency is down; the same call may succeed later (503)
 
-Anything else that escapes is a bug and is reported as one.
+Any other exception that reaches an API is a bug and is reported as one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from stoker.model.audit import Decision
+from stoker.model.secrets import redact_text
 
 
 class StokerError(Exception):
-    """A failure with one ready sentence for whoever asked."""
+    """A failure whose ``message`` is a complete sentence for the client."""
 
     kind = "internal"
 
@@ -35,78 +39,93 @@ class StokerError(Exception):
         self.message = message
 
 
+def redact_error(error: StokerError, secrets: Collection[str]) -> None:
+    """Redact secrets in the error's message, which may repeat a value from the request."""
+    if secrets:
+        error.message = redact_text(error.message, secrets)
+        error.args = (error.message, *error.args[1:])
+
+
 class Invalid(StokerError):
+    """The request can never succeed in this form (400)."""
+
     kind = "invalid"
 
 
 class StackValidationFailed(Invalid):
-    pass
+    """A template, its parameters or its properties are invalid."""
 
 
 class InvalidTemplateVersion(Invalid):
-    pass
+    """The template has no version, or an unknown one."""
 
 
 class InvalidTemplateSection(Invalid):
-    pass
+    """The template has an unknown or malformed section."""
 
 
 class InvalidTemplateReference(Invalid):
-    pass
+    """The template refers to a resource that it does not define."""
 
 
 class InvalidSchemaError(Invalid):
-    pass
+    """The definition of a parameter or property is invalid."""
 
 
 class UserParameterMissing(Invalid):
-    pass
+    """A parameter without a default has no value."""
 
 
 class UnknownUserParameter(Invalid):
-    pass
+    """The request has a value for a parameter that the template does not define."""
 
 
 class ImmutableParameterModified(Invalid):
-    pass
+    """An update changes a parameter that the template declares immutable."""
 
 
 class CircularDependencyException(Invalid):
-    pass
+    """Resources of the template depend on each other in a cycle."""
 
 
 class NotSupported(Invalid):
-    pass
+    """The stack or resource does not support the request, or not in its current state."""
 
 
 class ResourceActionNotSupported(Invalid):
-    pass
+    """The resource does not support the action."""
 
 
 class ResourceActionRestricted(Invalid):
-    pass
+    """The environment restricts the action on the resource."""
 
 
 class InvalidBreakPointHook(Invalid):
-    pass
+    """The resource does not wait at the breakpoint that the request names."""
 
 
 class RequestLimitExceeded(Invalid):
-    pass
+    """The request exceeds a limit of the site."""
 
 
 class Unauthorized(StokerError):
+    """The caller is not authenticated (401)."""
+
     kind = "unauthorized"
 
 
 class Forbidden(StokerError):
+    """The caller lacks the permission (403)."""
+
     kind = "forbidden"
 
 
 class DeploymentRefused(Forbidden):
     """
-    Whoever undoes the transaction that it comes out of keeps the decision in another (``gate.record``); where the
-    transaction goes on, the decision is in it.
+    The policy of a server denies a deployment (403).
+
+    If the transaction commits, it contains the audit entry. Code that rolls the transaction back writes the entry in a
+    new transaction (``authorizer.record_denial``).
     """
 
     def __init__(self, message: str, decision: Decision) -> None:
@@ -114,42 +133,80 @@ class DeploymentRefused(Forbidden):
         self.decision = decision
 
 
+class WriteRefused(Forbidden):
+    """
+    A write to a container or queue that belongs to a server or deployment, by a caller that does not own it (403).
+
+    ``noun`` and ``name`` identify the container or queue; ``owner`` is the id of the resource, stack or deployment.
+    Every API audits this error.
+    """
+
+    def __init__(self, noun: str, name: str, owner: str, project_id: str) -> None:
+        super().__init__(
+            f"The {noun} {name} belongs to a server or a deployment: only Stoker and the agent that it was made for "
+            f"write there. Use a {noun} of your own."
+        )
+        self.noun, self.name, self.owner, self.project_id = noun, name, owner, project_id
+
+
 class EntityNotFound(StokerError):
+    """The object does not exist, or the caller may not see it (404)."""
+
     kind = "not-found"
 
     @classmethod
     def of(cls, noun: str, name: str) -> EntityNotFound:
-        """Heat's own sentence, which clients match on."""
+        """Return the error with Heat's sentence, which clients match."""
         return cls(f"The {noun} ({name}) could not be found.")
 
 
 class Conflict(StokerError):
+    """The current state does not permit the request (409)."""
+
     kind = "conflict"
 
 
 class StackExists(Conflict):
-    pass
+    """The project has a stack with this name."""
 
 
 class ActionInProgress(Conflict):
-    pass
+    """An operation of the stack is in progress."""
 
 
 class ResourceInUse(Conflict):
-    pass
+    """The object is in use and cannot be deleted."""
 
 
 class NotAcceptable(StokerError):
+    """No available representation is acceptable to the client (406)."""
+
     kind = "not-acceptable"
 
 
 class PreconditionFailed(StokerError):
+    """A condition in the request, such as ``If-None-Match``, is not met (412)."""
+
     kind = "precondition-failed"
 
 
 class Unprocessable(StokerError):
+    """The content differs from its declaration, such as its checksum (422)."""
+
     kind = "unprocessable"
 
 
 class Unavailable(StokerError):
+    """A dependency is down; the same call may succeed later (503)."""
+
     kind = "unavailable"
+
+
+class TooManyRequests(StokerError):
+    """A limit is exceeded (429). ``retry_after`` is the number of seconds after which the same call may succeed."""
+
+    kind = "too-many-requests"
+
+    def __init__(self, message: str, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after

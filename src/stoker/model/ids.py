@@ -1,4 +1,4 @@
-"""What names everything that is made here."""
+"""Ids of all objects that Stoker creates: UUIDs as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from uuid import UUID
 
 
 def is_id(text: str) -> bool:
-    """Whether it may be an id, as this program writes them."""
+    """Return whether the text has the form of an id: a UUID in lower case with hyphens."""
     try:
         return str(UUID(text)) == text
     except ValueError:

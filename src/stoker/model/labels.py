@@ -1,4 +1,4 @@
-"""Labels of servers, with the syntax of Kubernetes' labels, and the words that servers are chosen with."""
+"""Labels of servers, in the syntax of Kubernetes labels, and selectors over labels."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ from typing import Any
 
 from stoker.model.errors import Invalid
 
-#: Labels a server may have.
+#: The maximum number of labels of a server.
 MOST = 64
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _PREFIX = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _SYNTAX = (
-    "at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"  # as Kubernetes says it
+    # the wording of Kubernetes
+    "at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 )
 
 
-def checked(said: Any, what: str = "labels") -> dict[str, str]:
-    """A whole set of labels. Raises Invalid that names the label and what is wrong with it."""
+def check_labels(said: Any, what: str = "labels") -> dict[str, str]:
+    """
+    Validate a complete set of labels and return it. ``what`` names the field in error messages.
+
+    Raises Invalid, which names the label and the error.
+    """
     if not isinstance(said, Mapping):
         raise Invalid(f"{what} must be a map of names and values, not {type(said).__name__}")
     if len(said) > MOST:
@@ -26,17 +31,17 @@ def checked(said: Any, what: str = "labels") -> dict[str, str]:
     return {_key(key, what): _value(key, value, what) for key, value in said.items()}
 
 
-def changed(had: Mapping[str, str], changes: Any, what: str = "labels") -> dict[str, str]:
-    """``had`` with ``changes``: names and values, where None takes a label away. Raises Invalid."""
+def apply_changes(had: Mapping[str, str], changes: Any, what: str = "labels") -> dict[str, str]:
+    """Return the labels ``had`` with ``changes`` applied; the value None removes a label. Raises Invalid."""
     if not isinstance(changes, Mapping):
         raise Invalid(f"{what} must be a map of names and values, not {type(changes).__name__}")
     left = {key: value for key, value in had.items() if key not in changes}
     new = {key: value for key, value in changes.items() if value is not None}
-    return checked({**left, **new}, what)
+    return check_labels({**left, **new}, what)
 
 
 def selector(text: str) -> dict[str, str]:
-    """``k=v,k2=v2``: what servers have to have, every one of them. Raises Invalid."""
+    """Parse a selector of the form ``k=v,k2=v2``. A server matches if it has all these labels. Raises Invalid."""
     said: dict[str, str] = {}
     for part in text.split(","):
         key, equals, value = part.partition("=")
@@ -44,10 +49,11 @@ def selector(text: str) -> dict[str, str]:
             raise Invalid(f"labels must be like name=value,name2=value2: {part[:80]!r} has no '='")
         if said.setdefault(key.strip(), value.strip()) != value.strip():
             raise Invalid(f"labels: {key.strip()[:80]!r} cannot have two values at once")
-    return checked(said)
+    return check_labels(said)
 
 
 def match(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Return whether ``labels`` contains all labels of the selector ``wanted``."""
     return wanted.items() <= labels.items()
 
 

@@ -1,4 +1,4 @@
-"""Who is asking."""
+"""Users, projects, tokens and the authenticated caller of a request."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
+    """A user of the embedded identity service."""
+
     id: str
     name: str
     domain_id: str
@@ -18,6 +20,8 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
+    """A project of the embedded identity service."""
+
     id: str
     name: str
     domain_id: str
@@ -27,7 +31,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationCredential:
-    """A secret of a program's own, that does what its user lets it do in one project."""
+    """A secret with which a program acts as its user in one project."""
 
     id: str
     user_id: str
@@ -36,43 +40,54 @@ class ApplicationCredential:
     description: str = ""
     secret_hash: str
     roles: tuple[str, ...]
-    #: It may make and remove others of its kind.
+    #: The credential may create and delete other application credentials.
     unrestricted: bool = False
     expires_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A token's row; of the token itself only a hash is kept."""
+    """The row of a token. The database contains only a hash of the token itself."""
 
     user_id: str
     project_id: str | None
     issued_at: datetime
     expires_at: datetime
     application_credential_id: str | None = None
+    #: The token is valid for the whole site, not for a project.
+    system: bool = False
+    #: Hash of the token that this one was created from.
+    parent_hash: str | None = None
     methods: tuple[str, ...] = ("password",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """A validated token: a user acting in one project (None: unscoped) with the roles held there."""
+    """
+    A validated token: a user with the user's roles in one project. ``project_id`` is None without a project and for the
+    whole site.
+    """
 
     user_id: str
     user_name: str
     project_id: str | None
     roles: frozenset[str]
     expires_at: datetime
-    #: Acting by one of these, and not an unrestricted one: it cannot make more credentials.
+    #: The user may administer the users and projects of the whole site.
+    site_admin: bool = False
+    #: The application credential in use, which may have fewer roles than its user.
+    application_credential_id: str | None = None
+    #: The credential in use is not unrestricted, so it cannot create more credentials.
     restricted: bool = False
-    #: The one resource that it stands for, and that it may see and signal.
+    #: The one resource that a stack user represents, and may see and signal.
     resource_id: str | None = None
-    #: Of one that stands for a resource and has its login at a Keystone: the project there.
+    #: Of a stack user with a login at a Keystone: the project there.
     login_project_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ec2Credential:
-    """A key to sign requests with, of a user in a project. The secret is kept sealed."""
+    """A key with which a user signs requests in a project. The secret is stored encrypted."""
 
     access: str
     sealed_secret: str

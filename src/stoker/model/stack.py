@@ -1,4 +1,4 @@
-"""A stack: a template's resources living together, and the nouns of its life cycle."""
+"""Stacks: the resources of one template, managed together, with their steps, snapshots and events."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from stoker.model.status import Action, Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What a user handed in: enough to build the stack anew, and to go back to it."""
+    """The input from the user: sufficient to create the stack again, or to restore it."""
 
     template: Mapping[str, Any]
     files: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
-    #: Values of the request's own ``parameters``, before defaults.
+    #: Values in the request's own ``parameters``, without defaults.
     supplied: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Phase(StrEnum):
-    """Where the current operation stands: first everything of the new template, then what is left over."""
+    """The phase of the current operation: first Stoker applies the new template, then it removes outdated resources."""
 
     APPLY = "apply"
-    CLEAN = "clean"
-    #: Something is done to everything there is: suspend, resume, check, snapshot.
-    VISIT = "visit"
+    CLEANUP = "cleanup"
+    #: One action on every existing resource: suspend, resume, check or snapshot.
+    ACTION = "action"
     IDLE = "idle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """The light columns of a stack; its template, files and environment are read apart (``Source``)."""
+    """The small columns of a stack. Template, files and environment are read separately (``Source``)."""
 
     id: str
     name: str
@@ -46,29 +46,29 @@ class Stack:
     description: str = "No description"
     #: ``hot.Parameters`` in JSON form: all values, bound and typed.
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    #: The template's output definitions, values unresolved.
+    #: The template's output definitions: ``description``, and either the unresolved ``value`` or the ``error``.
     outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     version: str
     tags: tuple[str, ...] = ()
-    #: Queues that are told of its events: ``target`` and ``ttl``.
+    #: Queues that receive the stack's events: ``target`` and ``ttl``.
     event_sinks: tuple[Mapping[str, Any], ...] = ()
     timeout_mins: int | None = None
     disable_rollback: bool = True
     created_at: datetime
     updated_at: datetime | None = None
     deleted_at: datetime | None = None
-    #: Changes with every operation: what belongs to an older one knows it is superseded.
+    #: Changes with every operation. Work of an older operation detects by it that it is superseded.
     traversal: str
     phase: Phase
     #: Steps of the current phase that have not ended yet.
     remaining: int = 0
-    #: The first failure's text of the current operation. Nothing new starts after it, but for members of a group that
-    #: tolerates failures: there the operation goes on to its end, and has failed then.
+    #: The message of the first failure of the current operation. After a failure, no new step starts. Exception: in a
+    #: group that tolerates failures, the operation runs all members to the end and then fails.
     failure: str | None = None
     user_project_id: str
-    #: The stack at the top of the tree of nested ones, which is what transactions hold; its own where there is none.
+    #: The root stack of the tree of nested stacks, which transactions lock; its own id if there is no parent.
     root_id: str
-    #: Of a nested stack: the stack it lives in, and the resource there that it is.
+    #: Of a nested stack: the parent stack, and the resource there that represents it.
     parent_id: str | None = None
     parent_resource_id: str | None = None
     parent_resource: str | None = None
@@ -77,7 +77,7 @@ class Stack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One incarnation of a template's resource: a replacement is a new one beside it until cleaned up."""
+    """One incarnation of a template's resource. A replacement is a new incarnation; both exist until clean-up."""
 
     id: str
     stack_id: str
@@ -92,23 +92,28 @@ class Resource:
     #: Resolved properties as last applied.
     properties: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    #: What the type keeps for itself.
+    #: Data that only the resource type uses.
     data: Mapping[str, Any] = field(default_factory=dict)
-    #: By name, the incarnation it was brought to its definition with; None as long as it has not begun. A name alone
-    #: would tie a replaced resource to its requirement's successor, and after a template that turns two resources'
-    #: order round, the clean-up would wait for itself.
+    #: By resource name, the id of the required incarnation when this one was created or updated; None until this
+    #: resource has started. Names alone would tie a replaced resource to the successor of its requirement. If an update
+    #: reversed the order of two resources, the clean-up would then contain a cycle.
     requires: Mapping[str, str | None] = field(default_factory=dict)
-    #: False once a newer incarnation took its name or the template dropped it: to be cleaned up.
+    #: False when a newer incarnation has the name, or the template no longer has the resource: clean-up deletes it.
     current: bool = True
-    #: The breakpoint it waits at, such as ``pre-create``.
+    #: The breakpoint that the resource waits at, such as ``pre-create``.
     hook: str | None = None
     created_at: datetime
     updated_at: datetime | None = None
 
+    @property
+    def declared_type(self) -> str:
+        """The type in the template, which Heat shows. ``type`` is the type that the environment maps it to."""
+        return self.definition.get("mapped_from") or self.type
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """``data`` is what an export says, with the ``Source`` to go back to under ``source``."""
+    """A snapshot of a stack. ``data`` is the content of an export, with the ``Source`` to restore under ``source``."""
 
     id: str
     stack_id: str
@@ -120,17 +125,21 @@ class Snapshot:
 
 
 class StepState(StrEnum):
+    """Whether a step waits for other steps or runs."""
+
     WAITING = "waiting"
     RUNNING = "running"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One node of the running plan. ``key`` is a resource's name while applying, its id while cleaning."""
+    """
+    One node of the current plan. ``key`` is a resource name in the APPLY phase and a resource id in the CLEANUP phase.
+    """
 
     stack_id: str
     key: str
-    #: Requirements that have not ended yet; 0 means it may run.
+    #: Requirements that have not ended yet; 0: the step may run.
     waiting: int
     state: StepState
     definition: Mapping[str, Any] | None = None
@@ -138,7 +147,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """``seq`` orders them; resource events of a stack itself carry the stack's name and id."""
+    """
+    An event of a stack. ``seq`` increases with each event. Events of the stack itself have the name and id of the
+    stack.
+    """
 
     id: str
     seq: int = 0

@@ -1,4 +1,4 @@
-"""Heat's status words, shared by stacks, resources and deployments."""
+"""Heat's actions and statuses, shared by stacks, resources and deployments."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
+    """The status of an action."""
+
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETE = "COMPLETE"
     FAILED = "FAILED"
 
 
 class Action(StrEnum):
-    """What a stack or resource is doing or did last. Deployments may carry any other word besides."""
+    """The current or last action of a stack or resource. Deployments may have other actions, which authors name."""
 
     INIT = "INIT"
     CREATE = "CREATE"
@@ -28,5 +30,9 @@ class Action(StrEnum):
 
 
 def is_suspended(action: str, status: str) -> bool:
-    """Suspended, and not only about to be: what suspending a resource runs is reported yet."""
+    """
+    Return whether a resource is suspended, not only being suspended.
+
+    While a resource is being suspended, the runs of its SUSPEND action still report results.
+    """
     return (action, status) == (Action.SUSPEND, Status.COMPLETE)

@@ -1,4 +1,4 @@
-"""A trigger runs an action on servers, on demand or by the clock."""
+"""Triggers and schedules: run an action or config on servers, on demand or at set times."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 
 
 class TriggerStatus(StrEnum):
+    """The status of a trigger."""
+
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETE = "COMPLETE"
     FAILED = "FAILED"
@@ -17,6 +19,8 @@ class TriggerStatus(StrEnum):
 
 
 class TargetStatus(StrEnum):
+    """The status of one target of a trigger."""
+
     QUEUED = "QUEUED"
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETE = "COMPLETE"
@@ -25,36 +29,38 @@ class TargetStatus(StrEnum):
 
 
 class Stopped(StrEnum):
-    """Why nothing more of a trigger is begun."""
+    """Why a trigger starts no more targets."""
 
     CANCELLED = "CANCELLED"
-    #: More have failed than may.
+    #: More targets have failed than ``max_fail_percentage`` permits.
     FAILURES = "FAILURES"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
+    """How a trigger runs its targets, and whether it was stopped."""
+
     signal_transport: str | None = None
-    #: Seconds that each run may take.
+    #: The timeout of each run, in seconds.
     timeout: float | None = None
-    #: At a time; None: all at once.
+    #: The maximum number of concurrent runs; None: no limit.
     max_concurrent: int | None = None
-    #: Nothing more is begun once more than so many of a hundred have failed.
+    #: The trigger starts no more targets when more than this percentage has failed.
     max_fail_percentage: float = 100
     #: Each server waits for its own maintenance window.
-    in_window: bool = False
-    #: Names of inputs whose values are nobody's business.
+    require_window: bool = False
+    #: Names of inputs whose values are secret.
     secret: tuple[str, ...] = ()
     stopped: Stopped | None = None
-    #: Who stopped it.
+    #: The user who cancelled the trigger.
     stopped_by: str | None = None
-    #: What is running is not waited for any more.
+    #: The trigger ends without waiting for its running targets.
     forced: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What is run, as it was when it was triggered: what is begun later is the same."""
+    """The copy of the config at the time of the trigger. Targets that start later run the same content."""
 
     name: str | None
     group: str
@@ -62,28 +68,30 @@ class Content:
     inputs: tuple[Mapping[str, Any], ...] = ()
     outputs: tuple[Mapping[str, Any], ...] = ()
     options: Mapping[str, Any]
-    #: Of a structured deployment: what marks where a value goes; None: nothing is put in place.
+    #: Of a structured deployment: the key that marks the place of a value; None: nothing is substituted.
     input_key: str | None = None
-    #: A value nobody gave is an error.
+    #: An input without a value is an error.
     strict: bool = False
-    #: ``deploy_*`` inputs of the deployment that it is taken from.
+    #: ``deploy_*`` inputs of the deployment that the content is copied from.
     facts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
+    """A trigger, with the numbers of its targets by status."""
+
     id: str
     project_id: str
     name: str
     action: str
-    #: What was named, as it is shown.
+    #: The source as the request named it, for display.
     source: Mapping[str, Any]
-    #: The stack whose resource that is, if it is one.
+    #: The stack that contains the source, if the source is a resource.
     stack_id: str | None = None
-    #: Those that override what the source's deployments have.
+    #: Values that override those of the source's deployments.
     input_values: Mapping[str, Any]
     options: Options
-    asked_by: str | None = None
+    requested_by: str | None = None
     schedule_id: str | None = None
     status: str = TriggerStatus.IN_PROGRESS
     status_reason: str = ""
@@ -105,17 +113,17 @@ class Target:
     position: int
     server_id: str
     server_name: str
-    #: Of its deployment.
+    #: The name of the target's deployment.
     name: str
-    #: Before they are overridden.
+    #: The values before the trigger's own values override them.
     input_values: Mapping[str, Any]
     status: str = TargetStatus.QUEUED
     status_reason: str = ""
     deployment_id: str | None = None
 
 
-class Missed(StrEnum):
-    """What becomes of a time that passed while nobody served."""
+class MisfirePolicy(StrEnum):
+    """What happens when a scheduled time passes while no process is running."""
 
     RUN = "RUN"
     SKIP = "SKIP"
@@ -123,29 +131,29 @@ class Missed(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """Triggers at a time, or again and again."""
+    """Creates triggers, once (``at``) or repeatedly (``cron``)."""
 
     id: str
     project_id: str
     name: str
-    #: What to trigger, as a request to trigger it says.
+    #: The body of a request that creates the trigger.
     body: Mapping[str, Any]
-    #: Names of inputs in it whose values are nobody's business.
+    #: Names of inputs in the body whose values are secret.
     secret: tuple[str, ...] = ()
-    #: Five fields, in the time zone; or else ``at``.
+    #: Five fields, in the time zone; None if ``at`` is set.
     cron: str | None = None
     at: datetime | None = None
     timezone: str = "UTC"
-    in_window: bool = False
-    missed: str = Missed.RUN
+    require_window: bool = False
+    misfire_policy: str = MisfirePolicy.RUN
     enabled: bool = True
-    asked_by: str | None = None
+    requested_by: str | None = None
     next_at: datetime | None = None
     last_at: datetime | None = None
     last_trigger_id: str | None = None
-    #: Why the last time began nothing.
+    #: Why the last scheduled time started no trigger.
     last_error: str | None = None
-    #: How often it has begun something, and how many times passed while nobody served.
-    times: int = 0
-    times_missed: int = 0
+    #: The number of triggers that the schedule has created, and of times that passed while no process was running.
+    run_count: int = 0
+    missed_count: int = 0
     created_at: datetime

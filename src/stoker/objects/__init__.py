@@ -1,8 +1,8 @@
 """
-The object store: accounts, containers, and objects whose bytes live in the database.
+The object store: accounts, containers, and objects whose bytes are stored in the database.
 
-That is the point of it: a document that is published, or a signal that is left in an object, is part of the
-transaction it belongs to. ``Objects`` is what the other rooms use; the HTTP face calls the modules' own functions.
+Because the bytes are in the database, publishing a document and receiving a signal in an object are part of the
+transaction they belong to. Other packages use ``Objects``; the HTTP API calls the functions of the modules.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stoker.model.objects import Stored
-from stoker.objects import expiry, holding, tempurl, writing
+from stoker.objects import container_operations, expiry, object_operations, tempurl
 from stoker.objects.port import OnWriting, OnWritten, Port
 from stoker.store import containers
 from stoker.store.open import Store
@@ -22,16 +22,19 @@ __all__ = ["Objects", "OnWriting", "OnWritten", "Port", "tempurl"]
 
 class Objects:
     """
-    All functions act through the transaction they are given. An account is a project's id, without Swift's ``AUTH_``.
+    The interface of the object store for the rest of Stoker.
 
-    A listener may be set once at the start: ``port.on_written(tx, account, container, name, data)`` is called inside
-    each transaction that writes an object, after the write; ``port.on_writing(tx, account, container, name)`` before
-    anything is held, for a listener that has to hold something else first (a stack goes before everything).
+    All methods act within the given transaction, with the rights of the owner of server and deployment containers. An
+    account is a project's id, without Swift's prefix ``AUTH_``.
+
+    Two callbacks may be set at start-up. ``port.on_writing(tx, account, container, name)`` is called first in each
+    transaction that writes an object, so that the callback can take locks that precede the container, such as a stack.
+    ``port.on_written(tx, account, container, name, data)`` is called after the write, in the same transaction.
     """
 
     def __init__(self, store: Store, work: Work) -> None:
         self.port = Port(work)
-        #: What Stoker itself writes no listener hears.
+        #: A port without callbacks, for objects that Stoker itself writes.
         self._silent = Port(work)
         expiry.register(store, self.port)
 
@@ -43,27 +46,34 @@ class Objects:
         name: str,
         data: bytes,
         *,
-        content_type: str = writing.DEFAULT_TYPE,
+        content_type: str = object_operations.DEFAULT_TYPE,
         headers: Mapping[str, str] | None = None,
+        secret: bool = False,
     ) -> Stored:
-        """``headers`` have lower-case names. Raises EntityNotFound for the container, Invalid for the name."""
-        new = writing.New(
+        """
+        Write an object.
+
+        The names in ``headers`` are lower case. ``secret`` encrypts the bytes in the database. Raises EntityNotFound
+        for the container, Invalid for the name.
+        """
+        new = object_operations.New(
             account=account,
             container=container,
             name=name,
             data=data,
             content_type=content_type,
             headers=headers or {},
+            secret=secret,
         )
-        return writing.put(tx, self._silent, new)
+        return object_operations.put(tx, self._silent, new, as_owner=True)
 
     def get(self, tx: Tx, account: str, container: str, name: str) -> bytes:
-        """Raises EntityNotFound."""
-        return writing.read(tx, account, container, name)[1]
+        """The bytes of an object. Raises EntityNotFound."""
+        return object_operations.read(tx, account, container, name)[1]
 
     def delete(self, tx: Tx, account: str, container: str, name: str) -> bool:
-        """Whether there was one. Raises EntityNotFound for the container."""
-        return writing.delete(tx, account, container, name).found
+        """Delete an object. Returns whether it existed. Raises EntityNotFound for the container."""
+        return object_operations.delete(tx, account, container, name, as_owner=True).found
 
     def create_container(
         self,
@@ -74,19 +84,24 @@ class Objects:
         *,
         owner: str | None = None,
     ) -> bool:
-        """False when it was there. ``owner``: the resource or server it is for. Raises Invalid."""
-        return holding.create_container(tx, account, name, headers, owner=owner)
+        """
+        Create a container. Returns False if it exists already.
+
+        ``owner`` is the id of the resource or server that needs the container; it replaces a container of that name
+        that a user created. Raises Invalid.
+        """
+        return container_operations.create_container(tx, account, name, headers, owner=owner)
 
     def delete_container_and_all(self, tx: Tx, account: str, name: str) -> None:
-        """Nothing happens when it is not there."""
-        holding.delete_container_and_all(tx, account, name)
+        """Delete a container with all objects; does nothing if it does not exist."""
+        container_operations.delete_container_and_all(tx, account, name)
 
     def discard(self, tx: Tx, account: str, container: str, name: str) -> None:
-        """Have no object there, and no container that was made for somebody and is empty now."""
+        """Delete an object, and also its container if the container has an owner and is now empty."""
         found = containers.find(tx, account, container)
         if found is None:
             return
         self.delete(tx, account, container, name)
         left = containers.find(tx, account, container)
         if left is not None and left.objects == 0 and left.owner is not None:
-            holding.delete_container_and_all(tx, account, container)
+            container_operations.delete_container_and_all(tx, account, container)

@@ -1,4 +1,4 @@
-"""How long names may be and how much metadata a thing may carry: Swift's own defaults."""
+"""Limits for names and metadata: Swift's defaults."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ META_NAME = 128
 META_VALUE = 256
 META_COUNT = 90
 META_OVERALL = 4096
-#: Of a header that is kept as it is.
+#: Maximum length of a header value that is stored unchanged.
 HEADER = 1024
-#: Lines of one page of a listing.
+#: Maximum number of lines in one page of a listing.
 LISTING = 10_000
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def container_name(name: str) -> str:
-    """Raises Invalid."""
+    """Raises Invalid unless ``name`` is a valid container name."""
     if not name or "/" in name or "\0" in name or _longer(name, CONTAINER_NAME):
         raise Invalid(f"a container's name has 1 to {CONTAINER_NAME} bytes and no slash; it cannot be {name!r:.100}")
     return name
 
 
 def object_name(name: str) -> str:
-    """Raises Invalid."""
+    """Raises Invalid unless ``name`` is a valid object name."""
     if not name or "\0" in name or _longer(name, OBJECT_NAME):
         raise Invalid(f"an object's name has 1 to {OBJECT_NAME} bytes; it cannot be {name!r:.100}")
     return name
 
 
 def header(name: str, value: str) -> str:
-    """Raises Invalid for a value that could not be sent back."""
+    """Raises Invalid for a value that cannot be returned as a header."""
     if _CONTROL.search(value) or _longer(value, HEADER):
         raise Invalid(f"the header {name} has at most {HEADER} bytes and no control characters")
     return value
 
 
 def metadata(headers: Mapping[str, str], prefix: str) -> None:
-    """Hold those of ``headers`` that begin with ``prefix`` to the limits. Raises Invalid."""
+    """Check the ``headers`` that begin with ``prefix`` against the limits. Raises Invalid."""
     size = count = 0
     for name, value in headers.items():
         if not name.startswith(prefix):

@@ -1,4 +1,4 @@
-"""What accounts and containers are told about themselves: later words go over earlier ones, empty ones take away."""
+"""Metadata of accounts and containers: new values replace earlier ones, and empty values remove them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _TRUE = frozenset(("true", "1", "yes", "on", "t", "y"))
 _FALSE = frozenset(("false", "0", "no", "off", "f", "n"))
 
 
-def merged(kept: Mapping[str, str], said: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """``said`` has lower-case names. Raises Invalid for more than a thing may carry."""
+def merge(kept: Mapping[str, str], said: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Merge the request headers ``said`` (lower-case names) into ``kept``. Raises Invalid if a limit is exceeded."""
     removing = f"x-remove-{prefix[2:]}"
     found = dict(kept)
     for name, value in said.items():
@@ -34,8 +34,8 @@ def merged(kept: Mapping[str, str], said: Mapping[str, str], prefix: str) -> dic
 
 
 def of_container(kept: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str]:
-    """Metadata, and what becomes of replaced objects. Raises Invalid."""
-    found = merged(kept, said, CONTAINER)
+    """Merge metadata and versioning settings of a container. Raises Invalid."""
+    found = merge(kept, said, CONTAINER)
     for name, other in ((_LOCATION, _HISTORY), (_HISTORY, _LOCATION)):
         removed = "x-remove-" + name[2:] in said
         if value := said.get(name, ""):
@@ -44,7 +44,7 @@ def of_container(kept: Mapping[str, str], said: Mapping[str, str]) -> dict[str, 
             found.pop(other, None)
             found[name] = limits.container_name(value.strip("/"))
         elif removed or name in said:
-            # Either of the two names takes away whichever is kept.
+            # Removing either name removes the archive, whichever name is stored.
             found.pop(name, None)
             if not said.get(other):
                 found.pop(other, None)

@@ -1,4 +1,4 @@
-"""What a write into the object store needs besides its transaction."""
+"""The environment of a write into the object store: jobs and callbacks."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from stoker.store.tx import Tx
 from stoker.work import Work
 
-#: (tx, account, container, name): first thing in a transaction that writes an object.
+#: Arguments: tx, account, container, name. Called first in a transaction that writes an object.
 OnWriting = Callable[[Tx, str, str, str], None]
-#: (tx, account, container, name, data): once the object is written, in the same transaction.
+#: Arguments: tx, account, container, name, data. Called after the object is written, in the same transaction.
 OnWritten = Callable[[Tx, str, str, str, bytes], None]
 
 
 @dataclass(slots=True)
 class Port:
+    """What a write needs besides its transaction: jobs and the callbacks of the rest of Stoker."""
+
     work: Work
-    #: Where a listener holds what it will need: a stack is held before the container its signals arrive in.
+    #: Takes the locks that the callback needs: a stack must be locked before the container in which its signals arrive.
     on_writing: OnWriting | None = None
-    #: What an object's content means to others. An error it raises undoes the write.
+    #: Processes the content, for example a signal. An exception undoes the write.
     on_written: OnWritten | None = None

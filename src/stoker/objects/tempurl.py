@@ -1,7 +1,7 @@
 """
-Signed URLs: who has one may do one thing with one object (or with those whose names begin alike) for some time.
+Signed URLs: each permits one method on one object, or on all objects whose names share a prefix, for a limited time.
 
-What is signed is Swift's: the method, the time in unix seconds, and the path from ``/v1/`` on, a line each.
+The signature is Swift's. It covers the method, the time in Unix seconds and the path from ``/v1/`` on, one per line.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
 METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE")
-#: Signed for one of these, a URL also tells what is there.
+#: A URL signed for one of these methods also permits HEAD.
 _MAY_LOOK = ("HEAD", "GET", "POST", "PUT")
-#: Where accounts and containers keep their keys: two, so that one can be changed while URLs of the other live.
+#: The headers with the keys of accounts and containers: two, so that one key can change while URLs of the other stay
+#: valid.
 KEY_HEADERS = ("temp-url-key", "temp-url-key-2")
 _BY_LENGTH = {40: "sha1", 64: "sha256", 128: "sha512"}
 _TIMES = ("%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
-#: When what Stoker signs for good ends; as Heat's: the last time that 32 bits can tell, and a minute less.
+#: Expiry of URLs that Stoker signs permanently; the same as Heat's: the largest 32-bit time, less a minute.
 FOREVER = 2**31 - 61
-#: Seconds: what comes after it no clock of the wire can tell.
+#: In Unix seconds: the end of the year 9999, the last time that date formats can express.
 _LAST_SECOND = 253_402_300_799
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signed:
-    """What a URL says of itself."""
+    """The signature parameters of a URL."""
 
     signature: str
     digest: str
@@ -43,14 +44,16 @@ class Signed:
 
 
 def path_of(account: str, container: str, name: str) -> str:
-    """The path that is signed: decoded, from ``/v1/`` on."""
+    """The path that the signature covers: decoded, from ``/v1/`` on."""
     return f"/v1/AUTH_{account}/{container}/{name}"
 
 
 def sign(key: str, method: str, path: str, expires: int, *, digest: str = "sha256", ip_range: str | None = None) -> str:
     """
-    The signature in hexadecimal. ``path`` is that of ``path_of``, or ``prefix:`` and one of those for all names that
-    begin so; ``expires`` is in unix seconds.
+    The signature in hexadecimal.
+
+    ``path`` is a path of ``path_of``, or ``prefix:`` and the beginning of such a path for all objects whose names begin
+    so. ``expires`` is in Unix seconds.
     """
     lines = [f"ip={ip_range}"] if ip_range else []
     text = "\n".join([*lines, method, str(expires), path])
@@ -58,18 +61,18 @@ def sign(key: str, method: str, path: str, expires: int, *, digest: str = "sha25
 
 
 def url(root: str, key: str, method: str, account: str, container: str, name: str, expires: int) -> str:
-    """A whole URL; ``root`` is where the object store answers, before ``/v1``."""
+    """A complete signed URL. ``root``: the URL of the object store without ``/v1``."""
     return url_of(root, key, method, path_of(account, container, name), expires)
 
 
 def url_of(root: str, key: str, method: str, path: str, expires: int) -> str:
-    """As ``url``, in an account that need not be named as Stoker's are: ``path`` is decoded, from ``/v1/`` on."""
+    """Like ``url``, but for any account. ``path`` is decoded and begins with ``/v1/``."""
     query = urlencode({"temp_url_sig": sign(key, method, path, expires), "temp_url_expires": expires})
     return f"{root}{quote(path)}?{query}"
 
 
 def read(query: Mapping[str, str]) -> Signed | None:
-    """None for a URL whose signature or time cannot be what they should."""
+    """The signature parameters of a query; None if the signature or the time is malformed."""
     found = _digest(query.get("temp_url_sig", ""))
     expires = _expires(query.get("temp_url_expires", ""))
     if found is None or expires is None:
@@ -86,8 +89,10 @@ def read(query: Mapping[str, str]) -> Signed | None:
 
 def allows(signed: Signed, method: str, name: str, paths: Iterable[str], keys: Iterable[str], *, now: float) -> bool:
     """
-    Whether one of ``keys`` made it for this. ``paths``: those of the object's container that count, with a slash
-    at the end. Where the caller is, ``from_allowed_place`` says.
+    Whether one of ``keys`` signed the URL for this method and object, and the URL has not expired.
+
+    ``paths``: the accepted paths of the object's container, with a trailing slash. ``from_allowed_place`` checks the
+    client's address.
     """
     if signed.expires < now or method not in METHODS:
         return False
@@ -105,6 +110,7 @@ def allows(signed: Signed, method: str, name: str, paths: Iterable[str], keys: I
 
 
 def from_allowed_place(signed: Signed, address: str | None) -> bool:
+    """Whether the client's address is in the URL's address range, if the URL has one."""
     if signed.ip_range is None:
         return True
     try:
@@ -114,7 +120,7 @@ def from_allowed_place(signed: Signed, address: str | None) -> bool:
 
 
 def _digest(said: str) -> tuple[str, str] | None:
-    """(the digest's name, the signature in lower-case hexadecimal)"""
+    """Split into the digest's name and the signature in lower-case hexadecimal."""
     name, colon, text = said.partition(":")
     if colon:
         if name not in _BY_LENGTH.values() or not _BASE64.fullmatch(text):
@@ -131,7 +137,7 @@ def _digest(said: str) -> tuple[str, str] | None:
 
 
 def _expires(said: str) -> int | None:
-    """Unix seconds; None for no time, and for one that is not to come at all."""
+    """Parse a time to Unix seconds; None for an invalid time, and for 0."""
     if said.isascii() and said.isdigit():
         seconds = int(said) if len(said) <= 12 else 0
         return seconds if 0 < seconds <= _LAST_SECOND else None

@@ -1,8 +1,9 @@
 """
-What becomes of an object when something takes its place: nothing, a version beside it, or an object in an archive.
+Versioning: a replaced object is deleted, kept as a version in its container, or moved to an archive container.
 
-An archive is Swift's older way (``X-Versions-Location``, and ``X-History-Location``, which records deletions too):
-replaced objects are named after what they were and when, so that sorted by name they are sorted in time.
+An archive is Swift's older mechanism (``X-Versions-Location``, and ``X-History-Location``, which also records
+deletions). The name of an archived object consists of its original name and its time, so that sorting by name also
+sorts by time.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 
 from stoker.model.errors import PreconditionFailed
 from stoker.model.objects import DELETE_MARKER, Container, Stored, timestamp
+from stoker.model.ownership import check_write
 from stoker.objects.expiry import remove
 from stoker.store import containers, objects
 from stoker.store.tx import Tx
@@ -19,7 +21,10 @@ EMPTY_ETAG = hashlib.md5(b"", usedforsecurity=False).hexdigest()
 
 
 def set_aside(tx: Tx, container: Container, old: Stored, at: int) -> None:
-    """Make room for something newer. Raises PreconditionFailed when the archive is not there."""
+    """
+    Delete, keep or archive ``old`` before a newer object replaces it. Raises PreconditionFailed if the archive is
+    missing.
+    """
     if container.archive is not None and not _is_archived(container, old):
         _archive(tx, container, old)
     elif container.versions or old.version is not None:
@@ -31,7 +36,7 @@ def set_aside(tx: Tx, container: Container, old: Stored, at: int) -> None:
 
 
 def mark_deleted(tx: Tx, container: Container, name: str, at: int) -> Stored:
-    """From now on there is no object of that name, though its versions stay."""
+    """Add a delete marker: the object no longer exists, but its versions stay."""
     marker = _empty(container.account, container.name, name, version=timestamp(at), at=at, marker=True)
     objects.add(tx, marker, b"")
     containers.count(tx, container.account, container.name, kept=1)
@@ -39,19 +44,21 @@ def mark_deleted(tx: Tx, container: Container, name: str, at: int) -> Stored:
 
 
 def record_deletion(tx: Tx, container: Container, name: str, at: int) -> None:
-    """In an archive that keeps history. Raises PreconditionFailed when it is not there."""
+    """Record a deletion in an archive that keeps history. Raises PreconditionFailed if the archive is missing."""
     place = _archive_of(tx, container)
-    record = _empty(container.account, place.name, archived_name(name, at), version=None, at=at, marker=False)
+    record = _empty(container.account, place.name, archive_name(name, at), version=None, at=at, marker=False)
     _make_way(tx, record)
     objects.add(tx, record, b"")
     containers.count(tx, container.account, place.name, objects=1)
 
 
 def bring_back(tx: Tx, container: Container, name: str) -> None:
-    """Let the last archived object of that name be what it was."""
+    """Restore the last archived object of that name."""
     assert container.archive is not None, "asked only where there is one"
-    if containers.find(tx, container.account, container.archive, hold=True) is None:
+    place = containers.find(tx, container.account, container.archive, for_update=True)
+    if place is None:
         return
+    check_write(place, as_owner=False)
     last = objects.last_with(tx, container.account, container.archive, archive_prefix(name))
     if last is not None and last.content_type == DELETE_MARKER:
         remove(tx, last)
@@ -60,32 +67,36 @@ def bring_back(tx: Tx, container: Container, name: str) -> None:
 
 
 def restore(tx: Tx, container: Container, now: Stored | None, wanted: Stored, at: int) -> None:
-    """Let an older version be what the name means."""
+    """Make an older version the current object."""
     if now is not None and now.seq != wanted.seq:
         _retire(tx, now, at)
     if wanted.replaced_at is not None:
-        objects.replaced(tx, wanted.seq, None)
+        objects.mark_replaced(tx, wanted.seq, None)
         containers.count(tx, container.account, container.name, objects=1, kept=-1)
 
 
-def still_deleted(tx: Tx, container: Container, name: str) -> None:
-    """The version that the name meant is gone: if what remains was deleted last, that is what the name means."""
+def is_still_deleted(tx: Tx, container: Container, name: str) -> None:
+    """After the current version was deleted: if the newest remaining version is a delete marker, make it current."""
     left = objects.newest(tx, container.account, container.name, name)
     if left is not None and left.marker:
-        objects.replaced(tx, left.seq, None)
+        objects.mark_replaced(tx, left.seq, None)
 
 
-def archived_name(name: str, at: int) -> str:
+def archive_name(name: str, at: int) -> str:
+    """The name of an archived object: sorts by time among the versions of the same object. ``at`` in microseconds."""
     return f"{archive_prefix(name)}{timestamp(at)}"
 
 
 def archive_prefix(name: str) -> str:
-    """What the names of an object's versions begin with in an archive."""
+    """The prefix of the names of an object's archived versions."""
     return f"{len(name.encode()):03x}{name}/"
 
 
 def _is_archived(container: Container, old: Stored) -> bool:
-    """In a container that is its own archive, what lies there as a version has none itself."""
+    """
+    Whether ``old`` is itself an archived version, in a container that is its own archive; such objects are not
+    archived.
+    """
     if container.archive != container.name:
         return False
     bare, _, _ = old.name.rpartition("/")
@@ -94,18 +105,19 @@ def _is_archived(container: Container, old: Stored) -> bool:
 
 def _archive(tx: Tx, container: Container, old: Stored) -> None:
     place = _archive_of(tx, container)
-    name = archived_name(old.name, old.modified_at)
+    name = archive_name(old.name, old.modified_at)
     _make_way(tx, _empty(old.account, place.name, name, version=None, at=0, marker=False))
     _move(tx, old, place.name, name)
 
 
 def _archive_of(tx: Tx, container: Container) -> Container:
     assert container.archive is not None, "asked only where there is one"
-    place = containers.find(tx, container.account, container.archive, hold=True)
+    place = containers.find(tx, container.account, container.archive, for_update=True)
     if place is None:
         raise PreconditionFailed(
             f"the container {container.archive}, where versions are to be kept, does not exist: make it first"
         )
+    check_write(place, as_owner=False)  # a user's container may name any container as its archive
     return place
 
 
@@ -122,13 +134,13 @@ def _move(tx: Tx, row: Stored, container: str, name: str) -> None:
 
 
 def _retire(tx: Tx, old: Stored, at: int) -> None:
-    objects.replaced(tx, old.seq, at)
+    objects.mark_replaced(tx, old.seq, at)
     if not old.marker:
         containers.count(tx, old.account, old.container, objects=-1, kept=1)
 
 
 def _drop_unnamed(tx: Tx, old: Stored) -> None:
-    """While versions are not kept there is one unnamed at most."""
+    """Remove the unnamed version: while versioning is suspended, an object has at most one."""
     unnamed = objects.version(tx, old.account, old.container, old.name, "null")
     if unnamed is not None:
         remove(tx, unnamed)

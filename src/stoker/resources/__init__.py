@@ -1,4 +1,9 @@
-"""What each resource type does: one file each, found in this folder or installed (``stoker.resources``)."""
+"""
+The registry of resource types.
+
+Each type is a module of this package with a value ``TYPE``, or an object that an installed package names as an entry
+point in the group ``stoker.resources``.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,8 @@ from stoker.resources.base import ResourceType
 
 
 def load() -> Mapping[str, ResourceType]:
+    """Import all resource types; return them by name and by alias."""
     modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
-    found = [module.TYPE for module in modules if hasattr(module, "TYPE")]  # the others are what types share
+    found = [module.TYPE for module in modules if hasattr(module, "TYPE")]  # modules without TYPE are shared helpers
     found += [point.load() for point in entry_points(group="stoker.resources")]
     return {name: each for each in found for name in (each.name, *each.aliases)}

@@ -1,4 +1,4 @@
-"""AWS::CloudFormation::WaitConditionHandle: a pre-signed URL that says when something has happened."""
+"""AWS::CloudFormation::WaitConditionHandle: provides a pre-signed URL that accepts signals for wait conditions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 from stoker.model.arn import Arn
 from stoker.model.errors import Invalid
 from stoker.model.stack import Resource
-from stoker.resources.base import Context, Outcome, Properties, ResourceType, Signalled, party_of
-from stoker.resources.waiting import FAILURE, SUCCESS, kept, waiters
+from stoker.resources.base import Context, Outcome, Properties, ResourceType, Signalled, target_of
+from stoker.resources.wait_base import FAILURE, SUCCESS, record_signal, waiters
 from stoker.store import resources
 
 WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
@@ -19,16 +19,16 @@ _KEYS = ("Status", "Reason", "Data", "UniqueId")
 
 
 def create(context: Context, resource: Resource, _properties: Properties) -> Outcome:
-    url = context.services.site.signed_url(party_of(context, resource), "waitcondition", "PUT")
+    url = context.env.platform.signed_url(target_of(context, resource), "waitcondition", "PUT")
     return Outcome(physical_id=resource.id, data={"url": url})
 
 
-def reference(resource: Resource) -> Any:
+def reference(_context: Context, resource: Resource) -> Any:
     return resource.data.get("url") or resource.name
 
 
 def of_url(context: Context, url: str) -> Resource | None:
-    """The handle of this very stack that the URL is for."""
+    """Return the handle of this stack to which the URL belongs; None if there is none."""
     _, known, path = unquote(urlsplit(url).path).partition("/waitcondition/")
     try:
         arn = Arn.parse(path) if known else None
@@ -36,19 +36,21 @@ def of_url(context: Context, url: str) -> Resource | None:
         arn = None
     if arn is None or arn.resource is None or (arn.project_id, arn.stack_id) != (context.project_id, context.stack_id):
         return None
-    found = resources.named(context.tx, context.stack_id, arn.resource)
-    # Of that name there may have been another one before.
+    found = resources.find_by_name(context.tx, context.stack_id, arn.resource)
+    # A replaced handle may have had the same name, so the URL decides.
     return found if found is not None and found.data.get("url") == url else None
 
 
 def signal(_context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
-    """Raises Invalid for what is no signal."""
+    """Record a signal. Raises Invalid if ``details`` is not a complete signal."""
     if sorted(details) != sorted(_KEYS):
         raise Invalid(f"a signal to {resource.name} has {', '.join(_KEYS)}, all of them")
     if details["Status"] not in (SUCCESS, FAILURE):
         raise Invalid(f"a signal's Status is {SUCCESS} or {FAILURE}, not {details['Status']!r}")
     status, reason = details["Status"], str(details["Reason"])
-    changed = replace(resource, metadata=kept(resource, str(details["UniqueId"]), status, reason, details["Data"]))
+    changed = replace(
+        resource, metadata=record_signal(resource, str(details["UniqueId"]), status, reason, details["Data"])
+    )
     return Signalled(f"status:{status} reason:{reason}", changed)
 
 

@@ -1,46 +1,75 @@
 """
-What a resource type is: a value with a few functions over values.
+The interface of resource types: ``ResourceType`` and the values that its functions take and return.
 
-Every function may run again after a crash or a deadlock before anything it did is visible, so it acts only
-through the transaction; what must leave the database is deferred as a job.
+A resource type is a value that consists of functions. Every function runs inside a transaction and may run twice, after
+a crash or a deadlock. Therefore a function acts only through ``context.tx``: it performs no other I/O, and an effect
+outside the database is a job that the function defers.
+
+A minimal resource type is a module of this package, or of an installed package (see ``stoker.resources``), with:
+
+    def create(context, resource, properties):
+        return Outcome(physical_id=physical_name(context, resource), data={"text": properties["text"].upper()})
+
+    def attribute(context, resource, name):
+        if name != "shouted":
+            raise NoSuchAttribute(name)
+        return resource.data["text"]
+
+    TYPE = ResourceType(
+        name="Example::Shout",
+        properties={"text": Property(kind="string", required=True)},
+        attributes={"shouted": "The text in upper case."},
+        create=create,
+        attribute=attribute,
+    )
 """
 
 from __future__ import annotations
 
+from base64 import b32encode
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from stoker.model.stack import Resource
 from stoker.model.status import Action
+from stoker.resources.env import Nested, ResourceEnv
 from stoker.resources.properties import Property
-from stoker.resources.services import Nested, Services
 from stoker.store.tx import Tx
-from stoker.transports.base import Party, User
+from stoker.transports.base import TransportTarget, User
 from stoker.work import defer_once
 
-#: Kind of the job that has a resource's ``check`` asked at a certain time; its arguments: ``resource_id``.
+#: Kind of the job that calls a resource's ``check`` at a given time; its arguments: ``resource_id``.
 WAKE = "resource.wake"
 
 
-#: Where a resource's data has its user at a Keystone.
+#: Key of ``Resource.data`` for the resource's Keystone user: ``user_id``, ``project_id``, ``domain_id``.
 USER = "stack_user"
-#: Seconds that anything may be asked to wait: ten years. No date comes out that a calendar lacks.
+#: Limit of every wait in seconds: ten years. The limit avoids dates beyond the calendar.
 LONGEST_WAIT = 315_360_000
+#: Limit of a physical name in characters, unless the physical resource has a lower limit.
+LONGEST_NAME = 255
 
 
 class ResourceFailure(Exception):
     """
-    The resource's action failed; the text becomes its reason, behind ``resources.<name>: ``. ``outcome``: its id and
-    data, where the failure is not all that came of it.
+    The resource's action failed.
+
+    The message becomes the resource's ``status_reason``, after the prefix ``resources.<name>: ``. ``outcome`` holds the
+    physical id and the data to store, if the failed action produced any.
     """
 
     outcome: Outcome | None = None
 
 
-class InnerFailure(ResourceFailure):
-    """It failed inside: the text goes on with ``.resources.<inner name>: ``, ``kind`` is Heat's type of error."""
+class NestedFailure(ResourceFailure):
+    """
+    An action failed because a resource of the nested stack failed.
+
+    The message continues the path with ``.resources.<inner name>: ``. ``kind`` is Heat's type of error.
+    """
 
     def __init__(self, text: str, kind: str = "Error") -> None:
         super().__init__(text)
@@ -48,7 +77,7 @@ class InnerFailure(ResourceFailure):
 
 
 class Replace(Exception):
-    """An update cannot be done in place after all."""
+    """Raised by ``update`` if the resource cannot be updated in place and must be replaced."""
 
 
 class NoSuchAttribute(Exception):
@@ -57,30 +86,32 @@ class NoSuchAttribute(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One call's surroundings."""
+    """The transaction, the platform and the stack for one call of a resource type's function."""
 
     tx: Tx
-    services: Services
+    env: ResourceEnv
     stack_id: str
     stack_name: str
     project_id: str
     user_project_id: str
     nested: Nested
-    #: The texts that hidden parameters hold, also those of the stacks around; read when they are asked for.
-    hidden: Callable[[], tuple[str, ...]]
-    #: Bytes kept of what one run writes to one stream.
+    #: Limit of one output stream of one run in bytes; the rest is discarded.
     log_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``done`` False: somebody will report later (a signal, a job), and the type's ``check`` is asked then."""
+    """
+    The result of an action.
+
+    ``done`` False: the action continues until a signal or a job reports; the engine then calls the type's ``check``.
+    """
 
     done: bool = True
     physical_id: str | None = None
-    #: Replaces what the type keeps for itself, when given.
+    #: Replaces ``Resource.data``, the type's private data; None leaves the data unchanged.
     data: Mapping[str, Any] | None = None
-    #: What the resource says of itself, where it isn't ordinary.
+    #: The resource's ``status_reason``; empty for the default text.
     reason: str = ""
 
 
@@ -89,7 +120,7 @@ DONE = Outcome()
 
 @dataclass(frozen=True, slots=True)
 class Signalled:
-    """What a signal did: Heat's words for it, and the resource where it changed."""
+    """The result of a signal: the text for the resource's event, as in Heat, and the changed resource, if any."""
 
     words: str
     resource: Resource | None = None
@@ -98,7 +129,7 @@ class Signalled:
 Properties = Mapping[str, Any]
 
 
-def _kept(_context: Context, _resource: Resource) -> Outcome:
+def _update_nothing(_context: Context, _resource: Resource) -> Outcome:
     return DONE
 
 
@@ -106,7 +137,7 @@ def _never(_context: Context, resource: Resource, _properties: Properties) -> Ou
     raise Replace(resource.name)
 
 
-def _own_name(resource: Resource) -> Any:
+def _own_name(_context: Context, resource: Resource) -> Any:
     return resource.physical_id or resource.name
 
 
@@ -116,6 +147,10 @@ def _no_attribute(_context: Context, _resource: Resource, name: str) -> Any:
 
 def _nothing_to_show(_context: Context, _resource: Resource) -> Mapping[str, Any]:
     return {}
+
+
+def _no_representation(_context: Context, _resource: Resource) -> Any:
+    return None
 
 
 def _itself(_context: Context, resource: Resource) -> Iterable[str]:
@@ -138,7 +173,7 @@ def _never_stale(_context: Context, _resource: Resource) -> bool:
     return False
 
 
-def _adopted(_context: Context, resource: Resource, _properties: Properties) -> Outcome:
+def _adopt(_context: Context, resource: Resource, _properties: Properties) -> Outcome:
     return Outcome(physical_id=resource.physical_id, data=resource.data)
 
 
@@ -153,9 +188,16 @@ def _any_policy(_said: Any, _properties: Properties) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceType:
     """
-    ``create``, ``update`` and ``delete`` start an action and ``check`` tells how it stands once somebody reported;
-    all may raise ResourceFailure, ``update`` also Replace. ``update`` is asked only when every changed property
-    allows it. ``attributes`` are the known names; None: any, decided at run time.
+    A resource type: its schema, and the functions that perform the actions on its resources.
+
+    - ``create``, ``update`` and ``delete`` start an action. ``update`` is called only if every changed property has
+      ``update_allowed``; it may raise Replace.
+    - ``check`` returns the state of the action after a signal, a job or a wake-up reports.
+    - All four may raise ResourceFailure. The type's private data is ``resource.data``; an Outcome replaces it.
+    - ``properties`` is the schema; None accepts any properties. ``attributes`` maps known names to descriptions; None
+      means that names are known only at run time.
+
+    See the module docstring for an example.
     """
 
     name: str
@@ -163,59 +205,90 @@ class ResourceType:
     attributes: Mapping[str, str] | None = field(default_factory=dict)
     create: Callable[[Context, Resource, Properties], Outcome]
     update: Callable[[Context, Resource, Properties], Outcome] = _never
-    delete: Callable[[Context, Resource], Outcome] = _kept
-    check: Callable[[Context, Resource], Outcome] = _kept
+    delete: Callable[[Context, Resource], Outcome] = _update_nothing
+    check: Callable[[Context, Resource], Outcome] = _update_nothing
     attribute: Callable[[Context, Resource, str], Any] = _no_attribute
-    #: For types whose attributes depend on what lies behind them in ``get_attr``; goes before ``attribute``.
+    #: Like ``attribute``, for types whose attributes depend on the path that follows in ``get_attr``. Takes precedence
+    #: over ``attribute``.
     attribute_at: Callable[[Context, Resource, str, tuple[Any, ...]], Any] | None = None
-    #: What ``get_resource`` gives.
-    reference: Callable[[Resource], Any] = _own_name
-    #: Raises Invalid for properties that are each right but wrong together; values may be UNKNOWN.
+    #: The value of the attribute ``show``, which every resource has: the object as the API represents it; None if the
+    #: API has no representation.
+    show: Callable[[Context, Resource], Any] = _no_representation
+    #: The value of ``get_resource``.
+    reference: Callable[[Context, Resource], Any] = _own_name
+    #: Raises Invalid for properties that contradict each other. Values may be UNKNOWN.
     validate: Callable[[Properties], None] = _valid
-    #: Raises PropertyError for an ``update_policy`` that the type cannot go by; values may be UNKNOWN.
+    #: Raises PropertyError for an ``update_policy`` that the type does not support. Values may be UNKNOWN.
     check_policy: Callable[[Any, Properties], None] = _any_policy
-    #: Takes a signal; None: this type takes none.
+    #: Applies a signal; None: the type does not accept signals.
     signal: Callable[[Context, Resource, Mapping[str, Any]], Signalled] | None = None
-    #: Ids of the resources of its stack whose ``check`` is asked after a signal to this one.
+    #: Returns the ids of the resources whose ``check`` is called after a signal to this resource.
     waiters: Callable[[Context, Resource], Iterable[str]] = _itself
-    #: What SUSPEND, RESUME, CHECK and SNAPSHOT do; those that are left out do nothing. They end like ``create``.
+    #: The actions SUSPEND, RESUME, CHECK and SNAPSHOT. An action without an entry has no effect. Results are as for
+    #: ``create``.
     actions: Mapping[Action, Callable[[Context, Resource], Outcome]] = field(default_factory=dict)
-    #: Whether there is such a thing of the project's: what a template's ``external_id`` may name.
+    #: Returns whether the project owns an object with this id; validates a template's ``external_id``.
     exists: Callable[[Context, str], bool] = _anything
-    #: Nobody waits for what is under way any more: have it end.
+    #: Stops an action in progress whose result is no longer needed.
     cancel: Callable[[Context, Resource], None] = _nothing
-    #: Whether what it was made from, besides its properties, is another now; it is updated then.
+    #: Called if the resource is deleted and its physical object is kept: removes objects that served the resource only.
+    retain: Callable[[Context, Resource], None] = _nothing
+    #: Returns whether an input other than the properties, such as a file, has changed, so that the resource must be
+    #: updated.
     is_stale: Callable[[Context, Resource], bool] = _never_stale
-    #: Takes over what another stack left behind: ``physical_id`` and ``data`` are as they were there.
-    adopt: Callable[[Context, Resource, Properties], Outcome] = _adopted
-    #: Current metadata beyond what the template says, such as a server's deployments.
+    #: Takes over an object that another stack abandoned; ``physical_id`` and ``data`` come from that stack.
+    adopt: Callable[[Context, Resource, Properties], Outcome] = _adopt
+    #: Returns current metadata in addition to the template's, such as a server's deployments.
     live_metadata: Callable[[Context, Resource], Mapping[str, Any]] = _nothing_to_show
 
     @property
     def has_live_metadata(self) -> bool:
+        """Whether the type computes metadata at run time."""
         return self.live_metadata is not _nothing_to_show
 
-    #: A failed one is tried again in place on the next update, instead of replaced.
+    #: If True, the next update retries a failed resource in place; otherwise, it replaces the resource.
     retries: bool = False
-    #: (name, type, properties) of resources that one with such properties will have inside, to be validated with it.
+    #: Returns (name, type, properties) of the members that a resource with these properties creates, for validation.
+    #: One representative of equal members is enough.
     members: Callable[[Properties], Iterable[tuple[str, str, Properties]]] = _no_members
-    #: The property that names the transport by which agents reach Stoker for it: they may have to log in.
+    #: Like ``members``, but returns all members, for a preview; None: ``members`` returns all of them.
+    every_member: Callable[[Properties], Iterable[tuple[str, str, Properties]]] | None = None
+    #: Name of the property that selects the transport of the resource's agent. The agent may need a user.
     agents_transport: str | None = None
-    #: Which transport that is in the end, and whether the server's agent is ours; None: what the property says, and no.
+    #: Returns the transport that the property resolves to, and whether the server runs Stoker's agent. None: the
+    #: property's value, and no.
     reached_by: Callable[[Context, Resource, Properties], tuple[str, bool]] | None = None
-    #: Other names of the type, which lists do not show.
+    #: Additional names of the type; lists of types omit them.
     aliases: tuple[str, ...] = ()
     description: str = ""
 
 
-def physical_name(context: Context, resource: Resource, limit: int = 255) -> str:
-    """Heat's name for the real thing: stack, resource and a short id of this incarnation."""
-    name = f"{context.stack_name}-{resource.name}-{resource.id.replace('-', '')[:12]}"
+def physical_name(context: Context, resource: Resource, limit: int = LONGEST_NAME) -> str:
+    """
+    Return Heat's name of the physical resource: stack name, resource name and a short id, at most ``limit`` characters.
+
+    The short id derives from ``resource.id``, so a replacement has another name.
+    """
+    return name_within(context.stack_name, resource, limit)
+
+
+def name_within(stack_name: str, resource: Resource, limit: int = LONGEST_NAME) -> str:
+    """
+    Return the physical name of a resource of the stack ``stack_name``. Long names are shortened in the middle, as in
+    Heat.
+    """
+    name = f"{stack_name}-{resource.name}-{_short_id(resource.id)}"
     return name if len(name) <= limit else f"{name[:2]}-{name[-(limit - 3) :]}"
 
 
-def party_of(context: Context, resource: Resource) -> Party:
-    return Party(
+def _short_id(id: str) -> str:
+    """Return Heat's short id: the 60 random bits of the UUID's time field as 12 characters of base32."""
+    return b32encode((UUID(id).time << 4).to_bytes(8)).decode()[:12].lower()
+
+
+def target_of(context: Context, resource: Resource) -> TransportTarget:
+    """Return the transport target of a resource."""
+    return TransportTarget(
         resource_id=resource.id,
         resource_name=resource.name,
         name=physical_name(context, resource),
@@ -227,9 +300,10 @@ def party_of(context: Context, resource: Resource) -> Party:
 
 
 def wake_at(context: Context, resource: Resource, at: datetime) -> None:
-    """Have ``check`` asked then; only the last time said counts."""
-    defer_once(context.services.work, context.tx, WAKE, resource.id, {"resource_id": resource.id}, at=at)
+    """Schedule a call of the resource's ``check``. A later call of this function replaces the scheduled time."""
+    defer_once(context.env.work, context.tx, WAKE, resource.id, {"resource_id": resource.id}, at=at)
 
 
 def seconds(value: Any) -> timedelta | None:
+    """Convert a number of seconds; None stays None."""
     return None if value is None else timedelta(seconds=float(value))

@@ -1,10 +1,10 @@
-"""OS::Heat::CloudConfig: what cloud-init reads, written as YAML."""
+"""OS::Heat::CloudConfig: a cloud-init configuration, stored as YAML."""
 
 from __future__ import annotations
 
 import yaml
 
-from stoker.deployments import manage
+from stoker.deployments import service
 from stoker.model.stack import Resource
 from stoker.resources import software_config
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, ResourceType, physical_name
@@ -16,7 +16,7 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
         text = yaml.safe_dump(properties["cloud_config"] or {}, allow_unicode=True)
     except RecursionError:
         raise ResourceFailure("cloud_config: the value is nested too deeply to be written as YAML") from None
-    made, _ = manage.new_config(
+    made, _ = service.new_config(
         context.tx,
         context.project_id,
         name=physical_name(context, resource),
@@ -35,5 +35,6 @@ TYPE = ResourceType(
     adopt=software_config.adopt,
     exists=software_config.exists,
     attribute=software_config.attribute,
+    show=software_config.show,
     description="A configuration for cloud-init.",
 )

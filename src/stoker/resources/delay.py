@@ -1,4 +1,4 @@
-"""OS::Heat::Delay: waits, so that what builds on it begins later."""
+"""OS::Heat::Delay: waits for a time, so that dependent resources start later."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stoker.resources.properties import Property
 
 
 def _wait(context: Context, resource: Resource, properties: Properties, action: Action) -> Outcome:
-    if not properties or action not in properties["actions"]:  # without properties it never began
+    if not properties or action not in properties["actions"]:  # no properties: the resource was never created
         return DONE
     jitter = random.uniform(0, properties["max_jitter"] * properties["jitter_multiplier"])  # noqa: S311 — no secret
     until = context.tx.now + timedelta(seconds=properties["min_wait"] + jitter)
@@ -53,7 +53,7 @@ def check(context: Context, resource: Resource) -> Outcome:
     return Outcome(until is None or context.tx.now >= datetime.fromisoformat(until))
 
 
-def _visit(action: Action) -> Callable[[Context, Resource], Outcome]:
+def _act(action: Action) -> Callable[[Context, Resource], Outcome]:
     return lambda context, resource: _wait(context, resource, resource.properties, action)
 
 
@@ -82,6 +82,6 @@ TYPE = ResourceType(
     delete=delete,
     check=check,
     validate=validate,
-    actions={action: _visit(action) for action in (Action.SUSPEND, Action.RESUME)},
+    actions={action: _act(action) for action in (Action.SUSPEND, Action.RESUME)},
     description="Waits for a time.",
 )

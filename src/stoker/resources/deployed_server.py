@@ -1,13 +1,13 @@
-"""OS::Heat::DeployedServer: a machine that is there already."""
+"""OS::Heat::DeployedServer: an existing machine."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from stoker.deployments.leaving import server_gone
+from stoker.deployments.server_removal import release_server
 from stoker.model.server import Kind, Server
 from stoker.model.stack import Resource
-from stoker.resources import governing, serving
+from stoker.resources import server_base, server_policy
 from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, physical_name
 from stoker.resources.properties import Property
 from stoker.resources.user_data import SOFTWARE_CONFIG
@@ -15,12 +15,12 @@ from stoker.store import documents, servers
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """An enrolled server of that name is that machine; otherwise a new id stands for it, as in Heat."""
+    """Represent the project's enrolled server of this name. If there is none, record a new server, as in Heat."""
     name = properties["name"] or physical_name(context, resource)
-    if enrolled := _enrolled(context, name):
-        had = serving.begin(context, resource, properties, enrolled.id, own_agent=True)
-        governing.stand_for(context, resource, enrolled.id)
-        said = governing.apply(context, resource, properties, enrolled.id)
+    if enrolled := _find_enrolled(context, name):
+        had = server_base.begin(context, resource, properties, enrolled.id, own_agent=True)
+        server_policy.represent(context, resource, enrolled.id)
+        said = server_policy.apply(context, resource, properties, enrolled.id)
         return Outcome(physical_id=enrolled.id, data={"name": name, "enrolled": True, "transports": had, **said})
     servers.add(
         context.tx,
@@ -35,21 +35,23 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
             created_at=context.tx.now,
         ),
     )
-    had = serving.begin(context, resource, properties, resource.id, own_agent=False)
-    said = governing.apply(context, resource, properties, resource.id)
+    had = server_base.begin(context, resource, properties, resource.id, own_agent=False)
+    said = server_policy.apply(context, resource, properties, resource.id)
     return Outcome(physical_id=resource.id, data={"name": name, "enrolled": False, "transports": had, **said})
 
 
-def _enrolled(context: Context, name: str) -> Server | None:
-    found = [server for server in servers.named(context.tx, name, context.project_id) if server.kind is Kind.ENROLLED]
+def _find_enrolled(context: Context, name: str) -> Server | None:
+    found = [
+        server for server in servers.find_by_name(context.tx, name, context.project_id) if server.kind is Kind.ENROLLED
+    ]
     return found[0] if found else None
 
 
 def reached_by(context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
     enrolled = resource.data.get("enrolled")
     if enrolled is None:
-        enrolled = _enrolled(context, properties["name"] or physical_name(context, resource)) is not None
-    return serving.reached_by(context, properties, enrolled=enrolled)
+        enrolled = _find_enrolled(context, properties["name"] or physical_name(context, resource)) is not None
+    return server_base.reached_by(context, properties, enrolled=enrolled)
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -57,21 +59,19 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
     if resource.physical_id and not resource.data.get("enrolled"):
         servers.rename(context.tx, resource.physical_id, name)
     known = bool(resource.data.get("enrolled"))
-    had = serving.begin(context, resource, properties, resource.physical_id or resource.id, own_agent=known)
-    said = governing.apply(context, resource, properties, resource.physical_id or resource.id)
-    return Outcome(data={**governing.without(resource.data), "name": name, "transports": had, **said})
+    had = server_base.begin(context, resource, properties, resource.physical_id or resource.id, own_agent=known)
+    said = server_policy.apply(context, resource, properties, resource.physical_id or resource.id)
+    return Outcome(data={**server_policy.without(resource.data), "name": name, "transports": had, **said})
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
-    serving.end(context, resource)
     if resource.physical_id and not resource.data.get("enrolled"):
-        server_gone(context.tx, context.services.work, resource.physical_id, resource.data.get("name") or resource.name)
+        server_base.end(context, resource)
+        release_server(context.tx, context.env.work, resource.physical_id, resource.data.get("name") or resource.name)
         servers.delete(context.tx, resource.physical_id)
         documents.delete(context.tx, resource.physical_id)
-    elif resource.physical_id:
-        documents.carry(context.tx, resource.physical_id, None)
-        governing.end(context, resource, resource.physical_id)
-        context.tx.touch(resource.physical_id)  # it is there yet, but no longer this resource
+    else:
+        server_base.retain(context, resource)
     return DONE
 
 
@@ -79,9 +79,9 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
     if name == "name":
         return resource.data.get("name")
     if name == "os_collect_config":
-        return serving.collect_config(context, resource)
+        return server_base.collect_config(context, resource)
     if name == "user_data":
-        return serving.user_data(context, resource, SOFTWARE_CONFIG, "")
+        return server_base.user_data(context, resource, SOFTWARE_CONFIG, "")
     raise NoSuchAttribute(name)
 
 
@@ -90,7 +90,7 @@ TYPE = ResourceType(
     properties={
         "name": Property(kind="string", longest=255, update_allowed=True, description="Name of the machine."),
         "metadata": Property(kind="map", update_allowed=True, description="Ignored, as in Heat."),
-        **serving.PROPERTIES,
+        **server_base.PROPERTIES,
     },
     attributes={
         "name": "Name of the machine.",
@@ -100,11 +100,12 @@ TYPE = ResourceType(
     create=create,
     update=update,
     delete=delete,
-    adopt=serving.adopt,
-    exists=serving.exists,
+    retain=server_base.retain,
+    adopt=server_base.adopt,
+    exists=server_base.exists,
     attribute=attribute,
-    validate=serving.validate,
-    live_metadata=serving.live_metadata,
+    validate=server_base.validate,
+    live_metadata=server_base.live_metadata,
     agents_transport="software_config_transport",
     reached_by=reached_by,
     description="A server that exists already.",

@@ -1,4 +1,4 @@
-"""OS::Heat::MultipartMime: several configs in one text, as cloud-init takes them."""
+"""OS::Heat::MultipartMime: several configs in one MIME message for cloud-init."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from email.mime.text import MIMEText
 from pathlib import PurePosixPath
 from uuid import UUID
 
-from stoker.deployments import manage
+from stoker.deployments import service
 from stoker.hot import UNKNOWN
 from stoker.hot.words import clip
 from stoker.model.config import UNGROUPED
@@ -21,7 +21,7 @@ from stoker.resources.base import Context, Outcome, Properties, ResourceType, ph
 from stoker.resources.properties import Property
 from stoker.store import configs, rows
 
-#: What may stand behind ``text/``.
+#: Valid MIME subtypes of ``text/``.
 _SUBTYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}", re.ASCII)
 
 _PART = Property(
@@ -36,7 +36,7 @@ _PART = Property(
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    # Without a boundary of its own the text would be another one each time it is made.
+    # A random boundary would change the text each time, so the boundary derives from the resource's id.
     whole = MIMEMultipart(boundary=f"part-{resource.id}")
     for part in properties["parts"] or ():
         text = _content(context, part["config"])
@@ -44,7 +44,7 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
             _append_parts(whole, text, part)
         else:
             whole.attach(_part(text, part["subtype"] or _subtype(part["filename"]), part["filename"]))
-    made, _ = manage.new_config(
+    made, _ = service.new_config(
         context.tx,
         context.project_id,
         name=physical_name(context, resource),
@@ -55,7 +55,7 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
 
 
 def validate(properties: Properties) -> None:
-    """Both go into headers, where a line's end would begin another one."""
+    """Reject subtypes and filenames that could inject headers, for example by a line break."""
     parts = properties["parts"]
     for part in () if parts is UNKNOWN else parts or ():
         subtype, filename = (None, None) if part is UNKNOWN else (part["subtype"], part["filename"])
@@ -66,7 +66,7 @@ def validate(properties: Properties) -> None:
 
 
 def _content(context: Context, said: str) -> str:
-    """The text, or that of the config which it names."""
+    """Return the content of the config with the id ``said``; if there is none, return ``said`` as text."""
     try:
         id = str(UUID(said))
     except ValueError:
@@ -113,6 +113,7 @@ TYPE = ResourceType(
     adopt=software_config.adopt,
     exists=software_config.exists,
     attribute=software_config.attribute,
+    show=software_config.show,
     validate=validate,
     description="Several configs put together as multipart MIME.",
 )

@@ -1,4 +1,4 @@
-"""OS::Heat::None: stands where a template needs a resource and the site wants none."""
+"""OS::Heat::None: a placeholder for a resource that the site does not provide."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""OS::Nova::Server: a machine that Stoker asks its compute provider for."""
+"""OS::Nova::Server: a server that the compute provider creates."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from stoker.deployments.leaving import server_gone
+from stoker.deployments.server_removal import release_server
 from stoker.model.stack import Resource
-from stoker.resources import governing, serving
+from stoker.resources import server_base, server_policy
 from stoker.resources.base import (
     DONE,
     Context,
@@ -17,16 +17,19 @@ from stoker.resources.base import (
     ResourceType,
     physical_name,
 )
-from stoker.resources.properties import Property
-from stoker.resources.services import Owner
+from stoker.resources.env import Owner
+from stoker.resources.properties import Kind, Property
 from stoker.resources.user_data import FORMATS, SOFTWARE_CONFIG
 from stoker.store import documents, servers
 
-#: Nova's limit of a server's name.
+#: Nova's limit of a server name in characters.
 _NAME = 53
-_NO_COMPUTE = "no compute provider is enabled: start Stoker with --local-servers, or use OS::Heat::DeployedServer"
-#: What the local provider has no use for but templates rightly say.
-_IGNORED = {
+_NO_COMPUTE = (
+    "no compute provider is enabled: use OS::Heat::DeployedServer, or, for development, start Stoker with"
+    " --local-servers-unsafe"
+)
+#: Properties of valid templates that the local provider ignores.
+_IGNORED: dict[str, Kind] = {
     "image": "any",
     "flavor": "any",
     "flavor_update_policy": "string",
@@ -48,15 +51,13 @@ _IGNORED = {
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    if context.services.compute is None:
+    if context.env.compute is None:
         raise ResourceFailure(_NO_COMPUTE)
     name = properties["name"] or physical_name(context, resource, _NAME)
     owner = Owner(context.stack_id, resource.id, resource.name)
-    context.services.compute.create(
-        context.tx, server_id=resource.id, project_id=context.project_id, name=name, owner=owner
-    )
-    had = serving.begin(context, resource, properties, resource.id, own_agent=True)
-    said = governing.apply(context, resource, properties, resource.id)
+    context.env.compute.create(context.tx, server_id=resource.id, project_id=context.project_id, name=name, owner=owner)
+    had = server_base.begin(context, resource, properties, resource.id, own_agent=True)
+    said = server_policy.apply(context, resource, properties, resource.id)
     return Outcome(done=False, physical_id=resource.id, data={"name": name, "transports": had, **said})
 
 
@@ -64,33 +65,33 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
     name = properties["name"] or resource.data.get("name")
     if resource.physical_id and name:
         servers.rename(context.tx, resource.physical_id, name)
-    had = serving.begin(context, resource, properties, resource.id, own_agent=True)
-    said = governing.apply(context, resource, properties, resource.id)
-    return Outcome(data={**governing.without(resource.data), "name": name, "transports": had, **said})
+    had = server_base.begin(context, resource, properties, resource.id, own_agent=True)
+    said = server_policy.apply(context, resource, properties, resource.id)
+    return Outcome(data={**server_policy.without(resource.data), "name": name, "transports": had, **said})
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
     if resource.physical_id:
-        if context.services.compute is None:
+        if context.env.compute is None:
             raise ResourceFailure(_NO_COMPUTE)
-        serving.end(context, resource)
-        server_gone(context.tx, context.services.work, resource.physical_id, resource.name)
-        context.services.compute.delete(context.tx, resource.physical_id)
+        server_base.end(context, resource)
+        release_server(context.tx, context.env.work, resource.physical_id, resource.name)
+        context.env.compute.delete(context.tx, resource.physical_id)
         documents.delete(context.tx, resource.physical_id)
     return DONE
 
 
 def attribute(context: Context, resource: Resource, name: str) -> Any:
     if name == "os_collect_config":
-        return serving.collect_config(context, resource)
+        return server_base.collect_config(context, resource)
     if name == "user_data":
         said = resource.properties
-        return serving.user_data(context, resource, said.get("user_data_format") or "", said.get("user_data") or "")
+        return server_base.user_data(context, resource, said.get("user_data_format") or "", said.get("user_data") or "")
     if name in ("name", "instance_name"):
         return resource.data.get("name")
     if name == "console_urls":
         return {}
-    compute = context.services.compute
+    compute = context.env.compute
     address = compute.address(resource.id) if compute else ""
     network = {"version": 4, "addr": address}
     try:
@@ -121,9 +122,9 @@ TYPE = ResourceType(
         "user_data_update_policy": Property(
             kind="string", default="REPLACE", update_allowed=True, allowed=("REPLACE", "IGNORE", "REBUILD")
         ),
-        **serving.PROPERTIES,
+        **server_base.PROPERTIES,
         **{
-            name: Property(kind=kind, update_allowed=True, description="Not used by the local provider.")  # type: ignore[arg-type]
+            name: Property(kind=kind, update_allowed=True, description="Not used by the local provider.")
             for name, kind in _IGNORED.items()
         },
     },
@@ -143,12 +144,13 @@ TYPE = ResourceType(
     create=create,
     update=update,
     delete=delete,
-    adopt=serving.adopt,
-    exists=serving.exists,
+    retain=server_base.retain,
+    adopt=server_base.adopt,
+    exists=server_base.exists,
     attribute=attribute,
-    validate=serving.validate,
-    live_metadata=serving.live_metadata,
+    validate=server_base.validate,
+    live_metadata=server_base.live_metadata,
     agents_transport="software_config_transport",
-    reached_by=lambda context, _resource, properties: serving.reached_by(context, properties, local=True),
+    reached_by=lambda context, _resource, properties: server_base.reached_by(context, properties, local=True),
     description="A server of the compute provider.",
 )

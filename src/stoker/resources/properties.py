@@ -1,4 +1,4 @@
-"""Property schemas and the one function that holds values against them. Pure."""
+"""Property schemas and the validation of values. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from stoker.hot import UNKNOWN
 from stoker.hot.parameters import values
 from stoker.hot.text import read_json
-from stoker.hot.words import clip
+from stoker.hot.words import clip, did_you_mean
 
 Kind = Literal["string", "integer", "number", "boolean", "list", "map", "any"]
 Path = tuple[str | int, ...]
@@ -19,39 +19,45 @@ _FALSE = frozenset(("f", "false", "off", "n", "no", "0"))
 
 
 class PropertyError(Exception):
-    """A value does not fit its schema; ``path`` is where, below the resource's properties."""
+    """A value does not match its schema. ``path`` leads from the resource's properties to the value."""
 
-    def __init__(self, path: Path, problem: str) -> None:
+    def __init__(self, path: Path, problem: str, *, at_parent: bool = False) -> None:
+        """``at_parent``: Heat reports this error at the enclosing map."""
         super().__init__(problem)
-        #: Names in it may be anybody's, and of any length.
+        #: Clipped, because a client chooses the names and their length.
         self.path = tuple(clip(part) if isinstance(part, str) else part for part in path)
+        #: The path that Heat reports.
+        self.shown = self.path[:-1] if at_parent else self.path
         self.problem = clip(problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """``schema`` describes a map's entries by name, ``each`` a list's items."""
+    """The schema of a property. ``schema`` describes the entries of a map, ``each`` the items of a list."""
 
     kind: Kind
     required: bool = False
     default: Any = None
-    #: A change can be applied in place; otherwise it replaces the resource.
+    #: True if a change can be applied in place; otherwise, a change replaces the resource.
     update_allowed: bool = False
     allowed: Sequence[Any] = ()
     minimum: float | None = None
     maximum: float | None = None
-    #: Characters of a string.
+    #: Limit of a string in characters.
     longest: int | None = None
     schema: Mapping[str, Property] | None = None
     each: Property | None = None
     description: str = ""
 
 
-def check(schema: Mapping[str, Property], given: Any, at: Path = ()) -> dict[str, Any]:
+def check(
+    schema: Mapping[str, Property], given: Any, at: Path = (), errors: list[PropertyError] | None = None
+) -> dict[str, Any]:
     """
-    All properties of the schema, coerced, with defaults (None where there is none). Raises PropertyError.
+    Return all properties of the schema, converted, with defaults (None if a property has no default).
 
-    Values that are UNKNOWN yet are accepted wherever they stand.
+    Values that are UNKNOWN are accepted everywhere. Raises PropertyError. With ``errors``, the function appends one
+    error for each invalid property instead, and returns UNKNOWN for the property.
     """
     if given is UNKNOWN:
         return dict.fromkeys(schema, UNKNOWN)
@@ -59,23 +65,35 @@ def check(schema: Mapping[str, Property], given: Any, at: Path = ()) -> dict[str
         raise PropertyError(at, f"Value must be a map, not {_what(given)}")
     for name in given:
         if name not in schema:
-            raise PropertyError(
-                (*at, name), f"Unknown Property {name}; known are {', '.join(sorted(schema)) or 'none'}"
-            )
+            hint = did_you_mean(name, schema) or f"; known are {', '.join(sorted(schema)) or 'none'}"
+            _refuse(PropertyError((*at, name), f"Unknown Property {name}{hint}", at_parent=True), errors)
     found = {}
     for name, wanted in schema.items():
         value = given.get(name)
-        if value is None:
-            if wanted.required:
-                raise PropertyError((*at, name), f"Property {name} not assigned")
-            found[name] = wanted.default
-        else:
-            found[name] = fit(wanted, value, (*at, name))
+        try:
+            found[name] = _value(wanted, name, value, at)
+        except PropertyError as error:
+            _refuse(error, errors)
+            found[name] = UNKNOWN
     return found
 
 
+def _refuse(error: PropertyError, errors: list[PropertyError] | None) -> None:
+    if errors is None:
+        raise error
+    errors.append(error)
+
+
+def _value(wanted: Property, name: str, value: Any, at: Path) -> Any:
+    if value is not None:
+        return fit(wanted, value, (*at, name))
+    if wanted.required:
+        raise PropertyError((*at, name), f"Property {name} not assigned", at_parent=True)
+    return wanted.default
+
+
 def plain(given: Any) -> dict[str, Any]:
-    """Properties of a type that takes any. Raises PropertyError."""
+    """Return the properties of a type without a schema. Raises PropertyError if ``given`` is not a map."""
     if given is UNKNOWN:
         return {}
     if not isinstance(given, Mapping):
@@ -84,12 +102,14 @@ def plain(given: Any) -> dict[str, Any]:
 
 
 def fit(wanted: Property, value: Any, at: Path) -> Any:
-    """``value`` as the property wants it. Raises PropertyError."""
+    """Return ``value`` converted to the property's kind. Raises PropertyError."""
     if value is UNKNOWN:
         return value
     fitting = _FIT[wanted.kind](wanted, value, at)
     if wanted.allowed and fitting not in wanted.allowed:
-        raise PropertyError(at, f"{fitting!r} is not an allowed value [{', '.join(map(str, wanted.allowed))}]")
+        known = ", ".join(f'"{each}"' for each in wanted.allowed)
+        hint = did_you_mean(fitting, wanted.allowed)
+        raise PropertyError(at, f'"{fitting}" is not an allowed value [{known}]{hint}')
     if isinstance(fitting, int | float) and not isinstance(fitting, bool):
         _within(wanted, fitting, at)
     return fitting
@@ -103,10 +123,10 @@ def _within(wanted: Property, value: float, at: Path) -> None:
 
 def _string(wanted: Property, value: Any, at: Path) -> str:
     if not isinstance(value, str | bool | int | float):
-        raise PropertyError(at, f"Value must be a string, not {_what(value)}")
+        raise PropertyError(at, f"Value must be a string; got {_what(value)}")
     text = str(value)
     if "\0" in text:
-        # An agent may have said so; no name, id or script can hold one.
+        # An agent's output may contain NUL, which is invalid in names, ids and scripts.
         raise PropertyError(at, "Value must be a string without NUL characters")
     if wanted.longest is not None and len(text) > wanted.longest:
         raise PropertyError(at, f"Value must have at most {wanted.longest} characters, not {len(text)}")
@@ -132,7 +152,8 @@ def _number(_: Property, value: Any, at: Path) -> int | float:
 def _boolean(_: Property, value: Any, at: Path) -> bool:
     word = str(value).lower()
     if word not in _TRUE and word not in _FALSE:
-        raise PropertyError(at, f"Value {value!r} is not a boolean")
+        shown = value if isinstance(value, str | int | float) else _what(value)
+        raise PropertyError(at, f'"{shown}" is not a valid boolean')
     return word in _TRUE
 
 

@@ -1,4 +1,4 @@
-"""OS::Heat::RandomString: a secret made once."""
+"""OS::Heat::RandomString: a random string that does not change after creation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties, ResourceType
+from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties, ResourceType, physical_name
 from stoker.resources.properties import Property
 
 CLASSES = {
@@ -24,12 +24,12 @@ CLASSES = {
 _random = secrets.SystemRandom()
 
 
-def create(_: Context, resource: Resource, properties: Properties) -> Outcome:
-    return Outcome(physical_id=resource.id, data={"value": generate(properties)})
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    return Outcome(physical_id=physical_name(context, resource), data={"value": generate(properties)})
 
 
 def generate(properties: Properties) -> str:
-    """The minimum from each class and sequence, the rest from all of them, in random order."""
+    """Return a random string with the minimum of each class and sequence; the other characters are from all of them."""
     alphabets = _alphabets(properties)
     chosen = [_random.choice(characters) for characters, least in alphabets for _ in range(least)]
     anything = "".join(characters for characters, _ in alphabets)
@@ -67,7 +67,7 @@ def attribute(_: Context, resource: Resource, name: str) -> Any:
     return resource.data.get("value")
 
 
-def reference(resource: Resource) -> Any:
+def reference(_context: Context, resource: Resource) -> Any:
     return resource.data.get("value", resource.name)
 
 

@@ -1,8 +1,8 @@
 """
-OS::Heat::Stack: a stack of its own, here or at another Heat, that goes with this one.
+OS::Heat::Stack: an independent stack, on this site or on a remote Heat, with the lifetime of the resource.
 
-What is to be done there is kept in the resource's ``data``; a job does it and looks until it has ended
-(``stacks.remote``).
+The resource's ``data`` holds the requested action. A job sends the request and polls the stack until the action ends
+(``stacks.remote_stacks``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from stoker.resources.base import (
 from stoker.resources.properties import Property
 from stoker.work import defer_once
 
-#: Kind of the job that does it, by the resource's id; its arguments: ``resource_id`` and ``task``.
+#: Kind of the job that performs the action, keyed by the resource's id; its arguments: ``resource_id`` and ``task``.
 REMOTE = "stack.remote"
 _CONTEXT = {
     "region_name": Property(
@@ -43,10 +43,10 @@ _CONTEXT = {
 
 def _task(context: Context, resource: Resource, action: Action, properties: Properties) -> Outcome:
     region = (properties.get("context") or {}).get("region_name")
-    if (problem := context.services.remote_heats.problem(region)) is not None:
+    if (problem := context.env.remote_heats.problem(region)) is not None:
         raise ResourceFailure(problem)
     task = str(uuid4())
-    defer_once(context.services.work, context.tx, REMOTE, resource.id, {"resource_id": resource.id, "task": task})
+    defer_once(context.env.work, context.tx, REMOTE, resource.id, {"resource_id": resource.id, "task": task})
     wanted = {
         "task": task,
         "action": action.value,
@@ -67,7 +67,7 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Another region means another stack."""
+    """Update the stack. Raises Replace if the region changes, because the new region needs a new stack."""
     before, after = ((said.get("context") or {}).get("region_name") for said in (resource.properties, properties))
     if before != after or resource.physical_id is None:
         raise Replace(resource.name)
@@ -75,7 +75,7 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
-    """Also of one that may have come to be without a word of it."""
+    """Delete the stack, also if it may exist although no response confirmed its creation."""
     return _task(context, resource, Action.DELETE, resource.properties) if resource.data.get("name") else DONE
 
 
@@ -84,7 +84,7 @@ def check(_context: Context, resource: Resource) -> Outcome:
 
 
 def cancel(context: Context, resource: Resource) -> None:
-    context.services.work.cancel(context.tx, REMOTE, resource.id)
+    context.env.work.cancel(context.tx, REMOTE, resource.id)
 
 
 def attribute(_context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
@@ -106,7 +106,7 @@ def validate(properties: Properties) -> None:
             raise StackValidationFailed(f"context.{name}: {_CONTEXT[name].description}")
 
 
-def _visit(action: Action) -> Callable[[Context, Resource], Outcome]:
+def _act(action: Action) -> Callable[[Context, Resource], Outcome]:
     def do(context: Context, resource: Resource) -> Outcome:
         return _task(context, resource, action, resource.properties) if resource.physical_id else DONE
 
@@ -129,6 +129,6 @@ TYPE = ResourceType(
     cancel=cancel,
     attribute_at=attribute,
     validate=validate,
-    actions={action: _visit(action) for action in (Action.SUSPEND, Action.RESUME, Action.CHECK)},
+    actions={action: _act(action) for action in (Action.SUSPEND, Action.RESUME, Action.CHECK)},
     description="A stack of its own, here or at another Heat.",
 )

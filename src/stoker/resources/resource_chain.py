@@ -1,4 +1,4 @@
-"""OS::Heat::ResourceChain: resources of several types with the same properties, one after the other."""
+"""OS::Heat::ResourceChain: resources of several types with the same properties, created one after the other."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from stoker.hot import UNKNOWN, select
 from stoker.model.stack import Resource
-from stoker.resources import batches, nesting
+from stoker.resources import nested_base, update_policy
 from stoker.resources.base import Context, Properties, ResourceType
-from stoker.resources.batches import BATCHES
-from stoker.resources.grouping import Group
+from stoker.resources.group_base import Group
 from stoker.resources.properties import Property
-from stoker.resources.rolling import Members
+from stoker.resources.rollout import Members
+from stoker.resources.update_policy import BATCHES
 
 
 def _members(_resource: Resource, properties: Properties) -> Members:
@@ -26,7 +26,7 @@ def _members(_resource: Resource, properties: Properties) -> Members:
 
 
 def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-    look = context.nested.look(context, resource)
+    look = context.nested.view(context, resource)
     if look is None:
         return None
     members = sorted(look.names, key=int)
@@ -34,10 +34,10 @@ def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, 
         return select([look.reference(each) for each in members], path)
     if name == "attributes":
         if not path:
-            return None  # which one stands behind it
+            return None  # the path names the attribute
         wanted, *rest = path
         return {each: look.attribute(each, str(wanted), tuple(rest)) for each in members}
-    return nesting.inside(context, resource, name, path)
+    return nested_base.inside(context, resource, name, path)
 
 
 def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
@@ -48,7 +48,7 @@ def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
     return tuple((str(index), name, plain) for index, name in enumerate(types) if name is not UNKNOWN)
 
 
-_GROUP = Group(_members, batches.schema(BATCHES, BATCHES))
+_GROUP = Group(_members, update_policy.schema(BATCHES, BATCHES))
 
 TYPE = ResourceType(
     name="OS::Heat::ResourceChain",
@@ -66,16 +66,15 @@ TYPE = ResourceType(
     attributes={"refs": "References of all members.", "attributes": "An attribute of all members, by name."},
     create=_GROUP.create,
     update=_GROUP.update,
-    delete=nesting.delete,
+    delete=nested_base.delete,
     check=_GROUP.check,
     check_policy=_GROUP.check_policy,
     adopt=_GROUP.adopt,
-    exists=nesting.exists,
-    cancel=nesting.cancel,
-    is_stale=nesting.is_stale,
-    actions=nesting.ACTIONS,
+    exists=nested_base.exists,
+    cancel=nested_base.cancel,
+    is_stale=nested_base.is_stale,
+    actions=nested_base.ACTIONS,
     attribute_at=attribute,
-    reference=nesting.reference,
     members=members,
     retries=True,
     description="Resources of several types with the same properties, in a row.",

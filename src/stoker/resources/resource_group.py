@@ -1,4 +1,4 @@
-"""OS::Heat::ResourceGroup: as many resources of one definition as are counted."""
+"""OS::Heat::ResourceGroup: a number of resources with the same definition."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stoker.hot import UNKNOWN, select
+from stoker.hot import UNKNOWN, select, weigh
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources import batches, nesting
+from stoker.resources import nested_base, update_policy
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, ResourceType
-from stoker.resources.batches import BATCHES, MIN_IN_SERVICE
-from stoker.resources.grouping import Group
+from stoker.resources.env import NestedView
+from stoker.resources.group_base import Group
 from stoker.resources.properties import Property
-from stoker.resources.rolling import Members
-from stoker.resources.services import Look
+from stoker.resources.rollout import Members
+from stoker.resources.update_policy import BATCHES, MIN_IN_SERVICE
 
-#: Members of a group. A request's share of memory and time, not a wish.
+#: Limit of a group's members, so that one request cannot exhaust memory or time.
 MOST = 10_000
 
 PROPERTIES: Mapping[str, Property] = {
@@ -72,18 +72,18 @@ def _member(name: str, properties: Properties) -> dict[str, Any]:
     wanted = properties["resource_def"]
     said = {
         "type": wanted["type"],
-        "properties": _filled(wanted.get("properties") or {}, properties["index_var"], name),
+        "properties": _fill(wanted.get("properties") or {}, properties["index_var"], name),
         "metadata": wanted.get("metadata"),
     }
     return {key: part for key, part in said.items() if part is not None}
 
 
-def _filled(value: Any, word: str, name: str) -> Any:
+def _fill(value: Any, word: str, name: str) -> Any:
     if isinstance(value, str):
         return value.replace(word, name)
     if isinstance(value, Mapping):
-        return {key: _filled(part, word, name) for key, part in value.items()}
-    return [_filled(part, word, name) for part in value] if isinstance(value, list) else value
+        return {key: _fill(part, word, name) for key, part in value.items()}
+    return [_fill(part, word, name) for part in value] if isinstance(value, list) else value
 
 
 def validate(properties: Properties) -> None:
@@ -92,7 +92,12 @@ def validate(properties: Properties) -> None:
         raise StackValidationFailed(f'index_var: at least 3 characters are needed, not "{word}"')
 
 
-_GROUP = Group(_members, batches.schema(BATCHES, {**BATCHES, "min_in_service": MIN_IN_SERVICE}))
+_GROUP = Group(_members, update_policy.schema(BATCHES, {**BATCHES, "min_in_service": MIN_IN_SERVICE}))
+
+
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    data = {**resource.data, "removed": _removed(context, resource, properties)}
+    return _GROUP.create(context, replace(resource, data=data), properties)
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -101,7 +106,7 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
 
 
 def adopt(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Raises ResourceFailure for data that no group has left behind."""
+    """Take over an abandoned group. Raises ResourceFailure if the data is not that of a group."""
     removed = resource.data.get("removed") or []
     if not isinstance(removed, list) or not all(isinstance(name, str) for name in removed):
         raise ResourceFailure(f"what is adopted says removed: {removed!r:.100}, which is no list of names")
@@ -109,22 +114,24 @@ def adopt(context: Context, resource: Resource, properties: Properties) -> Outco
 
 
 def _removed(context: Context, resource: Resource, properties: Properties) -> list[str]:
-    """Names that are not to be used: those removed before, and those that the policies name."""
-    before = resource.data.get("removed") or [] if properties["removal_policies_mode"] == "append" else []
-    look = context.nested.look(context, resource)
-    names = list(look.names) if look else []
-    # Texts: an inner template may make its reference anything.
-    ids = {str(look.reference(name)): name for name in names} if look else {}
-    said = [str(one) for policy in properties["removal_policies"] or () for one in policy["resource_list"]]
-    found = [one if one in names else ids.get(one) for one in said]
-    return list(dict.fromkeys([*before, *(name for name in found if name is not None)]))
+    """Return the names that must not be used: names removed earlier, and names in the removal policies."""
+    removed = resource.data.get("removed") or []
+    wanted = [str(one) for policy in properties["removal_policies"] or () for one in policy["resource_list"]]
+    look = context.nested.view(context, resource)
+    if look is None:
+        return sorted({*removed, *wanted})  # without members, no entry can be a member's reference
+    names = {*look.names, *removed}
+    # Compared as text, because a nested template may define any value as its reference.
+    ids = {str(look.reference(name)): name for name in look.names} if wanted else {}
+    named = {one if one in names else ids.get(one) for one in wanted} - {None}
+    return sorted({*(removed if properties["removal_policies_mode"] == "append" else ()), *map(str, named)})
 
 
 def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-    """A name of no attribute of its own means that attribute of every member, in a list."""
+    """Return an attribute of the group; for any other name, a list of this attribute of all members."""
     if name.startswith("resource."):
-        return nesting.inside(context, resource, name, path)
-    look = context.nested.look(context, resource)
+        return nested_base.inside(context, resource, name, path)
+    look = context.nested.view(context, resource)
     if look is None:
         return None
     members = sorted(look.names, key=int)
@@ -135,45 +142,61 @@ def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, 
     return [look.attribute(each, name, path) for each in members]
 
 
-_OWN: Mapping[str, Callable[[Resource, Look, Sequence[str]], Any]] = {
+_OWN: Mapping[str, Callable[[Resource, NestedView, Sequence[str]], Any]] = {
     "removed_rsrc_list": lambda resource, _, __: resource.data.get("removed") or [],
     "refs": lambda _, look, names: [look.reference(each) for each in names],
     "refs_map": lambda _, look, names: {each: look.reference(each) for each in names},
 }
 
 
-def _of_each(look: Look, members: Sequence[str], path: tuple[Any, ...]) -> Any:
+def _of_each(look: NestedView, members: Sequence[str], path: tuple[Any, ...]) -> Any:
     if not path:
-        return None  # which one stands behind it
+        return None  # the path names the attribute
     wanted, *rest = path
     return {each: look.attribute(each, str(wanted), tuple(rest)) for each in members}
 
 
 def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+    """Return the first member as the representative of all."""
     wanted = properties["resource_def"]
     if wanted is UNKNOWN or properties["count"] == 0 or wanted["type"] is UNKNOWN:
         return ()
     given = wanted.get("properties")
-    return (("0", wanted["type"], {} if given is UNKNOWN else _filled(given or {}, str(properties["index_var"]), "0")),)
+    return (("0", wanted["type"], {} if given is UNKNOWN else _fill(given or {}, str(properties["index_var"]), "0")),)
+
+
+def every_member(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+    """Return all members, or the representative if their number is not known yet."""
+    sample = tuple(members(properties))
+    count, policies = properties["count"], properties["removal_policies"] or ()
+    if not sample or weigh([count, policies])[1]:
+        return sample
+    removed = [str(one) for policy in policies for one in policy["resource_list"]]
+    wanted, word = properties["resource_def"], str(properties["index_var"])
+    given = wanted.get("properties")
+    return (
+        (name, wanted["type"], {} if given is UNKNOWN else _fill(given or {}, word, name))
+        for name in _names(count, removed)
+    )
 
 
 TYPE = ResourceType(
     name="OS::Heat::ResourceGroup",
     properties=PROPERTIES,
     attributes=None,
-    create=_GROUP.create,
+    create=create,
     update=update,
-    delete=nesting.delete,
+    delete=nested_base.delete,
     check=_GROUP.check,
     check_policy=_GROUP.check_policy,
     adopt=adopt,
-    exists=nesting.exists,
-    cancel=nesting.cancel,
-    is_stale=nesting.is_stale,
-    actions=nesting.ACTIONS,
+    exists=nested_base.exists,
+    cancel=nested_base.cancel,
+    is_stale=nested_base.is_stale,
+    actions=nested_base.ACTIONS,
     attribute_at=attribute,
-    reference=nesting.reference,
     members=members,
+    every_member=every_member,
     validate=validate,
     retries=True,
     description="A number of resources of one definition.",

@@ -1,17 +1,17 @@
-"""OS::Heat::SoftwareComponent: a config for every action of a component's life, each with its own tool."""
+"""OS::Heat::SoftwareComponent: configs for the actions of a component's life cycle, each with its own hook."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from stoker.deployments import manage
+from stoker.deployments import service
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources import software_config
 from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties, ResourceType, physical_name
+from stoker.resources.deployment_runs import COMPONENT
 from stoker.resources.properties import Property
-from stoker.resources.running import COMPONENT
 from stoker.store import configs
 
 _CONFIG = Property(
@@ -25,7 +25,7 @@ _CONFIG = Property(
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    made, _ = manage.new_config(
+    made, _ = service.new_config(
         context.tx,
         context.project_id,
         name=physical_name(context, resource),
@@ -42,7 +42,7 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
     if name != "configs":
         raise NoSuchAttribute(name)
     found = configs.find(context.tx, resource.physical_id or "")
-    # What an external_id names may be any config.
+    # ``external_id`` may name a config of any other group.
     return found.config.get("configs") if found and isinstance(found.config, dict) else None
 
 
@@ -81,6 +81,7 @@ TYPE = ResourceType(
     adopt=software_config.adopt,
     exists=software_config.exists,
     attribute=attribute,
+    show=software_config.show,
     validate=validate,
     description="A software component with a config for every action of its life.",
 )

@@ -1,11 +1,11 @@
-"""OS::Heat::SoftwareConfig: what a hook runs, as text. Never changes: another text is another config."""
+"""OS::Heat::SoftwareConfig: a config with text content. A config is immutable; a change replaces the resource."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.deployments import manage, schema
+from stoker.deployments import representation, schema, service
 from stoker.hot import UNKNOWN
 from stoker.model.config import UNGROUPED
 from stoker.model.stack import Resource
@@ -29,7 +29,12 @@ _FIELD: Mapping[str, Property] = {
 }
 INPUT = Property(
     kind="map",
-    schema={**_FIELD, "default": Property(kind="any"), "replace_on_change": Property(kind="boolean", default=False)},
+    schema={
+        **_FIELD,
+        "default": Property(kind="any"),
+        "replace_on_change": Property(kind="boolean", default=False),
+        "secret": Property(kind="boolean", default=False),
+    },
 )
 OUTPUT = Property(kind="map", schema={**_FIELD, "error_output": Property(kind="boolean", default=False)})
 
@@ -44,7 +49,7 @@ COMMON: Mapping[str, Property] = {
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    made, _ = manage.new_config(
+    made, _ = service.new_config(
         context.tx,
         context.project_id,
         name=physical_name(context, resource),
@@ -58,7 +63,7 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
 
 
 def adopt(context: Context, resource: Resource, _properties: Properties) -> Outcome:
-    """Raises ResourceFailure when the config is gone."""
+    """Verify that the config exists. Raises ResourceFailure if it does not."""
     if not configs.exists(context.tx, resource.physical_id or "", context.project_id):
         raise ResourceFailure(f"The software config ({resource.physical_id}) is not there to be adopted.")
     return DONE
@@ -81,6 +86,10 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
     return found.config if found else None
 
 
+def show(context: Context, resource: Resource) -> Any:
+    return representation.config(context.tx, resource.physical_id or "", context.project_id)
+
+
 def validate(properties: Properties) -> None:
     for name, read in (("inputs", schema.inputs), ("outputs", schema.outputs)):
         entries = properties[name]
@@ -101,6 +110,7 @@ TYPE = ResourceType(
     adopt=adopt,
     exists=exists,
     attribute=attribute,
+    show=show,
     validate=validate,
     description="Describes and stores a software configuration.",
 )

@@ -1,4 +1,4 @@
-"""OS::Heat::StructuredConfig: a software config whose content is a map instead of text."""
+"""OS::Heat::StructuredConfig: a config whose content is a map."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ TYPE = ResourceType(
     adopt=software_config.adopt,
     exists=software_config.exists,
     attribute=software_config.attribute,
+    show=software_config.show,
     validate=software_config.validate,
     description="Describes and stores a software configuration that is structured data.",
 )

@@ -1,9 +1,9 @@
-"""OS::Heat::StructuredDeploymentGroup: runs a structured config on every server of a map."""
+"""OS::Heat::StructuredDeploymentGroup: runs a structured config on every server of the group."""
 
 from __future__ import annotations
 
 from stoker.resources import structured_deployment
-from stoker.resources.deploying_to_many import group_of
+from stoker.resources.deployment_group_base import group_of
 
 TYPE = group_of(
     structured_deployment.TYPE,

@@ -1,9 +1,9 @@
-"""OS::Heat::SwiftSignal: waits for signals that are put into a handle's object."""
+"""OS::Heat::SwiftSignal: waits for signals that are written to a handle's object."""
 
 from __future__ import annotations
 
 from stoker.resources.swift_signal_handle import SWIFT_SIGNAL, listen, of_url
-from stoker.resources.waiting import Words, wait_type
+from stoker.resources.wait_base import Words, wait_type
 
 _WORDS = Words(handle="handle", timeout="timeout", count="count", data="data")
 

@@ -1,4 +1,4 @@
-"""OS::Heat::SwiftSignalHandle: an object whose pre-signed URL takes signals."""
+"""OS::Heat::SwiftSignalHandle: provides an object whose pre-signed URL accepts signals."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from datetime import datetime
 from typing import Any
 
 from stoker.model.stack import Resource
-from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, party_of
+from stoker.resources.base import (
+    DONE,
+    Context,
+    NoSuchAttribute,
+    Outcome,
+    Properties,
+    ResourceType,
+    physical_name,
+    target_of,
+)
+from stoker.resources.wait_base import target_of_handle, waiters
 from stoker.resources.wait_condition_handle import signal
-from stoker.resources.waiting import party_of_handle, waiters
 from stoker.store import resources
-from stoker.transports.base import Party, Place
+from stoker.transports.base import ObjectRef, TransportTarget
 from stoker.transports.temp_url_signal import signal_place
 
 SWIFT_SIGNAL = "OS::Heat::SwiftSignal"
@@ -23,29 +32,34 @@ _ATTRIBUTES = {
 
 
 def create(context: Context, resource: Resource, _properties: Properties) -> Outcome:
-    party, objects = party_of(context, resource), context.services.site.objects
-    objects.open(context.tx, party, _place(party), context.stack_id)
-    url = objects.url(party, _place(party), "PUT")
-    return Outcome(physical_id=resource.id, data={"url": url})
+    target, objects = target_of(context, resource), context.env.platform.objects
+    objects.open(context.tx, target, _place(target), context.stack_id)
+    url = objects.url(target, _place(target), "PUT")
+    return Outcome(physical_id=physical_name(context, resource), data={"url": url})
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
-    party = party_of(context, resource)
-    context.services.site.objects.close(context.tx, party, _place(party))
+    close(context, resource)
     return DONE
 
 
+def close(context: Context, resource: Resource) -> None:
+    """Delete the object for the signals. Only Stoker may delete it."""
+    target = target_of(context, resource)
+    context.env.platform.objects.close(context.tx, target, _place(target))
+
+
 def listen(context: Context, url: str, until: datetime) -> None:
-    """Signals are waited for, until then."""
-    party = party_of_handle(context, _id_in(url))
-    context.services.site.objects.expect(context.tx, party, _place(party), until)
+    """Expect signals in the handle's object until a time."""
+    target = target_of_handle(context, _id_in(url))
+    context.env.platform.objects.await_result(context.tx, target, _place(target), until)
 
 
-def _place(party: Party) -> Place:
-    return signal_place(party, versions=True)
+def _place(target: TransportTarget) -> ObjectRef:
+    return signal_place(target, versions=True)
 
 
-def reference(resource: Resource) -> Any:
+def reference(_context: Context, resource: Resource) -> Any:
     return resource.data.get("url") or resource.name
 
 
@@ -62,7 +76,7 @@ def waiting_for(context: Context, resource: Resource) -> Iterable[str]:
 
 
 def of_url(context: Context, url: str) -> Resource | None:
-    """The handle of this very stack that the URL is for."""
+    """Return the handle of this stack to which the URL belongs; None if there is none."""
     found = resources.find(context.tx, _id_in(url))
     own = found is not None and found.stack_id == context.stack_id and found.data.get("url") == url
     return found if own else None
@@ -78,9 +92,10 @@ TYPE = ResourceType(
     attributes=_ATTRIBUTES,
     create=create,
     delete=delete,
+    retain=close,
     attribute=attribute,
     reference=reference,
-    # As a wait condition's; an empty one is a success.
+    # The format is that of OS::Heat::WaitConditionHandle; an empty object is a success.
     signal=signal,
     waiters=waiting_for,
     description="Takes signals that are put into an object.",

@@ -1,4 +1,4 @@
-"""OS::Heat::TestResource: does what it is told, to see what a template makes of that."""
+"""OS::Heat::TestResource: waits, fails or requires replacement as its properties demand, for tests of templates."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from stoker.resources.base import (
     Replace,
     ResourceFailure,
     ResourceType,
+    physical_name,
     wake_at,
 )
 from stoker.resources.properties import Property
@@ -43,23 +44,27 @@ def _begin(context: Context, resource: Resource, properties: Properties) -> Outc
     waits = (properties["action_wait_secs"] or {}).get(resource.action.value.lower())
     seconds = properties["wait_secs"] if waits is None else waits
     if not seconds:
-        return _end(resource, properties)
+        return _end(context, resource, properties)
     until = context.tx.now + timedelta(seconds=seconds)
     wake_at(context, resource, until)
-    return Outcome(False, physical_id=resource.physical_id or resource.id, data={"until": until.isoformat()})
+    return Outcome(False, physical_id=_id(context, resource), data={"until": until.isoformat()})
 
 
 def check(context: Context, resource: Resource) -> Outcome:
     until = resource.data.get("until")
     if until is not None and context.tx.now < datetime.fromisoformat(until):
         return Outcome(False)
-    return _end(resource, resource.properties)
+    return _end(context, resource, resource.properties)
 
 
-def _end(resource: Resource, properties: Properties) -> Outcome:
+def _end(context: Context, resource: Resource, properties: Properties) -> Outcome:
     if properties["fail"] and resource.action is not Action.DELETE:
         raise ResourceFailure(f"Test Resource failed {resource.name}")
-    return Outcome(physical_id=resource.physical_id or resource.id)
+    return Outcome(physical_id=_id(context, resource))
+
+
+def _id(context: Context, resource: Resource) -> str:
+    return resource.physical_id or physical_name(context, resource)
 
 
 def attribute(_context: Context, resource: Resource, name: str) -> Any:

@@ -1,4 +1,6 @@
-"""OS::Heat::UpdateWaitConditionHandle: a handle that every update of its stack replaces, so that it is waited anew."""
+"""
+OS::Heat::UpdateWaitConditionHandle: a handle that every update of its stack replaces, so that conditions wait again.
+"""
 
 from __future__ import annotations
 

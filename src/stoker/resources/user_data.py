@@ -1,7 +1,7 @@
 """
-What a server boots with, as Heat makes it: a MIME message of parts for cloud-init. Pure.
+User data for the boot of a server, in Heat's format: a MIME message of parts for cloud-init. Pure functions.
 
-Beside the user's own parts it brings the server's metadata, with which an agent finds its way to Stoker.
+The message contains the user's own parts and the server's metadata, from which an agent learns how to reach Stoker.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Any
 
 HEAT_CFNTOOLS, RAW, SOFTWARE_CONFIG = "HEAT_CFNTOOLS", "RAW", "SOFTWARE_CONFIG"
 FORMATS = (HEAT_CFNTOOLS, RAW, SOFTWARE_CONFIG)
-#: Where agents look for the metadata that a server booted with.
+#: Directories in which agents look for the metadata of the boot.
 _PLACES = ("/var/lib/heat-cfntools", "/var/lib/cloud/data")
 _METADATA = "cfn-init-data"
 _INITDATA = "x-cfninitdata"
+_DOCUMENT_KEY = "stoker-document-key"
 
 _CLOUD_CONFIG = """\
 #cloud-config
@@ -75,6 +76,7 @@ with open("/var/log/heat-provision.log", "a") as log:
 open("/var/lib/heat-cfntools/provision-finished", "w").close()
 sys.exit(code)
 '''
+_CA_FILE = "/usr/local/lib/stoker/ca.pem"
 _STOKER_AGENT = """\
 #!/bin/sh
 # Installs Stoker's agent, which goes by the metadata that this server booted with.
@@ -82,10 +84,13 @@ set -e
 mkdir -p /usr/local/lib/stoker
 agent=/usr/local/lib/stoker/stoker-agent.pyz
 url={url}/agent/v1/stoker-agent.pyz
-if command -v curl >/dev/null; then curl -fsS --retry 10 -o "$agent.new" "$url"
-else wget -q -t 10 -O "$agent.new" "$url"; fi
+ca={ca_file}
+[ -z "$ca" ] || cat > "$ca" <<'CERTIFICATES'
+{ca_certificates}CERTIFICATES
+if command -v curl >/dev/null; then curl -fsS --retry 10 ${{ca:+--cacert "$ca"}} -o "$agent.new" "$url"
+else wget -q -t 10 ${{ca:+--ca-certificate="$ca"}} -O "$agent.new" "$url"; fi
 mv "$agent.new" "$agent"
-run="/usr/bin/env python3 $agent run --os-collect-config /var/lib/heat-cfntools/cfn-init-data"
+run="/usr/bin/env python3 $agent run --os-collect-config /var/lib/heat-cfntools/cfn-init-data{options}"
 if [ -d /run/systemd/system ]; then
     cat > /etc/systemd/system/stoker-agent.service <<UNIT
 [Unit]
@@ -109,22 +114,31 @@ fi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boot:
-    """``text``: the user's own. ``stoker_agent``: have Stoker's agent installed."""
+    """
+    The inputs of a server's user data.
+
+    ``text``: the user's own user data. ``stoker_agent``: install Stoker's agent. ``ca_certificates``: certificates
+    (PEM) that verify ``public_url``, if servers do not trust its CA already.
+    """
 
     format: str
     text: str = ""
     metadata: Mapping[str, Any]
     public_url: str
+    ca_certificates: str | None = None
     stoker_agent: bool = False
+    #: The key with which Stoker's agent verifies published documents: ``<server id>.<secret>``.
+    document_key: str = ""
 
 
 def build(boot: Boot) -> str:
+    """Return the user data as text: a MIME message, the plain text of the format RAW, or an Ignition configuration."""
     if boot.format == RAW:
         return boot.text
     if boot.format == SOFTWARE_CONFIG and (ignition := _ignition(boot.text)) is not None:
         return _with_metadata(ignition, boot.metadata)
     parts = _parts(boot)
-    # Of what is in it, so that the same is the same text each time.
+    # The boundary derives from the content, so equal content gives equal text.
     digest = hashlib.sha256("".join(part.as_string() for part in parts).encode()).hexdigest()
     whole = MIMEMultipart(boundary=f"==============={digest[:32]}==")
     for part in parts:
@@ -154,12 +168,24 @@ def _parts(boot: Boot) -> list[MIMEText]:
             _part(_boto(boot.public_url), "cfn-boto-cfg", _INITDATA),
         ]
     if boot.stoker_agent:
-        parts.append(_part(_STOKER_AGENT.format(url=boot.public_url), "stoker-agent.sh", "x-shellscript"))
+        options = ""
+        if boot.document_key:
+            parts.append(_part(boot.document_key, _DOCUMENT_KEY, _INITDATA))
+            options = f" --document-key {_PLACES[0]}/{_DOCUMENT_KEY}"
+        if boot.ca_certificates:
+            options += f" --ca-file {_CA_FILE}"
+        script = _STOKER_AGENT.format(
+            url=boot.public_url,
+            options=options,
+            ca_file=_CA_FILE if boot.ca_certificates else "",
+            ca_certificates=boot.ca_certificates or "",
+        )
+        parts.append(_part(script, "stoker-agent.sh", "x-shellscript"))
     return parts
 
 
 def _own_parts(text: str) -> list[MIMEText]:
-    """The user's parts one by one, where the text is a MIME message; else the text as it is, for cloud-init to tell."""
+    """Return the parts of a MIME message one by one; any other text as one part, whose type cloud-init detects."""
     said = email.message_from_string(text)
     if not said.is_multipart():
         return [_part(text, "", "plain")]
@@ -197,7 +223,7 @@ def _ignition(text: str) -> dict[str, Any] | None:
 
 
 def _with_metadata(ignition: dict[str, Any], metadata: Mapping[str, Any]) -> str:
-    """Ignition brings files itself: the metadata is two of them."""
+    """Add the metadata to an Ignition configuration, as files."""
     data = base64.b64encode(json.dumps(metadata).encode()).decode()
     source = f"data:;base64,{data}"
     owner = {"id": 0}

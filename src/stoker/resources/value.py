@@ -1,4 +1,4 @@
-"""OS::Heat::Value: gives a name to a value."""
+"""OS::Heat::Value: makes a value available as an attribute."""
 
 from __future__ import annotations
 
@@ -9,20 +9,28 @@ from stoker.hot.parameters.values import convert
 from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties, ResourceFailure, ResourceType
+from stoker.resources.base import (
+    Context,
+    NoSuchAttribute,
+    Outcome,
+    Properties,
+    ResourceFailure,
+    ResourceType,
+    physical_name,
+)
 from stoker.resources.properties import Property
 
 
-def keep(_: Context, resource: Resource, properties: Properties) -> Outcome:
+def keep(context: Context, resource: Resource, properties: Properties) -> Outcome:
     try:
-        value = typed(properties["type"], properties["value"])
+        value = convert_value(properties["type"], properties["value"])
     except ValueError as error:
         raise ResourceFailure(f"value: {clip(str(error))}") from None
-    return Outcome(physical_id=resource.physical_id or resource.id, data={"value": value})
+    return Outcome(physical_id=resource.physical_id or physical_name(context, resource), data={"value": value})
 
 
-def typed(kind: Any, value: Any) -> Any:
-    """As a parameter of that type would have it. Raises ValueError when the value is not of that type."""
+def convert_value(kind: Any, value: Any) -> Any:
+    """Convert ``value`` as a parameter of this type. Raises ValueError if the value does not match the type."""
     if not isinstance(kind, str) or weigh(value)[1]:
         return value
     return convert(kind, value)
@@ -30,7 +38,7 @@ def typed(kind: Any, value: Any) -> Any:
 
 def validate(properties: Properties) -> None:
     try:
-        typed(properties["type"], properties["value"])
+        convert_value(properties["type"], properties["value"])
     except ValueError as error:
         raise StackValidationFailed(f"value: {clip(str(error))}") from None
 

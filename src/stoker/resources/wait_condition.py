@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from stoker.resources.wait_base import Words, wait_type
 from stoker.resources.wait_condition_handle import WAIT_CONDITION, listen
-from stoker.resources.waiting import Words, wait_type
 from stoker.store import resources
 
 TYPE = wait_type(

@@ -1,4 +1,4 @@
-"""OS::Heat::WaitConditionHandle: where somebody outside says that something has happened."""
+"""OS::Heat::WaitConditionHandle: accepts signals for wait conditions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,19 @@ from urllib.parse import quote
 
 from stoker.model.errors import Invalid
 from stoker.model.stack import Resource
-from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, Signalled, party_of
+from stoker.resources.base import (
+    DONE,
+    Context,
+    NoSuchAttribute,
+    Outcome,
+    Properties,
+    ResourceType,
+    Signalled,
+    target_of,
+)
 from stoker.resources.properties import Property
-from stoker.resources.waiting import FAILURE, SUCCESS, kept, party_of_handle, waiters
-from stoker.transports.base import Lodging, Party, Place, Signalling
+from stoker.resources.wait_base import FAILURE, SUCCESS, record_signal, target_of_handle, waiters
+from stoker.transports.base import NeedsProvisioning, ObjectRef, SignalTransport, TransportTarget
 from stoker.transports.temp_url_signal import signal_place
 
 WAIT_CONDITION = "OS::Heat::WaitCondition"
@@ -30,37 +39,45 @@ _KEYS = ("status", "reason", "data", "id")
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    party = party_of(context, resource)
+    target = target_of(context, resource)
     if properties.get("signal_transport") == TEMP_URL:
-        context.services.site.objects.open(context.tx, party, _place(party), context.stack_id)
-    elif isinstance(transport := _transport(context, properties), Lodging):
-        transport.open(context.tx, context.services.site, party)
+        context.env.platform.objects.open(context.tx, target, _place(target), context.stack_id)
+    elif isinstance(transport := _transport(context, properties), NeedsProvisioning):
+        transport.open(context.tx, context.env.platform, target)
     return Outcome(physical_id=resource.id)
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
-    party = party_of(context, resource)
-    if resource.properties.get("signal_transport") == TEMP_URL:
-        context.services.site.objects.close(context.tx, party, _place(party))
-    elif isinstance(transport := _transport(context, resource.properties), Lodging):
-        transport.close(context.tx, context.services.site, party)
+    close(context, resource)
     return DONE
 
 
+def close(context: Context, resource: Resource) -> None:
+    """Delete the object or queue for the signals. Only Stoker may delete it."""
+    target = target_of(context, resource)
+    if resource.properties.get("signal_transport") == TEMP_URL:
+        context.env.platform.objects.close(context.tx, target, _place(target))
+    elif isinstance(transport := _transport(context, resource.properties), NeedsProvisioning):
+        transport.close(context.tx, context.env.platform, target)
+
+
 def listen(context: Context, id: str, until: datetime) -> None:
-    """Signals are waited for, until then, wherever the handle has them left; most ways bring them by themselves."""
-    site, party = context.services.site, party_of_handle(context, id)
-    site.objects.expect(context.tx, party, _place(party), until)
-    site.queues.expect(context.tx, party, until)
+    """
+    Expect signals in the handle's object and queue until a time. Embedded services deliver signals without this
+    request.
+    """
+    site, target = context.env.platform, target_of_handle(context, id)
+    site.objects.await_result(context.tx, target, _place(target), until)
+    site.queues.await_result(context.tx, target, until)
 
 
-def _place(party: Party) -> Place:
-    """Each signal counts, also one that the next is put over."""
-    return signal_place(party, versions=True)
+def _place(target: TransportTarget) -> ObjectRef:
+    """Return the object for signals. Every version counts, because a signal may overwrite the previous one."""
+    return signal_place(target, versions=True)
 
 
-def _transport(context: Context, properties: Properties) -> Signalling | None:
-    return context.services.transports.signalling.get(properties.get("signal_transport") or "")
+def _transport(context: Context, properties: Properties) -> SignalTransport | None:
+    return context.env.transports.signal_transports.get(properties.get("signal_transport") or "")
 
 
 def update(_context: Context, _resource: Resource, _properties: Properties) -> Outcome:
@@ -76,7 +93,7 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
     if transport != TOKEN_SIGNAL:
         return None
     endpoint = _endpoint(context, resource)
-    token = context.services.signal_tokens.token(resource.id)
+    token = context.env.signal_tokens.token(resource.id)
     if name == "endpoint":
         return endpoint
     if name == "token":
@@ -88,15 +105,15 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
 
 
 def _details(context: Context, resource: Resource, transport: Any) -> str | None:
-    """How to signal it, in JSON; with TOKEN_SIGNAL the other attributes say it."""
-    site, party = context.services.site, party_of(context, resource)
+    """Return the ``signal`` attribute as JSON; None for TOKEN_SIGNAL, which uses the other attributes."""
+    site, target = context.env.platform, target_of(context, resource)
     match transport:
         case "CFN_SIGNAL":
-            said = {"alarm_url": site.signed_url(party, "waitcondition", "PUT")}
+            said = {"alarm_url": site.signed_url(target, "waitcondition", "PUT")}
         case "HEAT_SIGNAL":
             said = {**_login(context, resource), "alarm_url": _endpoint(context, resource)}
         case "TEMP_URL_SIGNAL":
-            said = {"alarm_url": site.objects.url(party, _place(party), "PUT")}
+            said = {"alarm_url": site.objects.url(target, _place(target), "PUT")}
         case "ZAQAR_SIGNAL":
             said = {**_login(context, resource), "queue_id": resource.id}
         case "NO_SIGNAL":
@@ -107,8 +124,8 @@ def _details(context: Context, resource: Resource, transport: Any) -> str | None
 
 
 def _login(context: Context, resource: Resource) -> dict[str, Any]:
-    site = context.services.site
-    login = site.login(party_of(context, resource))
+    site = context.env.platform
+    login = site.login(target_of(context, resource))
     return {
         "auth_url": site.auth_url,
         "username": login.username,
@@ -121,12 +138,12 @@ def _login(context: Context, resource: Resource) -> dict[str, Any]:
 
 
 def _endpoint(context: Context, resource: Resource) -> str:
-    stack = f"{context.services.site.public_url}/v1/{context.project_id}/stacks/{context.stack_name}"
+    stack = f"{context.env.platform.public_url}/v1/{context.project_id}/stacks/{context.stack_name}"
     return f"{stack}/{context.stack_id}/resources/{quote(resource.name, safe='')}/signal"
 
 
 def signal(_context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
-    """Raises Invalid for what is no signal; Heat answers first and drops it later."""
+    """Record a signal. Raises Invalid for an invalid signal, which Heat accepts and discards later."""
     unknown = sorted(set(details) - set(_KEYS))
     if unknown:
         raise Invalid(f"a signal to {resource.name} has {', '.join(_KEYS)}, all optional, not {', '.join(unknown)}")
@@ -136,7 +153,7 @@ def signal(_context: Context, resource: Resource, details: Mapping[str, Any]) ->
     number = len(resource.metadata) + 1
     id = str(details.get("id", number))
     reason = str(details.get("reason", f"Signal {number} received"))
-    changed = replace(resource, metadata=kept(resource, id, status, reason, details.get("data")))
+    changed = replace(resource, metadata=record_signal(resource, id, status, reason, details.get("data")))
     return Signalled(f"status:{status} reason:{reason}", changed)
 
 
@@ -158,6 +175,7 @@ TYPE = ResourceType(
     create=create,
     update=update,
     delete=delete,
+    retain=close,
     attribute=attribute,
     signal=signal,
     waiters=waiting_for,

@@ -21,13 +21,13 @@ from stoker.resources.base import (
 from stoker.resources.properties import Property
 from stoker.transports.base import Messaging
 
-#: Zaqar's limit of a queue's name.
+#: Zaqar's limit of a queue name in characters.
 _NAME = 64
 
 
 def messaging_of(context: Context) -> Messaging:
-    """Raises ResourceFailure where the messaging service is another's, or none."""
-    found = context.services.site.messaging
+    """Return the embedded messaging service. Raises ResourceFailure if the service is external or disabled."""
+    found = context.env.platform.messaging
     if found is None:
         raise ResourceFailure(
             "OS::Zaqar types need the messaging service that Stoker itself serves: messaging = embedded"
@@ -37,7 +37,7 @@ def messaging_of(context: Context) -> Messaging:
 
 @contextmanager
 def failing() -> Iterator[None]:
-    """What the messaging service refuses, the resource fails for. Raises ResourceFailure."""
+    """Convert errors of the messaging service into a ResourceFailure."""
     try:
         yield
     except (Invalid, Conflict) as error:
@@ -45,7 +45,7 @@ def failing() -> Iterator[None]:
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """One that is there already is taken as it is, as in Zaqar."""
+    """Create the queue. An existing queue is used as it is, as in Zaqar."""
     name = properties["name"] or physical_name(context, resource, _NAME)
     with failing():
         messaging_of(context).create(context.tx, context.project_id, name, properties["metadata"] or {})

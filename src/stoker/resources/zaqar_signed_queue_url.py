@@ -1,4 +1,4 @@
-"""OS::Zaqar::SignedQueueURL: leave for whoever holds it to use a queue without a login."""
+"""OS::Zaqar::SignedQueueURL: a signed URL that permits the use of a queue without a login."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from stoker.model.stack import Resource
-from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties, ResourceType
+from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties, ResourceType, physical_name
 from stoker.resources.properties import Property
 from stoker.resources.zaqar_queue import messaging_of
 
@@ -32,7 +32,7 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
         properties["methods"] or ["GET"],
         context.tx.now + timedelta(seconds=properties["ttl"] or 86400),
     )
-    return Outcome(physical_id=resource.id, data={**made, "queue_name": queue})
+    return Outcome(physical_id=physical_name(context, resource), data={**made, "queue_name": queue})
 
 
 def attribute(_context: Context, resource: Resource, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""OS::Zaqar::Subscription: whoever is told of each message of a queue."""
+"""OS::Zaqar::Subscription: a subscriber that receives each message of a queue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceTy
 from stoker.resources.properties import Property
 from stoker.resources.zaqar_queue import failing, messaging_of
 
-#: Zaqar's longest, which stands for ever.
+#: Zaqar's longest lifetime in seconds, which the service uses for Heat's unlimited lifetime.
 _LONGEST = 3_153_600_000
 _FOREVER = 220_367_260_800
 
@@ -36,7 +36,7 @@ def delete(context: Context, resource: Resource) -> Outcome:
 
 
 def _body(properties: Properties) -> dict[str, Any]:
-    # What stands for ever in Heat is longer than the service itself takes.
+    # Heat's default for an unlimited lifetime exceeds the service's limit.
     ttl = min(properties["ttl"], _LONGEST)
     return {"subscriber": properties["subscriber"], "options": properties["options"] or {}, "ttl": ttl}
 

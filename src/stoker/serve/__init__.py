@@ -1,18 +1,28 @@
-"""The only place where the rooms are joined: one process, from settings to answering."""
+"""The server process: creates and connects all components from the settings, and serves HTTP."""
 
-from stoker.serve.installation import admin_file, has_secret, lock, open_store, site_secret
-from stoker.serve.joining import Joined, join, sweep
-from stoker.serve.running import listen, run
+from stoker.serve.app_factory import Application, collect_garbage, create_app
+from stoker.serve.database import open_store
+from stoker.serve.encryption_keys import add_key, drop_old_keys, key_source
+from stoker.serve.exposure import check_exposure
+from stoker.serve.http_server import listen, run
+from stoker.serve.site_secret import has_site_secret, load_site_secret
+from stoker.serve.state_dir import admin_file, lock
+from stoker.serve.tls import open_tls
 
 __all__ = [
-    "Joined",
+    "Application",
+    "add_key",
     "admin_file",
-    "has_secret",
-    "join",
+    "check_exposure",
+    "collect_garbage",
+    "create_app",
+    "drop_old_keys",
+    "has_site_secret",
+    "key_source",
     "listen",
+    "load_site_secret",
     "lock",
     "open_store",
+    "open_tls",
     "run",
-    "site_secret",
-    "sweep",
 ]

@@ -1,4 +1,4 @@
-"""Where servers come from: enrolled by their owners, or started by a provider."""
+"""Servers: their enrollment, keys and heartbeats, and the local provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Enrolling: a single-use token that an agent trades for its own key."""
+"""Enrollment: an agent exchanges a single-use token for its server's key."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _WRONG = "This enrolment token is not valid, or was used already: enrol the serv
 
 def enrol(tx: Tx, project_id: str, name: str) -> tuple[Server, Enrolment, str]:
     """
-    The server, its enrolment, and the token, which is told this once.
+    Create a server and an enrollment; return both, and the token, which is not stored and cannot be shown again.
 
-    A stack's DeployedServer of that name, with no agent yet, is the server that is meant. Raises Invalid for an
-    odd name, Conflict for one that another enrolled server has.
+    If a stack has one DeployedServer of this name without an agent, the enrollment is for this server. Raises Invalid
+    for an invalid name, and Conflict if another enrolled server has the name.
     """
     _check_name(name)
-    servers.hold_names(tx, project_id)
-    same = servers.named(tx, name, project_id)
+    servers.lock_names(tx, project_id)
+    same = servers.find_by_name(tx, name, project_id)
     if any(each.kind is Kind.ENROLLED and each.key_generation for each in same):
         raise Conflict(f"A server named {name!r} is enrolled already: delete it first, or choose another name.")
     waiting = [each for each in same if not each.key_generation and each.kind is not Kind.LOCAL]
@@ -35,23 +35,23 @@ def enrol(tx: Tx, project_id: str, name: str) -> tuple[Server, Enrolment, str]:
     if server is None:
         server = Server(id=str(uuid4()), project_id=project_id, name=name, kind=Kind.ENROLLED, created_at=tx.now)
         servers.add(tx, server)
-    token = secrets.token_hex(32)  # hexadecimal: no program takes it for an option, as it may what begins with "-"
+    token = secrets.token_hex(32)  # hexadecimal: other encodings may begin with "-", like an option
     enrolment = Enrolment(token_hash=_hash(token), server_id=server.id, expires_at=tx.now + TOKEN_LIFE)
     servers.drop_enrolments(tx, server.id)
     servers.add_enrolment(tx, enrolment)
     return server, enrolment, token
 
 
-def trade(tx: Tx, keys: Keys, token: str, instance: str, hostname: str) -> tuple[Server, str]:
+def redeem_token(tx: Tx, keys: Keys, token: str, instance: str, hostname: str) -> tuple[Server, str]:
     """
-    The server and its new key. Raises Unauthorized.
+    Return the server and its new key. Raises Unauthorized.
 
-    The same ``instance`` may ask again: an agent that was killed before it kept its key loses nothing.
+    The same ``instance`` may redeem the token again, in case the agent was killed before it stored the key.
     """
     enrolment = servers.enrolment(tx, _hash(token))
     if enrolment is None or enrolment.expires_at <= tx.now or not _may(enrolment, instance):
         raise Unauthorized(_WRONG)
-    server = servers.find(tx, enrolment.server_id, hold=True)
+    server = servers.find(tx, enrolment.server_id, for_update=True)
     if server is None:
         raise Unauthorized(_WRONG)
     if enrolment.instance is not None:
@@ -62,11 +62,11 @@ def trade(tx: Tx, keys: Keys, token: str, instance: str, hostname: str) -> tuple
 
 
 def find(tx: Tx, project_id: str, named: str) -> Server:
-    """By id or by name. Raises EntityNotFound, or Conflict for a name several have."""
+    """Return a server by id or by name. Raises EntityNotFound, and Conflict if several servers have the name."""
     found = servers.find(tx, named)
     if found is not None and found.project_id == project_id:
         return found
-    same = servers.named(tx, named, project_id)
+    same = servers.find_by_name(tx, named, project_id)
     if len(same) > 1:
         raise Conflict(f"{len(same)} servers are named {named!r}: say which by its id.")
     if not same:
@@ -75,16 +75,17 @@ def find(tx: Tx, project_id: str, named: str) -> Server:
 
 
 def remove(tx: Tx, server: Server) -> None:
-    """Its keys are worth nothing from now on. Raises Conflict for a stack's own server."""
+    """Delete the server and revoke its keys. Raises Conflict if the server belongs to a stack."""
     if server.stack_id is not None:
         raise Conflict(f"Server {server.name!r} belongs to stack {server.stack_id}: delete it there.")
     forget(tx, server.id)
 
 
 def forget(tx: Tx, server_id: str) -> None:
+    """Delete the server and its document, and revoke its keys."""
     servers.delete(tx, server_id)
     documents.delete(tx, server_id)
-    tx.ring(key_topic(server_id))
+    tx.notify(key_topic(server_id))
 
 
 def _may(enrolment: Enrolment, instance: str) -> bool:

@@ -1,8 +1,8 @@
 """
-Agents' keys: ``<server id>.<secret>``, the secret derived from the site's own, the server's id and a generation.
+Agent keys: ``<server id>.<secret>``; the secret derives from the site secret, the server's id and a generation.
 
-Nothing secret is stored; a higher generation revokes every key given out before. What was checked lately is answered
-from memory until the server's ring.
+Keys are not stored. A higher generation revokes all earlier keys. Recently validated keys are cached until
+the server's topic is notified.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import hmac
 import threading
 
 from stoker.model.errors import Unauthorized
-from stoker.store import servers
+from stoker.store import documents, servers
+from stoker.store.notifier import ALL
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
@@ -22,45 +23,58 @@ _WRONG = "This key is not valid, or no longer."
 
 
 def key_topic(server_id: str) -> str:
-    """Rung when the server's keys changed or the server is gone."""
+    """Return the topic that is notified when the server's keys change or the server is deleted."""
     return f"k/{server_id}"
 
 
 class Keys:
+    """Issues and validates agent keys."""
+
     def __init__(self, store: Store, site_secret: bytes) -> None:
         self._store = store
         self._site_secret = site_secret
         self._lock = threading.Lock()
-        #: Server id → the one key that is valid now.
+        #: Server id → the valid key, for validated servers.
         self._valid: dict[str, str] = {}
-        #: Counts rings: what was read before one must not be remembered after it.
-        self._rings = 0
-        store.bell.listen(self._on_ring)
+        #: Number of notifications. A key that was read before a notification must not be cached after it.
+        self._notified = 0
+        store.notifier.subscribe(self._on_notification)
 
     def issue(self, tx: Tx, server_id: str) -> str:
-        """A new key; those given out before are worth nothing from now on."""
-        server = servers.find(tx, server_id, hold=True)
+        """
+        Return a new key for the server; all earlier keys become invalid.
+
+        Raises Unauthorized if the server does not exist.
+        """
+        server = servers.find(tx, server_id, for_update=True)
         if server is None:
             raise Unauthorized(_WRONG)
         generation = server.key_generation + 1
         servers.set_key_generation(tx, server_id, generation)
-        tx.ring(key_topic(server_id))
+        tx.notify(key_topic(server_id))
+        if documents.revision(tx, server_id):
+            tx.bump_document(server_id)  # published documents are signed with the key
         return self._key(server_id, generation)
 
     def present(self, server_id: str, generation: int) -> str:
-        """The key of that generation once more, for who may have it and lost it."""
+        """
+        Return the key of a generation again, for an authorized agent that lost it.
+
+        Generation 0 authenticates no request. It only verifies documents (``servers.signatures``) on machines that boot
+        with it and are not enrolled.
+        """
         return self._key(server_id, generation)
 
-    def known(self, key: str) -> str | None:
-        """The server's id, without I/O; None: ask ``authenticate``."""
+    def get_cached(self, key: str) -> str | None:
+        """Return the server's id if the key is cached, without I/O; otherwise None: call ``authenticate``."""
         server_id = key.partition(".")[0]
         valid = self._valid.get(server_id)
         return server_id if valid is not None and hmac.compare_digest(valid.encode(), _bytes(key)) else None
 
     def authenticate(self, key: str) -> str:
-        """The server's id. Raises Unauthorized, whatever is wrong."""
+        """Return the server's id. Raises Unauthorized for any invalid key."""
         server_id = key.partition(".")[0]
-        rings = self._rings
+        notified = self._notified
         with self._store.read() as tx:
             server = servers.find(tx, server_id) if "\0" not in server_id else None
         if server is None or not server.key_generation:
@@ -71,7 +85,7 @@ class Keys:
         with self._lock:
             if len(self._valid) >= _REMEMBERED:
                 self._valid.clear()
-            if rings == self._rings:
+            if notified == self._notified:
                 self._valid[server_id] = valid
         return server_id
 
@@ -79,13 +93,13 @@ class Keys:
         digest = hmac.new(self._site_secret, f"agent:{server_id}:{generation}".encode(), hashlib.sha256).digest()
         return f"{server_id}.{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
 
-    def _on_ring(self, topic: str, _: int) -> None:
+    def _on_notification(self, topic: str, _: int) -> None:
         with self._lock:
-            if topic == "*":
-                self._rings += 1
+            if topic == ALL:
+                self._notified += 1
                 self._valid.clear()
             elif topic.startswith("k/"):
-                self._rings += 1
+                self._notified += 1
                 self._valid.pop(topic[2:], None)
 
 

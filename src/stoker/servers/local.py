@@ -1,11 +1,12 @@
 """
-The local provider: each server is an agent process on this machine, with a root directory of its own.
+The local provider: each server is an agent process on this machine, with its own root directory.
 
-For development and the demo. Everything a local server ever started carries a marker in its environment, so that
-deleting it ends all of it, daemons included. Agents outlive a server that was killed, and are found again.
+For development and the demo. All processes that descend from a local server inherit a marker in their environment, so
+that deleting the server ends all of them, daemons included. Agents survive if Stoker is killed; the next start finds
+them again.
 
-All that is done to a server's processes is a job of one kind keyed by its id: starting, starting again and ending it
-never overlap, and none of them is forgotten.
+One kind of job, keyed by the server's id, starts, restarts and ends the processes of a server. Therefore these actions
+never overlap, and a crash loses none of them.
 """
 
 from __future__ import annotations
@@ -34,37 +35,45 @@ from stoker.servers.watch import Watch
 from stoker.store import servers
 from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.work import GiveUp, Work
+from stoker.work import PermanentFailure, Work
 
 __all__ = ["JOB", "LocalServers", "marked"]
 
 JOB = "local.server"
 _START, _END = "start", "end"
 _ADDRESS = "127.0.0.1"
-#: Seconds before an agent that ended is started again; doubled every time until one lives for _SETTLED.
+#: Seconds: pause before an agent that ended is restarted, doubled after each early end; its limit; the lifetime that
+#: resets it.
 _PAUSE, _LONGEST_PAUSE, _SETTLED = 0.5, 60.0, 60.0
+#: The umask that services of a machine have, independent of this process's own.
+_UMASK = 0o022
 _log = structlog.get_logger("stoker.local")
 
 
 class LocalServers:
     """
-    ``on_started`` hears the id of a server whenever its agent was started or found running, ``on_failed`` also why
-    it could not be; both may hear it more than once.
+    The provider of local servers.
+
+    ``on_started`` is called with a server's id when its agent was started or found running; ``on_failed`` with the id
+    and the reason if the agent cannot start. Both may be called repeatedly.
     """
 
-    def __init__(self, store: Store, work: Work, keys: Keys, folder: Path, url: str) -> None:
+    def __init__(
+        self, store: Store, work: Work, keys: Keys, folder: Path, url: str, ca_file: Path | None = None
+    ) -> None:
         self._store = store
         self._work = work
         self._keys = keys
         self._folder = folder
         self._url = url
+        self._ca_file = ca_file
         self._agents: dict[str, int] = {}
-        #: Those that are this process's own children, which it must ask for when they have ended.
+        #: Child processes of this process, which it has to reap.
         self._children: dict[str, subprocess.Popen[bytes]] = {}
-        #: Server id → (when its agent was started, how often it has ended soon after).
+        #: Server id → (time of the last start, number of early ends in succession).
         self._falls: dict[str, tuple[float, int]] = {}
         self._stopping = False
-        self._watch = Watch(self._ended)
+        self._watch = Watch(self._on_agent_end)
         self.on_started: Callable[[str], None] = lambda _: None
         self.on_failed: Callable[[str, str], None] = lambda _, __: None
         work.register(JOB, self._do)
@@ -72,6 +81,7 @@ class LocalServers:
     def create(
         self, tx: Tx, *, server_id: str, project_id: str, name: str, stack_id: str, resource_id: str, resource_name: str
     ) -> None:
+        """Record the server and defer its start."""
         servers.add(
             tx,
             Server(
@@ -88,15 +98,17 @@ class LocalServers:
         self._defer(tx, server_id, _START)
 
     def delete(self, tx: Tx, server_id: str) -> None:
+        """Delete the server's record and defer the end of its processes."""
         enrol.forget(tx, server_id)
         self._work.cancel(tx, JOB, server_id)
         self._defer(tx, server_id, _END)
 
     def address(self, server_id: str) -> str:
+        """Return the server's IP address, which is that of this machine."""
         return _ADDRESS
 
     def resume(self) -> None:
-        """At start: agents of all local servers are found again, or started again."""
+        """Find or restart the agents of all local servers; called at start-up."""
 
         def do(tx: Tx) -> None:
             for each in servers.of_kind(tx, Kind.LOCAL):
@@ -105,7 +117,9 @@ class LocalServers:
         self._store.write(do)
 
     def shut_down(self) -> None:
-        """At a clean end: the agents stop; what their scripts started goes on, as on a machine of its own."""
+        """
+        Stop the agents at a regular shutdown. Processes that their scripts started continue, as on a separate machine.
+        """
         self._stopping = True
         self._watch.stop()
         end_agents(self._agents)
@@ -125,16 +139,16 @@ class LocalServers:
     def _start(self, server_id: str) -> None:
         key = self._store.write(lambda tx: self._key(tx, server_id))
         if key is None or self._stopping:
-            return  # deleted meanwhile; or the next start of this program resumes it
+            return  # the server was deleted, or Stoker stops and its next start resumes the server
         try:
             self._bring_up(server_id, key)
         except OSError as error:
             self.on_failed(server_id, f"cannot start a local server: {error}")
-            raise GiveUp(f"local server {server_id}: {error}") from error
+            raise PermanentFailure(f"local server {server_id}: {error}") from error
         self.on_started(server_id)
 
     def _key(self, tx: Tx, server_id: str) -> str | None:
-        server = servers.find(tx, server_id, hold=True)
+        server = servers.find(tx, server_id, for_update=True)
         if server is None:
             return None
         if server.key_generation:
@@ -144,19 +158,20 @@ class LocalServers:
     def _bring_up(self, server_id: str, key: str) -> None:
         root = self._root(server_id)
         fresh = not root.exists()
-        changed = self._prepare(root, {"url": self._url, "server_id": server_id, "key": key})
+        config = {"url": self._url, "server_id": server_id, "key": key}
+        changed = self._prepare(root, config | ({"ca_file": str(self._ca_file)} if self._ca_file else {}))
         running = None if fresh else agent_of(server_id, root / "agent.pid")
         if running is None:
             running = self._spawn(server_id)
         elif changed:
-            # It is watched from now on, and started again with what is new.
+            # The agent has to restart with the new configuration. The watch observes its end and starts it again.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(running, signal.SIGTERM)
         self._agents[server_id] = running
         self._watch.add(server_id, running)
 
     def _prepare(self, root: Path, config: Mapping[str, str]) -> bool:
-        """Whether the agent's configuration is another than before."""
+        """Write the agent's configuration; return whether it differs from the previous one."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for folder in (root, *(root / name for name in ("etc", "home", "logs", "hooks", "state"))):
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -186,24 +201,25 @@ class LocalServers:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                umask=_UMASK,
             )
         self._children[server_id] = process
         self._falls[server_id] = (time.monotonic(), self._falls.get(server_id, (0.0, 0))[1])
         root.joinpath("agent.pid").write_text(str(process.pid))
-        _log.info("started the agent of a local server", server=server_id, pid=process.pid)
+        _log.info("local_agent.started", server=server_id, pid=process.pid)
         return process.pid
 
-    def _ended(self, server_id: str) -> None:
-        """An agent that ends while its server lives is started again."""
+    def _on_agent_end(self, server_id: str) -> None:
+        """Restart an agent that ended although its server still exists."""
         self._reap(server_id)
         if self._stopping:
             return
         pause = self._pause(server_id)
-        _log.warning("the agent of a local server ended", server=server_id, again_in=pause)
+        _log.warning("local_agent.ended", server=server_id, again_in=pause)
         try:
             self._store.write(lambda tx: self._defer(tx, server_id, _START, pause))
         except StokerError as error:
-            _log.error("cannot start the agent of a local server again", server=server_id, error=str(error))
+            _log.error("local_agent.restart_failed", server=server_id, error=str(error))
 
     def _pause(self, server_id: str) -> float:
         started, falls = self._falls.get(server_id, (0.0, 0))
@@ -224,7 +240,7 @@ class LocalServers:
             shutil.rmtree(self._root(server_id))
 
     def _reap(self, server_id: str) -> None:
-        """Ended children keep their place in /proc until asked for."""
+        """Reap an ended child process, which otherwise remains in /proc."""
         child = self._children.get(server_id)
         if child is not None and child.poll() is not None:
             del self._children[server_id]

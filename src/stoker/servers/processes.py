@@ -1,4 +1,4 @@
-"""Processes of local servers, found by the marker that each inherits from its server's agent. Linux's /proc."""
+"""Processes of local servers, identified in Linux's /proc by the marker that they inherit from the agent."""
 
 from __future__ import annotations
 
@@ -14,22 +14,30 @@ _LOOK_SECONDS = 0.02
 
 
 def marked(server_id: str) -> list[int]:
-    """Every living process that this local server started, however far removed."""
+    """Return the ids of all running processes that descend from this local server's agent, the agent included."""
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _has(entry, server_id)]
 
 
 def agent_of(server_id: str, pid_file: Path) -> int | None:
-    """The server's running agent; what the file says is believed only of a process that is one."""
+    """
+    Return the id of the server's running agent; None if there is none.
+
+    The id in ``pid_file`` counts only if its process is this agent.
+    """
     with contextlib.suppress(OSError, ValueError):
         pid = int(pid_file.read_text())
         if _is_agent(pid, server_id):
             return pid
-    # A server that was killed between starting an agent and noting it left one that only a search finds.
+    # If Stoker was killed between the start of an agent and the write of the file, only a search finds the agent.
     return next((pid for pid in marked(server_id) if _is_agent(pid, server_id)), None)
 
 
 def end_all(server_id: str) -> None:
-    """Ask every process of the server to end, and end what has not after two seconds. Raises RuntimeError."""
+    """
+    Terminate all processes of the server; kill processes that still run after two seconds.
+
+    Raises RuntimeError if some remain.
+    """
     asked: set[int] = set()
     started = time.monotonic()
     while pids := marked(server_id):
@@ -46,7 +54,7 @@ def end_all(server_id: str) -> None:
 
 
 def end_agents(agents: dict[str, int]) -> None:
-    """Ask these agents, server id → process id, to end, and wait a little until they have."""
+    """Terminate these agents (server id → process id) and wait up to two seconds for their end."""
     for server_id, pid in agents.items():
         if _is_agent(pid, server_id):
             _send(pid, signal.SIGTERM)
@@ -56,7 +64,11 @@ def end_agents(agents: dict[str, int]) -> None:
 
 
 def _is_agent(pid: int, server_id: str) -> bool:
-    """A session's leader that runs our module: a script of the server may carry the marker, or the number."""
+    """
+    Return whether the process is a session leader that runs the agent.
+
+    The marker or the id alone is not sufficient: a script of the server may have either.
+    """
     entry = Path("/proc", str(pid))
     try:
         words = entry.joinpath("cmdline").read_bytes().split(b"\0")
@@ -69,7 +81,7 @@ def _has(entry: Path, server_id: str) -> bool:
     try:
         return f"{MARKER}={server_id}".encode() in entry.joinpath("environ").read_bytes().split(b"\0")
     except OSError:
-        return False  # ended meanwhile, or somebody else's
+        return False  # the process ended, or belongs to another user
 
 
 def _send(pid: int, sign: signal.Signals) -> None:

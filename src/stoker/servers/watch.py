@@ -1,4 +1,4 @@
-"""Hears when a process ends, its own child or not: one thread over Linux's process file descriptors."""
+"""Observes the end of processes, children or not: one thread over Linux's process file descriptors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class Watch:
-    """``on_end`` is called with the name a process was added under, in the watching thread."""
+    """Calls ``on_end`` with the name of each watched process that ends, on the watching thread."""
 
     def __init__(self, on_end: Callable[[str], None]) -> None:
         self._on_end = on_end
@@ -24,6 +24,7 @@ class Watch:
         self._thread.start()
 
     def add(self, name: str, pid: int) -> None:
+        """Watch the process ``pid`` under a name; replaces a process of the same name."""
         try:
             file = os.pidfd_open(pid)
         except ProcessLookupError:
@@ -36,10 +37,12 @@ class Watch:
         os.write(self._wake_write, b".")
 
     def forget(self, name: str) -> None:
+        """Stop watching the process of this name."""
         with self._lock:
             self._drop(name)
 
     def stop(self) -> None:
+        """Stop the thread; processes that end later are not reported."""
         self._stopping = True
         os.write(self._wake_write, b".")
         self._thread.join(timeout=2)

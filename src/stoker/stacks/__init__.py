@@ -1,1 +1,1 @@
-"""Stacks: plan (pure), advance, rollback, events, outputs; the door for signals."""
+"""Stacks: the engine, templates, queries, operations, signals, triggers and nested stacks."""

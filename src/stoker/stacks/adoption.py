@@ -1,8 +1,8 @@
 """
-What one stack abandoned, taken over by another.
+Adoption: a stack takes over what another stack abandoned.
 
-Until its type has agreed, a resource has nothing of what it is to take over: who hands in the data may name anybody's
-things there, and what a resource has is shown and deleted with it.
+A resource has no data of the adopted object until its type has agreed: the client may name objects of other projects,
+and a resource's data is shown and deleted with it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from uuid import uuid4
 from stoker.model.errors import Invalid
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
-from stoker.stacks.prepare import Prepared
+from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store.tx import Tx
 
 
-def adopted(data: Any) -> Mapping[str, Any]:
-    """The resources of abandon data. Raises Invalid for what is none."""
+def read_adoption_data(data: Any) -> Mapping[str, Any]:
+    """Return the resources of abandon data. Raises Invalid if the data is malformed."""
     found = data.get("resources") if isinstance(data, Mapping) else None
     if not isinstance(found, Mapping) or not all(isinstance(each, Mapping) for each in found.values()):
         raise Invalid('adopt_stack_data must be what abandon gave: a map with "template" and "resources"')
@@ -34,21 +34,21 @@ def adopted(data: Any) -> Mapping[str, Any]:
     return found
 
 
-#: Where a stand-in keeps what it is to take over, in its data.
+#: Key in a placeholder's data: the object to take over.
 _TAKES = "takes"
 
 
-def stand_ins(tx: Tx, stack_id: str, prepared: Prepared, found: Mapping[str, Any]) -> list[Resource]:
-    """Rows that say what resources of a stack about to begin are to take over."""
+def placeholders(tx: Tx, stack_id: str, resolved: ResolvedStack, found: Mapping[str, Any]) -> list[Resource]:
+    """Return placeholder rows for resources of a new stack that take over existing objects."""
     made = []
     for name, said in found.items():
-        definition = prepared.definitions.get(name)
+        definition = resolved.definitions.get(name)
         if definition is None or not said.get("resource_id"):
             continue
-        # "adopt" is ours to say: what comes under "resources" has been looked through.
+        # Only "resources" was checked, so a client's own "adopt" is dropped.
         data = {key: value for key, value in (said.get("resource_data") or {}).items() if key != "adopt"}
         if "resources" in said:
-            data["adopt"] = adopted(said)
+            data["adopt"] = read_adoption_data(said)
         made.append(
             Resource(
                 id=str(uuid4()),
@@ -64,11 +64,14 @@ def stand_ins(tx: Tx, stack_id: str, prepared: Prepared, found: Mapping[str, Any
     return made
 
 
-def is_stand_in(resource: Resource) -> bool:
+def is_placeholder(resource: Resource) -> bool:
+    """Return whether the resource is a placeholder for an adoption."""
     return resource.action is Action.INIT and _TAKES in resource.data
 
 
 def with_what_it_takes(resource: Resource) -> Resource:
-    """For its type to look at; not to be kept before the type has agreed."""
+    """
+    Return the resource with the data to take over, for its type to check. Store it only after the type has agreed.
+    """
     takes = resource.data[_TAKES]
     return replace(resource, physical_id=takes["physical_id"], data=takes["data"])

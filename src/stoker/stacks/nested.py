@@ -1,9 +1,9 @@
 """
-Stacks within stacks, as their resources ask for them.
+Nested stacks, for the resources that represent them.
 
-A nested stack is a stack like any other, with a row that says whose it is. Its operations run inside the transaction
-that its parent's step runs in; what ends later wakes the parent's resource (see ``closing``). The whole tree is held
-by its root, files and environment are the root's.
+A nested stack is a row like any other stack, with the id of its parent. Its operations run in the transaction of its
+parent's step. An operation that ends later wakes the parent's resource (see ``engine.commit``). Locking any stack of a
+tree locks the root; files and environment belong to the root.
 """
 
 from __future__ import annotations
@@ -16,37 +16,42 @@ from typing import Any
 from uuid import uuid4
 
 from stoker.hot import Environment, select
+from stoker.model.arn import Arn
 from stoker.model.errors import RequestLimitExceeded, StokerError
 from stoker.model.stack import Resource, Source, Stack
 from stoker.model.status import Action, Status
-from stoker.resources.base import Context, NoSuchAttribute, ResourceFailure, ResourceType
-from stoker.resources.nesting import REFERENCE
-from stoker.resources.services import Inner, Services
-from stoker.stacks import operations, outputs
-from stoker.stacks.check import MAX_DEPTH
+from stoker.resources.base import Context, NoSuchAttribute, ResourceFailure, ResourceType, name_within
+from stoker.resources.env import NestedSpec, ResourceEnv
+from stoker.stacks import operations
 from stoker.stacks.engine import Engine, Limits
-from stoker.stacks.looking import look_at
+from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import Options
-from stoker.stacks.prepare import Identity, Prepared, prepare_inner
-from stoker.stacks.scope import LiveScope
-from stoker.stacks.transition import Transition
+from stoker.stacks.queries import outputs
+from stoker.stacks.queries.prefetch import prefetch_stack
+from stoker.stacks.templates.check import MAX_DEPTH
+from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
+from stoker.stacks.templates.scope import LiveScope
 from stoker.store import resources, rows, stacks
 
 
-def engine(types: Mapping[str, ResourceType], services: Services, limits: Limits | None = None) -> Engine:
-    """An engine whose stacks may have stacks in them."""
+def engine(types: Mapping[str, ResourceType], env: ResourceEnv, limits: Limits | None = None) -> Engine:
+    """Return an engine with support for nested stacks."""
     nested = NestedStacks()
-    made = Engine(types, services, nested, limits or Limits())
+    made = Engine(types, env, nested, limits or Limits())
     nested.engine = made
     return made
 
 
-#: Such as ``Resource CREATE failed: Error: resources.x: why``.
+#: Output whose value ``get_resource`` returns for the resource of a nested stack.
+_REFERENCE = "OS::stack_id"
+#: For example ``Resource CREATE failed: Error: resources.x: why``.
 _FAILED = re.compile(r"Resource \w+ failed: (?P<kind>\w+): (?P<path>resources\..*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class _Status:
+    """Implements ``resources.env.NestedStatus``."""
+
     stack: Stack
 
     @property
@@ -62,14 +67,16 @@ class _Status:
         return (f".{found['path']}", found["kind"]) if found else (f": {self.stack.reason}", "Error")
 
 
-class _Look:
-    def __init__(self, transition: Transition) -> None:
-        self._transition = transition
-        self._scope = LiveScope(transition)
+class _View:
+    """Implements ``resources.env.NestedView``."""
+
+    def __init__(self, session: StackSession) -> None:
+        self._session = session
+        self._scope = LiveScope(session)
 
     @property
     def names(self) -> Sequence[str]:
-        return self._transition.names()
+        return self._session.names()
 
     def reference(self, name: str) -> Any:
         return self._known(name).resource_id(name)
@@ -78,23 +85,25 @@ class _Look:
         return self._known(name).attribute(name, attribute, path)
 
     def _known(self, name: str) -> LiveScope:
-        if self._transition.resource(name) is None:
+        if self._session.resource(name) is None:
             raise NoSuchAttribute(f"resource.{name}")
         return self._scope
 
 
 class NestedStacks:
+    """Implements the protocol ``resources.env.Nested``."""
+
     engine: Engine
 
-    def create(self, context: Context, resource: Resource, inner: Inner) -> str:
+    def create(self, context: Context, resource: Resource, spec: NestedSpec) -> str:
         parent = stacks.get(context.tx, context.stack_id)
         if parent.depth + 1 >= MAX_DEPTH:
             raise RequestLimitExceeded(f"Recursion depth exceeds {MAX_DEPTH}.")
         id = str(uuid4())
-        name = f"{parent.name[:200]}-{resource.name[:30]}-{resource.id.replace('-', '')[:12]}"
+        name = name_within(parent.name, resource)
         stack = operations.new_stack(
             context.tx,
-            prepared := self._prepare(context, resource, inner, Identity(id, name, parent.project_id)),
+            resolved := self._prepare(context, resource, spec, Identity(id, name, parent.project_id)),
             Options(timeout_mins=parent.timeout_mins),
             stack_id=id,
             name=name,
@@ -106,22 +115,24 @@ class NestedStacks:
             parent_resource_id=resource.id,
             parent_resource=resource.name,
             depth=parent.depth + 1,
-            action=Action.CREATE if inner.adopt is None else Action.ADOPT,
+            action=Action.CREATE if spec.adopt is None else Action.ADOPT,
         )
-        operations.begin(context.tx, self.engine, stack, prepared, adopt=inner.adopt, quiet=True)
+        operations.begin(
+            context.tx, self.engine, stack, resolved, adopt=spec.adopt, facade=resource, notify_parent=False
+        )
         return id
 
-    def update(self, context: Context, resource: Resource, inner: Inner) -> None:
+    def update(self, context: Context, resource: Resource, spec: NestedSpec) -> None:
         stack = stacks.get(context.tx, str(resource.physical_id))
-        prepared = self._prepare(context, resource, inner, Identity(stack.id, stack.name, stack.project_id))
-        operations.update(context.tx, self.engine, stack.id, prepared, Options(), quiet=True)
+        resolved = self._prepare(context, resource, spec, Identity(stack.id, stack.name, stack.project_id))
+        operations.update(context.tx, self.engine, stack.id, resolved, Options(), facade=resource, notify_parent=False)
 
     def act(self, context: Context, resource: Resource, action: Action) -> None:
         id = str(resource.physical_id)
         if action is Action.DELETE:
-            operations.delete(context.tx, self.engine, id, quiet=True)
+            operations.delete(context.tx, self.engine, id, notify_parent=False)
         else:
-            operations.visit(context.tx, self.engine, id, action, quiet=True)
+            operations.run_action(context.tx, self.engine, id, action, notify_parent=False)
 
     def cancel(self, context: Context, resource: Resource) -> None:
         stack = stacks.find(context.tx, resource.physical_id or "")
@@ -134,16 +145,26 @@ class NestedStacks:
 
     def output(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
         stack = self._stack(context, resource)
-        if name == REFERENCE or stack is None:
+        if stack is None:
             return None
         if name not in stack.outputs:
             raise NoSuchAttribute(name)
         said = outputs.one_value(context.tx, self.engine, stack, name)
         return select(said["output_value"], path)
 
-    def look(self, context: Context, resource: Resource) -> _Look | None:
+    def reference(self, context: Context, resource: Resource) -> Any:
         stack = self._stack(context, resource)
-        return None if stack is None else _Look(look_at(context.tx, self.engine, stack))
+        if stack is None:
+            return None
+        if _REFERENCE in stack.outputs:
+            output = outputs.one_value(context.tx, self.engine, stack, _REFERENCE)
+            if "output_error" not in output:
+                return output["output_value"]
+        return str(Arn(stack.project_id, stack.name, stack.id))
+
+    def view(self, context: Context, resource: Resource) -> _View | None:
+        stack = self._stack(context, resource)
+        return None if stack is None else _View(prefetch_stack(context.tx, self.engine, stack))
 
     def resources(self, context: Context, resource: Resource) -> Sequence[Resource]:
         stack = self._stack(context, resource)
@@ -164,12 +185,12 @@ class NestedStacks:
         said = rows.dump([root.files, root.environment.get("parameter_defaults"), _registry(root)])
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
-    def _prepare(self, context: Context, resource: Resource, inner: Inner, identity: Identity) -> Prepared:
+    def _prepare(self, context: Context, resource: Resource, spec: NestedSpec, identity: Identity) -> ResolvedStack:
         root = self._root(context)
         environment = Environment.parse(root.environment)
         below = replace(environment, parameters={}, registry=environment.registry.below(resource.name))
         try:
-            return prepare_inner(self.engine, inner, root.files, below, identity)
+            return prepare_inner(self.engine, spec, root.files, below, identity, self.engine.budget(context.tx))
         except StokerError as error:
             raise ResourceFailure(error.message) from None
 

@@ -1,4 +1,6 @@
-"""What users do with stacks. Each runs inside one transaction and leaves the stack under way, done or failed."""
+"""
+Operations of users on stacks. Each runs in one transaction, which leaves the stack in progress, complete or failed.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +11,28 @@ from uuid import uuid4
 
 from stoker.deployments.policy import Tree
 from stoker.model.errors import EntityNotFound, NotSupported, RequestLimitExceeded
-from stoker.model.stack import Phase, Stack
+from stoker.model.stack import Phase, Resource, Stack
 from stoker.model.status import Action, Status
-from stoker.stacks import foresight, phases
-from stoker.stacks.adoption import stand_ins
-from stoker.stacks.advance import advance
-from stoker.stacks.closing import close
-from stoker.stacks.engine import Engine
-from stoker.stacks.foresight import Deploys
-from stoker.stacks.prepare import Identity, Prepared
-from stoker.stacks.selecting import refuse_regrouping
-from stoker.stacks.transition import Transition
+from stoker.stacks import policy_precheck
+from stoker.stacks.adoption import placeholders
+from stoker.stacks.engine import Engine, phases
+from stoker.stacks.engine.advance import advance
+from stoker.stacks.engine.commit import commit
+from stoker.stacks.engine.session import StackSession
+from stoker.stacks.label_groups import refuse_refresh
+from stoker.stacks.policy_precheck import PlannedDeployment
+from stoker.stacks.templates.prepare import Identity, ResolvedStack
 from stoker.store import resources, stacks
 from stoker.store.tx import Tx
+
+#: Number of resources above which a stack's operations are written in the background, so that other writes need not
+#: wait for them.
+LARGE = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """None: as it was."""
+    """Options of an operation. None keeps the stack's present value."""
 
     timeout_mins: int | None = None
     disable_rollback: bool | None = None
@@ -36,7 +42,7 @@ class Options:
 def create(
     tx: Tx,
     engine: Engine,
-    prepared: Prepared,
+    resolved: ResolvedStack,
     options: Options,
     identity: Identity,
     *,
@@ -44,14 +50,15 @@ def create(
     adopt: Mapping[str, Any] | None = None,
 ) -> Stack:
     """
-    ``adopt``: what its resources take over, see ``moving``.
+    Create a stack from a prepared template.
 
-    Raises StackExists, RequestLimitExceeded, DeploymentRefused.
+    ``adopt``: the resources to take over, as returned by ``adoption.read_adoption_data``. Raises StackExists,
+    RequestLimitExceeded, DeploymentRefused.
     """
     check_limit(tx, engine, identity.project_id)
     stack = new_stack(
         tx,
-        prepared,
+        resolved,
         options,
         stack_id=identity.stack_id,
         name=identity.stack_name,
@@ -60,24 +67,27 @@ def create(
         action=Action.CREATE if adopt is None else Action.ADOPT,
     )
     if adopt is None:
-        refuse_deployments(tx, engine, stack, prepared, prepared.deploys)
-    return begin(tx, engine, stack, prepared, adopt=adopt)
+        refuse_deployments(tx, engine, stack, resolved, resolved.planned_deployments)
+    return begin(tx, engine, stack, resolved, adopt=adopt)
 
 
-def refuse_deployments(tx: Tx, engine: Engine, stack: Stack, prepared: Prepared, deploys: Sequence[Deploys]) -> None:
-    """Raises DeploymentRefused for what a server's policy is known to refuse."""
-    foresight.refuse(
+def refuse_deployments(
+    tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, planned: Sequence[PlannedDeployment]
+) -> None:
+    """Raise DeploymentRefused for a planned deployment that a server's policy would deny."""
+    policy_precheck.precheck(
         tx,
-        engine.services.gate,
-        deploys,
+        engine.env.authorizer,
+        planned,
         stack=Tree(stack.id, stack.name),
         project_id=stack.project_id,
-        who=stack.username,
-        stands_for=prepared.stands_for,
+        actor=stack.username,
+        stands_for=resolved.stands_for,
     )
 
 
 def check_limit(tx: Tx, engine: Engine, project_id: str) -> None:
+    """Raise RequestLimitExceeded if the project may not have another stack."""
     limit = engine.limits.stacks_per_project
     if 0 <= limit <= stacks.count(tx, project_id):
         raise RequestLimitExceeded(f"this project may have {limit} stacks and has them: delete some")
@@ -85,7 +95,7 @@ def check_limit(tx: Tx, engine: Engine, project_id: str) -> None:
 
 def new_stack(
     tx: Tx,
-    prepared: Prepared,
+    resolved: ResolvedStack,
     options: Options,
     *,
     stack_id: str,
@@ -95,7 +105,7 @@ def new_stack(
     action: Action = Action.CREATE,
     **more: Any,
 ) -> Stack:
-    """A stack that is about to begin; ``more`` says where a nested one lives."""
+    """Return the row of a new stack. ``more``: the place of a nested stack in its tree."""
     return Stack(
         id=stack_id,
         name=name,
@@ -104,7 +114,7 @@ def new_stack(
         action=action,
         status=Status.IN_PROGRESS,
         reason=f"Stack {action} started",
-        **prepared.facts(),
+        **resolved.facts(),
         tags=tuple(options.tags or ()),
         timeout_mins=options.timeout_mins,
         disable_rollback=options.disable_rollback is not False,
@@ -119,38 +129,48 @@ def begin(
     tx: Tx,
     engine: Engine,
     stack: Stack,
-    prepared: Prepared,
+    resolved: ResolvedStack,
     *,
     adopt: Mapping[str, Any] | None = None,
-    quiet: bool = False,
+    facade: Resource | None = None,
+    notify_parent: bool = True,
 ) -> Stack:
-    """The first operation of a new stack."""
-    stacks.add(tx, stack, prepared.source)
-    transition = Transition(tx, engine, stack, created=True)
-    phases.begin_create(transition, prepared, stand_ins(tx, stack.id, prepared, adopt or {}))
-    return _run(transition, quiet=quiet)
+    """
+    Start the first operation of a new stack.
+
+    ``facade``: the resource that represents a nested stack in its parent, as this transaction is about to write it.
+    """
+    stacks.add(tx, stack, resolved.source)
+    session = StackSession(tx, engine, stack, created=True, facade=facade)
+    phases.begin_create(session, resolved, placeholders(tx, stack.id, resolved, adopt or {}))
+    return _run(session, notify_parent=notify_parent)
 
 
 def update(
     tx: Tx,
     engine: Engine,
     stack_id: str,
-    prepared: Prepared,
+    resolved: ResolvedStack,
     options: Options,
     *,
     action: Action = Action.UPDATE,
-    quiet: bool = False,
+    facade: Resource | None = None,
+    notify_parent: bool = True,
 ) -> Stack:
-    """A running operation is superseded. Raises NotSupported for a stack that is going or suspended."""
-    stack = stacks.get(tx, stack_id, hold=True)
+    """
+    Update a stack to ``resolved`` and supersede an operation in progress.
+
+    ``facade``: see ``begin``. Raises NotSupported if the stack is suspended or being deleted.
+    """
+    stack = stacks.get(tx, stack_id, for_update=True)
     refuse_update(stack)
-    transition = Transition(tx, engine, stack)
-    transition.parameters.check_update(prepared.parameters)
-    if prepared.deploys and stack.parent_id is None:
-        # What is there already may stay as it is; when it runs anew its server's policy is asked then.
+    session = StackSession(tx, engine, stack, facade=facade)
+    session.parameters.check_update(resolved.parameters)
+    if resolved.planned_deployments and stack.parent_id is None:
+        # Existing deployments may stay unchanged. If one runs again, its server's policy applies at that time.
         there = {each.name for each in resources.of_stack(tx, stack.id) if each.current}
-        new = [each for each in prepared.deploys if each.top not in there]
-        refuse_deployments(tx, engine, stack, prepared, new)
+        new = [each for each in resolved.planned_deployments if each.top not in there]
+        refuse_deployments(tx, engine, stack, resolved, new)
     changes: dict[str, Any] = {"updated_at": tx.now}
     if options.timeout_mins is not None:
         changes["timeout_mins"] = options.timeout_mins
@@ -158,27 +178,27 @@ def update(
         changes["disable_rollback"] = options.disable_rollback
     if options.tags is not None:
         changes["tags"] = tuple(options.tags)
-    phases.begin_apply(transition, action, prepared, **changes)
-    return _run(transition, quiet=quiet)
+    phases.begin_apply(session, action, resolved, **changes)
+    return _run(session, notify_parent=notify_parent)
 
 
 def refuse_update(stack: Stack) -> None:
-    """Raises NotSupported."""
+    """Raise NotSupported if the stack is suspended or being deleted."""
     if stack.action in (Action.DELETE, Action.SUSPEND):
         raise NotSupported(f"Updating a stack when it is in {stack.action}_{stack.status} is not supported.")
 
 
-def delete(tx: Tx, engine: Engine, stack_id: str, *, quiet: bool = False) -> Stack:
-    """Whatever is under way is given up. A stack that is being deleted goes on with that."""
-    stack = stacks.get(tx, stack_id, hold=True)
+def delete(tx: Tx, engine: Engine, stack_id: str, *, notify_parent: bool = True) -> Stack:
+    """Delete a stack. Any other operation in progress is superseded; a deletion in progress continues."""
+    stack = stacks.get(tx, stack_id, for_update=True)
     if stack.action is Action.DELETE and stack.status is not Status.FAILED:
         return stack
-    transition = Transition(tx, engine, stack)
-    phases.begin_delete(transition)
-    return _run(transition, quiet=quiet)
+    session = StackSession(tx, engine, stack)
+    phases.begin_delete(session)
+    return _run(session, notify_parent=notify_parent)
 
 
-#: What a stack must not be in for these; Heat refuses the same.
+#: The actions after which Heat, too, refuses these operations.
 _NOT_AFTER = {
     Action.SUSPEND: (Action.DELETE,),
     Action.RESUME: (Action.DELETE,),
@@ -186,9 +206,13 @@ _NOT_AFTER = {
 }
 
 
-def visit(tx: Tx, engine: Engine, stack_id: str, action: Action, *, quiet: bool = False) -> Stack:
-    """Suspend, resume or check. Suspending what is suspended does nothing. Raises NotSupported, ActionInProgress."""
-    stack = stacks.get(tx, stack_id, hold=True)
+def run_action(tx: Tx, engine: Engine, stack_id: str, action: Action, *, notify_parent: bool = True) -> Stack:
+    """
+    Suspend, resume or check a stack.
+
+    Suspending a suspended stack does nothing. Raises NotSupported, ActionInProgress.
+    """
+    stack = stacks.get(tx, stack_id, for_update=True)
     if stack.action in _NOT_AFTER[action]:
         raise NotSupported(f"{action.capitalize()} of a stack in {stack.action}_{stack.status} is not supported.")
     if action is Action.RESUME and stack.action not in (Action.SUSPEND, Action.RESUME):
@@ -196,69 +220,74 @@ def visit(tx: Tx, engine: Engine, stack_id: str, action: Action, *, quiet: bool 
     if stack.action is action and stack.status is Status.COMPLETE and action is not Action.CHECK:
         return stack
     phases.refuse_busy(stack)
-    refuse_regrouping(tx, stack)
-    transition = Transition(tx, engine, stack)
-    phases.begin_visit(transition, action)
-    return _run(transition, quiet=quiet)
+    refuse_refresh(tx, stack)
+    session = StackSession(tx, engine, stack)
+    phases.begin_action(session, action)
+    return _run(session, notify_parent=notify_parent)
 
 
 def cancel(tx: Tx, engine: Engine, stack_id: str, *, rollback: bool) -> Stack:
-    """Stop a running update, going back to what was before it or not. Raises NotSupported."""
-    stack = stacks.get(tx, stack_id, hold=True)
+    """Stop a create or update in progress. With ``rollback``, an update is rolled back. Raises NotSupported."""
+    stack = stacks.get(tx, stack_id, for_update=True)
     allowed = (Action.UPDATE,) if rollback else (Action.UPDATE, Action.CREATE)
     if stack.status is not Status.IN_PROGRESS or stack.action not in allowed:
         states = " or ".join(f"{each}_IN_PROGRESS" for each in allowed)
         raise NotSupported(f"Cancelling a stack in {stack.action}_{stack.status} is not supported, only in {states}.")
-    transition = Transition(tx, engine, stack)
+    session = StackSession(tx, engine, stack)
     if rollback:
-        phases.begin_rollback(transition)
+        phases.begin_rollback(session)
     else:
-        give_up(transition, f"User cancelled stack {stack.action}", "cancelled", rollback=False)
-    return _run(transition)
+        abort_operation(session, f"User cancelled stack {stack.action}", "cancelled", rollback=False)
+    return _run(session)
 
 
 def abort(tx: Tx, engine: Engine, stack: Stack) -> None:
-    """What is under way in a nested stack has failed, as nobody waits for it any more."""
-    transition = Transition(tx, engine, stack)
-    give_up(transition, f"Stack {stack.action} aborted", "cancelled", rollback=False)
-    close(transition, quiet=True)
+    """Fail the operation of a nested stack that no longer has a waiting parent."""
+    session = StackSession(tx, engine, stack)
+    abort_operation(session, f"Stack {stack.action} aborted", "cancelled", rollback=False)
+    commit(session, notify_parent=False)
 
 
-def give_up(transition: Transition, reason: str, word: str, *, rollback: bool = True) -> None:
-    """The operation failed for ``reason``; whatever it waited for has failed and is told to end."""
-    present = resources.of_stack(transition.tx, transition.stack.id)
-    transition.read_all(present)
+def abort_operation(session: StackSession, reason: str, word: str, *, rollback: bool = True) -> None:
+    """Fail the operation for ``reason`` and cancel all resources in progress."""
+    present = resources.of_stack(session.tx, session.stack.id)
+    session.read_all(present)
     for each in present:
         if each.status is Status.IN_PROGRESS:
             why = f"{each.action} aborted (Task {each.action.lower()} from {each.type} {word})"
-            transition.give_up(each, why)
-            transition.type_of(each).cancel(transition.context, each)
-    phases.fail(transition, reason, rollback=rollback)
-    advance(transition)
+            session.abandon_resource(each, why)
+            session.type_of(each).cancel(session.context, each)
+    phases.fail(session, reason, rollback=rollback)
+    advance(session)
 
 
 def mark(tx: Tx, engine: Engine, stack_id: str, name: str, *, unhealthy: bool, reason: str) -> None:
-    """Mark a resource (by name or physical id) as broken, to be replaced by the next update, or as sound again."""
-    stack = stacks.get(tx, stack_id, hold=True)
+    """
+    Mark a resource, by its name or physical id, as unhealthy or healthy.
+
+    The next update replaces an unhealthy resource.
+    """
+    stack = stacks.get(tx, stack_id, for_update=True)
     phases.refuse_busy(stack)
-    transition = Transition(tx, engine, stack)
-    resource = transition.resource(name) or resources.with_physical_id(tx, stack_id, name)
+    session = StackSession(tx, engine, stack)
+    resource = session.resource(name) or resources.with_physical_id(tx, stack_id, name)
     if resource is None or resource.action is Action.INIT:
         raise no_resource(name, stack)
     failed = resource.action is Action.CHECK and resource.status is Status.FAILED
     if unhealthy or failed:
         status = Status.FAILED if unhealthy else Status.COMPLETE
         marked = replace(resource, action=Action.CHECK, status=status, reason=reason)
-        transition.change(marked)
-        transition.event(marked)
-    close(transition)
+        session.change(marked)
+        session.event(marked)
+    commit(session)
 
 
 def no_resource(name: str, stack: Stack) -> EntityNotFound:
+    """Return the error for a missing resource in Heat's wording."""
     return EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")
 
 
-def _run(transition: Transition, *, quiet: bool = False) -> Stack:
-    advance(transition)
-    close(transition, quiet=quiet)
-    return transition.stack
+def _run(session: StackSession, *, notify_parent: bool = True) -> Stack:
+    advance(session)
+    commit(session, notify_parent=notify_parent)
+    return session.stack

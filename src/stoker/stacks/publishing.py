@@ -1,7 +1,7 @@
 """
-Documents that are carried to where agents look for them: durable jobs, begun by whatever changes a document.
+Publication of documents to objects and queues, by durable jobs that a change of a document defers.
 
-What was published last is remembered by its digest, so that a change which does not show costs nothing.
+The digest of the last published document is stored, so that a change without effect on the document is not published.
 """
 
 from __future__ import annotations
@@ -14,71 +14,96 @@ from typing import Any
 
 from stoker.model.stack import Resource
 from stoker.model.status import Action
-from stoker.resources import serving
-from stoker.resources.base import Context, party_of
-from stoker.resources.serving import PUBLISH
-from stoker.stacks.closing import wake_resource
+from stoker.resources import server_base
+from stoker.resources.base import Context, target_of
+from stoker.resources.server_base import PUBLISH
+from stoker.servers import signatures
 from stoker.stacks.engine import Engine
-from stoker.stacks.transition import Transition
-from stoker.store import documents, resources, runs, stacks
-from stoker.store.bell import deployment_topic
+from stoker.stacks.engine.commit import wake_resource
+from stoker.stacks.engine.session import StackSession
+from stoker.store import documents, resources, rows, runs, servers, stacks
 from stoker.store.tx import Tx
-from stoker.transports.base import Pushing
+from stoker.transports.base import PublishingTransport
 from stoker.work import defer_once
 
-#: What expires is published anew in time.
+#: Interval after which a document that expires on its transport is published again.
 _AGAIN = timedelta(minutes=40)
 
 
 def plan(tx: Tx, engine: Engine, server_id: str, resource_id: str) -> None:
-    """The document of a server has changed that is not only polled. However often, it is published once."""
-    defer_once(engine.services.work, tx, PUBLISH, server_id, {"server_id": server_id, "resource_id": resource_id})
+    """Defer the publication of a server's changed document. Several changes cause one publication."""
+    defer_once(engine.env.work, tx, PUBLISH, server_id, {"server_id": server_id, "resource_id": resource_id})
 
 
-def signed(tx: Tx, engine: Engine, resource_id: str) -> None:
-    """A URL was signed for the resource's agent: it waited for that, or the agent has to hear of it."""
+def is_signed(tx: Tx, engine: Engine, resource_id: str) -> None:
+    """Handle a newly signed URL for the resource's agent: wake the resource and publish the document again."""
     wake_resource(tx, engine, resource_id)
     resource = resources.find(tx, resource_id)
     server_id = (resource.physical_id or resource.id) if resource is not None else ""
     if documents.revision(tx, server_id):
-        tx.touch(server_id)
+        tx.bump_document(server_id)
 
 
 def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
-    """By the server's transport, and by those it had before: an agent that has not heard of the change hears of it."""
+    """
+    Job: publish a server's document on its transport.
+
+    The document is also published on earlier transports of the server, so that an agent that still uses one of them
+    receives it.
+    """
     server_id = args["server_id"]
     known = resources.find(tx, args["resource_id"])
-    # Held, and read again: who deletes it takes the places away, and this must not have them there again.
-    stack = stacks.find(tx, known.stack_id, hold=True) if known else None
+    # Read again after the lock: a concurrent deletion removes objects and queues, which this job must not recreate.
+    stack = stacks.find(tx, known.stack_id, for_update=True) if known else None
     resource = resources.find(tx, args["resource_id"])
     if resource is None or stack is None or resource.action is Action.DELETE:
         return
-    transition = Transition(tx, engine, stack)
-    kind, context = transition.type_of(resource), transition.context
+    session = StackSession(tx, engine, stack)
+    kind, context = session.type_of(resource), session.context
     transports = _pushing(context, resource)
     if not transports:
         return
     document = {**resource.metadata, **kind.live_metadata(context, resource)}
-    digest = hashlib.sha256(json.dumps([document, [each.metadata_name for each in transports]]).encode()).hexdigest()
-    if documents.published(tx, server_id) != digest or args.get("again"):
+    key = _agent_key(tx, engine, server_id)
+    content = [document, [each.metadata_name for each in transports], hashlib.sha256(key.encode()).hexdigest()]
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    before = documents.published(tx, server_id)
+    if before.digest != digest or args.get("again"):
+        # The same content keeps its revision. The revision is a time, so that a restored database does not sign with
+        # lower revisions.
+        now = max(rows.to_micros(tx.now), before.revision + 1) if before.digest != digest else before.revision
+        signed = signatures.sign(document, agent_key=key, server_id=server_id, revision=now)
         for each in transports:
-            each.publish(tx, engine.services.site, party_of(context, resource), document)
-        documents.set_published(tx, server_id, digest)
-        _mark_delivered(tx, server_id, stack.project_id, transports[0].metadata_name)
+            each.publish(tx, engine.env.platform, target_of(context, resource), signed)
+        documents.set_published(tx, server_id, documents.Published(digest, now))
+        _record_sent(tx, server_id, stack.project_id, transports[0].metadata_name)
     if any(each.expires for each in transports):
-        defer_once(engine.services.work, tx, PUBLISH, server_id, {**args, "again": True}, at=tx.now + _AGAIN)
+        defer_once(engine.env.work, tx, PUBLISH, server_id, {**args, "again": True}, at=tx.now + _AGAIN)
 
 
-def _mark_delivered(tx: Tx, server_id: str, project_id: str, channel: str) -> None:
-    """Where documents are carried to, nobody sees who takes them: being there is as good as being taken."""
-    news = runs.undelivered(tx, server_id, project_id)
-    for id, _ in news:
-        tx.ring(deployment_topic(id))
-    if news:
-        runs.deliver(tx, [runs.Delivery(id, run, channel, tx.now) for id, run in news])
+def publish_again(tx: Tx, engine: Engine, server_id: str) -> None:
+    """Publish the document again, because another client overwrote the published one."""
+    resource_id = documents.carrier(tx, server_id)
+    if resource_id is not None:
+        args = {"server_id": server_id, "resource_id": resource_id, "again": True}
+        defer_once(engine.env.work, tx, PUBLISH, server_id, args)
 
 
-def _pushing(context: Context, resource: Resource) -> list[Pushing]:
-    known = context.services.transports.carrying
-    found = (known[name] for name in serving.all_transports(resource) if name in known)
-    return [each for each in found if isinstance(each, Pushing)]
+def _agent_key(tx: Tx, engine: Engine, server_id: str) -> str:
+    """
+    Return the server's agent key. For a server without a key, the key of generation 0 only signs and grants no access.
+    """
+    server = servers.find(tx, server_id)
+    return engine.env.keys.present(server_id, server.key_generation if server else 0)
+
+
+def _record_sent(tx: Tx, server_id: str, project_id: str, channel: str) -> None:
+    """Record published runs as sent. Fetches are not visible, so the agent's first report of a run is the receipt."""
+    keys = runs.unsent(tx, server_id, project_id)
+    runs.record_deliveries(tx, [runs.Delivery(id, run, channel, tx.now, received=False) for id, run in keys])
+
+
+def _pushing(context: Context, resource: Resource) -> list[PublishingTransport]:
+    known = context.env.transports.metadata_transports
+    found = (known[name] for name in server_base.all_transports(resource) if name in known)
+    return [each for each in found if isinstance(each, PublishingTransport)]

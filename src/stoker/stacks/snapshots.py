@@ -1,4 +1,4 @@
-"""What a stack was at a time, kept to go back to."""
+"""Snapshots: states of a stack that can be restored."""
 
 from __future__ import annotations
 
@@ -9,38 +9,52 @@ from uuid import uuid4
 from stoker.model.errors import Invalid, NotSupported
 from stoker.model.stack import Snapshot, Source
 from stoker.model.status import Action, Status
-from stoker.stacks import moving, operations, phases
-from stoker.stacks.closing import close
-from stoker.stacks.engine import Engine
+from stoker.resources.base import DONE
+from stoker.stacks import operations
+from stoker.stacks.engine import Engine, phases
+from stoker.stacks.engine.commit import commit
+from stoker.stacks.engine.resource_actions import begin_action, finish_action
+from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import Options
-from stoker.stacks.prepare import Identity, prepare_again
-from stoker.stacks.transition import Transition
-from stoker.store import snapshots, stacks
+from stoker.stacks.queries import export
+from stoker.stacks.templates.prepare import Identity, prepare_again
+from stoker.store import resources, snapshots, stacks
 from stoker.store.tx import Tx
 
-#: Heat keeps as many.
+#: Maximum number of snapshots of a stack, as in Heat.
 MOST = 32
+#: Resources after these actions keep their state: they do not exist yet, or have to be resumed first. Failed resources
+#: keep theirs too: an update repairs them.
+_NOT_TOUCHED = (Action.INIT, Action.SUSPEND)
 
 
 def take(tx: Tx, engine: Engine, stack_id: str, name: str | None) -> Snapshot:
-    """Raises ActionInProgress, NotSupported for a stack that is going, Invalid when there are too many."""
-    stack = stacks.get(tx, stack_id, hold=True)
+    """
+    Store a snapshot of a stack.
+
+    Raises ActionInProgress, NotSupported if the stack is being deleted, Invalid if there are too many snapshots.
+    """
+    stack = stacks.get(tx, stack_id, for_update=True)
     phases.refuse_busy(stack)
     if stack.action is Action.DELETE:
         raise NotSupported(f"A snapshot of a stack in {stack.action}_{stack.status} is not supported.")
     if snapshots.count(tx, stack_id) >= MOST:
         raise Invalid(f"a stack may have {MOST} snapshots, and this one has them: delete some")
     source = stacks.source(tx, stack_id)
-    transition = Transition(tx, engine, stack)
-    phases.pass_through(transition, Action.SNAPSHOT)
-    close(transition)
+    session = StackSession(tx, engine, stack)
+    phases.begin_operation(session, Action.SNAPSHOT)
+    for each in resources.of_stack(tx, stack_id):
+        if each.current and each.action not in _NOT_TOUCHED and each.status is Status.COMPLETE:
+            finish_action(session, begin_action(session, each, Action.SNAPSHOT), DONE, planned=False)
+    phases.complete(session)
+    commit(session)
     made = Snapshot(
         id=str(uuid4()),
         stack_id=stack_id,
         name=name,
         status=Status.COMPLETE,
-        reason=transition.stack.reason,
-        data={**moving.export(tx, stack, secrets=False), "source": source},
+        reason=session.stack.reason,
+        data={**export.redacted_export(tx, stack), "source": source},
         created_at=tx.now,
     )
     snapshots.add(tx, made)
@@ -48,14 +62,16 @@ def take(tx: Tx, engine: Engine, stack_id: str, name: str | None) -> Snapshot:
 
 
 def restore(tx: Tx, engine: Engine, stack_id: str, snapshot: Snapshot) -> None:
-    """The stack is led back to what it was. Raises NotSupported where it cannot be."""
+    """Update the stack to the snapshot's state. Raises ActionInProgress, NotSupported."""
     if snapshot.status is not Status.COMPLETE:
         raise NotSupported(f"Snapshot {snapshot.id} is {snapshot.status}: only complete ones can be restored.")
-    stack = stacks.get(tx, stack_id, hold=True)
+    stack = stacks.get(tx, stack_id, for_update=True)
     phases.refuse_busy(stack)
     source = Source(**_plain(snapshot.data["source"]))
-    prepared = prepare_again(engine, source, Identity(stack.id, stack.name, stack.project_id), source.files)
-    operations.update(tx, engine, stack_id, prepared, Options(), action=Action.RESTORE)
+    resolved = prepare_again(
+        engine, source, Identity(stack.id, stack.name, stack.project_id), source.files, engine.budget(tx)
+    )
+    operations.update(tx, engine, stack_id, resolved, Options(), action=Action.RESTORE)
 
 
 def _plain(said: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Everything SQL: schema, migrations, two doors, one query module per noun."""
+"""All SQL: schema, migrations, read and write transactions, and one query module per noun."""

@@ -1,4 +1,4 @@
-"""Application credentials in SQL."""
+"""Queries for application credentials."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _DELETE_IN_PROJECT = sa.delete(table).where(table.c.project_id == sa.bindparam("
 
 
 def add(tx: Tx, new: ApplicationCredential) -> None:
+    """Insert an application credential."""
     tx.run(
         _ADD,
         {
@@ -32,34 +33,40 @@ def add(tx: Tx, new: ApplicationCredential) -> None:
             "secret_hash": new.secret_hash,
             "roles": rows.dump(new.roles),
             "unrestricted": new.unrestricted,
-            "expires_at": rows.stamp_optional(new.expires_at),
+            "expires_at": rows.to_micros_optional(new.expires_at),
         },
     )
 
 
 def find(tx: Tx, id: str) -> ApplicationCredential | None:
+    """Return the application credential with this id, or None."""
     row = tx.run(_ONE, {"id": id}).first()
     return None if row is None else _credential(row)
 
 
-def named(tx: Tx, user_id: str, name: str) -> ApplicationCredential | None:
+def find_by_name(tx: Tx, user_id: str, name: str) -> ApplicationCredential | None:
+    """Return the user's application credential with this name, or None."""
     row = tx.run(_NAMED, {"user": user_id, "name": name}).first()
     return None if row is None else _credential(row)
 
 
 def of_user(tx: Tx, user_id: str) -> list[ApplicationCredential]:
+    """Return the user's application credentials, sorted by name."""
     return [_credential(row) for row in tx.run(_OF_USER, {"user": user_id})]
 
 
 def delete(tx: Tx, id: str) -> None:
+    """Delete the application credential with this id."""
     tx.run(_DELETE, {"id": id})
 
 
 def delete_of_user(tx: Tx, user_id: str) -> None:
+    """Delete all application credentials of a user."""
     tx.run(_DELETE_OF_USER, {"user": user_id})
 
 
 def delete_in_project(tx: Tx, project_id: str) -> None:
+    """Delete all application credentials that are valid in a project."""
     tx.run(_DELETE_IN_PROJECT, {"project": project_id})
 
 
@@ -73,5 +80,5 @@ def _credential(row: Any) -> ApplicationCredential:
         secret_hash=row.secret_hash,
         roles=tuple(rows.load(row.roles)),
         unrestricted=row.unrestricted,
-        expires_at=rows.moment_optional(row.expires_at),
+        expires_at=rows.from_micros_optional(row.expires_at),
     )

@@ -1,15 +1,16 @@
-"""Configs in SQL. A config never changes once written, so it is rendered once and served as bytes."""
+"""Queries for configs. A config is immutable, so it is rendered once and served as text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
-from stoker.model.config import Config
+from stoker.model.config import CREDENTIALS, Config
 from stoker.model.errors import EntityNotFound
 from stoker.store import rows
+from stoker.store.encryption import ENCRYPTED
 from stoker.store.schema import configs, deployments
 from stoker.store.tx import Tx
 
@@ -18,23 +19,36 @@ _BODY = sa.select(configs.c.body, configs.c.project_id, configs.c.created_at).wh
 _SEVERAL = sa.select(configs.c.id, configs.c.body, configs.c.project_id, configs.c.created_at).where(
     configs.c.id.in_(sa.bindparam("ids", expanding=True))
 )
-_EXISTS = sa.select(configs.c.project_id).where(configs.c.id == sa.bindparam("id"))
+#: The body if it contains secrets, else NULL. Without parameters, so that any statement can contain it.
+SECRET_BODY: sa.Label[Any] = sa.literal_column(
+    f"CASE WHEN substr(configs.body, 1, {len(ENCRYPTED)}) = '{ENCRYPTED}' THEN configs.body END", sa.Text
+).label("secret_body")
+_EXISTS = sa.select(configs.c.project_id, SECRET_BODY).where(configs.c.id == sa.bindparam("id"))
 _DELETE = sa.delete(configs).where(configs.c.id == sa.bindparam("id_"))
+_DELETE_OWNED = sa.delete(configs).where(
+    configs.c.id == sa.bindparam("id_"),
+    configs.c.is_owned,
+    ~sa.exists().where(deployments.c.config_id == sa.bindparam("id_")),
+)
 _USED = sa.select(deployments.c.id).where(deployments.c.config_id == sa.bindparam("id")).limit(1)
 _COUNT = sa.select(sa.func.count()).where(configs.c.project_id == sa.bindparam("project"))
 _SEQ = sa.select(configs.c.seq).where(
     configs.c.id == sa.bindparam("id"), configs.c.project_id == sa.bindparam("project")
 )
 _LIST = (
-    sa.select(configs.c.id, configs.c.name, configs.c.group, configs.c.created_at)
-    .where(configs.c.project_id == sa.bindparam("project"), configs.c.seq < sa.bindparam("before"))
+    sa.select(configs.c.seq, configs.c.id, configs.c.name, configs.c.group, configs.c.created_at)
+    .where(
+        configs.c.project_id == sa.bindparam("project"),
+        configs.c.seq < sa.bindparam("before"),
+        sa.or_(sa.bindparam("with_derived"), sa.not_(configs.c.is_derived)),
+    )
     .order_by(configs.c.seq.desc())
     .limit(sa.bindparam("limit"))
 )
 
 
 def render(config: Config) -> str:
-    """The config as Heat shows it and as agents read it in a document."""
+    """Return the config as JSON: the form of Heat's API and of the documents that agents read."""
     return rows.dump(
         {
             "id": config.id,
@@ -50,87 +64,139 @@ def render(config: Config) -> str:
 
 
 def add(tx: Tx, new: Config) -> str:
+    """Insert a config and return its rendered form. The transaction learns the values of its secret inputs."""
+    for entry in new.inputs:
+        if entry.get("secret") or entry["name"] in CREDENTIALS:
+            tx.secrets.learn((entry.get("value"), entry.get("default")))
     body = render(new)
-    tx.quick(
+    tx.execute_fast(
         _ADD,
         {
             "id": new.id,
             "project_id": new.project_id,
             "name": new.name,
             "group": new.group,
-            "created_at": rows.stamp(new.created_at),
-            "body": body,
+            "is_derived": new.is_derived,
+            "created_at": rows.to_micros(new.created_at),
+            "is_owned": new.is_owned,
+            "body": tx.secrets.encrypt(body, always=any(entry.get("secret") for entry in new.inputs)),
         },
     )
     return body
 
 
 def body(tx: Tx, id: str, project_id: str) -> str:
-    """The rendered config. Raises EntityNotFound, also for another project's."""
+    """Return the rendered config. Raises EntityNotFound if the project has no such config."""
     row = tx.run(_BODY, {"id": id}).first()
     if row is None or row.project_id != project_id:
         raise EntityNotFound.of("Software config", id)
-    text: str = row.body
-    return text
+    return tx.secrets.decrypt(row.body)
 
 
 def get(tx: Tx, id: str, project_id: str) -> Config:
+    """Return the config. Raises EntityNotFound if the project has no such config."""
     row = tx.run(_BODY, {"id": id}).first()
     if row is None or row.project_id != project_id:
         raise EntityNotFound.of("Software config", id)
-    return _config(row)
+    return _config(tx, row)
 
 
-def look_ahead(tx: Tx, ids: Sequence[str]) -> None:
-    """In a reading transaction ``find`` has those of the ids that are configs' from now on."""
-    if tx.seen is None:
+def prefetch(tx: Tx, ids: Sequence[str]) -> None:
+    """Load several configs at once. In a read transaction, ``find`` returns them from memory afterwards."""
+    if tx.prefetched is None:
         return
-    unknown = [id for id in ids if ("config", id) not in tx.seen]
-    tx.seen |= dict.fromkeys((("config", id) for id in unknown), None)
+    unknown = [id for id in ids if ("config", id) not in tx.prefetched]
+    tx.prefetched |= dict.fromkeys((("config", id) for id in unknown), None)
     for some in rows.portions(unknown):
-        tx.seen |= {("config", row.id): _config(row) for row in tx.run(_SEVERAL, {"ids": some})}
+        tx.prefetched |= {("config", row.id): _config(tx, row) for row in tx.run(_SEVERAL, {"ids": some})}
 
 
 def find(tx: Tx, id: str) -> Config | None:
-    if tx.seen is not None and ("config", id) in tx.seen:
-        known: Config | None = tx.seen["config", id]
+    """Return the config with this id, of any project, or None."""
+    if tx.prefetched is not None and ("config", id) in tx.prefetched:
+        known: Config | None = tx.prefetched["config", id]
         return known
     row = tx.run(_BODY, {"id": id}).first()
-    return None if row is None else _config(row)
+    return None if row is None else _config(tx, row)
 
 
 def exists(tx: Tx, id: str, project_id: str) -> bool:
-    row = tx.quick(_EXISTS, {"id": id})
-    return row is not None and bool(row[0] == project_id)
+    """Return whether the project has a config with this id."""
+    return secret_inputs(tx, id, project_id) is not None
+
+
+def secret_inputs(tx: Tx, id: str, project_id: str) -> Collection[str] | None:
+    """
+    Return the names of the config's secret inputs, or None if the project has no such config.
+
+    The transaction learns the values of these inputs, so it encrypts and redacts them from then on.
+    """
+    row = tx.execute_fast(_EXISTS, {"id": id})
+    if row is None or row[0] != project_id:
+        return None
+    if row[1] is None:
+        return ()
+    return [entry["name"] for entry in tx.secrets.load(row[1])["inputs"] if entry.get("secret")]
+
+
+def lock(tx: Tx, id: str) -> None:
+    """Lock the config until the transaction ends: no other transaction deletes it or adds a schedule that names it."""
+    tx.advisory_lock(f"config {id}")
 
 
 def in_use(tx: Tx, id: str) -> bool:
+    """Return whether a deployment uses the config."""
     return tx.run(_USED, {"id": id}).first() is not None
 
 
 def delete(tx: Tx, id: str) -> None:
+    """Delete the config."""
     tx.run(_DELETE, {"id_": id})
 
 
+def delete_owned(tx: Tx, id: str) -> None:
+    """Delete a config that Stoker created, unless a deployment still uses it."""
+    tx.run(_DELETE_OWNED, {"id_": id})
+
+
 def count(tx: Tx, project_id: str) -> int:
+    """Return the number of the project's configs."""
     found: int = tx.run(_COUNT, {"project": project_id}).scalar_one()
     return found
 
 
-def page(tx: Tx, project_id: str, *, limit: int | None, marker: str | None) -> list[dict[str, Any]]:
-    """Summaries, newest first, after ``marker`` (an unknown one is ignored, as Heat does)."""
-    before = tx.run(_SEQ, {"id": marker, "project": project_id}).scalar() if marker else None
-    found = tx.run(
-        _LIST, {"project": project_id, "before": before or 2**62, "limit": limit if limit is not None else 2**31 - 1}
-    )
+def page(
+    tx: Tx, project_id: str, *, before: int | None = None, limit: int = 2**31 - 1, with_derived: bool = True
+) -> list[tuple[int, dict[str, Any]]]:
+    """
+    Return summaries of configs, newest first, each with its position in the list.
+
+    ``before`` is a position: only the configs after it in the list are returned. ``with_derived`` includes derived
+    configs.
+    """
+    values = {"project": project_id, "before": before or 2**62, "with_derived": with_derived, "limit": limit}
     return [
-        {"id": r.id, "name": r.name, "group": r.group, "creation_time": rows.heat_time(rows.moment(r.created_at))}
-        for r in found
+        (
+            r.seq,
+            {
+                "id": r.id,
+                "name": r.name,
+                "group": r.group,
+                "creation_time": rows.heat_time(rows.from_micros(r.created_at)),
+            },
+        )
+        for r in tx.run(_LIST, values)
     ]
 
 
-def _config(row: Any) -> Config:
-    said = rows.load(row.body)
+def position(tx: Tx, id: str, project_id: str) -> int | None:
+    """Return the config's position, as in ``page``, or None if the project has no such config."""
+    found: int | None = tx.run(_SEQ, {"id": id, "project": project_id}).scalar()
+    return found
+
+
+def _config(tx: Tx, row: Any) -> Config:
+    said = tx.secrets.load(row.body)
     return Config(
         id=said["id"],
         project_id=row.project_id,
@@ -140,5 +206,5 @@ def _config(row: Any) -> Config:
         inputs=tuple(said["inputs"]),
         outputs=tuple(said["outputs"]),
         options=said["options"],
-        created_at=rows.moment(row.created_at),
+        created_at=rows.from_micros(row.created_at),
     )

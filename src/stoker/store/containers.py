@@ -1,4 +1,4 @@
-"""The object store's containers in SQL, with the totals that each keeps of itself."""
+"""Queries for containers of the object store. Each row has the totals of its container."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAKE = sa.text(
     " VALUES (:account, :name, :owner, :headers, 0, 0, 0, :created_at) ON CONFLICT (account, name) DO NOTHING"
 )
 _ONE = sa.select(containers).where(*_IT)
-_HELD = _ONE.with_for_update()
+_LOCKED = _ONE.with_for_update()
 _CHANGE = sa.update(containers).where(*_IT).values(headers=sa.bindparam("new_headers"))
 _COUNT = (
     sa.update(containers)
@@ -38,49 +38,57 @@ _LISTED = listings.Source(
 )
 
 
+def dump_headers(tx: Tx, headers: Mapping[str, str]) -> str:
+    """Serialize the headers of an account or container; encrypt them if they contain keys that sign URLs."""
+    return tx.secrets.dump(headers, always=any("temp-url-key" in name for name in headers))
+
+
 def add(tx: Tx, account: str, name: str, headers: Mapping[str, str], owner: str | None) -> bool:
-    """False when there is one of that name; it stays as it is."""
+    """Insert a container. Return False, and change nothing, if a container with this name exists."""
     said = {
         "account": account,
         "name": name,
         "owner": owner,
-        "headers": rows.dump(headers),
-        "created_at": rows.stamp(tx.now),
+        "headers": dump_headers(tx, headers),
+        "created_at": rows.to_micros(tx.now),
     }
     return tx.run(_MAKE, said).rowcount == 1
 
 
-def find(tx: Tx, account: str, name: str, *, hold: bool = False) -> Container | None:
-    """``hold``: nobody else writes into it until the transaction ends."""
-    row = tx.run(_HELD if hold else _ONE, {"of": account, "named": name}).first()
-    return None if row is None else _container(row)
+def find(tx: Tx, account: str, name: str, *, for_update: bool = False) -> Container | None:
+    """Return the container, or None. ``for_update`` locks its row: no other transaction writes to the container."""
+    row = tx.run(_LOCKED if for_update else _ONE, {"of": account, "named": name}).first()
+    return None if row is None else _container(tx, row)
 
 
 def change(tx: Tx, account: str, name: str, headers: Mapping[str, str]) -> None:
-    tx.run(_CHANGE, {"of": account, "named": name, "new_headers": rows.dump(headers)})
+    """Replace the container's headers."""
+    tx.run(_CHANGE, {"of": account, "named": name, "new_headers": dump_headers(tx, headers)})
 
 
 def count(tx: Tx, account: str, name: str, *, objects: int = 0, size: int = 0, kept: int = 0) -> None:
-    """So many more objects, bytes, and rows that only a list of versions shows."""
+    """Add to the container's totals: objects, bytes, and rows that only a listing of versions contains."""
     if objects or size or kept:
         more = {"more_objects": objects, "more_bytes": size, "more_kept": kept}
         tx.run(_COUNT, {"of": account, "named": name, **more})
 
 
 def delete(tx: Tx, account: str, name: str) -> None:
+    """Delete the container."""
     tx.run(_DELETE, {"of": account, "named": name})
 
 
 def page(tx: Tx, account: str, asked: Page) -> list[Entry]:
+    """Return a page of the listing of the account's containers."""
     return listings.page(tx, _LISTED, {"of": account}, asked)
 
 
-def _container(row: Any) -> Container:
+def _container(tx: Tx, row: Any) -> Container:
     return Container(
         account=row.account,
         name=row.name,
         owner=row.owner,
-        headers=rows.load(row.headers),
+        headers=tx.secrets.load(row.headers),
         objects=row.objects,
         bytes=row.bytes,
         kept=row.kept,

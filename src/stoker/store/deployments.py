@@ -1,4 +1,4 @@
-"""Deployments in SQL."""
+"""Queries for deployments and for the documents of servers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from stoker.store.tx import Tx
 
 _ADD = sa.insert(deployments)
 _GET = sa.select(deployments).where(deployments.c.id == sa.bindparam("id"))
-_HOLD = _GET.with_for_update()
+_LOCKED = _GET.with_for_update()
 _SEVERAL = sa.select(deployments).where(deployments.c.id.in_(sa.bindparam("ids", expanding=True)))
-#: Anybody may name any server id, as with Heat; a server that is known works for its own project only.
+#: A deployment may name any server id, as in Heat. A known server runs only its own project's and admitted deployments.
 _OWNER = sa.select(servers.c.project_id).where(servers.c.id == sa.bindparam("server_id")).scalar_subquery()
 MAY_RUN = sa.or_(deployments.c.project_id == sa.func.coalesce(_OWNER, deployments.c.project_id), deployments.c.admitted)
-#: What a project's agents are told of: whose server it is, of what others were let in with too.
+#: Deployments in a project's document of a server: its own and, if the server belongs to the project, admitted ones.
 OF_PROJECT = sa.or_(
     deployments.c.project_id == sa.bindparam("project"),
     sa.and_(deployments.c.admitted, sa.bindparam("project") == _OWNER),
@@ -32,7 +32,7 @@ _OF_RUN = (
         deployments.c.server_id == sa.bindparam("server_id"),
         MAY_RUN,
     )
-    .order_by(deployments.c.status.desc(), deployments.c.seq)  # IN_PROGRESS before FAILED before COMPLETE
+    .order_by(deployments.c.status.desc(), deployments.c.seq)  # sorts IN_PROGRESS before FAILED before COMPLETE
     .limit(1)
 )
 _IS_OF = sa.select(deployments.c.id).where(
@@ -63,7 +63,7 @@ _SAVE = (
                 "input_values",
                 "output_values",
                 "signal_transport",
-                "withheld",
+                "held_by",
                 "cancelling",
                 "admitted",
                 "updated_at",
@@ -76,16 +76,31 @@ _RELINK = (
     .where(deployments.c.id == sa.bindparam("id_"))
     .values(stack_id=sa.bindparam("stack"), resource_id=sa.bindparam("resource"))
 )
+_DISOWN = (
+    sa.update(deployments)
+    .where(deployments.c.id == sa.bindparam("id_"), deployments.c.resource_id == sa.bindparam("resource"))
+    .values(stack_id=None, resource_id=None)
+)
 _DELETE = sa.delete(deployments).where(deployments.c.id == sa.bindparam("id_"))
 _COUNT = sa.select(sa.func.count()).where(deployments.c.project_id == sa.bindparam("project"))
-_LIST = sa.select(deployments).where(deployments.c.project_id == sa.bindparam("project")).order_by(deployments.c.seq)
+_LIST = (
+    sa.select(deployments)
+    .where(deployments.c.project_id == sa.bindparam("project"), deployments.c.seq > sa.bindparam("after"))
+    .order_by(deployments.c.seq)
+    .limit(sa.bindparam("limit"))
+)
+_SEQ = sa.select(deployments.c.seq).where(
+    deployments.c.id == sa.bindparam("id"), deployments.c.project_id == sa.bindparam("project")
+)
 _LIST_SERVER = _LIST.where(deployments.c.server_id == sa.bindparam("server_id"))
+_SIZE = sa.func.length(deployments.c.input_values) + sa.func.length(deployments.c.output_values)
+_SIZES, _SIZES_SERVER = _LIST.with_only_columns(_SIZE), _LIST_SERVER.with_only_columns(_SIZE)
 _ANY_BODIES = (
     sa.select(configs.c.body, configs.c.name)
     .join_from(deployments, configs, deployments.c.config_id == configs.c.id)
     .order_by(deployments.c.seq)
 )
-_SHOWN = deployments.c.withheld.is_(None)
+_SHOWN = deployments.c.held_by.is_(None)
 _BODIES_OF_SEVERAL = (
     _ANY_BODIES.add_columns(
         deployments.c.server_id,
@@ -103,12 +118,13 @@ _TO_RUN = _BODIES.add_columns(deployments.c.id, deployments.c.cancelling).where(
     ),
     MAY_RUN,
 )
-#: Under this a reading transaction keeps the servers whose bodies may be asked for.
+#: The key of ``Tx.prefetched`` with the servers whose bodies a read transaction may need.
 _EXPECTED = ("bodies", "expected")
 
 
 def add(tx: Tx, new: Deployment) -> None:
-    tx.quick(
+    """Insert a deployment."""
+    tx.execute_fast(
         _ADD,
         {
             "id": new.id,
@@ -117,67 +133,77 @@ def add(tx: Tx, new: Deployment) -> None:
             "config_id": new.config_id,
             "action": new.action,
             "status": new.status,
-            "status_reason": new.status_reason,
-            "input_values": rows.dump(new.input_values),
-            "output_values": rows.dump(new.output_values),
+            "status_reason": tx.secrets.redact_text(new.status_reason),
+            "input_values": tx.secrets.dump(new.input_values),
+            "output_values": tx.secrets.dump(new.output_values),
             "signal_transport": new.signal_transport,
             "resource_id": new.resource_id,
             "stack_id": new.stack_id,
             "trigger_id": new.trigger_id,
-            "withheld": new.withheld,
+            "held_by": new.held_by,
             "cancelling": new.cancelling,
             "admitted": new.admitted,
-            "created_at": rows.stamp(new.created_at),
-            "updated_at": rows.stamp_optional(new.updated_at),
+            "created_at": rows.to_micros(new.created_at),
+            "updated_at": rows.to_micros_optional(new.updated_at),
         },
     )
 
 
-def get(tx: Tx, id: str, project_id: str | None = None, *, hold: bool = False) -> Deployment:
-    """With ``hold`` nobody else changes it until this transaction ends. Raises EntityNotFound."""
-    found = find(tx, id, hold=hold)
+def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = False) -> Deployment:
+    """
+    Return the deployment; ``for_update`` locks its row.
+
+    Raises EntityNotFound if the deployment does not exist, or belongs to another project than ``project_id``.
+    """
+    found = find(tx, id, for_update=for_update)
     if found is None or project_id not in (None, found.project_id):
         raise EntityNotFound.of("Software deployment", id)
     return found
 
 
-def look_ahead(tx: Tx, ids: Sequence[str]) -> list[Deployment]:
-    """Those of the ids that are deployments' and not known yet; when reading, ``find`` has them from now on."""
-    if tx.seen is not None:
-        ids = [id for id in ids if ("deployment", id) not in tx.seen]
-    found = [_deployment(row) for some in rows.portions(ids) for row in tx.run(_SEVERAL, {"ids": some})]
-    if tx.seen is not None:
-        tx.seen |= dict.fromkeys((("deployment", id) for id in ids), None)
-        tx.seen |= {("deployment", each.id): each for each in found}
+def prefetch(tx: Tx, ids: Sequence[str]) -> list[Deployment]:
+    """
+    Load several deployments at once; return those that were not loaded before.
+
+    In a read transaction, ``find`` returns them from memory afterwards.
+    """
+    if tx.prefetched is not None:
+        ids = [id for id in ids if ("deployment", id) not in tx.prefetched]
+    found = [_deployment(tx, row) for some in rows.portions(ids) for row in tx.run(_SEVERAL, {"ids": some})]
+    if tx.prefetched is not None:
+        tx.prefetched |= dict.fromkeys((("deployment", id) for id in ids), None)
+        tx.prefetched |= {("deployment", each.id): each for each in found}
     return found
 
 
-def find(tx: Tx, id: str, *, hold: bool = False) -> Deployment | None:
-    if tx.seen is not None and ("deployment", id) in tx.seen:
-        known: Deployment | None = tx.seen["deployment", id]
+def find(tx: Tx, id: str, *, for_update: bool = False) -> Deployment | None:
+    """Return the deployment with this id, or None; ``for_update`` locks its row."""
+    if tx.prefetched is not None and ("deployment", id) in tx.prefetched:
+        known: Deployment | None = tx.prefetched["deployment", id]
         return known
-    row = tx.run(_HOLD if hold else _GET, {"id": id}).first()
-    return None if row is None else _deployment(row)
+    row = tx.run(_LOCKED if for_update else _GET, {"id": id}).first()
+    return None if row is None else _deployment(tx, row)
 
 
 def of_run(tx: Tx, server_id: str, config_id: str) -> Deployment | None:
-    """The deployment whose run on this server that config is; one still under way before one that has ended."""
+    """Return the deployment that runs this derived config on this server; one that is in progress has precedence."""
     row = tx.run(_OF_RUN, {"server_id": server_id, "config_id": config_id}).first()
-    return None if row is None else _deployment(row)
+    return None if row is None else _deployment(tx, row)
 
 
 def is_of(tx: Tx, id: str, server_id: str) -> bool:
-    """Whether that server has it to run: then its agent may say what came of it."""
+    """Return whether the server may run the deployment, so that its agent may report the result."""
     return tx.run(_IS_OF, {"id": id, "server_id": server_id}).first() is not None
 
 
 def under_way(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[str | None, str | None]]:
-    """Of those still IN_PROGRESS: deployment id → (reason, last line of output)."""
+    """Return the deployments that are IN_PROGRESS: deployment id → (reason, last line of output)."""
     found = tx.run(_UNDER_WAY, {"ids": list(ids)}) if ids else ()
     return {row.id: (row.status_reason, _last_line(row.last)) for row in found}
 
 
 def save(tx: Tx, changed: Deployment) -> None:
+    """Write the changeable columns of a deployment."""
     tx.run(
         _SAVE,
         {
@@ -185,72 +211,117 @@ def save(tx: Tx, changed: Deployment) -> None:
             "config_id": changed.config_id,
             "action": changed.action,
             "status": changed.status,
-            "status_reason": changed.status_reason,
-            "input_values": rows.dump(changed.input_values),
-            "output_values": rows.dump(changed.output_values),
+            "status_reason": tx.secrets.redact_text(changed.status_reason),
+            "input_values": tx.secrets.dump(changed.input_values),
+            "output_values": tx.secrets.dump(changed.output_values),
             "signal_transport": changed.signal_transport,
-            "withheld": changed.withheld,
+            "held_by": changed.held_by,
             "cancelling": changed.cancelling,
             "admitted": changed.admitted,
-            "updated_at": rows.stamp_optional(changed.updated_at),
+            "updated_at": rows.to_micros_optional(changed.updated_at),
         },
     )
 
 
-def relink(tx: Tx, id: str, stack_id: str | None, resource_id: str | None) -> None:
-    """From now on it belongs to that resource, or to none."""
+def relink(tx: Tx, id: str, stack_id: str, resource_id: str) -> None:
+    """Assign the deployment to a resource."""
     tx.run(_RELINK, {"id_": id, "stack": stack_id, "resource": resource_id})
 
 
+def disown(tx: Tx, id: str, resource_id: str) -> None:
+    """Remove the deployment's link to its resource if it belongs to this resource."""
+    tx.run(_DISOWN, {"id_": id, "resource": resource_id})
+
+
 def delete(tx: Tx, id: str) -> None:
+    """Delete the deployment."""
     tx.run(_DELETE, {"id_": id})
 
 
 def count(tx: Tx, project_id: str) -> int:
+    """Return the number of the project's deployments."""
     found: int = tx.run(_COUNT, {"project": project_id}).scalar_one()
     return found
 
 
-def listed(tx: Tx, project_id: str, server_id: str | None = None) -> list[Deployment]:
-    """Oldest first."""
-    if server_id:
-        found = tx.run(_LIST_SERVER, {"project": project_id, "server_id": server_id})
-    else:
-        found = tx.run(_LIST, {"project": project_id})
-    return [_deployment(row) for row in found]
+def page(
+    tx: Tx, project_id: str, server_id: str | None = None, *, after: int | None = None, limit: int = 2**31 - 1
+) -> list[tuple[int, Deployment]]:
+    """
+    Return deployments, oldest first, each with its position in the list.
+
+    ``server_id`` restricts them to one server. ``after`` is a position: only the deployments after it are returned.
+    """
+    values = {"project": project_id, "after": after or 0, "limit": limit}
+    found = tx.run(_LIST_SERVER, {**values, "server_id": server_id}) if server_id else tx.run(_LIST, values)
+    return [(row.seq, _deployment(tx, row)) for row in found]
+
+
+def count_fitting(
+    tx: Tx, project_id: str, server_id: str | None = None, *, after: int | None, limit: int, size: int
+) -> int:
+    """
+    Return how many of the next ``limit`` deployments of ``page`` have values of at most ``size`` characters in total.
+
+    The result is at least 1.
+    """
+    values = {"project": project_id, "after": after or 0, "limit": limit}
+    sizes = tx.run(_SIZES_SERVER, {**values, "server_id": server_id}) if server_id else tx.run(_SIZES, values)
+    found = sizes.scalars().all()
+    count = rows.count_fitting(found, size)
+    return count if count < len(found) else limit
+
+
+def position(tx: Tx, id: str, project_id: str) -> int | None:
+    """Return the deployment's position, as in ``page``, or None if the project has no such deployment."""
+    found: int | None = tx.run(_SEQ, {"id": id, "project": project_id}).scalar()
+    return found
+
+
+def list_all(tx: Tx, project_id: str, server_id: str | None = None) -> list[Deployment]:
+    """Return all deployments of a project, oldest first. Only for projects that are known to have few."""
+    return [each for _, each in page(tx, project_id, server_id)]
 
 
 def bodies(tx: Tx, server_id: str, project_id: str) -> list[str]:
-    """The rendered derived configs of a server, in Heat's order: by name, then by age."""
-    ahead = _bodies_ahead(tx, server_id)
+    """
+    Return the rendered derived configs in a project's document of a server, in Heat's order: by name, then by age.
+    """
+    ahead = _prefetched_bodies(tx, server_id)
     if ahead is not None:
-        return [r.body for r in _by_name([row for row in ahead if row.project_id == project_id])]
-    return [r.body for r in _by_name(tx.run(_BODIES_OF_PROJECT, {"server_id": server_id, "project": project_id}).all())]
+        return [tx.secrets.decrypt(r.body) for r in _by_name([row for row in ahead if row.project_id == project_id])]
+    found = tx.run(_BODIES_OF_PROJECT, {"server_id": server_id, "project": project_id}).all()
+    return [tx.secrets.decrypt(r.body) for r in _by_name(found)]
 
 
-def expect(tx: Tx, server_ids: Collection[str]) -> None:
-    """When reading: the first of these that ``bodies`` is asked for has it read those of all."""
-    if tx.seen is not None:
-        tx.seen.setdefault(_EXPECTED, set()).update(server_ids)
+def prefetch_bodies(tx: Tx, server_ids: Collection[str]) -> None:
+    """In a read transaction, let the first call of ``bodies`` for one of these servers load those of all."""
+    if tx.prefetched is not None:
+        tx.prefetched.setdefault(_EXPECTED, set()).update(server_ids)
 
 
-def _bodies_ahead(tx: Tx, server_id: str) -> list[Any] | None:
-    if tx.seen is None:
+def _prefetched_bodies(tx: Tx, server_id: str) -> list[Any] | None:
+    if tx.prefetched is None:
         return None
-    expected = tx.seen.get(_EXPECTED, ())
+    expected = tx.prefetched.get(_EXPECTED, ())
     if server_id in expected:
-        del tx.seen[_EXPECTED]
-        tx.seen |= {("bodies", id): [] for id in expected}
+        del tx.prefetched[_EXPECTED]
+        tx.prefetched |= {("bodies", id): [] for id in expected}
         for some in rows.portions(expected):
             for row in tx.run(_BODIES_OF_SEVERAL, {"ids": some}):
-                tx.seen["bodies", row.server_id].append(row)
-    found: list[Any] | None = tx.seen.get(("bodies", server_id))
+                tx.prefetched["bodies", row.server_id].append(row)
+    found: list[Any] | None = tx.prefetched.get(("bodies", server_id))
     return found
 
 
 def to_run(tx: Tx, server_id: str) -> list[tuple[str, str, bool]]:
-    """(deployment id, rendered derived config, to be stopped) of what the server's agent has yet to run or report."""
-    return [(r.id, r.body, bool(r.cancelling)) for r in _by_name(tx.run(_TO_RUN, {"server_id": server_id}).all())]
+    """
+    Return the runs that the server's own agent has to run, report or stop.
+
+    Each is (deployment id, rendered derived config, whether the agent has to stop the run).
+    """
+    found = tx.run(_TO_RUN, {"server_id": server_id}).all()
+    return [(r.id, tx.secrets.decrypt(r.body), bool(r.cancelling)) for r in _by_name(found)]
 
 
 def _last_line(data: bytes | None) -> str | None:
@@ -262,7 +333,7 @@ def _by_name(found: Sequence[Any]) -> list[Any]:
     return sorted(found, key=lambda row: row.name or "")
 
 
-def _deployment(row: Any) -> Deployment:
+def _deployment(tx: Tx, row: Any) -> Deployment:
     return Deployment(
         id=row.id,
         project_id=row.project_id,
@@ -271,15 +342,15 @@ def _deployment(row: Any) -> Deployment:
         action=row.action,
         status=row.status,
         status_reason=row.status_reason,
-        input_values=rows.load(row.input_values),
-        output_values=rows.load(row.output_values),
+        input_values=tx.secrets.load(row.input_values),
+        output_values=tx.secrets.load(row.output_values),
         signal_transport=row.signal_transport,
         resource_id=row.resource_id,
         stack_id=row.stack_id,
         trigger_id=row.trigger_id,
-        withheld=row.withheld,
+        held_by=row.held_by,
         cancelling=bool(row.cancelling),
         admitted=bool(row.admitted),
-        created_at=rows.moment(row.created_at),
-        updated_at=rows.moment_optional(row.updated_at),
+        created_at=rows.from_micros(row.created_at),
+        updated_at=rows.from_micros_optional(row.updated_at),
     )

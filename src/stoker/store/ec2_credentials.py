@@ -1,4 +1,4 @@
-"""EC2 credentials in SQL."""
+"""Queries for EC2 credentials."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _DELETE_IN_PROJECT = sa.delete(table).where(table.c.project_id == sa.bindparam("
 
 
 def add(tx: Tx, new: Ec2Credential) -> None:
+    """Insert an EC2 credential."""
     tx.run(
         _ADD,
         {
@@ -31,23 +32,28 @@ def add(tx: Tx, new: Ec2Credential) -> None:
 
 
 def find(tx: Tx, access: str) -> Ec2Credential | None:
+    """Return the credential with this access key, or None."""
     row = tx.run(_ONE, {"access": access}).first()
     return None if row is None else _credential(row)
 
 
 def of_user(tx: Tx, user_id: str) -> list[Ec2Credential]:
+    """Return the user's credentials, sorted by access key."""
     return [_credential(row) for row in tx.run(_OF_USER, {"user": user_id})]
 
 
 def delete(tx: Tx, access: str) -> None:
+    """Delete the credential with this access key."""
     tx.run(_DELETE, {"access": access})
 
 
 def delete_of_user(tx: Tx, user_id: str) -> None:
+    """Delete all credentials of a user."""
     tx.run(_DELETE_OF_USER, {"user": user_id})
 
 
 def delete_in_project(tx: Tx, project_id: str) -> None:
+    """Delete all credentials that are valid in a project."""
     tx.run(_DELETE_IN_PROJECT, {"project": project_id})
 
 

@@ -1,4 +1,4 @@
-"""Events in SQL: appended through ``Tx.event``, read by stack."""
+"""Queries for events. ``Tx.event`` appends them at the end of the transaction."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _FILTERABLE = {name: events.c[name] for name in ("resource_name", "resource_type
 
 
 def add(tx: Tx, new: Event) -> None:
+    """Append an event."""
     tx.event(
         {
             "id": new.id,
@@ -31,17 +32,18 @@ def add(tx: Tx, new: Event) -> None:
             "status": new.status,
             "reason": new.reason and new.reason.replace("\0", ""),
             "properties": rows.dump(new.properties),
-            "at": rows.stamp(new.at),
+            "at": rows.to_micros(new.at),
         }
     )
 
 
 def find(tx: Tx, stack_id: str, id: str) -> Event | None:
+    """Return the event of the stack with this id, or None."""
     row = tx.run(_ONE, {"stack": stack_id, "id": id}).first()
     return None if row is None else _event(row)
 
 
-def listed(
+def list_all(
     tx: Tx,
     stack_ids: Sequence[str],
     *,
@@ -50,7 +52,11 @@ def listed(
     marker: str | None,
     descending: bool,
 ) -> list[Event]:
-    """In order of time; ``equal`` maps a column to alternatives; ``marker`` is the id of the last one seen."""
+    """
+    Return events of the stacks in order of time, newest first if ``descending``.
+
+    ``equal`` maps a column to its permitted values. ``marker`` is the id of the last event of the previous page.
+    """
     query = sa.select(events).where(
         events.c.stack_id.in_(stack_ids), *(_FILTERABLE[name].in_(list(values)) for name, values in equal.items())
     )
@@ -73,5 +79,5 @@ def _event(row: Any) -> Event:
         status=row.status,
         reason=row.reason,
         properties=rows.load(row.properties),
-        at=rows.moment(row.at),
+        at=rows.from_micros(row.at),
     )

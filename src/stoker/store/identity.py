@@ -1,4 +1,4 @@
-"""Projects, users and role assignments in SQL."""
+"""Queries for projects, users and role assignments."""
 
 from __future__ import annotations
 
@@ -9,13 +9,24 @@ import sqlalchemy as sa
 
 from stoker.model.principal import Project, User
 from stoker.model.status import is_suspended
-from stoker.store.schema import assignments, configs, deployments, projects, queues, resources, servers, stacks, users
+from stoker.store.schema import (
+    assignments,
+    configs,
+    deployments,
+    projects,
+    queues,
+    resources,
+    servers,
+    stacks,
+    system_assignments,
+    users,
+)
 from stoker.store.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A resource, and whose it is."""
+    """A resource with its stack and project: the owner of a stack user."""
 
     resource_name: str
     suspended: bool
@@ -33,11 +44,11 @@ _OWNER = (
         projects,
     )
     .join(stacks, stacks.c.id == resources.c.stack_id)
-    # A Keystone's projects are not here.
+    # The projects of a Keystone are not in this table.
     .outerjoin(projects, projects.c.id == stacks.c.project_id)
     .where(resources.c.id == sa.bindparam("resource"))
 )
-#: A deployment that no resource stands behind has a user of its own, which is named as its party is.
+#: A deployment without a resource has its own stack user. The deployment's id is in place of a resource's id.
 _OWNER_ALONE = (
     sa.select(
         deployments.c.id.label("resource_name"),
@@ -65,7 +76,6 @@ _ADD_USER = sa.insert(users)
 _USER = sa.select(users).where(users.c.id == sa.bindparam("id"))
 _USER_NAMED = sa.select(users).where(users.c.domain_id == sa.bindparam("domain"), users.c.name == sa.bindparam("name"))
 _USERS = sa.select(users).order_by(users.c.name)
-_PASSWORD = sa.update(users).where(users.c.id == sa.bindparam("id_")).values(password_hash=sa.bindparam("hash"))
 _SAVE_USER = (
     sa.update(users)
     .where(users.c.id == sa.bindparam("id_"))
@@ -105,6 +115,13 @@ _MEMBER = (
     .order_by(users.c.id)
     .limit(1)
 )
+_ADD_SYSTEM_ROLE = sa.insert(system_assignments)
+_DROP_SYSTEM_ROLE = sa.delete(system_assignments).where(
+    system_assignments.c.user_id == sa.bindparam("user"), system_assignments.c.role == sa.bindparam("role_")
+)
+_DROP_SYSTEM_ROLES_OF = sa.delete(system_assignments).where(system_assignments.c.user_id == sa.bindparam("user"))
+_SYSTEM_ROLES = sa.select(system_assignments.c.role).where(system_assignments.c.user_id == sa.bindparam("user"))
+_SYSTEM_ASSIGNMENTS = sa.select(system_assignments).order_by(system_assignments.c.user_id, system_assignments.c.role)
 _ADD_ROLE = sa.insert(assignments)
 _ROLES = sa.select(assignments.c.role).where(
     assignments.c.user_id == sa.bindparam("user"), assignments.c.project_id == sa.bindparam("project")
@@ -112,6 +129,7 @@ _ROLES = sa.select(assignments.c.role).where(
 
 
 def add_project(tx: Tx, new: Project) -> None:
+    """Insert a project."""
     tx.run(
         _ADD_PROJECT,
         {
@@ -125,16 +143,21 @@ def add_project(tx: Tx, new: Project) -> None:
 
 
 def project(tx: Tx, id: str) -> Project | None:
+    """Return the project with this id, or None."""
     row = tx.run(_PROJECT, {"id": id}).first()
     return None if row is None else _project(row)
 
 
-def project_named(tx: Tx, name: str, domain_id: str) -> Project | None:
+def find_project_by_name(tx: Tx, name: str, domain_id: str) -> Project | None:
+    """Return the project of the domain with this name, or None."""
     row = tx.run(_PROJECT_NAMED, {"name": name, "domain": domain_id}).first()
     return None if row is None else _project(row)
 
 
 def owner_of(tx: Tx, resource_id: str) -> Owner | None:
+    """
+    Return the owner of the stack user of a resource, or of a deployment without a resource; None if neither exists.
+    """
     said = {"resource": resource_id}
     row = tx.run(_OWNER, said).first() or tx.run(_OWNER_ALONE, said).first()
     if row is None:
@@ -143,15 +166,18 @@ def owner_of(tx: Tx, resource_id: str) -> Owner | None:
     return Owner(row.resource_name, is_suspended(row.action, row.status), row.stack_name, project)
 
 
-def projects_listed(tx: Tx) -> list[Project]:
+def list_projects(tx: Tx) -> list[Project]:
+    """Return all projects, sorted by name."""
     return [_project(row) for row in tx.run(_PROJECTS)]
 
 
 def projects_of(tx: Tx, user_id: str) -> list[Project]:
+    """Return the projects in which the user has a role, sorted by name."""
     return [_project(row) for row in tx.run(_PROJECTS_OF, {"user": user_id})]
 
 
 def add_user(tx: Tx, new: User) -> None:
+    """Insert a user."""
     tx.run(
         _ADD_USER,
         {
@@ -166,20 +192,24 @@ def add_user(tx: Tx, new: User) -> None:
 
 
 def user(tx: Tx, id: str) -> User | None:
+    """Return the user with this id, or None."""
     row = tx.run(_USER, {"id": id}).first()
     return None if row is None else _user(row)
 
 
-def user_named(tx: Tx, name: str, domain_id: str) -> User | None:
+def find_user_by_name(tx: Tx, name: str, domain_id: str) -> User | None:
+    """Return the user of the domain with this name, or None."""
     row = tx.run(_USER_NAMED, {"name": name, "domain": domain_id}).first()
     return None if row is None else _user(row)
 
 
-def users_listed(tx: Tx) -> list[User]:
+def list_users(tx: Tx) -> list[User]:
+    """Return all users, sorted by name."""
     return [_user(row) for row in tx.run(_USERS)]
 
 
 def save_user(tx: Tx, changed: User) -> None:
+    """Write the changeable columns of a user."""
     tx.run(
         _SAVE_USER,
         {
@@ -193,12 +223,14 @@ def save_user(tx: Tx, changed: User) -> None:
 
 
 def delete_user(tx: Tx, id: str) -> None:
-    """With all roles."""
+    """Delete the user and all its role assignments."""
     tx.run(_DROP_ROLES_OF, {"user": id})
+    tx.run(_DROP_SYSTEM_ROLES_OF, {"user": id})
     tx.run(_DELETE_USER, {"id_": id})
 
 
 def save_project(tx: Tx, changed: Project) -> None:
+    """Write the changeable columns of a project."""
     tx.run(
         _SAVE_PROJECT,
         {
@@ -211,41 +243,60 @@ def save_project(tx: Tx, changed: Project) -> None:
 
 
 def delete_project(tx: Tx, id: str) -> None:
-    """With all roles in it."""
+    """Delete the project and all role assignments in it."""
     tx.run(_DROP_ROLES_IN, {"project": id})
     tx.run(_DELETE_PROJECT, {"id_": id})
 
 
 def in_project(tx: Tx, id: str) -> list[str]:
-    """Kinds of things that there are in it yet."""
+    """Return the kinds of objects that the project still contains, such as ``stacks``."""
     return [kind for kind, query in _IN_PROJECT.items() if tx.run(query.limit(1), {"id": id}).first() is not None]
 
 
-def assignments_listed(tx: Tx) -> list[tuple[str, str, str]]:
-    """(user id, project id, role)"""
+def list_assignments(tx: Tx) -> list[tuple[str, str, str]]:
+    """Return all role assignments in projects: (user id, project id, role)."""
     return [(row.user_id, row.project_id, row.role) for row in tx.run(_ASSIGNMENTS)]
 
 
 def drop_role(tx: Tx, user_id: str, project_id: str, role: str) -> None:
+    """Remove the user's role in a project."""
     tx.run(_DROP_ROLE, {"user": user_id, "project": project_id, "role_": role})
 
 
-def set_password(tx: Tx, user_id: str, password_hash: str) -> None:
-    tx.run(_PASSWORD, {"id_": user_id, "hash": password_hash})
-
-
 def add_role(tx: Tx, user_id: str, project_id: str, role: str) -> None:
+    """Assign a role in a project to the user."""
     tx.run(_ADD_ROLE, {"user_id": user_id, "project_id": project_id, "role": role})
 
 
 def member_of(tx: Tx, project_id: str) -> str | None:
-    """The id of somebody who may work in the project."""
+    """Return the id of an enabled user with the role ``member`` in the project, or None."""
     found: str | None = tx.run(_MEMBER, {"project": project_id}).scalar()
     return found
 
 
 def roles(tx: Tx, user_id: str, project_id: str) -> frozenset[str]:
+    """Return the user's roles in a project."""
     return frozenset(tx.run(_ROLES, {"user": user_id, "project": project_id}).scalars())
+
+
+def add_system_role(tx: Tx, user_id: str, role: str) -> None:
+    """Assign a role for the whole site to the user."""
+    tx.run(_ADD_SYSTEM_ROLE, {"user_id": user_id, "role": role})
+
+
+def drop_system_role(tx: Tx, user_id: str, role: str) -> None:
+    """Remove the user's role for the whole site."""
+    tx.run(_DROP_SYSTEM_ROLE, {"user": user_id, "role_": role})
+
+
+def system_roles(tx: Tx, user_id: str) -> frozenset[str]:
+    """Return the user's roles for the whole site."""
+    return frozenset(tx.run(_SYSTEM_ROLES, {"user": user_id}).scalars())
+
+
+def list_system_assignments(tx: Tx) -> list[tuple[str, str]]:
+    """Return all role assignments for the whole site: (user id, role)."""
+    return [(row.user_id, row.role) for row in tx.run(_SYSTEM_ASSIGNMENTS)]
 
 
 def _project(row: Any) -> Project:

@@ -1,7 +1,7 @@
 """
-Swift's listings in one statement each, however many names a folder stands for.
+Listings of Swift's API: each page is one SQL statement, however many names a folder represents.
 
-Names are compared by their bytes. A delimiter rolls all names that have it after the prefix up into one folder.
+Names are compared by their bytes. With a delimiter, all names that contain it after the prefix form one folder.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import sqlalchemy as sa
 from stoker.model.objects import Entry, Page
 from stoker.store.tx import Tx
 
-#: Behind every name that can be: names have at most 1,024 bytes.
+#: Sorts after every possible name: names have at most 1,024 bytes.
 HIGHEST = "\U0010ffff" * 300
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What is listed: the column of its names, the columns that are shown with them, and which rows."""
+    """The rows of a listing: the column of the names, the other columns of an entry, and the conditions."""
 
     name: sa.Column[Any]
     shown: Mapping[str, sa.Column[Any]]
@@ -30,14 +30,15 @@ class Source:
 
 
 def page(tx: Tx, source: Source, values: Mapping[str, Any], asked: Page) -> list[Entry]:
+    """Return a page of a listing. ``values`` are the parameters of the conditions in ``source``."""
     dialect = tx.connection.dialect.name
     said: dict[str, Any] = {**values, **bounds(asked), "limit": asked.limit}
     if asked.path is not None:
         statement = _below(source, dialect, asked.reverse)
         folder = f"{asked.path.rstrip('/')}/" if asked.path else ""
-        said |= {"low": folder, "high": behind(folder), "start": len(folder) + 1, "folder": folder}
+        said |= {"low": folder, "high": after_prefix(folder), "start": len(folder) + 1, "folder": folder}
     elif asked.delimiter:
-        statement = _rolled(source, dialect, asked.reverse)
+        statement = _roll_up(source, dialect, asked.reverse)
         said |= {
             "start": len(asked.prefix) + 1,
             "delimiter": asked.delimiter,
@@ -50,23 +51,28 @@ def page(tx: Tx, source: Source, values: Mapping[str, Any], asked: Page) -> list
 
 
 def bounds(asked: Page) -> dict[str, str]:
-    """Between which names, both left out; and the prefix as a range, its end left out."""
+    """
+    Return the page's range of names as parameters of ``between``.
+
+    ``after`` and ``before`` are exclusive. The prefix is the range from ``low`` (inclusive) to ``high`` (exclusive).
+    """
     after, before = asked.marker, asked.end_marker
     if asked.reverse:
         after, before = before, after
-    return {"after": after, "before": before or HIGHEST, "low": asked.prefix, "high": behind(asked.prefix)}
+    return {"after": after, "before": before or HIGHEST, "low": asked.prefix, "high": after_prefix(asked.prefix)}
 
 
-def behind(prefix: str) -> str:
-    """The first name behind all that begin with ``prefix``."""
+def after_prefix(prefix: str) -> str:
+    """Return the first name that sorts after all names with this prefix."""
     bare = prefix.rstrip("\U0010ffff")
     if not bare:
         return HIGHEST
     following = ord(bare[-1]) + 1
-    return bare[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are no characters
+    return bare[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are not characters
 
 
 def between(name: sa.ColumnElement[str]) -> tuple[sa.ColumnElement[bool], ...]:
+    """Return the conditions for names in the range that ``bounds`` computes."""
     return (
         name > sa.bindparam("after"),
         name < sa.bindparam("before"),
@@ -82,7 +88,9 @@ def _plain(source: Source, reverse: bool) -> sa.Select[Any]:
 
 @cache
 def _below(source: Source, dialect: str, reverse: bool) -> sa.Select[Any]:
-    """What lies directly in a folder: names without a slash after it, or with one as their end."""
+    """
+    Select the names directly in a folder: names without a slash after the folder, or with a slash only at the end.
+    """
     rest = sa.func.substr(source.name, _number("start"))
     slash = _position(dialect, rest, sa.literal("/"))
     return _page_of(
@@ -95,11 +103,11 @@ def _below(source: Source, dialect: str, reverse: bool) -> sa.Select[Any]:
 
 
 @cache
-def _rolled(source: Source, dialect: str, reverse: bool) -> sa.Select[Any]:
+def _roll_up(source: Source, dialect: str, reverse: bool) -> sa.Select[Any]:
     rest = sa.func.substr(source.name, _number("start"))
     found = _position(dialect, rest, sa.bindparam("delimiter", type_=sa.Text))
     shorter = sa.func.substr(source.name, 1, found + _number("more"))
-    # Inside first: PostgreSQL groups by a name, where an expression with parameters is a new one each time.
+    # A subquery, because PostgreSQL groups by a name: it treats each use of an expression with parameters as new.
     each = (
         sa.select(
             sa.case((found > 0, shorter), else_=source.name).label("name"),
@@ -129,7 +137,9 @@ def _page_of(statement: sa.Select[Any], name: sa.ColumnElement[str], reverse: bo
 
 
 def _position(dialect: str, inside: sa.ColumnElement[str], what: sa.ColumnElement[str]) -> sa.ColumnElement[int]:
-    """From 1 on; 0 for nowhere. One thing with two names."""
+    """
+    Return the position of ``what`` in ``inside``, from 1, or 0. The databases have different names for the function.
+    """
     named = sa.func.strpos if dialect == "postgresql" else sa.func.instr
     return named(inside, what, type_=sa.Integer)
 

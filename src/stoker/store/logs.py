@@ -1,25 +1,41 @@
-"""What runs write while they go on, in chunks; each run counts the bytes of its streams."""
+"""Queries for the output of runs, in chunks. Each run's row has the number of bytes of its streams."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from stoker.model.deployment import LogChunk
 from stoker.store import rows
-from stoker.store.schema import logs, runs
+from stoker.store.configs import SECRET_BODY
+from stoker.store.schema import configs, logs, runs
 from stoker.store.tx import Tx
 
+STREAMS = ("stdout", "stderr")
+#: Limits of one page. A chunk is never split, so a page of one chunk may be larger.
+PAGE_CHUNKS, PAGE_BYTES = 200, 64 * 1024
 _OF_RUN = (runs.c.deployment_id == sa.bindparam("id"), runs.c.config_id == sa.bindparam("run"))
-_SIZES = sa.select(runs.c.stdout_bytes, runs.c.stderr_bytes).where(*_OF_RUN).with_for_update()
+_RECEIVED = {
+    stream: sa.select(runs.c[f"{stream}_bytes"].label("size"), runs.c[f"{stream}_held"].label("held"), SECRET_BODY)
+    .outerjoin_from(runs, configs, configs.c.id == runs.c.config_id)
+    .where(*_OF_RUN)
+    .with_for_update(of=runs)
+    for stream in STREAMS
+}
 _GROW = {
     stream: sa.update(runs)
     .where(*_OF_RUN)
-    .values({f"{stream}_bytes": sa.bindparam("size"), "heard_at": sa.bindparam("now")})
-    for stream in ("stdout", "stderr")
+    .values(
+        {
+            f"{stream}_bytes": sa.bindparam("size"),
+            f"{stream}_held": sa.bindparam("held"),
+            "last_heartbeat_at": sa.bindparam("now"),
+        }
+    )
+    for stream in STREAMS
 }
 _ADD_LOG = sa.insert(logs)
 _DROP = sa.delete(logs).where(
@@ -41,47 +57,90 @@ _PURGE = sa.delete(logs).where(
         .limit(sa.bindparam("most"))
     )
 )
-_AFTER = (
-    sa.select(logs.c.seq, logs.c.config_id, logs.c.stream, logs.c.offset, logs.c.data, logs.c.at)
-    .where(logs.c.deployment_id == sa.bindparam("id"), logs.c.seq > sa.bindparam("after"))
-    .order_by(logs.c.seq)
-    .limit(sa.bindparam("limit"))
-)
+_COLUMNS = (logs.c.deployment_id, logs.c.seq, logs.c.config_id, logs.c.stream, logs.c.offset, logs.c.data, logs.c.at)
+#: Sizes are read before the data, so that no more data is read than the page contains.
+_SIZE = sa.func.length(logs.c.data).label("size")
+
+
+def _after(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    return (
+        sa.select(*columns)
+        .where(logs.c.deployment_id == sa.bindparam("id"), logs.c.seq > sa.bindparam("after"))
+        .order_by(logs.c.seq)
+        .limit(sa.bindparam("limit"))
+    )
+
+
+_AFTER, _SIZES_AFTER = _after(*_COLUMNS), _after(_SIZE)
 _EACH = sa.bindparam("each", type_=sa.Text)
 _IN_SQLITE = sa.func.json_each(_EACH).table_valued("key", "value")
 _IN_POSTGRESQL = sa.func.json_each_text(sa.cast(_EACH, sa.JSON)).table_valued("key", "value")
 
 
-def _after(each: sa.TableValuedAlias) -> sa.Select[Any]:
+def _after_each(each: sa.TableValuedAlias, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
     return (
-        sa.select(logs)
+        sa.select(*columns)
         .where(logs.c.deployment_id == each.c.key, logs.c.seq > sa.cast(each.c.value, sa.BigInteger))
         .order_by(logs.c.seq)
         .limit(sa.bindparam("limit"))
     )
 
 
-# PostgreSQL, which thinks that all deployments have many chunks, would else look through those of everybody.
-_OF_ONE = _after(_IN_POSTGRESQL).correlate(_IN_POSTGRESQL).lateral()
-_AFTER_EACH = {
-    "sqlite": _after(_IN_SQLITE),
-    "postgresql": (
-        sa.select(_OF_ONE)
-        .join_from(_IN_POSTGRESQL, _OF_ONE, sa.true())
-        .order_by(_OF_ONE.c.seq)
+def _after_each_lateral(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """
+    Read the chunks of each deployment in a lateral join.
+
+    PostgreSQL assumes that every deployment has many chunks. With a plain join, it would scan the chunks of all
+    deployments.
+    """
+    of_one = _after_each(_IN_POSTGRESQL, *columns).correlate(_IN_POSTGRESQL).lateral()
+    return (
+        sa.select(of_one)
+        .join_from(_IN_POSTGRESQL, of_one, sa.true())
+        .order_by(of_one.c.seq)
         .limit(sa.bindparam("limit"))
-    ),
-}
+    )
+
+
+_AFTER_EACH = {"sqlite": _after_each(_IN_SQLITE, *_COLUMNS), "postgresql": _after_each_lateral(*_COLUMNS)}
+_SIZES_AFTER_EACH = {"sqlite": _after_each(_IN_SQLITE, _SIZE), "postgresql": _after_each_lateral(logs.c.seq, _SIZE)}
 _FORGET = sa.delete(logs).where(logs.c.deployment_id == sa.bindparam("id"))
 
 
-def size(tx: Tx, deployment_id: str, config_id: str, stream: str) -> int:
-    """Bytes of a stream received so far; held until this transaction ends, so that no byte comes in twice."""
-    row = tx.run(_SIZES, {"id": deployment_id, "run": config_id}).one()
-    return int(row.stdout_bytes if stream == "stdout" else row.stderr_bytes)
+class Page(NamedTuple):
+    """A page of chunks of one deployment."""
+
+    chunks: list[LogChunk]
+    #: More chunks may exist.
+    more: bool
+
+
+class Received(NamedTuple):
+    """The state of one stream: the number of received bytes, and the last ones, which no chunk contains yet."""
+
+    size: int
+    held: bytes
+
+
+def lock_received(tx: Tx, deployment_id: str, config_id: str, stream: str) -> Received:
+    """
+    Return the state of a stream, and lock the run's row, so that no byte is stored twice.
+
+    The transaction learns the secrets of the run's config.
+    """
+    row = tx.run(_RECEIVED[stream], {"id": deployment_id, "run": config_id}).one()
+    if row.secret_body is not None:
+        tx.secrets.decrypt(row.secret_body)
+    return Received(int(row.size), load_held_bytes(tx, row.held))
+
+
+def load_held_bytes(tx: Tx, column: bytes | None) -> bytes:
+    """Decrypt the column with a stream's bytes that no chunk contains yet."""
+    return b"" if column is None else tx.secrets.decrypt_bytes(bytes(column))
 
 
 def append(tx: Tx, deployment_id: str, config_id: str, *, stream: str, offset: int, data: bytes, at: datetime) -> None:
+    """Insert a chunk. ``offset`` is the position of its first byte in the stream."""
     tx.run(
         _ADD_LOG,
         {
@@ -90,40 +149,56 @@ def append(tx: Tx, deployment_id: str, config_id: str, *, stream: str, offset: i
             "stream": stream,
             "offset": offset,
             "data": data,
-            "at": rows.stamp(at),
+            "at": rows.to_micros(at),
         },
     )
 
 
-def grow(tx: Tx, deployment_id: str, config_id: str, stream: str, size: int) -> None:
-    tx.run(_GROW[stream], {"id": deployment_id, "run": config_id, "size": size, "now": rows.stamp(tx.now)})
+def grow(tx: Tx, deployment_id: str, config_id: str, stream: str, size: int, held: bytes = b"") -> None:
+    """Set the number of received bytes of a stream; ``held`` are the last ones, which no chunk contains yet."""
+    of = {"id": deployment_id, "run": config_id, "size": size, "now": rows.to_micros(tx.now)}
+    tx.run(_GROW[stream], {**of, "held": tx.secrets.encrypt_bytes(held) if held else None})
 
 
 def drop(tx: Tx, deployment_id: str, config_id: str, stream: str, begin: int, end: int, *, reaching: int = 0) -> None:
-    """Chunks that begin between these offsets go, if they end beyond ``reaching``."""
+    """Delete the stream's chunks that begin in ``[begin, end)`` and end after ``reaching``."""
     of = {"id": deployment_id, "run": config_id, "of": stream}
     tx.run(_DROP, {**of, "from": begin, "to": end, "reaching": reaching})
 
 
 def purge(tx: Tx, before: datetime, most: int) -> int:
-    """Forget what runs that have ended wrote before then; how many chunks that were, at most ``most``."""
-    return tx.run(_PURGE, {"before": rows.stamp(before), "most": most}).rowcount
+    """Delete at most ``most`` chunks older than ``before`` of runs that have ended; return their number."""
+    return tx.run(_PURGE, {"before": rows.to_micros(before), "most": most}).rowcount
 
 
-def chunks(tx: Tx, deployment_id: str, after: int, limit: int) -> list[LogChunk]:
-    found = tx.run(_AFTER, {"id": deployment_id, "after": after, "limit": limit})
-    return [_chunk(row) for row in found]
+def page(tx: Tx, deployment_id: str, after: int) -> Page:
+    """Return the next chunks of a deployment with a ``seq`` greater than ``after``, oldest first."""
+    wanted = {"id": deployment_id, "after": after}
+    count, more = _count_fitting(tx.run(_SIZES_AFTER, {**wanted, "limit": PAGE_CHUNKS}))
+    found = tx.run(_AFTER, {**wanted, "limit": count}) if count else ()
+    return Page([_chunk(row) for row in found], more)
 
 
-def chunks_of_each(tx: Tx, after: Mapping[str, int], limit: int) -> list[tuple[str, LogChunk]]:
+def page_of_each(tx: Tx, after: Mapping[str, int]) -> tuple[list[tuple[str, LogChunk]], bool]:
     """
-    (deployment id, chunk), oldest first; ``after``: deployment id → its chunks' ``seq`` is greater.
+    Return the next chunks of several deployments, oldest first, as (deployment id, chunk), and whether there may be
+    more.
 
-    Whoever adds a chunk holds its deployment, so those of one appear in order. Those of several do not: a greater one
-    may be seen before a smaller one, hence a place for each.
+    ``after`` maps each deployment id to the ``seq`` after which its chunks begin. A transaction that adds a chunk locks
+    the deployment, so chunks of one deployment become visible in order. Chunks of several deployments do not: a reader
+    may see a greater ``seq`` before a smaller one. Therefore each deployment has its own position.
     """
-    found = tx.run(_AFTER_EACH[tx.connection.dialect.name], {"each": rows.dump(after), "limit": limit})
-    return [(row.deployment_id, _chunk(row)) for row in found]
+    dialect, each = tx.connection.dialect.name, rows.dump(after)
+    count, more = _count_fitting(tx.run(_SIZES_AFTER_EACH[dialect], {"each": each, "limit": PAGE_CHUNKS}))
+    found = tx.run(_AFTER_EACH[dialect], {"each": each, "limit": count}) if count else ()
+    return [(row.deployment_id, _chunk(row)) for row in found], more
+
+
+def _count_fitting(sizes: Iterable[Any]) -> tuple[int, bool]:
+    """Return how many chunks of these sizes fit into a page, at least one, and whether there may be more."""
+    found = [row.size for row in sizes]
+    count = rows.count_fitting(found, PAGE_BYTES)
+    return count, count < len(found) or count == PAGE_CHUNKS
 
 
 def _chunk(row: Any) -> LogChunk:
@@ -134,9 +209,10 @@ def _chunk(row: Any) -> LogChunk:
         offset=row.offset,
         size=len(row.data),
         data=bytes(row.data).decode(errors="replace"),
-        at=rows.moment(row.at),
+        at=rows.from_micros(row.at),
     )
 
 
 def forget(tx: Tx, deployment_id: str) -> None:
+    """Delete all output of a deployment."""
     tx.run(_FORGET, {"id": deployment_id})

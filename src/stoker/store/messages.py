@@ -1,7 +1,7 @@
 """
-Messages in SQL. What has expired is never shown, whether it is still stored or not.
+Queries for messages. Expired messages are never returned, even while they are still stored.
 
-A claim holds a message until ``claimed_until``: what of a claim is over needs no writing.
+A message belongs to a claim until ``claimed_until``, so the expiry of a claim needs no write.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stoker.store import rows
 from stoker.store.schema import claims, messages
 from stoker.store.tx import Tx
 
-#: Expired messages that one post clears away: more than it brings, so that they never pile up.
+#: The number of expired messages that one post deletes. It exceeds the number of new ones, so they never accumulate.
 _TRIM = 50
 
 _at: sa.BindParameter[int] = sa.bindparam("at", type_=sa.BigInteger)
@@ -32,9 +32,9 @@ _SEVERAL = (
     .where(_here, _alive, messages.c.id.in_(sa.bindparam("ids", expanding=True)))
     .order_by(messages.c.seq)
 )
-_SEVERAL_HELD = _SEVERAL.with_for_update()
+_SEVERAL_LOCKED = _SEVERAL.with_for_update()
 _OF_CLAIM = sa.select(messages).where(_here, _alive, messages.c.claim_id == sa.bindparam("claim"))
-_OF_CLAIM_HELD = _OF_CLAIM.order_by(messages.c.seq).with_for_update()
+_OF_CLAIM_LOCKED = _OF_CLAIM.order_by(messages.c.seq).with_for_update()
 _SEQ = sa.select(messages.c.seq).where(_here, messages.c.id == sa.bindparam("id"))
 _PAGE = (
     sa.select(messages)
@@ -52,7 +52,7 @@ _PAGE = (
 _NEWEST = (
     sa.select(messages).where(_here, _alive, messages.c.delayed_until <= _at).order_by(messages.c.seq.desc()).limit(1)
 )
-#: What another is taking this very moment is passed over rather than waited for.
+#: Messages that another transaction is claiming are skipped; the statement does not wait for them.
 _TAKE = (
     sa.select(messages)
     .where(_here, _alive, _free)
@@ -99,16 +99,20 @@ _ENDS = sa.select(messages).where(messages.c.seq.in_(sa.bindparam("seqs", expand
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which of a queue's messages a list shows."""
+    """The filter of a listing. ``claimed`` includes messages of claims, ``delayed`` includes delayed messages."""
 
-    #: The client whose own messages are left out; None: nobody's are.
+    #: The client whose own messages are excluded; None: no client's messages are excluded.
     not_of: str | None = None
     claimed: bool = False
     delayed: bool = False
 
 
-def add(tx: Tx, queue_id: str, new: Sequence[Message]) -> None:
-    """In this order, behind all that are in the queue; the caller holds it."""
+def add(tx: Tx, queue_id: str, new: Sequence[Message], *, secret: bool = False) -> None:
+    """
+    Append messages to a queue, in this order. The caller has locked the queue.
+
+    ``secret`` states that the messages may contain secrets, so they are always encrypted.
+    """
     tx.run(
         _ADD,
         [
@@ -116,12 +120,12 @@ def add(tx: Tx, queue_id: str, new: Sequence[Message]) -> None:
                 "id": each.id,
                 "queue_id": queue_id,
                 "client_id": each.client_id,
-                "body": each.body,
+                "body": tx.secrets.encrypt(each.body, always=secret),
                 "checksum": each.checksum,
                 "ttl": each.ttl,
-                "created_at": rows.stamp(each.created_at),
-                "expires_at": rows.stamp(each.expires_at),
-                "delayed_until": rows.stamp(each.delayed_until),
+                "created_at": rows.to_micros(each.created_at),
+                "expires_at": rows.to_micros(each.expires_at),
+                "delayed_until": rows.to_micros(each.delayed_until),
                 "claim_id": None,
                 "claimed_until": 0,
                 "claim_count": each.claim_count,
@@ -131,33 +135,36 @@ def add(tx: Tx, queue_id: str, new: Sequence[Message]) -> None:
     )
 
 
-def several(tx: Tx, queue_id: str, ids: Sequence[str], *, hold: bool = False) -> list[Message]:
-    """Those of them that there are, oldest first."""
-    now = rows.stamp(tx.now)
-    statement = _SEVERAL_HELD if hold else _SEVERAL
+def several(tx: Tx, queue_id: str, ids: Sequence[str], *, for_update: bool = False) -> list[Message]:
+    """Return those of the messages that exist, oldest first; ``for_update`` locks their rows."""
+    now = rows.to_micros(tx.now)
+    statement = _SEVERAL_LOCKED if for_update else _SEVERAL
     found = tx.run(statement, {"queue": queue_id, "ids": list(ids), "at": now})
-    return [_message(row, now) for row in found]
+    return [_message(tx, row, now) for row in found]
 
 
-def of_claim(tx: Tx, queue_id: str, claim_id: str, *, hold: bool = False) -> list[Message]:
-    now = rows.stamp(tx.now)
-    statement = _OF_CLAIM_HELD if hold else _OF_CLAIM.order_by(messages.c.seq)
-    return [_message(row, now) for row in tx.run(statement, {"queue": queue_id, "claim": claim_id, "at": now})]
+def of_claim(tx: Tx, queue_id: str, claim_id: str, *, for_update: bool = False) -> list[Message]:
+    """Return the messages of a claim, oldest first; ``for_update`` locks their rows."""
+    now = rows.to_micros(tx.now)
+    statement = _OF_CLAIM_LOCKED if for_update else _OF_CLAIM.order_by(messages.c.seq)
+    return [_message(tx, row, now) for row in tx.run(statement, {"queue": queue_id, "claim": claim_id, "at": now})]
 
 
 def seq(tx: Tx, queue_id: str, id: str) -> int | None:
+    """Return the position of a message in its queue, or None."""
     found: int | None = tx.run(_SEQ, {"queue": queue_id, "id": id}).scalar()
     return found
 
 
 def newest(tx: Tx, queue_id: str) -> list[Message]:
-    """One, or none."""
-    now = rows.stamp(tx.now)
-    return [_message(row, now) for row in tx.run(_NEWEST, {"queue": queue_id, "at": now})]
+    """Return a list with the newest message that is not delayed, or an empty list."""
+    now = rows.to_micros(tx.now)
+    return [_message(tx, row, now) for row in tx.run(_NEWEST, {"queue": queue_id, "at": now})]
 
 
 def page(tx: Tx, queue_id: str, which: Filter, *, after: int, limit: int) -> list[Message]:
-    now = rows.stamp(tx.now)
+    """Return at most ``limit`` messages with a position greater than ``after``, oldest first."""
+    now = rows.to_micros(tx.now)
     values = {
         "queue": queue_id,
         "at": now,
@@ -168,70 +175,75 @@ def page(tx: Tx, queue_id: str, which: Filter, *, after: int, limit: int) -> lis
         "claimed": which.claimed,
         "delayed": which.delayed,
     }
-    return [_message(row, now) for row in tx.run(_PAGE, values)]
+    return [_message(tx, row, now) for row in tx.run(_PAGE, values)]
 
 
 def take(tx: Tx, queue_id: str, limit: int) -> list[Message]:
-    """The oldest that nobody holds, held until this transaction ends: no other gets the same ones."""
-    now = rows.stamp(tx.now)
-    return [_message(row, now) for row in tx.run(_TAKE, {"queue": queue_id, "limit": limit, "at": now})]
+    """Return the oldest messages that no claim contains, and lock them, so that no other transaction takes them."""
+    now = rows.to_micros(tx.now)
+    return [_message(tx, row, now) for row in tx.run(_TAKE, {"queue": queue_id, "limit": limit, "at": now})]
 
 
 def claim(
     tx: Tx, held: Sequence[Message], claim_id: str, *, until: datetime, ttl: int, expires_at: datetime, more: int
 ) -> None:
     """
-    The claim holds them ``until`` then. Those that would not live so long get ``ttl`` and ``expires_at``; each was
-    claimed ``more`` times more.
+    Assign messages to a claim until this time.
+
+    Messages that would expire before ``until`` get ``ttl`` (seconds) and ``expires_at``. ``more`` is added to each
+    message's number of claims.
     """
     values = {
         "seqs": [each.seq for each in held],
         "claim": claim_id,
-        "until": rows.stamp(until),
+        "until": rows.to_micros(until),
         "longer_ttl": ttl,
-        "longer_until": rows.stamp(expires_at),
+        "longer_until": rows.to_micros(expires_at),
         "more": more,
     }
     tx.run(_CLAIM, values)
 
 
 def release(tx: Tx, queue_id: str, claim_id: str) -> None:
+    """Release all messages of a claim."""
     tx.run(_RELEASE, {"queue": queue_id, "claim": claim_id})
 
 
 def delete(tx: Tx, gone: Sequence[Message]) -> None:
+    """Delete messages."""
     if gone:
         tx.run(_DELETE, {"seqs": [each.seq for each in gone]})
 
 
 def purge(tx: Tx, queue_id: str) -> None:
-    """All of them, and the claims that held some."""
+    """Delete all messages and claims of a queue."""
     tx.run(_DELETE_ALL, {"queue": queue_id})
     tx.run(_DELETE_CLAIMS, {"queue": queue_id})
 
 
 def trim(tx: Tx) -> None:
-    """Clear a few away that have expired, in whatever queue."""
-    tx.run(_TRIM_EXPIRED, {"at": rows.stamp(tx.now)})
+    """Delete a few expired messages of any queue."""
+    tx.run(_TRIM_EXPIRED, {"at": rows.to_micros(tx.now)})
 
 
 def stats(tx: Tx, queue_id: str) -> Stats:
-    now = rows.stamp(tx.now)
+    """Return the numbers of messages in a queue, with the oldest and the newest one."""
+    now = rows.to_micros(tx.now)
     row = tx.run(_STATS, {"queue": queue_id, "at": now}).one()
     ends = {}
     if row.total:
-        ends = {each.seq: _message(each, now) for each in tx.run(_ENDS, {"seqs": [row.oldest, row.newest]})}
+        ends = {each.seq: _message(tx, each, now) for each in tx.run(_ENDS, {"seqs": [row.oldest, row.newest]})}
     return Stats(claimed=row.claimed, total=row.total, oldest=ends.get(row.oldest), newest=ends.get(row.newest))
 
 
-def _message(row: Any, now: int) -> Message:
+def _message(tx: Tx, row: Any, now: int) -> Message:
     return Message(
         id=row.id,
-        body=row.body,
+        body=tx.secrets.decrypt(row.body),
         ttl=row.ttl,
-        created_at=rows.moment(row.created_at),
-        expires_at=rows.moment(row.expires_at),
-        delayed_until=rows.moment(row.delayed_until),
+        created_at=rows.from_micros(row.created_at),
+        expires_at=rows.from_micros(row.expires_at),
+        delayed_until=rows.from_micros(row.delayed_until),
         checksum=row.checksum,
         client_id=row.client_id,
         claim_id=row.claim_id if row.claimed_until > now else None,

@@ -1,4 +1,4 @@
-"""Bring a database to the schema this Stoker knows; refuse one that a newer Stoker has already changed."""
+"""Migrate a database to the schema of this version; refuse a database that a newer version has migrated."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from alembic.script import ScriptDirectory
 
 from stoker.model.errors import Conflict
 
-#: Any number will do, as long as every Stoker takes the same: only one of them migrates at a time.
+#: An arbitrary key, the same in every Stoker: only one process migrates at a time.
 _LOCK = 7_310_544_202
 
 
 def upgrade(engine: sa.Engine) -> None:
-    """Raises Conflict when the database is newer than this program."""
+    """Migrate the database. Raises Conflict if a newer version has migrated it."""
     config = _config()
     with engine.connect() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(sa.text(f"SELECT pg_advisory_lock({_LOCK})"))
             connection.commit()
+        else:
+            # SQLite alters a table by copying and dropping it. With foreign keys enabled, this would delete the rows
+            # that refer to it.
+            connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
         try:
             _refuse_newer(connection, config)
             config.attributes["connection"] = connection
@@ -33,6 +37,8 @@ def upgrade(engine: sa.Engine) -> None:
             if engine.dialect.name == "postgresql":
                 connection.execute(sa.text(f"SELECT pg_advisory_unlock({_LOCK})"))
                 connection.commit()
+            else:
+                connection.exec_driver_sql("PRAGMA foreign_keys = ON")
 
 
 def _refuse_newer(connection: sa.Connection, config: Config) -> None:

@@ -1,4 +1,4 @@
-"""Objects and their versions in SQL. Whoever writes one holds its container."""
+"""Queries for objects and their versions. A transaction that writes an object has locked its container."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ _VERSIONS_BACK = _VERSIONS.where(
 
 
 def add(tx: Tx, new: Stored, data: bytes) -> int:
-    """``new.seq`` is not looked at: the row's own comes back."""
+    """Insert an object and return the ``seq`` of its row; ``new.seq`` is ignored."""
     values = {
         "account": new.account,
         "container": new.container,
@@ -123,90 +123,108 @@ def add(tx: Tx, new: Stored, data: bytes) -> int:
         "delete_at": new.delete_at,
         "replaced_at": new.replaced_at,
         "marker": new.marker,
-        "data": data,
+        "encrypted": new.encrypted,
+        "data": tx.secrets.encrypt_bytes(data) if new.encrypted else data,
     }
     seq: int = tx.run(_ADD, values).scalar_one()
     return seq
 
 
 def current(tx: Tx, account: str, container: str, name: str) -> Stored | None:
-    """What the name means now: maybe something that has expired, or a marker."""
+    """Return the current version of the object, which may have expired or be a deletion marker, or None."""
     row = tx.run(_CURRENT, {"of": account, "inside": container, "named": name}).first()
-    return None if row is None else _stored(row)
+    return None if row is None else _from_row(row)
 
 
 def version(tx: Tx, account: str, container: str, name: str, wanted: str) -> Stored | None:
-    """``wanted`` is a version's id, or "null" for what was written while no versions were kept."""
+    """
+    Return a version of the object, or None.
+
+    ``wanted`` is the id of a version, or ``"null"`` for the one written while the container did not keep versions.
+    """
     row = _row(tx, account, container, name, wanted, (_VERSION, _UNNAMED))
-    return None if row is None else _stored(row)
+    return None if row is None else _from_row(row)
 
 
 def whole(tx: Tx, account: str, container: str, name: str, wanted: str | None) -> tuple[Stored, bytes] | None:
-    """With its bytes. ``wanted`` None: what the name means now."""
+    """
+    Return a version of the object with its data, or None. ``wanted`` is as in ``version``; None: the current version.
+    """
     if wanted is None:
         row = tx.run(_CURRENT_WHOLE, {"of": account, "inside": container, "named": name}).first()
     else:
         row = _row(tx, account, container, name, wanted, (_VERSION_WHOLE, _UNNAMED_WHOLE))
-    return None if row is None else (_stored(row), bytes(row.data))
+    if row is None:
+        return None
+    data = bytes(row.data)
+    return _from_row(row), tx.secrets.decrypt_bytes(data) if row.encrypted else data
 
 
 def by_seq(tx: Tx, seq: int) -> Stored | None:
+    """Return the row with this ``seq``, without its data, or None."""
     row = tx.run(_BY_SEQ, {"row": seq}).first()
-    return None if row is None else _stored(row)
+    return None if row is None else _from_row(row)
 
 
 def newest(tx: Tx, account: str, container: str, name: str) -> Stored | None:
-    """The latest of the name's rows, whatever it is."""
+    """Return the latest row of this name, current or not, or None."""
     row = tx.run(_NEWEST, {"of": account, "inside": container, "named": name}).first()
-    return None if row is None else _stored(row)
+    return None if row is None else _from_row(row)
 
 
 def last_with(tx: Tx, account: str, container: str, prefix: str) -> Stored | None:
-    """The last of the names that begin so."""
-    said = {"of": account, "inside": container, "low": prefix, "high": listings.behind(prefix)}
+    """Return the last object, in the order of names, whose name has this prefix, or None."""
+    said = {"of": account, "inside": container, "low": prefix, "high": listings.after_prefix(prefix)}
     row = tx.run(_LAST_BETWEEN, said).first()
-    return None if row is None else _stored(row)
+    return None if row is None else _from_row(row)
 
 
-def replaced(tx: Tx, seq: int, at: int | None) -> None:
-    """Something newer took its place. ``at`` None: it is again what the name means."""
+def mark_replaced(tx: Tx, seq: int, at: int | None) -> None:
+    """Record when a newer version replaced this one. ``at`` None: this version is the current one again."""
     tx.run(_REPLACED, {"row": seq, "at": at})
 
 
 def move(tx: Tx, seq: int, container: str, name: str, at: int) -> None:
+    """Move a row to another container and name."""
     tx.run(_MOVE, {"row": seq, "to_container": container, "to_name": name, "at": at})
 
 
 def change(
     tx: Tx, seq: int, *, headers: Mapping[str, str], content_type: str, delete_at: int | None, modified_at: int
 ) -> None:
+    """Replace an object's headers, content type and time of expiry, without its data."""
     said = {"new_headers": rows.dump(headers), "new_type": content_type, "new_delete_at": delete_at}
     tx.run(_CHANGE, {"row": seq, "at": modified_at, **said})
 
 
 def delete(tx: Tx, seq: int) -> None:
+    """Delete a row."""
     tx.run(_DELETE, {"row": seq})
 
 
 def delete_all(tx: Tx, account: str, container: str) -> None:
+    """Delete all objects and versions of a container."""
     tx.run(_DELETE_ALL, {"of": account, "inside": container})
 
 
 def delete_expired(tx: Tx, account: str, container: str) -> tuple[int, int, int]:
-    """(objects, bytes, kept rows) that are gone."""
-    gone = tx.run(_DELETE_EXPIRED, {"of": account, "inside": container, "now": rows.stamp(tx.now)}).all()
+    """
+    Delete the expired objects of a container; return (objects, bytes, rows that only a listing of versions contains).
+    """
+    gone = tx.run(_DELETE_EXPIRED, {"of": account, "inside": container, "now": rows.to_micros(tx.now)}).all()
     seen = sum(row.replaced_at is None and not row.marker for row in gone)
     return seen, sum(row.size for row in gone), len(gone) - seen
 
 
 def page(tx: Tx, account: str, container: str, asked: Page) -> list[Entry]:
-    said = {"of": account, "inside": container, "now": rows.stamp(tx.now)}
+    """Return a page of the listing of a container's current objects."""
+    said = {"of": account, "inside": container, "now": rows.to_micros(tx.now)}
     return listings.page(tx, _LISTED, said, asked)
 
 
 def versions(tx: Tx, account: str, container: str, asked: Page) -> list[Entry]:
-    """All versions, the newest of each name first. Knows no delimiter."""
-    said = {"of": account, "inside": container, "now": rows.stamp(tx.now), "limit": asked.limit}
+    """Return a page of the listing of all versions, newest first for each name. Does not support a delimiter."""
+    said = {"of": account, "inside": container, "now": rows.to_micros(tx.now), "limit": asked.limit}
     said |= {**listings.bounds(asked), "marker": asked.marker, "version_marker": asked.version_marker}
     found = tx.run(_VERSIONS_BACK if asked.reverse else _VERSIONS_ON, said).mappings()
     return [Entry(**{**row, "latest": bool(row["latest"])}) for row in found]
@@ -220,7 +238,7 @@ def _row(tx: Tx, account: str, container: str, name: str, wanted: str, statement
     return tx.run(named, {**said, "wanted": wanted}).first()
 
 
-def _stored(row: Any) -> Stored:
+def _from_row(row: Any) -> Stored:
     return Stored(
         seq=row.seq,
         account=row.account,
@@ -235,4 +253,5 @@ def _stored(row: Any) -> Stored:
         delete_at=row.delete_at,
         replaced_at=row.replaced_at,
         marker=bool(row.marker),
+        encrypted=bool(row.encrypted),
     )

@@ -1,4 +1,4 @@
-"""Open a store: one URL in, two doors out. Reading never waits for a writer."""
+"""The store: opens a database by its URL and provides read and write transactions. Reading never waits for a writer."""
 
 from __future__ import annotations
 
@@ -8,62 +8,132 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from stoker.model.errors import Invalid
+from stoker.model.errors import Invalid, StokerError, Unavailable, redact_error
 from stoker.store import postgresql, sqlite
-from stoker.store.bell import Bell
-from stoker.store.tx import Carry, Relabel, Tx
+from stoker.store.encryption import Encryption, KeySource, without_keys
+from stoker.store.notifications import NotificationListener, NotificationSender
+from stoker.store.notifier import Notifier
+from stoker.store.probe import Probe
+from stoker.store.tx import ENCRYPTION, OnCarriedChange, OnLabelsChanged, Tx
 
 T = TypeVar("T")
+
+#: The default number of connections of one process to PostgreSQL.
+CONNECTIONS = 10
 
 
 class Store:
     """
-    ``read()`` is a context manager that gives one snapshot; ``write(do)`` runs ``do(tx)`` in one transaction
-    and returns its result once that is on disk. ``do`` may run again after a deadlock, so it must not act
-    outside the database. An exception from ``do`` undoes everything it wrote.
+    A database with its transactions, its notifier and its encryption::
+
+        with store.read() as tx:
+            config = configs.get(tx, id, project_id)
+        store.write(lambda tx: configs.delete(tx, id))
+
+    ``read()`` returns a context manager with one snapshot. ``write(do)`` runs ``do(tx)`` in one transaction and returns
+    its result after the commit is on disk. ``do`` may run again, after a deadlock for example, so it must have no
+    effect outside the database. An exception from ``do`` rolls the transaction back.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, connections: int = CONNECTIONS, *, keys: KeySource = without_keys) -> None:
+        """
+        Open the database at ``url``: ``sqlite:///…`` or ``postgresql://…``.
+
+        ``connections`` is the total number of connections of this process, including those of jobs (PostgreSQL only).
+        ``keys`` returns the keys for columns with secrets. Raises Invalid for the URL of any other database.
+        """
         self.url = url
-        self.bell = Bell()
-        self._ear: postgresql.Ear | None = None
+        self.encryption = Encryption(keys)
+        self.notifier = Notifier()
+        self._sender: NotificationSender | None = None
+        self._listener: NotificationListener | None = None
         match sa.make_url(url).get_backend_name():
             case "sqlite":
-                self.engine = sqlite.open_engine(url)
-                self._writer: sqlite.GroupWriter | postgresql.Writer = sqlite.GroupWriter(self.engine, self.bell)
-                self._reading = sqlite.reading
+                self.engine = self._with_keys(sqlite.open_engine(url))
+                self._writer: sqlite.GroupWriter | postgresql.Writer = sqlite.GroupWriter(self.engine, self.notifier)
+                self._reading = sqlite.read_transaction
             case "postgresql":
-                self.engine = postgresql.open_engine(url)
-                self._writer = postgresql.Writer(self.engine, self.bell)
-                self._reading = postgresql.reading
+                self.engine = self._with_keys(postgresql.open_engine(url, connections - postgresql.FIXED_CONNECTIONS))
+                self._sender = NotificationSender(postgresql.conninfo(url))
+                self._writer = postgresql.Writer(self.engine, self.notifier, self._sender)
+                self._reading = postgresql.read_transaction
             case other:
                 raise Invalid(f"cannot use a {other!r} database: give a sqlite:/// or postgresql:// URL")
+        #: Checks for health probes whether the database responds.
+        self.probe = Probe(
+            lambda: sqlite.open_engine(url, 1, 0) if self.dialect == "sqlite" else postgresql.open_engine(url, 1)
+        )
+
+    def _with_keys(self, engine: sa.Engine) -> sa.Engine:
+        """Attach the encryption to the engine, so that every transaction finds it by its connection."""
+        engine.update_execution_options(**{ENCRYPTION: self.encryption})
+        return engine
 
     @property
     def dialect(self) -> str:
+        """The name of the database: ``sqlite`` or ``postgresql``."""
         return self.engine.dialect.name
 
     def read(self) -> AbstractContextManager[Tx]:
+        """Open a read transaction. Raises Unavailable if the database does not respond."""
         return self._reading(self.engine)
 
-    def write(self, do: Callable[[Tx], T]) -> T:
-        return self._writer.write(do)
+    def write(self, do: Callable[[Tx], T], *, background: bool = False) -> T:
+        """
+        Run ``do`` in a write transaction and return its result after the commit.
 
-    def on_carried_change(self, carry: Carry) -> None:
-        """Who is told, inside the transaction, that a document changed which a transport carries somewhere."""
-        self._writer.carry = carry
+        ``background`` marks a part of a long operation: on SQLite, which has one writer, other transactions go first.
+        Raises Unavailable if the database does not respond, and any exception of ``do``, with secrets redacted.
+        """
 
-    def on_labels_changed(self, relabel: Relabel) -> None:
-        """Who is told, inside the transaction, that a server's labels changed, that it came with some or is gone."""
-        self._writer.relabel = relabel
+        def guarded(tx: Tx) -> T:
+            try:
+                return do(tx)
+            except StokerError as error:
+                redact_error(error, tx.secrets.texts)
+                raise
 
-    def hear(self) -> None:
-        """Hear what other processes commit (PostgreSQL; on SQLite there is only this process)."""
-        if self.dialect == "postgresql" and self._ear is None:
-            self._ear = postgresql.Ear(self.url, self.bell)
+        return self._writer.write(guarded, background=background)
+
+    def on_carried_change(self, carry: OnCarriedChange) -> None:
+        """Set the callback that runs in the transaction which changes a published document."""
+        self._writer.on_carried_change = carry
+
+    def on_labels_changed(self, relabel: OnLabelsChanged) -> None:
+        """
+        Set the callback that runs in the transaction which changes the labels of a server.
+
+        It also runs when a server with labels is added or deleted.
+        """
+        self._writer.on_labels_changed = relabel
+
+    def start_listener(self) -> None:
+        """
+        Notify this process's subscribers of changes that other processes commit.
+
+        Waits, for a few seconds at most, until other processes know of this one (see ``notifications``). On SQLite
+        there is only one process, so the method does nothing.
+        """
+        if self._sender is not None and self._listener is None:
+            self._sender.start_and_wait()
+            self._listener = NotificationListener(postgresql.conninfo(self.url), self.notifier, self._sender.id)
+            self._listener.start()
+
+    def check_notifications(self) -> None:
+        """Raise Unavailable if notifications are currently not sent or not received."""
+        if self._listener is None or self._sender is None:
+            return
+        both = {"listener": self._listener.problem, "sender": self._sender.problem}
+        problems = [f"the {name} {problem}" for name, problem in both.items() if problem]
+        if problems:
+            raise Unavailable("; ".join(problems))
 
     def close(self) -> None:
-        if self._ear is not None:
-            self._ear.close()
+        """Stop the threads and close all connections."""
+        if self._listener is not None:
+            self._listener.close()
+        if self._sender is not None:
+            self._sender.close()
         self._writer.close()
+        self.probe.close()
         self.engine.dispose()

@@ -1,58 +1,88 @@
-"""PostgreSQL's doors, and the ear that hears other processes' rings."""
+"""Read and write transactions on PostgreSQL."""
 
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-import psycopg
 import sqlalchemy as sa
 
 from stoker.model.errors import Unavailable
-from stoker.store.bell import Bell
-from stoker.store.tx import Carry, Relabel, Tx
+from stoker.store import pool
+from stoker.store.notifications import NotificationSender
+from stoker.store.notifier import Notifier
+from stoker.store.tx import OnCarriedChange, OnLabelsChanged, Tx
 
 T = TypeVar("T")
 
-#: Deadlock, serialization failure: doing the same again is the remedy PostgreSQL itself names.
+#: Deadlock and serialization failure: PostgreSQL's documentation recommends to repeat the transaction.
 _AGAIN = ("40001", "40P01")
 _TRIES = 8
 
 
-def open_engine(url: str) -> sa.Engine:
-    # Parameters are passwords' hashes and users' scripts: nothing for an error's text.
-    return sa.create_engine(driver_url(url), pool_size=8, max_overflow=32, pool_pre_ping=True, hide_parameters=True)
+#: Connections of a process in addition to those of its transactions: listener and sender of notifications, health
+#: check, and two of the job queue.
+FIXED_CONNECTIONS = 5
+
+
+def open_engine(url: str, pool_size: int) -> sa.Engine:
+    """Return an engine with at most ``pool_size`` connections."""
+    return sa.create_engine(
+        driver_url(url),
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=pool.TIMEOUT,
+        pool_pre_ping=True,
+        hide_parameters=True,  # parameters include password hashes and scripts of users, which errors must not repeat
+    )
 
 
 def driver_url(url: str) -> sa.URL:
-    """``postgresql://`` as people write it means psycopg 3 here."""
+    """Return the URL for SQLAlchemy with the driver psycopg 3, also for a plain ``postgresql://`` URL."""
     return sa.make_url(url).set(drivername="postgresql+psycopg")
 
 
+def conninfo(url: str) -> str:
+    """Return the URL for psycopg itself."""
+    return driver_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
 @contextmanager
-def reading(engine: sa.Engine) -> Iterator[Tx]:
+def read_transaction(engine: sa.Engine) -> Iterator[Tx]:
+    """Yield a read transaction with one snapshot (REPEATABLE READ). Raises Unavailable."""
     try:
         with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
-            yield Tx(connection, reading=True)
+            tx = Tx(connection, reading=True)
+            try:
+                yield tx
+            finally:
+                tx.end_reading()
     except sa.exc.OperationalError as error:
         raise Unavailable(f"cannot read from the database: {error.orig}") from error
+    except sa.exc.TimeoutError as error:
+        raise pool.pool_exhausted() from error
 
 
 class Writer:
-    def __init__(self, engine: sa.Engine, bell: Bell) -> None:
-        self._engine = engine
-        self._bell = bell
-        self.carry: Carry | None = None
-        self.relabel: Relabel | None = None
+    """Runs write transactions, each on its own connection."""
 
-    def write(self, do: Callable[[Tx], T]) -> T:
+    def __init__(self, engine: sa.Engine, notifier: Notifier, sender: NotificationSender) -> None:
+        self._engine = engine
+        self._notifier = notifier
+        self._sender = sender
+        self.on_carried_change: OnCarriedChange | None = None
+        self.on_labels_changed: OnLabelsChanged | None = None
+
+    def write(self, do: Callable[[Tx], T], *, background: bool = False) -> T:
+        """Run ``do`` in a transaction; repeat it after a deadlock. ``background`` has no effect. Raises Unavailable."""
         for attempt in range(_TRIES):
             try:
                 return self._once(do)
+            except sa.exc.TimeoutError as error:
+                raise pool.pool_exhausted() from error
             except sa.exc.OperationalError as error:
                 if getattr(error.orig, "sqlstate", None) not in _AGAIN or attempt == _TRIES - 1:
                     raise Unavailable(f"cannot write to the database: {error.orig}") from error
@@ -60,45 +90,13 @@ class Writer:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        pass
+        """Do nothing: the writer owns no threads."""
 
     def _once(self, do: Callable[[Tx], T]) -> T:
         with self._engine.begin() as connection:
-            tx = Tx(connection, carry=self.carry, relabel=self.relabel)
+            tx = Tx(connection, on_carried_change=self.on_carried_change, on_labels_changed=self.on_labels_changed)
             result = do(tx)
             tx.flush()
-        tx.committed(self._bell)
+        self._sender.send(tx.notifications)
+        tx.notify_committed(self._notifier)
         return result
-
-
-class Ear:
-    """Listens on its own connection and rings the bell for what other processes committed."""
-
-    def __init__(self, url: str, bell: Bell) -> None:
-        self._conninfo = driver_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
-        self._bell = bell
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="stoker-ear", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._stop.set()
-        self._thread.join(timeout=5)
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            try:
-                self._listen()
-            except psycopg.Error:
-                self._stop.wait(0.5)
-
-    def _listen(self) -> None:
-        with psycopg.connect(self._conninfo, autocommit=True) as connection:
-            connection.execute("LISTEN stoker")
-            # Rings were lost while nobody listened: everything cached may be old.
-            self._bell.ring("*", 0)
-            while not self._stop.is_set():
-                for notice in connection.notifies(timeout=0.5):
-                    for ring in notice.payload.split():
-                        topic, _, number = ring.rpartition("=")
-                        self._bell.ring(topic, int(number))

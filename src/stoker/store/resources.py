@@ -1,4 +1,4 @@
-"""Stack resources in SQL."""
+"""Queries for resources of stacks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ANYWHERE = (
     )
     .limit(1)
 )
-_LEFTOVER = sa.select(resources).where(resources.c.stack_id == sa.bindparam("stack"), sa.not_(resources.c.current))
+_OUTDATED = sa.select(resources).where(resources.c.stack_id == sa.bindparam("stack"), sa.not_(resources.c.current))
 _CHANGING = (
     "action",
     "status",
@@ -63,80 +63,102 @@ _SAVE = (
     .where(resources.c.id == sa.bindparam("id_"))
     .values({name: sa.bindparam(name) for name in _CHANGING})
 )
+_ARE_MANY = (
+    sa.select(resources.c.id)
+    .join_from(stacks, resources, resources.c.stack_id == stacks.c.id)
+    .where(stacks.c.root_id == sa.bindparam("root"))
+    .limit(1)
+    .offset(sa.bindparam("many"))
+)
 _DELETE = sa.delete(resources).where(resources.c.id == sa.bindparam("id_"))
 
 
 def add_all(tx: Tx, new: Sequence[Resource]) -> None:
-    if new:
-        tx.run(_ADD, [_columns(each) for each in new])
+    """Insert resources."""
+    tx.run_many(_ADD, [_columns(tx, each) for each in new])
 
 
 def save_all(tx: Tx, changed: Iterable[Resource]) -> None:
+    """Write the changeable columns of resources."""
     values = []
     for each in changed:
-        columns = _columns(each)
+        columns = _columns(tx, each)
         values.append({"id_": each.id, **{name: columns[name] for name in _CHANGING}})
     if values:
         tx.run(_SAVE, values)
 
 
+def are_many(tx: Tx, root_id: str, many: int) -> bool:
+    """Return whether the tree of stacks below this root has more than ``many`` resources."""
+    return tx.run(_ARE_MANY, {"root": root_id, "many": many}).first() is not None
+
+
 def delete_all(tx: Tx, ids: Sequence[str]) -> None:
+    """Delete the resources with these ids."""
     if ids:
         tx.run(_DELETE, [{"id_": id} for id in ids])
 
 
 def find(tx: Tx, id: str) -> Resource | None:
+    """Return the resource with this id, or None."""
     row = tx.run(_GET, {"id": id}).first()
-    return None if row is None else _resource(row)
+    return None if row is None else _resource(tx, row)
 
 
-def named(tx: Tx, stack_id: str, name: str) -> Resource | None:
-    """The current incarnation."""
-    if tx.seen is not None and ("resources", stack_id) in tx.seen:
-        known: list[Resource] = tx.seen["resources", stack_id]
+def find_by_name(tx: Tx, stack_id: str, name: str) -> Resource | None:
+    """Return the current incarnation of the resource with this name, or None."""
+    if tx.prefetched is not None and ("resources", stack_id) in tx.prefetched:
+        known: list[Resource] = tx.prefetched["resources", stack_id]
         return next((each for each in known if each.current and each.name == name), None)
     row = tx.run(_NAMED, {"stack": stack_id, "name": name}).first()
-    return None if row is None else _resource(row)
+    return None if row is None else _resource(tx, row)
 
 
 def with_physical_id(tx: Tx, stack_id: str, physical_id: str) -> Resource | None:
-    """The current resource of the stack that stands for that thing."""
+    """Return the stack's current resource with this physical id, or None."""
     row = tx.run(_PHYSICAL, {"stack": stack_id, "physical": physical_id}).first()
-    return None if row is None else _resource(row)
+    return None if row is None else _resource(tx, row)
 
 
 def anywhere(tx: Tx, project_id: str, physical_id: str) -> Resource | None:
-    """The current resource of any stack of the project that stands for that thing."""
+    """Return the current resource with this physical id in any stack of the project, or None."""
     row = tx.run(_ANYWHERE, {"project": project_id, "physical": physical_id}).first()
-    return None if row is None else _resource(row)
+    return None if row is None else _resource(tx, row)
 
 
 def of_stack(tx: Tx, stack_id: str) -> list[Resource]:
-    """All incarnations, also those about to be cleaned up."""
-    if tx.seen is not None and ("resources", stack_id) in tx.seen:
-        return list(tx.seen["resources", stack_id])
-    return [_resource(row) for row in tx.run(_OF_STACK, {"stack": stack_id})]
+    """Return all incarnations of the stack's resources, including outdated ones."""
+    if tx.prefetched is not None and ("resources", stack_id) in tx.prefetched:
+        return list(tx.prefetched["resources", stack_id])
+    return [_resource(tx, row) for row in tx.run(_OF_STACK, {"stack": stack_id})]
 
 
-def look_ahead(tx: Tx, stack_ids: Collection[str]) -> list[Resource]:
-    """Those of the stacks; in a reading transaction ``of_stack`` and ``named`` have them from now on."""
-    found = [_resource(row) for ids in rows.portions(stack_ids) for row in tx.run(_OF_SEVERAL, {"ids": ids})]
-    if tx.seen is not None:
-        tx.seen |= {("resources", id): [] for id in stack_ids}
+def prefetch(tx: Tx, stack_ids: Collection[str]) -> list[Resource]:
+    """
+    Load the resources of several stacks at once.
+
+    In a read transaction, ``of_stack`` and ``find_by_name`` return them from memory afterwards.
+    """
+    found = [_resource(tx, row) for ids in rows.portions(stack_ids) for row in tx.run(_OF_SEVERAL, {"ids": ids})]
+    if tx.prefetched is not None:
+        tx.prefetched |= {("resources", id): [] for id in stack_ids}
         for each in found:
-            tx.seen["resources", each.stack_id].append(each)
+            tx.prefetched["resources", each.stack_id].append(each)
     return found
 
 
 def in_progress(tx: Tx, stack_id: str) -> list[Resource]:
-    return [_resource(row) for row in tx.run(_IN_PROGRESS, {"stack": stack_id})]
+    """Return the stack's resources that are IN_PROGRESS."""
+    return [_resource(tx, row) for row in tx.run(_IN_PROGRESS, {"stack": stack_id})]
 
 
-def leftover(tx: Tx, stack_id: str) -> list[Resource]:
-    return [_resource(row) for row in tx.run(_LEFTOVER, {"stack": stack_id})]
+def outdated(tx: Tx, stack_id: str) -> list[Resource]:
+    """Return the stack's incarnations that are no longer current."""
+    return [_resource(tx, row) for row in tx.run(_OUTDATED, {"stack": stack_id})]
 
 
-def _columns(resource: Resource) -> dict[str, Any]:
+def _columns(tx: Tx, resource: Resource) -> dict[str, Any]:
+    dump = tx.secrets.dump
     return {
         "id": resource.id,
         "stack_id": resource.stack_id,
@@ -144,21 +166,22 @@ def _columns(resource: Resource) -> dict[str, Any]:
         "type": resource.type,
         "action": resource.action.value,
         "status": resource.status.value,
-        "reason": resource.reason,
+        "reason": tx.secrets.redact_text(resource.reason),
         "physical_id": resource.physical_id,
-        "definition": rows.dump(resource.definition),
-        "properties": rows.dump(resource.properties),
-        "metadata": rows.dump(resource.metadata),
-        "data": rows.dump(resource.data),
+        "definition": dump(resource.definition),
+        "properties": dump(resource.properties),
+        "metadata": dump(resource.metadata),
+        "data": dump(resource.data),
         "requires": rows.dump(resource.requires),
         "current": resource.current,
         "hook": resource.hook,
-        "created_at": rows.stamp(resource.created_at),
-        "updated_at": rows.stamp_optional(resource.updated_at),
+        "created_at": rows.to_micros(resource.created_at),
+        "updated_at": rows.to_micros_optional(resource.updated_at),
     }
 
 
-def _resource(row: Any) -> Resource:
+def _resource(tx: Tx, row: Any) -> Resource:
+    load = tx.secrets.load
     return Resource(
         id=row.id,
         stack_id=row.stack_id,
@@ -168,13 +191,13 @@ def _resource(row: Any) -> Resource:
         status=Status(row.status),
         reason=row.reason,
         physical_id=row.physical_id,
-        definition=rows.load(row.definition),
-        properties=rows.load(row.properties),
-        metadata=rows.load(row.metadata),
-        data=rows.load(row.data),
+        definition=load(row.definition),
+        properties=load(row.properties),
+        metadata=load(row.metadata),
+        data=load(row.data),
         requires=rows.load(row.requires),
         current=row.current,
         hook=row.hook,
-        created_at=rows.moment(row.created_at),
-        updated_at=rows.moment_optional(row.updated_at),
+        created_at=rows.from_micros(row.created_at),
+        updated_at=rows.from_micros_optional(row.updated_at),
     )

@@ -1,8 +1,13 @@
-"""Rows to values and back: the only place that knows how a value is stored."""
+"""
+Conversion between values and columns: the only module that knows how values are stored.
+
+Times are integers: microseconds since 1970 in UTC. Structures are JSON texts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,47 +15,59 @@ import msgspec
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-#: SQLite takes 32,766 values a statement, PostgreSQL 65,535.
+#: SQLite accepts 32,766 values in a statement, PostgreSQL 65,535.
 _PORTION = 30_000
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
 
 
 def dump(value: Any) -> str:
+    """Serialize a value as JSON."""
     return _encoder.encode(value).decode()
 
 
 def load(text: str | bytes) -> Any:
+    """Parse JSON."""
     return _decoder.decode(text)
 
 
 def load_optional(text: str | None) -> Any:
+    """Parse JSON; None for None."""
     return None if text is None else _decoder.decode(text)
 
 
-def stamp(moment: datetime) -> int:
+def to_micros(moment: datetime) -> int:
+    """Convert a time to microseconds since 1970."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
 def portions(ids: Iterable[str]) -> Iterator[list[str]]:
-    """So many at a time as a statement may have; few enough are one."""
+    """Yield the ids in lists that are short enough for the parameters of one statement."""
     found = list(ids)
     for start in range(0, len(found), _PORTION):
         yield found[start : start + _PORTION]
 
 
-def stamp_optional(moment: datetime | None) -> int | None:
-    return None if moment is None else stamp(moment)
+def to_micros_optional(moment: datetime | None) -> int | None:
+    """Convert a time to microseconds since 1970; None for None."""
+    return None if moment is None else to_micros(moment)
 
 
-def moment(stored: int) -> datetime:
+def from_micros(stored: int) -> datetime:
+    """Convert microseconds since 1970 to a time in UTC."""
     return _EPOCH + timedelta(microseconds=stored)
 
 
-def moment_optional(stored: int | None) -> datetime | None:
-    return None if stored is None else moment(stored)
+def from_micros_optional(stored: int | None) -> datetime | None:
+    """Convert microseconds since 1970 to a time in UTC; None for None."""
+    return None if stored is None else from_micros(stored)
 
 
 def heat_time(when: datetime) -> str:
-    """Heat's times: UTC, no fraction, a Z."""
+    """Format a time as Heat does: UTC, without fractions of a second, with the suffix Z."""
     return f"{when.year:04}-{when.month:02}-{when.day:02}T{when.hour:02}:{when.minute:02}:{when.second:02}Z"
+
+
+def count_fitting(sizes: Sequence[int], most: int) -> int:
+    """Return how many of the first rows of these sizes have ``most`` bytes together; at least 1 if there is a row."""
+    return max(sum(total <= most for total in itertools.accumulate(sizes)), 1) if sizes else 0

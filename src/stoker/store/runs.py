@@ -1,4 +1,4 @@
-"""Runs of deployments, from when they were asked for to what came of them."""
+"""Queries for runs of deployments."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ import sqlalchemy as sa
 from stoker.model.deployment import Deployment, Progress, Run
 from stoker.store import rows
 from stoker.store.deployments import MAY_RUN, OF_PROJECT
+from stoker.store.logs import Received, load_held_bytes
 from stoker.store.schema import deployments, logs, runs
 from stoker.store.schema.base import Time
 from stoker.store.tx import Tx
 
-#: Runs of one deployment that are remembered.
+#: The number of stored runs of one deployment.
 KEPT = 100
 
 _OF_RUN = (runs.c.deployment_id == sa.bindparam("id"), runs.c.config_id == sa.bindparam("run"))
-# Every word of an agent's adds its run again: of one that is known, no runs are looked through for its number.
+# Every report of an agent tries to add its run. For a known run, NOT EXISTS avoids the search for the last number.
 _ADD = sa.text(
     "INSERT INTO runs (deployment_id, config_id, number, action, state, queued_at, ended_at, status, status_reason,"
-    " asked_by, input_values, output_values, stdout_bytes, stderr_bytes)"
+    " requested_by, input_values, output_values, stdout_bytes, stderr_bytes)"
     " SELECT :deployment_id, :config_id,"
     " (SELECT COALESCE(MAX(number), 0) + 1 FROM runs WHERE deployment_id = :of),"
-    " :action, :state, :queued_at, :ended_at, :status, :status_reason, :asked_by, :input_values, '{}', 0, 0"
+    " :action, :state, :queued_at, :ended_at, :status, :status_reason, :requested_by, :input_values, '{}', 0, 0"
     " WHERE NOT EXISTS (SELECT 1 FROM runs WHERE deployment_id = :of AND config_id = :run)"
     " ON CONFLICT (deployment_id, config_id) DO NOTHING RETURNING number"
 ).columns(number=sa.Integer)
@@ -40,10 +41,9 @@ _OF_SEVERAL = (
     )
     .where(deployments.c.id.in_(sa.bindparam("ids", expanding=True)))
 )
-#: Runs that an agent which asks for this server's document now is told of first: of those that are in it, as
-#: ``deployments.to_run`` and ``deployments.bodies`` have them.
-_UNDELIVERED = (
-    sa.select(runs.c.deployment_id, runs.c.config_id)
+#: Runs in a server's document, as in ``deployments.to_run`` and ``deployments.bodies``.
+_IN_DOCUMENT = (
+    sa.select(runs.c.deployment_id, runs.c.config_id, runs.c.sent_at)
     .join_from(
         deployments,
         runs,
@@ -52,39 +52,45 @@ _UNDELIVERED = (
     .where(
         deployments.c.server_id == sa.bindparam("server_id"),
         deployments.c.status == "IN_PROGRESS",
-        deployments.c.withheld.is_(None),
-        runs.c.delivered_at.is_(None),
+        deployments.c.held_by.is_(None),
     )
 )
-_UNDELIVERED_TO_SERVER = _UNDELIVERED.where(MAY_RUN)
-_UNDELIVERED_TO_PROJECT = _UNDELIVERED.where(OF_PROJECT)
-# A run may be well under way, or over, when its delivery is noted.
-_DELIVER = (
+_UNRECEIVED = _IN_DOCUMENT.where(MAY_RUN, sa.or_(runs.c.sent_at.is_(None), runs.c.state == "QUEUED"))
+_UNSENT = _IN_DOCUMENT.where(OF_PROJECT, runs.c.sent_at.is_(None))
+# A run may have started or ended before its sending or receipt is recorded.
+_SEND = (
     sa.update(runs)
-    .where(*_OF_RUN, runs.c.delivered_at.is_(None))
+    .where(*_OF_RUN, runs.c.sent_at.is_(None))
+    .values(sent_at=sa.bindparam("at"), channel=sa.bindparam("by"))
+)
+_RECEIVE = (
+    sa.update(runs)
+    .where(*_OF_RUN, sa.or_(runs.c.state == "QUEUED", runs.c.sent_at.is_(None)))
     .values(
-        state=sa.case((runs.c.state == "WAITING", "DELIVERED"), else_=runs.c.state),
-        delivered_at=sa.bindparam("at"),
-        channel=sa.bindparam("by"),
+        state=sa.case((runs.c.state == "QUEUED", "DELIVERED"), else_=runs.c.state),
+        sent_at=sa.func.coalesce(runs.c.sent_at, sa.bindparam("at")),
+        channel=sa.func.coalesce(runs.c.channel, sa.bindparam("by")),
     )
 )
-_HEARD = {
-    "heard_at": sa.bindparam("now"),
+_RECORD_HEARTBEAT = {
+    "last_heartbeat_at": sa.bindparam("now"),
     "started_at": sa.func.coalesce(runs.c.started_at, sa.bindparam("now")),
-    "delivered_at": sa.func.coalesce(runs.c.delivered_at, sa.bindparam("now")),
+    "sent_at": sa.func.coalesce(runs.c.sent_at, sa.bindparam("now")),
     "channel": sa.func.coalesce(runs.c.channel, sa.bindparam("by")),
 }
-_SAY = (
+_RECORD_PROGRESS = (
     sa.update(runs)
     .where(*_OF_RUN)
-    .values(state=sa.bindparam("said"), percent=sa.bindparam("share"), message=sa.bindparam("words"), **_HEARD)
+    .values(
+        state=sa.bindparam("said"), percent=sa.bindparam("share"), message=sa.bindparam("words"), **_RECORD_HEARTBEAT
+    )
 )
-_BEAT = (
+_HEARTBEAT = (
     sa.update(runs)
     .where(*_OF_RUN, runs.c.ended_at.is_(None))
     .values(
-        state=sa.case((runs.c.state.in_(("WAITING", "DELIVERED")), "RUNNING"), else_=runs.c.state),
-        **_HEARD,
+        state=sa.case((runs.c.state.in_(("QUEUED", "DELIVERED")), "RUNNING"), else_=runs.c.state),
+        **_RECORD_HEARTBEAT,
     )
 )
 _SET_STATE = sa.update(runs).where(*_OF_RUN, runs.c.ended_at.is_(None)).values(state=sa.bindparam("said"))
@@ -96,7 +102,7 @@ _END = (
         state="DONE",
         started_at=sa.func.coalesce(
             runs.c.started_at,
-            # Whatever an agent's clock says: not before it was asked for.
+            # The agent's clock may be wrong: a run never starts before its request.
             sa.case((runs.c.queued_at > _BEGAN, runs.c.queued_at), else_=_BEGAN),
         ),
         ended_at=sa.func.coalesce(runs.c.ended_at, sa.bindparam("now")),
@@ -105,6 +111,7 @@ _END = (
         status_reason=sa.bindparam("reason"),
         output_values=sa.bindparam("outputs"),
     )
+    .returning(runs.c.stdout_bytes, runs.c.stderr_bytes, runs.c.stdout_held, runs.c.stderr_held)
 )
 _SUPERSEDE = (
     sa.update(runs)
@@ -119,28 +126,28 @@ _FORGET_OLD_LOGS = sa.delete(logs).where(
 _FORGET_OLD_RUNS = sa.delete(runs).where(*_OLD)
 
 
-def add(tx: Tx, deployment: Deployment, *, state: str, asked_by: str | None, inputs: str) -> None:
+def add(tx: Tx, deployment: Deployment, *, state: str, requested_by: str | None, inputs: str) -> None:
     """
-    The deployment's newest run; harmless when it is known. ``inputs``: as JSON, without secrets.
+    Insert the newest run of a deployment; do nothing if it exists. Delete the oldest runs beyond ``KEPT``.
 
-    The oldest beyond KEPT are forgotten.
+    ``inputs`` are the input values as JSON, without secrets. ``requested_by`` is None for the action of a stack.
     """
     over = deployment.status != "IN_PROGRESS"
-    row = tx.quick(
+    row = tx.execute_fast(
         _ADD,
         {
             "deployment_id": deployment.id,
-            "of": deployment.id,  # PostgreSQL would find two types for one value
+            "of": deployment.id,  # a parameter of its own, because PostgreSQL would infer two types for one parameter
             "config_id": deployment.config_id,
             "run": deployment.config_id,
             "action": deployment.action,
             "state": state,
-            "queued_at": rows.stamp(tx.now),
-            "ended_at": rows.stamp(tx.now) if over else None,
+            "queued_at": rows.to_micros(tx.now),
+            "ended_at": rows.to_micros(tx.now) if over else None,
             "status": deployment.status,
-            "status_reason": deployment.status_reason if over else None,
-            "asked_by": asked_by,
-            "input_values": inputs,
+            "status_reason": tx.secrets.redact_text(deployment.status_reason) if over else None,
+            "requested_by": requested_by,
+            "input_values": tx.secrets.encrypt(inputs),
         },
     )
     if row is not None and row[0] > KEPT:
@@ -150,74 +157,92 @@ def add(tx: Tx, deployment: Deployment, *, state: str, asked_by: str | None, inp
 
 
 def find(tx: Tx, deployment_id: str, config_id: str) -> Run | None:
+    """Return the run of a deployment with this derived config, or None."""
     row = tx.run(_GET, {"id": deployment_id, "run": config_id}).first()
-    return None if row is None else _run(row)
+    return None if row is None else _run(tx, row)
 
 
-def listed(tx: Tx, deployment_id: str) -> list[Run]:
-    """Newest first."""
-    return [_run(row) for row in tx.run(_LIST, {"id": deployment_id})]
+def list_all(tx: Tx, deployment_id: str) -> list[Run]:
+    """Return the deployment's runs, newest first."""
+    return [_run(tx, row) for row in tx.run(_LIST, {"id": deployment_id})]
 
 
 def newest(tx: Tx, deployment_ids: Sequence[str]) -> dict[str, Run]:
-    """Deployment id → its current run."""
+    """Return the current run of each deployment: deployment id → run."""
     found = (row for some in rows.portions(deployment_ids) for row in tx.run(_OF_SEVERAL, {"ids": some}))
-    return {row.deployment_id: _run(row) for row in found}
+    return {row.deployment_id: _run(tx, row) for row in found}
 
 
-def undelivered(tx: Tx, server_id: str, project_id: str | None = None) -> Sequence[tuple[str, str]]:
+def unsent(tx: Tx, server_id: str, project_id: str) -> Sequence[tuple[str, str]]:
     """
-    (deployment id, derived config's id) of what this server has to run and was not told of yet; with ``project_id``
-    what that project's agents have to run on it.
+    Return the runs in the project's document of a server that were never sent: (deployment id, derived config id).
     """
-    if project_id is None:
-        found = tx.run(_UNDELIVERED_TO_SERVER, {"server_id": server_id})
-    else:
-        found = tx.run(_UNDELIVERED_TO_PROJECT, {"server_id": server_id, "project": project_id})
+    found = tx.run(_UNSENT, {"server_id": server_id, "project": project_id})
     return [(row.deployment_id, row.config_id) for row in found]
 
 
+def unreceived(tx: Tx, server_id: str) -> Sequence[tuple[str, str, bool]]:
+    """
+    Return the runs in the document of a server's own agent that the agent has not acknowledged.
+
+    Each is (deployment id, derived config id, whether it was sent).
+    """
+    found = tx.run(_UNRECEIVED, {"server_id": server_id})
+    return [(row.deployment_id, row.config_id, row.sent_at is not None) for row in found]
+
+
 class Delivery(NamedTuple):
+    """The sending or the receipt of a run."""
+
     deployment_id: str
     config_id: str
     channel: str
     at: datetime
+    #: The agent has acknowledged the run, or its transport has no receipts. False: the run was sent and may be lost.
+    received: bool = True
 
 
-def deliver(tx: Tx, told: Sequence[Delivery]) -> None:
-    """An agent was told of these runs. Those that were delivered before are left as they are."""
+def record_deliveries(tx: Tx, deliveries: Sequence[Delivery]) -> None:
+    """
+    Record when runs were sent or received. The first time of sending is kept; a run that has started keeps its state.
+    """
+    for statement, received in ((_SEND, False), (_RECEIVE, True)):
+        values = [
+            {"id": each.deployment_id, "run": each.config_id, "by": each.channel, "at": rows.to_micros(each.at)}
+            for each in deliveries
+            if each.received is received
+        ]
+        if values:
+            tx.run(statement, values)
+
+
+def record_progress(tx: Tx, deployment_id: str, config_id: str, progress: Progress, channel: str | None) -> None:
+    """
+    Record the progress that an agent reports.
+
+    ``channel`` is the transport that must have delivered the run if its delivery was not recorded; None: unknown.
+    """
     tx.run(
-        _DELIVER,
-        [
-            {"id": each.deployment_id, "run": each.config_id, "by": each.channel, "at": rows.stamp(each.at)}
-            for each in told
-        ],
-    )
-
-
-def say(tx: Tx, deployment_id: str, config_id: str, progress: Progress, channel: str | None) -> None:
-    """``channel``: what the run must have been delivered by, where that was not noted; None: nobody knows."""
-    tx.run(
-        _SAY,
+        _RECORD_PROGRESS,
         {
             "id": deployment_id,
             "run": config_id,
             "said": progress.state,
             "share": progress.percent,
-            "words": progress.message,
-            "now": rows.stamp(progress.at),
+            "words": tx.secrets.redact_text(progress.message),
+            "now": rows.to_micros(progress.at),
             "by": channel,
         },
     )
 
 
-def beat(tx: Tx, deployment_id: str, config_id: str, channel: str) -> None:
-    """Its agent says that it goes on, and nothing else."""
-    tx.run(_BEAT, {"id": deployment_id, "run": config_id, "now": rows.stamp(tx.now), "by": channel})
+def heartbeat(tx: Tx, deployment_id: str, config_id: str, channel: str) -> None:
+    """Record a heartbeat of the run, without progress."""
+    tx.run(_HEARTBEAT, {"id": deployment_id, "run": config_id, "now": rows.to_micros(tx.now), "by": channel})
 
 
 def set_state(tx: Tx, deployment_id: str, config_id: str, state: str) -> None:
-    """Of one that has not ended."""
+    """Set the state of a run that has not ended."""
     tx.run(_SET_STATE, {"id": deployment_id, "run": config_id, "said": state})
 
 
@@ -231,36 +256,47 @@ def end(
     reason: str | None,
     outputs: str,
     began: datetime | None,
-) -> None:
+) -> dict[str, Received]:
     """
-    ``outputs``: as JSON. What is said last holds; when it ended stays, and when it ``began``, where that is known
-    already.
+    Record the end of a run; return the streams whose last bytes no chunk contains yet.
+
+    ``outputs`` are the output values as JSON; ``began`` is the start by the agent's clock. A later report replaces the
+    result, but not the recorded times of start and end.
     """
-    tx.run(
+    row = tx.run(
         _END,
         {
             "id": deployment_id,
             "run": config_id,
-            "now": rows.stamp(tx.now),
-            "began": rows.stamp_optional(began),
+            "now": rows.to_micros(tx.now),
+            "began": rows.to_micros_optional(began),
             "result": status,
             "code": code,
-            "reason": reason,
-            "outputs": outputs,
+            "reason": tx.secrets.redact_text(reason),
+            "outputs": tx.secrets.encrypt(outputs),
         },
-    )
+    ).first()
+    if row is None:
+        return {}
+    found = {"stdout": (row.stdout_bytes, row.stdout_held), "stderr": (row.stderr_bytes, row.stderr_held)}
+    return {
+        stream: Received(size, load_held_bytes(tx, held)) for stream, (size, held) in found.items() if held is not None
+    }
 
 
 def supersede(tx: Tx, deployment_id: str, config_id: str) -> None:
-    """Another run of the deployment begins; nobody will hear of this one."""
-    tx.run(_SUPERSEDE, {"id": deployment_id, "run": config_id, "now": rows.stamp(tx.now)})
+    """
+    End a run because another run of the deployment starts. The agent's report on this run is not expected any more.
+    """
+    tx.run(_SUPERSEDE, {"id": deployment_id, "run": config_id, "now": rows.to_micros(tx.now)})
 
 
 def forget(tx: Tx, deployment_id: str) -> None:
+    """Delete all runs of a deployment."""
     tx.run(_FORGET, {"id": deployment_id})
 
 
-def _run(row: Any) -> Run:
+def _run(tx: Tx, row: Any) -> Run:
     return Run(
         deployment_id=row.deployment_id,
         config_id=row.config_id,
@@ -269,18 +305,18 @@ def _run(row: Any) -> Run:
         state=row.state,
         percent=row.percent,
         message=row.message,
-        heard_at=rows.moment_optional(row.heard_at),
-        queued_at=rows.moment(row.queued_at),
-        delivered_at=rows.moment_optional(row.delivered_at),
+        last_heartbeat_at=rows.from_micros_optional(row.last_heartbeat_at),
+        queued_at=rows.from_micros(row.queued_at),
+        sent_at=rows.from_micros_optional(row.sent_at),
         channel=row.channel,
-        started_at=rows.moment_optional(row.started_at),
-        ended_at=rows.moment_optional(row.ended_at),
+        started_at=rows.from_micros_optional(row.started_at),
+        ended_at=rows.from_micros_optional(row.ended_at),
         status=row.status,
         status_code=row.status_code,
         status_reason=row.status_reason,
-        asked_by=row.asked_by,
-        input_values=rows.load(row.input_values),
-        output_values=rows.load(row.output_values),
+        requested_by=row.requested_by,
+        input_values=tx.secrets.load(row.input_values),
+        output_values=tx.secrets.load(row.output_values),
         stdout_bytes=row.stdout_bytes,
         stderr_bytes=row.stderr_bytes,
     )

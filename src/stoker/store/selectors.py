@@ -1,4 +1,4 @@
-"""Which groups are of whatever servers have certain labels, in SQL."""
+"""Queries for selectors: groups whose members are the servers with certain labels."""
 
 from __future__ import annotations
 
@@ -31,32 +31,35 @@ _RELEASE = (
 )
 
 
-def hold(tx: Tx, project_id: str) -> None:
+def lock(tx: Tx, project_id: str) -> None:
     """
-    Until this transaction ends no other one looks who has which labels, or who asks for them: of a group that comes and
-    a label that comes at the same time, one sees the other.
+    Lock the labels and selectors of a project until the transaction ends.
+
+    If a group and a label are added at the same time, one transaction thereby sees the change of the other.
     """
-    tx.alone(f"labels of {project_id}")
+    tx.advisory_lock(f"labels of {project_id}")
 
 
 def put(tx: Tx, resource_id: str, project_id: str, labels: Mapping[str, str]) -> None:
+    """Insert or replace the selector of a group resource. The group no longer waits for a stack."""
     tx.run(_PUT, {"resource": resource_id, "project": project_id, "labels": rows.dump(labels)})
 
 
 def remove(tx: Tx, resource_id: str) -> None:
+    """Delete the selector of a group resource."""
     tx.run(_REMOVE, {"resource": resource_id})
 
 
 def of_project(tx: Tx, project_id: str) -> list[tuple[str, dict[str, str]]]:
-    """Resources and the labels that they ask for."""
+    """Return the project's selectors: (resource id, labels)."""
     return [(row.resource_id, rows.load(row.labels)) for row in tx.run(_OF_PROJECT, {"project": project_id})]
 
 
 def wait(tx: Tx, resource_id: str, stack_id: str) -> None:
-    """The group is to be looked at again once that stack's operation has ended."""
+    """Record that the group has to be refreshed when the current operation of the stack has ended."""
     tx.run(_WAIT, {"resource": resource_id, "stack": stack_id})
 
 
 def release(tx: Tx, stack_id: str) -> list[str]:
-    """The groups that waited for that stack, which they do no more."""
+    """Return the groups that wait for this stack, and end their wait."""
     return [row.resource_id for row in tx.run(_RELEASE, {"stack": stack_id})]

@@ -1,4 +1,4 @@
-"""Servers and enrolments in SQL."""
+"""Queries for servers and enrollments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stoker.store.tx import Tx
 
 _ADD = sa.insert(servers)
 _GET = sa.select(servers).where(servers.c.id == sa.bindparam("id"))
-_HOLD = _GET.with_for_update()
+_LOCKED = _GET.with_for_update()
 _NAMED = sa.select(servers).where(
     servers.c.project_id == sa.bindparam("project"), servers.c.name == sa.bindparam("name")
 )
@@ -46,6 +46,11 @@ _RELINK = (
         stack_id=sa.bindparam("stack"), resource_id=sa.bindparam("resource"), resource_name=sa.bindparam("resource_")
     )
 )
+_DISOWN = (
+    sa.update(servers)
+    .where(servers.c.id == sa.bindparam("id_"), servers.c.resource_id == sa.bindparam("resource"))
+    .values(stack_id=None, resource_id=None, resource_name=None)
+)
 _DELETE = sa.delete(servers).where(servers.c.id == sa.bindparam("id_"))
 _ADD_ENROLMENT = sa.insert(enrolments)
 _ENROLMENT = sa.select(enrolments).where(enrolments.c.token_hash == sa.bindparam("hash")).with_for_update()
@@ -57,13 +62,13 @@ _USE = (
 _DROP_ENROLMENTS = sa.delete(enrolments).where(enrolments.c.server_id == sa.bindparam("id_"))
 
 
-def hold_names(tx: Tx, project_id: str) -> None:
-    """Until this transaction ends nobody else enrols in the project."""
-    tx.alone(f"servers of {project_id}")
+def lock_names(tx: Tx, project_id: str) -> None:
+    """Lock the names of servers in the project until the transaction ends, so that no other server is enrolled."""
+    tx.advisory_lock(f"servers of {project_id}")
 
 
 def concurrency(tx: Tx, id: str) -> int:
-    """How many runs it may have at a time: what its policy says, else 1."""
+    """Return the number of runs that the server may run at a time: the policy's value, else 1."""
     said = tx.run(_POLICY_OF, {"id": id}).scalar()
     policy = rows.load(said) if said else {}
     most = policy.get("max_concurrent_runs") if isinstance(policy, dict) else None
@@ -71,6 +76,7 @@ def concurrency(tx: Tx, id: str) -> int:
 
 
 def add(tx: Tx, new: Server) -> None:
+    """Insert a server."""
     tx.run(
         _ADD,
         {
@@ -82,7 +88,7 @@ def add(tx: Tx, new: Server) -> None:
             "resource_id": new.resource_id,
             "resource_name": new.resource_name,
             "key_generation": new.key_generation,
-            "last_seen": rows.stamp_optional(new.last_seen),
+            "last_seen": rows.to_micros_optional(new.last_seen),
             "agent": new.agent,
             "agent_version": new.agent_version,
             "hooks": rows.dump(new.hooks),
@@ -90,35 +96,38 @@ def add(tx: Tx, new: Server) -> None:
             "labels": rows.dump(new.labels),
             "policy": None if new.policy is None else rows.dump(new.policy),
             "stands_for": rows.dump(new.stands_for),
-            "created_at": rows.stamp(new.created_at),
+            "created_at": rows.to_micros(new.created_at),
         },
     )
-    tx.relabelled(new.project_id, {}, new.labels)
+    tx.record_labels(new.project_id, {}, new.labels)
 
 
-def find(tx: Tx, id: str, *, hold: bool = False) -> Server | None:
-    row = tx.run(_HOLD if hold else _GET, {"id": id}).first()
+def find(tx: Tx, id: str, *, for_update: bool = False) -> Server | None:
+    """Return the server with this id, of any project, or None; ``for_update`` locks its row."""
+    row = tx.run(_LOCKED if for_update else _GET, {"id": id}).first()
     return None if row is None else _server(row)
 
 
 def get(tx: Tx, id: str, project_id: str) -> Server:
+    """Return the project's server. Raises EntityNotFound."""
     found = find(tx, id)
     if found is None or found.project_id != project_id:
         raise EntityNotFound.of("Server", id)
     return found
 
 
-def named(tx: Tx, name: str, project_id: str) -> list[Server]:
-    """Several servers of stacks may share a name; enrolled ones may not."""
+def find_by_name(tx: Tx, name: str, project_id: str) -> list[Server]:
+    """Return the project's servers with this name. Servers of stacks may share a name; enrolled servers may not."""
     return [_server(row) for row in tx.run(_NAMED, {"project": project_id, "name": name})]
 
 
-def listed(tx: Tx, project_id: str) -> list[Server]:
+def list_all(tx: Tx, project_id: str) -> list[Server]:
+    """Return the project's servers, oldest first."""
     return [_server(row) for row in tx.run(_LIST, {"project": project_id})]
 
 
-def labelled(tx: Tx, project_id: str, labels: Mapping[str, str]) -> list[Server]:
-    """Those that have all of these labels, by name; none when no label is said."""
+def find_by_labels(tx: Tx, project_id: str, labels: Mapping[str, str]) -> list[Server]:
+    """Return the project's servers that have all of these labels, sorted by name; none if ``labels`` is empty."""
     if not labels:
         return []
     found = (row for row in tx.run(_LABELLED, {"project": project_id}) if match(rows.load(row.labels), labels))
@@ -126,89 +135,108 @@ def labelled(tx: Tx, project_id: str, labels: Mapping[str, str]) -> list[Server]
 
 
 def of_kind(tx: Tx, kind: Kind) -> list[Server]:
-    """Every project's."""
+    """Return all servers of this kind, of all projects."""
     return [_server(row) for row in tx.run(_OF_KIND, {"kind": kind.value})]
 
 
 def rename(tx: Tx, id: str, name: str) -> None:
+    """Set the server's name."""
     tx.run(_RENAME, {"id_": id, "name": name})
 
 
 def set_key_generation(tx: Tx, id: str, generation: int) -> None:
+    """Set the number of keys that the server was issued, which revokes the older keys."""
     tx.run(_GENERATION, {"id_": id, "generation": generation})
 
 
-def seen(tx: Tx, id: str, at: datetime, version: str | None, hooks: tuple[str, ...]) -> None:
-    tx.run(_SEEN, {"id_": id, "at": rows.stamp(at), "version": version, "hooks": rows.dump(hooks)})
+def record_seen(tx: Tx, id: str, at: datetime, version: str | None, hooks: tuple[str, ...]) -> None:
+    """Record the time of the agent's last heartbeat, its version and its hooks."""
+    tx.run(_SEEN, {"id_": id, "at": rows.to_micros(at), "version": version, "hooks": rows.dump(hooks)})
 
 
 def set_agent(tx: Tx, id: str, agent: str | None) -> None:
+    """Set which agent the server runs; None: the default of its kind."""
     tx.run(_AGENT, {"id_": id, "agent": agent})
 
 
 def set_hostname(tx: Tx, id: str, hostname: str) -> None:
+    """Set the host name that the agent reports."""
     tx.run(_HOSTNAME, {"id_": id, "hostname": hostname})
 
 
 def set_labels(tx: Tx, id: str, labels: Mapping[str, str]) -> None:
+    """Replace the server's labels."""
     found = find(tx, id)
     if found is not None:
-        tx.relabelled(found.project_id, found.labels, labels)
+        tx.record_labels(found.project_id, found.labels, labels)
     tx.run(_LABEL, {"id_": id, "labels": rows.dump(labels)})
 
 
 def set_policy(tx: Tx, id: str, policy: Mapping[str, Any] | None) -> None:
+    """Replace the server's policy; None: the default policy of the site."""
     tx.run(_POLICY, {"id_": id, "policy": None if policy is None else rows.dump(policy)})
-    tx.touch(id)  # its document says how many may run at a time
+    tx.bump_document(id)  # the document contains the number of concurrent runs
 
 
 def set_stands_for(tx: Tx, id: str, resources: Mapping[str, str]) -> None:
+    """Replace the resources that represent the server: resource id → id of the root stack."""
     tx.run(_STAND, {"id_": id, "resources": rows.dump(resources)})
 
 
-def relink(tx: Tx, id: str, stack_id: str | None, resource_id: str | None, resource_name: str | None = None) -> None:
-    """From now on it is that resource's, or nobody's."""
+def relink(tx: Tx, id: str, stack_id: str, resource_id: str, resource_name: str) -> None:
+    """Assign the server to a resource."""
     tx.run(_RELINK, {"id_": id, "stack": stack_id, "resource": resource_id, "resource_": resource_name})
 
 
+def disown(tx: Tx, id: str, resource_id: str) -> None:
+    """Remove the server's link to its resource if it belongs to this resource."""
+    tx.run(_DISOWN, {"id_": id, "resource": resource_id})
+
+
 def delete(tx: Tx, id: str) -> None:
+    """Delete the server and its enrollments."""
     found = find(tx, id)
     if found is not None:
-        tx.relabelled(found.project_id, found.labels, {})
+        tx.record_labels(found.project_id, found.labels, {})
     tx.run(_DROP_ENROLMENTS, {"id_": id})
     tx.run(_DELETE, {"id_": id})
 
 
 def add_enrolment(tx: Tx, new: Enrolment) -> None:
+    """Insert an enrollment."""
     tx.run(
         _ADD_ENROLMENT,
         {
             "token_hash": new.token_hash,
             "server_id": new.server_id,
-            "expires_at": rows.stamp(new.expires_at),
+            "expires_at": rows.to_micros(new.expires_at),
             "instance": new.instance,
         },
     )
 
 
 def enrolment(tx: Tx, token_hash: str) -> Enrolment | None:
-    """Held until this transaction ends: of two who offer one token, one is second."""
+    """
+    Return the enrollment with this token, or None, and lock its row: two agents cannot use one token at the same time.
+    """
     row = tx.run(_ENROLMENT, {"hash": token_hash}).first()
     if row is None:
         return None
     return Enrolment(
         token_hash=row.token_hash,
         server_id=row.server_id,
-        expires_at=rows.moment(row.expires_at),
+        expires_at=rows.from_micros(row.expires_at),
         instance=row.instance,
     )
 
 
 def drop_enrolments(tx: Tx, server_id: str) -> None:
+    """Delete all enrollments of a server."""
     tx.run(_DROP_ENROLMENTS, {"id_": server_id})
 
 
 def use_enrolment(tx: Tx, token_hash: str, instance: str) -> None:
+    """Record which agent has used the token."""
     tx.run(_USE, {"hash": token_hash, "instance": instance})
 
 
@@ -222,7 +250,7 @@ def _server(row: Any) -> Server:
         resource_id=row.resource_id,
         resource_name=row.resource_name,
         key_generation=row.key_generation,
-        last_seen=rows.moment_optional(row.last_seen),
+        last_seen=rows.from_micros_optional(row.last_seen),
         agent=row.agent,
         agent_version=row.agent_version,
         hooks=tuple(rows.load(row.hooks)),
@@ -230,5 +258,5 @@ def _server(row: Any) -> Server:
         labels=rows.load(row.labels),
         policy=rows.load_optional(row.policy),
         stands_for=rows.load(row.stands_for),
-        created_at=rows.moment(row.created_at),
+        created_at=rows.from_micros(row.created_at),
     )

@@ -1,4 +1,4 @@
-"""Snapshots of stacks in SQL."""
+"""Queries for snapshots of stacks."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _DELETE = sa.delete(snapshots).where(snapshots.c.id == sa.bindparam("id"))
 
 
 def add(tx: Tx, new: Snapshot) -> None:
+    """Insert a snapshot."""
     tx.run(
         _ADD,
         {
@@ -29,40 +30,43 @@ def add(tx: Tx, new: Snapshot) -> None:
             "name": new.name,
             "status": new.status.value,
             "reason": new.reason,
-            "data": rows.dump(new.data),
-            "created_at": rows.stamp(new.created_at),
+            "data": tx.secrets.dump(new.data, always=bool(new.data["environment"].get("parameter_defaults"))),
+            "created_at": rows.to_micros(new.created_at),
         },
     )
 
 
 def get(tx: Tx, stack_id: str, id: str) -> Snapshot:
-    """Raises EntityNotFound."""
+    """Return the snapshot. Raises EntityNotFound if the stack has no such snapshot."""
     row = tx.run(_ONE, {"stack": stack_id, "id": id}).first()
     if row is None:
         raise EntityNotFound.of("Snapshot", id)
-    return _snapshot(row)
+    return _snapshot(tx, row)
 
 
 def of_stack(tx: Tx, stack_id: str) -> list[Snapshot]:
-    return [_snapshot(row) for row in tx.run(_OF_STACK, {"stack": stack_id})]
+    """Return the stack's snapshots, oldest first."""
+    return [_snapshot(tx, row) for row in tx.run(_OF_STACK, {"stack": stack_id})]
 
 
 def count(tx: Tx, stack_id: str) -> int:
+    """Return the number of the stack's snapshots."""
     found: int = tx.run(_COUNT, {"stack": stack_id}).scalar_one()
     return found
 
 
 def delete(tx: Tx, id: str) -> None:
+    """Delete the snapshot."""
     tx.run(_DELETE, {"id": id})
 
 
-def _snapshot(row: Any) -> Snapshot:
+def _snapshot(tx: Tx, row: Any) -> Snapshot:
     return Snapshot(
         id=row.id,
         stack_id=row.stack_id,
         name=row.name,
         status=Status(row.status),
         reason=row.reason,
-        data=rows.load(row.data),
-        created_at=rows.moment(row.created_at),
+        data=tx.secrets.load(row.data),
+        created_at=rows.from_micros(row.created_at),
     )

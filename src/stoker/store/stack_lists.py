@@ -1,4 +1,4 @@
-"""Lists of stacks, by Heat's filters and in its orders."""
+"""Queries for lists of stacks, with Heat's filters and sort orders."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import sqlalchemy as sa
 from stoker.model.stack import Stack
 from stoker.store import rows
 from stoker.store.schema import stacks
-from stoker.store.stacks import LIGHT, columns, find, loaded
+from stoker.store.stacks import LIGHT, columns, find, from_row
 from stoker.store.tx import Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Heat's list filters; several values of one key are alternatives."""
+    """Filters and sorting of Heat's stack list. Several values of one key are alternatives."""
 
     equal: Mapping[str, Sequence[str]] = field(default_factory=dict)
     show_deleted: bool = False
@@ -27,7 +27,7 @@ class Filter:
     tags_any: Sequence[str] = ()
     not_tags: Sequence[str] = ()
     not_tags_any: Sequence[str] = ()
-    #: None of these, whatever else is asked.
+    #: Stacks with one of these tags are excluded in any case.
     hidden_tags: Sequence[str] = ()
     limit: int | None = None
     marker: str | None = None
@@ -59,18 +59,20 @@ _FILTERABLE = {
 }
 
 
-def listed(tx: Tx, project_id: str, wanted: Filter) -> list[Stack]:
+def list_all(tx: Tx, project_id: str, wanted: Filter) -> list[Stack]:
+    """Return the project's stacks that match the filter, in its order."""
     query = sa.select(*LIGHT).where(*_conditions(project_id, wanted))
     keys = [_SORTABLE[key] for key in wanted.sort_keys if key in _SORTABLE] or [stacks.c.created_at]
     descending = wanted.descending if wanted.descending is not None else not wanted.sort_keys
     mark = find(tx, wanted.marker) if wanted.marker else None
     if mark is not None and mark.project_id == project_id:
-        query = query.where(_beyond(keys, stacks.c.id, columns(mark), descending=descending))
+        query = query.where(_beyond(keys, stacks.c.id, columns(tx, mark), descending=descending))
     order = [_sortable(key).desc() if descending else _sortable(key).asc() for key in (*keys, stacks.c.id)]
-    return [loaded(row) for row in tx.run(query.order_by(*order).limit(wanted.limit))]
+    return [from_row(tx, row) for row in tx.run(query.order_by(*order).limit(wanted.limit))]
 
 
-def counted(tx: Tx, project_id: str, wanted: Filter) -> int:
+def count(tx: Tx, project_id: str, wanted: Filter) -> int:
+    """Return the number of the project's stacks that match the filter."""
     query = sa.select(sa.func.count()).select_from(stacks).where(*_conditions(project_id, wanted))
     found: int = tx.run(query).scalar_one()
     return found
@@ -98,14 +100,14 @@ def _conditions(project_id: str, wanted: Filter) -> list[sa.ColumnElement[bool]]
 
 
 def _tagged(tag: str) -> sa.ColumnElement[bool]:
-    """Tags are stored as a JSON list of texts."""
+    """Return the condition that a stack has the tag. Tags are stored as a JSON list of texts."""
     return stacks.c.tags.contains(rows.dump(tag), autoescape=True)
 
 
 def _beyond(
     keys: Sequence[sa.Column[Any]], last: sa.Column[Any], mark: Mapping[str, Any], *, descending: bool
 ) -> sa.ColumnElement[bool]:
-    """Rows after the marker in the order of ``keys``, then id."""
+    """Return the condition for rows after the marker in the order of ``keys``, then id."""
     columns = [(_sortable(column), 0 if mark[column.name] is None else mark[column.name]) for column in (*keys, last)]
     alternatives = []
     for i, (column, value) in enumerate(columns):
@@ -115,5 +117,5 @@ def _beyond(
 
 
 def _sortable(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
-    """A time that never came is before all others: databases disagree on it, and nothing compares with NULL."""
+    """Return the column with 0 in place of NULL, so that it sorts first on both databases and can be compared."""
     return sa.func.coalesce(column, 0) if column.nullable else column

@@ -1,4 +1,4 @@
-"""Users that Stoker has made at a Keystone, in SQL."""
+"""Queries for stack users that Stoker creates at a Keystone: their desired and actual states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from stoker.store.schema import resources, stack_users, stacks
 from stoker.store.tx import Tx
 
 
-class Wanted(StrEnum):
+class DesiredState(StrEnum):
+    """The state that a user at the Keystone should have."""
+
     ENABLED = "enabled"
     DISABLED = "disabled"
     GONE = "gone"
@@ -21,20 +23,22 @@ class Wanted(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
+    """A stack user. ``name`` is the name of the user at the Keystone."""
+
     resource_id: str
     root_id: str
     name: str
     user_id: str | None
     user_project_id: str | None
     domain_id: str | None
-    wanted: Wanted
-    #: Empty until it is made.
+    wanted: DesiredState
+    #: Empty until the user exists.
     state: str
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Which resource a user stands for, in whose project; ``resting``: the resource is suspended."""
+    """The resource that a user represents, with its project. ``resting``: the resource is suspended."""
 
     resource_id: str
     project_id: str
@@ -68,7 +72,7 @@ _OF_USER = (
     )
     .join(resources, resources.c.id == stack_users.c.resource_id)
     .join(stacks, stacks.c.id == resources.c.stack_id)
-    .where(stack_users.c.user_id == sa.bindparam("user"), stack_users.c.wanted != Wanted.GONE.value)
+    .where(stack_users.c.user_id == sa.bindparam("user"), stack_users.c.wanted != DesiredState.GONE.value)
 )
 _MADE = (
     sa.update(stack_users)
@@ -88,44 +92,49 @@ _SET_PROJECT = (
 )
 
 
-def want(tx: Tx, resource_id: str, stack_id: str, name: str) -> None:
-    """It should be there and enabled."""
+def set_enabled(tx: Tx, resource_id: str, stack_id: str, name: str) -> None:
+    """Request that the resource's user exists and is enabled."""
     tx.run(_WANT, {"resource": resource_id, "stack": stack_id, "name": name})
 
 
-def mark(tx: Tx, resource_id: str, wanted: Wanted) -> bool:
-    """False where there is none."""
+def mark(tx: Tx, resource_id: str, wanted: DesiredState) -> bool:
+    """Set the desired state of a resource's user. Return False if the resource has no user."""
     return bool(tx.run(_MARK, {"resource": resource_id, "wanted_": wanted.value}).rowcount)
 
 
-def mark_all(tx: Tx, root_id: str, wanted: Wanted) -> None:
+def mark_all(tx: Tx, root_id: str, wanted: DesiredState) -> None:
+    """Set the desired state of all users in a tree of stacks."""
     tx.run(_MARK_ALL, {"root": root_id, "wanted_": wanted.value})
 
 
 def find(tx: Tx, resource_id: str) -> Row | None:
+    """Return the resource's user, or None."""
     row = tx.run(_FIND, {"resource": resource_id}).first()
     return None if row is None else _row(row)
 
 
 def of_root(tx: Tx, root_id: str) -> list[Row]:
+    """Return all users of a tree of stacks."""
     return [_row(row) for row in tx.run(_OF_ROOT, {"root": root_id})]
 
 
 def any_of_root(tx: Tx, root_id: str) -> bool:
+    """Return whether a tree of stacks has users."""
     return tx.run(_ANY_OF_ROOT, {"root": root_id}).first() is not None
 
 
 def of_user(tx: Tx, user_id: str) -> Standing | None:
+    """Return the resource that a user of the Keystone represents, or None."""
     row = tx.run(_OF_USER, {"user": user_id}).first()
     if row is None:
         return None
-    # What a suspended deployment runs last reports yet.
+    # While the resource is being suspended, its last run still reports.
     resting = row.action == Action.SUSPEND and row.status != Status.IN_PROGRESS
     return Standing(row.resource_id, row.project_id, row.user_project_id, resting)
 
 
 def save(tx: Tx, row: Row) -> None:
-    """What it is; what it should be stays as it is."""
+    """Write the actual state of a user; the desired state is not changed."""
     tx.run(
         _MADE,
         {
@@ -139,11 +148,12 @@ def save(tx: Tx, row: Row) -> None:
 
 
 def drop(tx: Tx, resource_id: str) -> None:
+    """Delete the row of the resource's user."""
     tx.run(_DROP, {"resource": resource_id})
 
 
 def set_project(tx: Tx, root_id: str, user_project_id: str) -> None:
-    """Of a whole tree of stacks, whose top the transaction holds."""
+    """Set the project for users in all stacks of a tree. The transaction has locked the root stack."""
     tx.run(_SET_PROJECT, {"root": root_id, "user_project": user_project_id})
 
 
@@ -155,6 +165,6 @@ def _row(row: Any) -> Row:
         user_id=row.user_id,
         user_project_id=row.user_project_id,
         domain_id=row.domain_id,
-        wanted=Wanted(row.wanted),
+        wanted=DesiredState(row.wanted),
         state=row.state,
     )

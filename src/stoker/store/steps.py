@@ -1,4 +1,8 @@
-"""The running plan of a stack: its steps, and which waits for which. Every statement's cost is its own edges."""
+"""
+Queries for the current plan of a stack: its steps and their dependencies.
+
+The cost of each statement depends only on the dependencies of its own step.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,6 @@ from collections.abc import Iterable, Sequence
 import sqlalchemy as sa
 
 from stoker.model.stack import Step, StepState
-from stoker.store import rows
 from stoker.store.schema import edges, steps
 from stoker.store.tx import Tx
 
@@ -43,25 +46,26 @@ _CLEAR_EDGES = sa.delete(edges).where(edges.c.stack_id == sa.bindparam("stack"))
 
 
 def add_all(tx: Tx, new: Iterable[Step], needs: Iterable[tuple[str, str, str]]) -> None:
-    """``needs``: (stack id, what is needed, by whom)."""
+    """
+    Insert steps and their dependencies. ``needs`` are (stack id, key of the required step, key of the dependent step).
+    """
     values = [
         {
             "stack_id": step.stack_id,
             "key": step.key,
             "waiting": step.waiting,
             "state": step.state.value,
-            "definition": None if step.definition is None else rows.dump(step.definition),
+            "definition": None if step.definition is None else tx.secrets.dump(step.definition),
         }
         for step in new
     ]
-    if values:
-        tx.run(_ADD, values)
+    tx.run_many(_ADD, values)
     pairs = [{"stack_id": stack, "need": need, "key": key} for stack, need, key in needs]
-    if pairs:
-        tx.run(_ADD_EDGES, pairs)
+    tx.run_many(_ADD_EDGES, pairs)
 
 
 def get(tx: Tx, stack_id: str, key: str) -> Step | None:
+    """Return the step, or None."""
     row = tx.run(_GET, {"stack": stack_id, "key": key}).first()
     if row is None:
         return None
@@ -70,25 +74,28 @@ def get(tx: Tx, stack_id: str, key: str) -> Step | None:
         key=row.key,
         waiting=row.waiting,
         state=StepState(row.state),
-        definition=rows.load_optional(row.definition),
+        definition=None if row.definition is None else tx.secrets.load(row.definition),
     )
 
 
 def ready(tx: Tx, stack_id: str, limit: int) -> list[str]:
+    """Return the keys of at most ``limit`` waiting steps without unfinished requirements."""
     return list(tx.run(_READY, {"stack": stack_id, "limit": limit}).scalars())
 
 
 def set_running(tx: Tx, stack_id: str, keys: Sequence[str]) -> None:
+    """Set the state of steps to RUNNING."""
     if keys:
         tx.run(_RUNNING, [{"stack_": stack_id, "key_": key} for key in keys])
 
 
 def end(tx: Tx, stack_id: str, key: str) -> list[str]:
-    """Remove a step that has ended; return those that waited for nothing else."""
+    """Delete a step that has ended; return the keys of the steps that now wait for nothing."""
     tx.run(_END, {"stack": stack_id, "key": key})
     return [row.key for row in tx.run(_RELEASE, {"stack": stack_id, "ended": key}) if row.waiting == 0]
 
 
 def clear(tx: Tx, stack_id: str) -> None:
+    """Delete the plan of the stack."""
     tx.run(_CLEAR, {"stack": stack_id})
     tx.run(_CLEAR_EDGES, {"stack": stack_id})

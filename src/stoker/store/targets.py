@@ -1,4 +1,4 @@
-"""The servers that a trigger runs on, each with how far it is, in SQL."""
+"""Queries for the targets of triggers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import sqlalchemy as sa
 
 from stoker.model.trigger import Target, TargetStatus
-from stoker.store import rows
 from stoker.store.schema import deployments, trigger_targets
 from stoker.store.tx import Tx
 
@@ -17,7 +16,7 @@ _DELETE = sa.delete(trigger_targets).where(trigger_targets.c.trigger_id == sa.bi
 _OF_TRIGGER = sa.select(trigger_targets).where(trigger_targets.c.trigger_id == sa.bindparam("id"))
 _TARGETS = _OF_TRIGGER.order_by(trigger_targets.c.position)
 _NEXT = _TARGETS.where(trigger_targets.c.status == TargetStatus.QUEUED.value).limit(sa.bindparam("limit"))
-#: What changes of all of them: few columns, as a thousand are read while somebody looks on.
+#: Only the columns that change or are displayed, because a client that follows a trigger reads all of its targets.
 _STATES = (
     sa.select(
         trigger_targets.c.position,
@@ -31,7 +30,7 @@ _STATES = (
     .where(trigger_targets.c.trigger_id == sa.bindparam("id"))
     .order_by(trigger_targets.c.position)
 )
-#: In Heat's order of locks a trigger goes before its deployments, so nobody else ends these meanwhile.
+#: A transaction locks the trigger before its deployments, so no other transaction ends these in the meantime.
 _TO_STOP = (
     _TARGETS.join(deployments, deployments.c.id == trigger_targets.c.deployment_id)
     .where(
@@ -54,20 +53,22 @@ _DROP_QUEUE = (
 
 
 def add(tx: Tx, new: Sequence[Target]) -> None:
-    tx.run(_ADD, [_columns(each) for each in new])
+    """Insert targets."""
+    tx.run(_ADD, [_columns(tx, each) for each in new])
 
 
 def delete(tx: Tx, trigger_id: str) -> None:
+    """Delete all targets of a trigger."""
     tx.run(_DELETE, {"id_": trigger_id})
 
 
 def of_trigger(tx: Tx, trigger_id: str) -> list[Target]:
-    """In their order."""
-    return [_target(row) for row in tx.run(_TARGETS, {"id": trigger_id})]
+    """Return all targets of a trigger, in their order."""
+    return [_target(tx, row) for row in tx.run(_TARGETS, {"id": trigger_id})]
 
 
 def states(tx: Tx, trigger_id: str) -> list[Target]:
-    """All of them in their order, without their inputs."""
+    """Return all targets of a trigger, in their order, without their input values."""
     return [
         Target(
             trigger_id=trigger_id,
@@ -84,61 +85,67 @@ def states(tx: Tx, trigger_id: str) -> list[Target]:
     ]
 
 
-def queued(tx: Tx, trigger_id: str, limit: int) -> list[Target]:
-    """Those whose turn it is next."""
-    return [_target(row) for row in tx.run(_NEXT, {"id": trigger_id, "limit": limit})]
+def list_queued(tx: Tx, trigger_id: str, limit: int) -> list[Target]:
+    """Return the next ``limit`` queued targets."""
+    return [_target(tx, row) for row in tx.run(_NEXT, {"id": trigger_id, "limit": limit})]
 
 
 def to_stop(tx: Tx, trigger_id: str, limit: int, *, again: bool = False) -> list[Target]:
-    """Running ones that nobody has stopped yet; with ``again`` also those whose agents have not said that they did."""
-    return [_target(row) for row in tx.run(_TO_STOP, {"id": trigger_id, "limit": limit, "again": again})]
+    """
+    Return running targets whose runs were not cancelled yet.
+
+    ``again`` includes those that were cancelled but whose agents have not confirmed the stop.
+    """
+    return [_target(tx, row) for row in tx.run(_TO_STOP, {"id": trigger_id, "limit": limit, "again": again})]
 
 
 def of_deployment(tx: Tx, deployment_id: str) -> Target | None:
+    """Return the target with this deployment, or None."""
     row = tx.run(_OF_DEPLOYMENT, {"deployment": deployment_id}).first()
-    return None if row is None else _target(row)
+    return None if row is None else _target(tx, row)
 
 
 def save(tx: Tx, changed: Target) -> None:
+    """Write the status and the deployment of a target."""
     tx.run(
         _SAVE,
         {
             "id_": changed.trigger_id,
             "at": changed.position,
             "new_status": changed.status,
-            "new_status_reason": changed.status_reason,
+            "new_status_reason": tx.secrets.redact_text(changed.status_reason),
             "new_deployment_id": changed.deployment_id,
         },
     )
 
 
 def drop_queue(tx: Tx, trigger_id: str, reason: str) -> int:
-    """None of those that wait is begun any more; returns how many they were."""
-    return tx.run(_DROP_QUEUE, {"id_": trigger_id, "reason": reason}).rowcount
+    """Cancel all queued targets of a trigger; return their number."""
+    return tx.run(_DROP_QUEUE, {"id_": trigger_id, "reason": tx.secrets.redact_text(reason)}).rowcount
 
 
-def _columns(target: Target) -> dict[str, Any]:
+def _columns(tx: Tx, target: Target) -> dict[str, Any]:
     return {
         "trigger_id": target.trigger_id,
         "position": target.position,
         "server_id": target.server_id,
         "server_name": target.server_name,
         "name": target.name,
-        "input_values": rows.dump(target.input_values),
+        "input_values": tx.secrets.dump(target.input_values),
         "status": target.status,
-        "status_reason": target.status_reason,
+        "status_reason": tx.secrets.redact_text(target.status_reason),
         "deployment_id": target.deployment_id,
     }
 
 
-def _target(row: Any) -> Target:
+def _target(tx: Tx, row: Any) -> Target:
     return Target(
         trigger_id=row.trigger_id,
         position=row.position,
         server_id=row.server_id,
         server_name=row.server_name,
         name=row.name,
-        input_values=rows.load(row.input_values),
+        input_values=tx.secrets.load(row.input_values),
         status=row.status,
         status_reason=row.status_reason,
         deployment_id=row.deployment_id,

@@ -1,4 +1,4 @@
-"""Triggers, in SQL."""
+"""Queries for triggers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from stoker.model.errors import EntityNotFound
 from stoker.model.trigger import Content, Options, Target, Trigger
 from stoker.store import rows, targets
-from stoker.store.bell import trigger_topic
+from stoker.store.notifier import trigger_topic
 from stoker.store.schema import triggers
 from stoker.store.tx import Tx
 
@@ -21,7 +21,7 @@ _CHANGING = ("options", "status", "status_reason", *_COUNTS, "ended_at")
 
 _ADD = sa.insert(triggers)
 _GET = sa.select(*_LIGHT).where(triggers.c.id == sa.bindparam("id"))
-_HOLD = _GET.with_for_update()
+_LOCKED = _GET.with_for_update()
 _CONTENT = sa.select(triggers.c.config).where(triggers.c.id == sa.bindparam("id"))
 _SAVE = (
     sa.update(triggers)
@@ -56,6 +56,11 @@ _OF_SCHEDULE = (
 
 
 def add(tx: Tx, new: Trigger, content: Content, servers: Sequence[Target]) -> None:
+    """Insert a trigger with its content and targets. The transaction learns the values of its secret inputs."""
+    secret = new.options.secret
+    tx.secrets.learn(new.input_values.get(name) for name in secret)
+    tx.secrets.learn(each.input_values.get(name) for each in servers for name in secret)
+    tx.secrets.learn(each.get("default") for each in content.inputs if each["name"] in secret)
     tx.run(
         _ADD,
         {
@@ -65,44 +70,53 @@ def add(tx: Tx, new: Trigger, content: Content, servers: Sequence[Target]) -> No
             "action": new.action,
             "source": rows.dump(new.source),
             "stack_id": new.stack_id,
-            "config": rows.dump(content),
-            "input_values": rows.dump(new.input_values),
-            "asked_by": new.asked_by,
+            "config": tx.secrets.dump(content),
+            "input_values": tx.secrets.dump(new.input_values),
+            "requested_by": new.requested_by,
             "schedule_id": new.schedule_id,
             "total": new.total,
-            "created_at": rows.stamp(new.created_at),
-            **_changing(new),
+            "created_at": rows.to_micros(new.created_at),
+            **_changing_columns(tx, new),
         },
     )
-    targets.add(tx, servers)
+    if servers:
+        targets.add(tx, servers)
 
 
-def get(tx: Tx, id: str, project_id: str | None = None, *, hold: bool = False) -> Trigger:
-    """With ``hold`` nobody else changes it or any of its targets until this transaction ends. Raises EntityNotFound."""
-    found = find(tx, id, hold=hold)
+def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = False) -> Trigger:
+    """
+    Return the trigger. ``for_update`` locks its row, which protects its targets too.
+
+    Raises EntityNotFound if it does not exist, or belongs to another project than ``project_id``.
+    """
+    found = find(tx, id, for_update=for_update)
     if found is None or project_id not in (None, found.project_id):
         raise EntityNotFound.of("Software trigger", id)
     return found
 
 
-def find(tx: Tx, id: str, *, hold: bool = False) -> Trigger | None:
-    row = tx.run(_HOLD if hold else _GET, {"id": id}).first()
-    return None if row is None else _trigger(row)
+def find(tx: Tx, id: str, *, for_update: bool = False) -> Trigger | None:
+    """Return the trigger with this id, of any project, or None; ``for_update`` locks its row."""
+    row = tx.run(_LOCKED if for_update else _GET, {"id": id}).first()
+    return None if row is None else _trigger(tx, row)
 
 
 def content(tx: Tx, id: str) -> Content:
-    return msgspec.json.decode(tx.run(_CONTENT, {"id": id}).scalar_one(), type=Content)
+    """Return the config that the trigger runs."""
+    return msgspec.json.decode(tx.secrets.decrypt(tx.run(_CONTENT, {"id": id}).scalar_one()), type=Content)
 
 
 def save(tx: Tx, changed: Trigger) -> None:
-    tx.run(_SAVE, {"id_": changed.id, **_changing(changed)})
-    tx.ring(trigger_topic(changed.id))
+    """Write the changeable columns of a trigger, and notify its topic."""
+    tx.run(_SAVE, {"id_": changed.id, **_changing_columns(tx, changed)})
+    tx.notify(trigger_topic(changed.id))
 
 
 def delete(tx: Tx, id: str) -> None:
+    """Delete the trigger and its targets, and notify its topic."""
     targets.delete(tx, id)
     tx.run(_DELETE, {"id_": id})
-    tx.ring(trigger_topic(id))
+    tx.notify(trigger_topic(id))
 
 
 def page(
@@ -114,7 +128,11 @@ def page(
     status: str | None = None,
     stack_id: str | None = None,
 ) -> list[Trigger]:
-    """Newest first. Raises EntityNotFound for a marker that is none."""
+    """
+    Return at most ``limit`` triggers, newest first, that follow the trigger with the id ``marker``.
+
+    ``status`` and ``stack_id`` restrict the triggers. Raises EntityNotFound if the project has no trigger ``marker``.
+    """
     before = 2**62
     if marker is not None:
         seq = tx.run(_SEQ, {"id": marker, "project": project_id}).scalar()
@@ -123,25 +141,27 @@ def page(
         before = seq
     wanted = {"any_status": status is None, "of_status": status, "any_stack": stack_id is None, "of_stack": stack_id}
     most = 2**62 if limit is None else limit
-    return [_trigger(row) for row in tx.run(_PAGE, {"project": project_id, "before": before, "limit": most, **wanted})]
+    return [
+        _trigger(tx, row) for row in tx.run(_PAGE, {"project": project_id, "before": before, "limit": most, **wanted})
+    ]
 
 
-def beyond(tx: Tx, project_id: str, schedule_id: str, kept: int) -> list[str]:
-    """Ids of the ended ones of a schedule, but for so many of the newest."""
+def oldest_beyond(tx: Tx, project_id: str, schedule_id: str, kept: int) -> list[str]:
+    """Return the ids of a schedule's ended triggers, except for the newest ``kept`` ones."""
     return list(tx.run(_OF_SCHEDULE, {"project": project_id, "schedule": schedule_id, "kept": kept}).scalars())
 
 
-def _changing(trigger: Trigger) -> dict[str, Any]:
+def _changing_columns(tx: Tx, trigger: Trigger) -> dict[str, Any]:
     return {
         "options": rows.dump(trigger.options),
         "status": trigger.status,
-        "status_reason": trigger.status_reason,
+        "status_reason": tx.secrets.redact_text(trigger.status_reason),
         **{name: getattr(trigger, name) for name in _COUNTS},
-        "ended_at": rows.stamp_optional(trigger.ended_at),
+        "ended_at": rows.to_micros_optional(trigger.ended_at),
     }
 
 
-def _trigger(row: Any) -> Trigger:
+def _trigger(tx: Tx, row: Any) -> Trigger:
     return Trigger(
         id=row.id,
         project_id=row.project_id,
@@ -149,14 +169,14 @@ def _trigger(row: Any) -> Trigger:
         action=row.action,
         source=rows.load(row.source),
         stack_id=row.stack_id,
-        input_values=rows.load(row.input_values),
+        input_values=tx.secrets.load(row.input_values),
         options=msgspec.json.decode(row.options, type=Options),
-        asked_by=row.asked_by,
+        requested_by=row.requested_by,
         schedule_id=row.schedule_id,
         status=row.status,
         status_reason=row.status_reason,
         total=row.total,
         **{name: getattr(row, name) for name in _COUNTS},
-        created_at=rows.moment(row.created_at),
-        ended_at=rows.moment_optional(row.ended_at),
+        created_at=rows.from_micros(row.created_at),
+        ended_at=rows.from_micros_optional(row.ended_at),
     )

@@ -1,8 +1,9 @@
-"""One transaction, as every function of the rooms above receives it."""
+"""Transactions: the object through which all queries of one transaction run."""
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -11,38 +12,54 @@ from typing import Any, cast
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
-from stoker.store.bell import Bell, server_topic
+from stoker.store.notifier import Notifier, server_topic
 from stoker.store.schema import events
+from stoker.store.secret_columns import SecretColumns
 
 _BUMP = sa.text(
     "INSERT INTO documents (server_id, revision) VALUES (:id, 1)"
     " ON CONFLICT (server_id) DO UPDATE SET revision = documents.revision + 1 RETURNING revision, channel"
 )
+#: A document without deployments, of a server that Stoker does not know: deployments of REST clients may name any id.
+_IS_UNUSED = sa.text(
+    "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM servers WHERE id = :id)"
+    " AND NOT EXISTS (SELECT 1 FROM deployments WHERE server_id = :id)"
+)
+_DROP = sa.text("DELETE FROM documents WHERE server_id = :id")
 _ADD_EVENTS = sa.insert(events)
-_ALONE = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
-_NOTIFY = sa.text("SELECT pg_notify('stoker', :payload)")
-#: PostgreSQL refuses payloads of 8000 bytes; a ring is at most some 80.
-_RINGS_A_NOTIFY = 80
+_ADVISORY_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
 
-#: (the transaction, a server's id, the resource whose transport carries its document): that has changed.
-Carry = Callable[["Tx", str, str], None]
-#: A project's id, a server's labels before and after: none where there is no such server.
-Relabelled = tuple[str, Mapping[str, str], Mapping[str, str]]
-#: (the transaction, all that have other labels by its end)
-Relabel = Callable[["Tx", Sequence[Relabelled]], None]
+#: Seconds that a transaction may last if others wait for it and a later transaction can continue its work.
+SHARE_SECONDS = 0.03
+#: The engine's execution option with the encryption for columns with secrets.
+ENCRYPTION = "stoker_encryption"
+#: (transaction, server id, id of the resource whose transport publishes the server's document): the document changed.
+OnCarriedChange = Callable[["Tx", str, str], None]
+#: (project id, labels before, labels after) of a server. No labels: the server does not exist.
+LabelChange = tuple[str, Mapping[str, str], Mapping[str, str]]
+#: (transaction, all changes of labels in it)
+OnLabelsChanged = Callable[["Tx", Sequence[LabelChange]], None]
 
 
 @cache
 def _plain(statement: sa.ClauseElement, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """SQLite's text of a statement, and the order of its values."""
+    """Return SQLite's text of a statement, and the order of its parameters."""
     compiled = statement.compile(dialect=sqlite.dialect(), column_keys=names)
     return str(compiled), tuple(cast(Any, compiled).positiontup or ())
 
 
 class Tx:
     """
-    Statements go through ``run``. What must happen once however often it was asked for (a server's new
-    revision, rings) or is only ever appended (events) is gathered and written when the work is done.
+    One transaction. ``store.read()`` and ``store.write()`` create it and pass it to all query functions::
+
+        def rename(tx: Tx) -> None:
+            tx.run(statement, {"id": id, "name": name})
+            tx.bump_document(server_id)
+
+        store.write(rename)
+
+    ``run`` executes statements. New revisions of documents, notifications and events are collected and written once, at
+    the end of the transaction (``flush``).
     """
 
     def __init__(
@@ -50,35 +67,53 @@ class Tx:
         connection: sa.Connection,
         *,
         reading: bool = False,
-        carry: Carry | None = None,
-        relabel: Relabel | None = None,
+        on_carried_change: OnCarriedChange | None = None,
+        on_labels_changed: OnLabelsChanged | None = None,
+        is_contended: Callable[[], bool] | None = None,
     ) -> None:
+        """
+        Begin a transaction on ``connection``; only the store does this.
+
+        ``reading`` marks a read transaction. ``flush`` calls ``on_carried_change`` and ``on_labels_changed``.
+        ``is_contended`` returns whether other writers wait for this transaction; None: other writers never wait.
+        """
         self.connection = connection
-        #: What a reading transaction has read ahead, by kind and id: nothing changes under it. None in one that writes.
-        self.seen: dict[tuple[str, str], Any] | None = {} if reading else None
-        #: All that one transaction writes carries one time.
+        self._is_contended = is_contended
+        self._begun = time.monotonic()
+        #: Rows that a read transaction has loaded in advance, by kind and id; its snapshot does not change. None in a
+        #: write transaction.
+        self.prefetched: dict[tuple[str, str], Any] | None = {} if reading else None
+        #: Data that higher layers keep during this transaction, by their own keys.
+        self.notes: dict[str, Any] = {}
+        #: The time of the transaction, which all its writes share.
         self.now = datetime.now(UTC)
         driver = connection.connection.driver_connection
         self._driver = driver if isinstance(driver, sqlite3.Connection) else None
-        self._carry = carry
-        self._relabel = relabel
-        self._relabelled: list[Relabelled] = []
-        self._touched: set[str] = set()
-        self._rings: dict[str, int] = {}
+        #: The known secrets, which the transaction encrypts when it writes them and redacts in output.
+        self.secrets = SecretColumns(connection.get_execution_options().get(ENCRYPTION))
+        self._on_carried_change = on_carried_change
+        self._on_labels_changed = on_labels_changed
+        self._label_changes: list[LabelChange] = []
+        self._bumped: set[str] = set()
+        self._dropping: set[str] = set()
+        #: Topics and numbers for the subscribers, notified after the commit.
+        self.notifications: dict[str, int] = {}
         self._events: list[dict[str, Any]] = []
         self._after: list[Callable[[], None]] = []
 
     def run(
         self, statement: sa.Executable, values: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     ) -> sa.CursorResult[Any]:
+        """Execute a statement and return its result. A sequence of values executes the statement once for each."""
         result: sa.CursorResult[Any] = self.connection.execute(statement, values)
         return result
 
-    def quick(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> Any:
+    def execute_fast(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> Any:
         """
-        The first row of the few statements that are run most, or None.
+        Execute one of the most frequent statements and return its first row, or None.
 
-        SQLite's driver is spared SQLAlchemy's share (0.06 of 0.08 ms each), so columns come as they are stored.
+        On SQLite, the method calls the driver directly, which saves SQLAlchemy's share of the time (0.06 of 0.08 ms).
+        Therefore columns have the form in which they are stored.
         """
         driver = self._driver
         if driver is None:
@@ -87,61 +122,105 @@ class Tx:
         sql, names = _plain(statement, tuple(values))
         return driver.execute(sql, [values[name] for name in names]).fetchone()
 
-    def alone(self, name: str) -> None:
-        """Until this transaction ends, no other is let by here with that name. SQLite has one writer anyway."""
+    def run_many(self, statement: sa.ClauseElement, values: Sequence[Mapping[str, Any]]) -> None:
+        """Execute a statement for each of the values; on SQLite by the driver directly, as in ``execute_fast``."""
+        if not values:
+            return
+        driver = self._driver
+        if driver is None:
+            self.connection.execute(cast(sa.Executable, statement), values)
+            return
+        sql, names = _plain(statement, tuple(values[0]))
+        driver.executemany(sql, [[each[name] for name in names] for each in values])
+
+    def advisory_lock(self, name: str) -> None:
+        """Lock a name until the transaction ends. On SQLite there is only one writer, so no lock is needed."""
         if self.connection.dialect.name == "postgresql":
-            self.run(_ALONE, {"name": name})
+            self.run(_ADVISORY_LOCK, {"name": name})
 
-    def touch(self, server_id: str) -> None:
-        """This server's document changed: give it a new revision and wake its agent."""
-        self._touched.add(server_id)
+    @property
+    def should_yield(self) -> bool:
+        """
+        Whether the transaction should leave remaining work to a later one: it has lasted ``SHARE_SECONDS``, and others
+        wait.
+        """
+        contended = self._is_contended
+        return contended is not None and time.monotonic() - self._begun > SHARE_SECONDS and contended()
 
-    def forget(self, server_id: str) -> None:
-        """This server is gone: there is no document to be told of."""
-        self._touched.discard(server_id)
+    def bump_document(self, server_id: str) -> None:
+        """
+        Give the server's document a new revision at the end of the transaction, and wake its agent after the commit.
+        """
+        self._bumped.add(server_id)
 
-    def relabelled(self, project_id: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """A server of the project has other labels now: whoever chooses by them is told."""
+    def bump_or_drop_document(self, server_id: str) -> None:
+        """
+        Do the same as ``bump_document`` after a deployment was deleted, but delete a document that is no longer needed.
+        """
+        self._bumped.add(server_id)
+        self._dropping.add(server_id)
+
+    def drop_document(self, server_id: str) -> None:
+        """Cancel a requested new revision, because the server is deleted."""
+        self._bumped.discard(server_id)
+
+    def record_labels(self, project_id: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """
+        Record a change of a server's labels. At the end of the transaction, the callback for changed labels receives
+        it.
+        """
         if before != after:
-            self._relabelled.append((project_id, before, after))
+            self._label_changes.append((project_id, before, after))
 
-    def ring(self, topic: str) -> None:
-        """Wake those who wait for ``topic``, once this is committed."""
-        self._rings[topic] = 0
+    def notify(self, topic: str) -> None:
+        """Notify the subscribers of ``topic``, in every process, after the commit."""
+        self.notifications[topic] = 0
 
     def event(self, row: dict[str, Any]) -> None:
+        """Append an event at the end of the transaction. ``row`` has the columns of the table ``events``."""
         self._events.append(row)
 
     def after_commit(self, act: Callable[[], None]) -> None:
-        """For what only this process cares about; anything that must survive is a job (``work.defer``)."""
+        """
+        Call ``act`` in this process after the commit.
+
+        The call is lost if the process ends before. An effect that must happen is a job (``work.defer``).
+        """
         self._after.append(act)
 
     def flush(self) -> None:
-        """Write what was gathered. Called by the doors, last thing inside the transaction."""
+        """Write the collected changes. The store calls this at the end of the transaction."""
         if self._events:
-            self.run(_ADD_EVENTS, self._events)
+            self.run_many(_ADD_EVENTS, self._events)
             self._events = []
-        if self._relabel is not None and self._relabelled:
-            self._relabel(self, self._relabelled)
-        self._relabelled = []
-        # In order, so that two transactions that touch the same servers never wait for each other in a circle.
-        for server_id in sorted(self._touched):
-            revision, channel = self.quick(_BUMP, {"id": server_id})
-            self._rings[server_topic(server_id)] = revision
-            if channel is not None and self._carry is not None:
-                self._carry(self, server_id, channel)
-        self._touched.clear()
-        if self._rings and self.connection.dialect.name == "postgresql":
-            self._notify()
+        if self._on_labels_changed is not None and self._label_changes:
+            self._on_labels_changed(self, self._label_changes)
+        self._label_changes = []
+        # Sorted, so that two transactions that bump the same documents cannot deadlock.
+        for server_id in sorted(self._bumped):
+            if server_id in self._dropping and self.execute_fast(_IS_UNUSED, {"id": server_id}) is not None:
+                self.execute_fast(_DROP, {"id": server_id})
+                self.notifications[server_topic(server_id)] = 0
+                continue
+            revision, channel = self.execute_fast(_BUMP, {"id": server_id})
+            self.notifications[server_topic(server_id)] = revision
+            if channel is not None and self._on_carried_change is not None:
+                self._on_carried_change(self, server_id, channel)
+        self._bumped.clear()
 
-    def committed(self, bell: Bell) -> None:
-        """Called by the doors once the transaction is on disk."""
-        for topic, number in self._rings.items():
-            bell.ring(topic, number)
+    def end_reading(self) -> None:
+        """
+        Drop the prefetched rows, which refer to this transaction: otherwise they would wait for the garbage collector.
+
+        The store calls this at the end of a read transaction.
+        """
+        if self.prefetched is not None:
+            self.prefetched.clear()
+        self.notes.clear()
+
+    def notify_committed(self, notifier: Notifier) -> None:
+        """Notify subscribers and call the functions of ``after_commit``. The store calls this after the commit."""
+        for topic, number in self.notifications.items():
+            notifier.notify(topic, number)
         for act in self._after:
             act()
-
-    def _notify(self) -> None:
-        rings = [f"{topic}={number}" for topic, number in self._rings.items()]
-        for start in range(0, len(rings), _RINGS_A_NOTIFY):
-            self.run(_NOTIFY, {"payload": " ".join(rings[start : start + _RINGS_A_NOTIFY])})

@@ -1,8 +1,25 @@
 """
-What a transport is: one small value a file, implementing the protocols it can.
+Protocols of transports, and the platform services that transports use.
 
-Signal transports say how a result comes back; metadata transports say how a document reaches a server. Some leave
-things in the object store or in the messaging service: they ``open`` and ``close`` a place there.
+A signal transport defines how a deployment's result returns to Stoker; a metadata transport defines how a document
+reaches a server. A transport is one frozen value per module, ``transport``, that implements the protocols that apply to
+it: ``SignalTransport``, ``MetadataTransport``, ``PublishingTransport``, ``NeedsUser``, ``PresignedQueue`` and
+``NeedsProvisioning``. A transport with an attribute ``needs`` (``OBJECTS`` or ``QUEUES``) is disabled on a site that
+lacks this service.
+
+All methods run inside a transaction. They must not perform I/O: an effect outside the database is a job.
+
+A minimal signal transport:
+
+    @dataclass(frozen=True, slots=True)
+    class WebhookSignal:
+        signal_name: str = "WEBHOOK_SIGNAL"
+        awaits_signal: bool = True
+
+        def signal_inputs(self, tx, platform, target):
+            return {"deploy_signal_id": platform.signed_url(target, "signal", "POST"), "deploy_signal_verb": "POST"}
+
+    transport = WebhookSignal()
 """
 
 from __future__ import annotations
@@ -14,13 +31,13 @@ from typing import Any, Protocol, runtime_checkable
 
 from stoker.store.tx import Tx
 
-#: What a transport may need of the site, which may do without.
+#: Values of a transport's ``needs``: services that a site may lack.
 OBJECTS, QUEUES = "objects", "queues"
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """One that was made at a Keystone for a resource."""
+    """A user that Stoker created in Keystone for a resource."""
 
     user_id: str
     project_id: str
@@ -28,42 +45,47 @@ class User:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Party:
-    """The resource that a transport serves: a server that gets its document, or a deployment whose result comes."""
+class TransportTarget:
+    """
+    The remote end of a transport: a server that receives its document, or a deployment that returns its result.
+
+    ``resource_id`` and ``resource_name`` belong to the stack resource. A deployment without a stack uses its own id for
+    both.
+    """
 
     resource_id: str
     resource_name: str
-    #: Heat's name for the real thing.
+    #: The name of the physical resource (Heat's ``physical_resource_name``).
     name: str
     stack_id: str
     stack_name: str
     project_id: str
-    #: Of a deployment: which of its runs, so that a late result of an earlier one can be told; empty: not said.
+    #: The number of a deployment's current run, which identifies late results of an earlier run; empty if not known.
     run: str = ""
-    #: None where Stoker's own stands for it.
+    #: The resource's Keystone user; None if the user is Stoker's own.
     user: User | None = None
-    #: The server's agent is ours: it needs no login where a signed URL does.
+    #: True if the server runs Stoker's agent, which needs no login if a signed URL suffices.
     own_agent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Of an object."""
+class ObjectRef:
+    """The address of an object: container and name."""
 
     container: str
     name: str
-    #: Whatever is put there counts, not only what was put last.
+    #: True if every version of the object counts (signals), not only the latest one.
     versions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A user that may see and signal one resource and nothing else."""
+    """The credentials of a user that may read and signal one resource and nothing else."""
 
     user_id: str
     username: str
     password: str
-    #: Where it logs in to.
+    #: The project and domain of the user.
     project_id: str
     domain_id: str
     access_key: str
@@ -72,12 +94,12 @@ class Login:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signed:
-    """What opens the messages of one queue to one method, until it ends: no login is needed."""
+    """A signed URL of Zaqar: permits one method on the messages of one queue until a time, without a login."""
 
-    #: Of the messaging service.
+    #: The base URL of the messaging service.
     url: str
     project_id: str
-    #: As they are sent: headers of Zaqar's.
+    #: Values of the Zaqar headers ``URL-Paths``, ``URL-Methods``, ``URL-Expires`` and ``URL-Signature``.
     paths: str
     methods: str
     expires: str
@@ -85,176 +107,256 @@ class Signed:
 
 
 class Objects(Protocol):
-    """An object store: the embedded one, or Swift."""
+    """An object store: the embedded one or an external Swift."""
 
-    def open(self, tx: Tx, party: Party, place: Place, owner: str) -> None:
-        """Have an empty object there, in a container that is made for ``owner`` if need be."""
+    def open(self, tx: Tx, target: TransportTarget, ref: ObjectRef, owner: str) -> None:
+        """Create an empty object, and its container for ``owner`` if the container does not exist."""
 
-    def put(self, tx: Tx, party: Party, place: Place, data: bytes) -> None: ...
+    def put(self, tx: Tx, target: TransportTarget, ref: ObjectRef, data: bytes) -> None:
+        """Replace the object's data."""
+        ...
 
-    def close(self, tx: Tx, party: Party, place: Place) -> None:
-        """Have it gone, and its container with the last of its objects."""
+    def close(self, tx: Tx, target: TransportTarget, ref: ObjectRef) -> None:
+        """Delete the object, and its container if it is empty afterwards."""
 
-    def expect(self, tx: Tx, party: Party, place: Place, until: datetime | None = None) -> None:
-        """A run begins whose result is going to be put there; or signals are, until then."""
+    def await_result(self, tx: Tx, target: TransportTarget, ref: ObjectRef, until: datetime | None = None) -> None:
+        """Expect a result in this object for the run that begins; with ``until``, expect signals until that time."""
 
-    def url(self, party: Party, place: Place, verb: str) -> str:
-        """What opens that object to ``verb``, for as long as a clock can tell."""
+    def url(self, target: TransportTarget, ref: ObjectRef, verb: str) -> str:
+        """Return a pre-signed URL that permits ``verb`` on the object. The URL does not expire before 2038."""
         ...
 
 
 class Queues(Protocol):
-    """A messaging service: the embedded one, or Zaqar. Queues are named as the resource's id."""
+    """A messaging service: the embedded one or an external Zaqar. The name of a queue is ``target.resource_id``."""
 
-    def open(self, tx: Tx, party: Party, *, keep_newest: bool) -> None:
-        """``keep_newest``: whoever takes the newest message leaves it there."""
+    def open(self, tx: Tx, target: TransportTarget, *, keep_newest: bool) -> None:
+        """
+        Create the queue. ``keep_newest``: a client that claims the newest message does not remove it from the queue.
+        """
 
-    def replace(self, tx: Tx, party: Party, body: Any) -> None:
-        """Post a message, and have those gone that it makes stale."""
+    def replace(self, tx: Tx, target: TransportTarget, body: Any) -> None:
+        """Replace all messages of the queue with one message whose body is ``body``, a JSON value."""
 
-    def expect(self, tx: Tx, party: Party, until: datetime | None = None) -> None:
-        """A run begins whose result is going to be posted there; or signals are, until then."""
+    def await_result(self, tx: Tx, target: TransportTarget, until: datetime | None = None) -> None:
+        """Expect a result in this queue for the run that begins; with ``until``, expect signals until that time."""
 
-    def sign(self, tx: Tx, party: Party, method: str) -> bool:
-        """Have its messages opened to ``method``. False: not yet; the resource's ``check`` is asked once it is so."""
+    def sign(self, tx: Tx, target: TransportTarget, method: str) -> bool:
+        """
+        Request a signed URL that permits ``method`` on the queue's messages.
+
+        Returns False if the URL is not available yet; Stoker then calls the resource's ``check`` once the URL is
+        signed.
+        """
         ...
 
-    def signed(self, tx: Tx, party: Party, method: str) -> Signed | None:
-        """None where nothing was signed, or the service signs nothing."""
+    def signed(self, tx: Tx, target: TransportTarget, method: str) -> Signed | None:
+        """Return the signed URL for ``method``; None if none was signed, or if the service does not sign URLs."""
         ...
 
-    def close(self, tx: Tx, party: Party) -> None: ...
+    def close(self, tx: Tx, target: TransportTarget) -> None:
+        """Delete the queue with its messages."""
+        ...
 
 
 class Messaging(Protocol):
-    """A project's own queues, as templates ask for them. What cannot be raises Invalid or Conflict."""
+    """
+    A project's own queues, which templates create. Methods raise Invalid or Conflict for requests that are impossible.
+    """
 
     @property
-    def url(self) -> str: ...
+    def url(self) -> str:
+        """The public base URL of the messaging service."""
+        ...
 
-    def create(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None: ...
+    def create(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None:
+        """Create the queue unless it exists."""
+        ...
 
-    def describe(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None: ...
+    def describe(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None:
+        """Create the queue unless it exists, and set these metadata keys."""
+        ...
 
-    def delete(self, tx: Tx, project_id: str, queue: str) -> None: ...
+    def delete(self, tx: Tx, project_id: str, queue: str) -> None:
+        """Delete the queue. Has no effect on a queue that belongs to an agent."""
+        ...
 
-    def post(self, tx: Tx, project_id: str, queue: str, bodies: Sequence[Any], ttl: int) -> None: ...
+    def post(self, tx: Tx, project_id: str, queue: str, bodies: Sequence[Any], ttl: int) -> None:
+        """Post one message per body, a JSON value each. ``ttl``: lifetime in seconds."""
+        ...
 
     def sign(
         self, project_id: str, queue: str, paths: Sequence[str], methods: Sequence[str], expires: datetime
     ) -> Mapping[str, Any]:
-        """``signature``, ``expires``, ``paths``, ``methods`` and ``project``."""
+        """
+        Return a signed URL for ``paths`` below the queue: ``signature``, ``expires``, ``paths``, ``methods`` and
+        ``project``, as Zaqar's ``/share`` call returns them.
+        """
         ...
 
     def subscribe(self, tx: Tx, project_id: str, queue: str, said: Mapping[str, Any]) -> str:
-        """The subscription's id."""
+        """Create a subscription from the body of Zaqar's request; return the subscription's id."""
         ...
 
-    def resubscribe(self, tx: Tx, project_id: str, queue: str, id: str, said: Mapping[str, Any]) -> None: ...
+    def resubscribe(self, tx: Tx, project_id: str, queue: str, id: str, said: Mapping[str, Any]) -> None:
+        """Change the subscription."""
+        ...
 
-    def unsubscribe(self, tx: Tx, project_id: str, queue: str, id: str) -> None: ...
+    def unsubscribe(self, tx: Tx, project_id: str, queue: str, id: str) -> None:
+        """Delete the subscription. A subscription that does not exist is no error."""
+        ...
 
 
-class Site(Protocol):
-    """What transports may use of the rest of Stoker; ``serve`` provides it."""
+class Platform(Protocol):
+    """The services of this site that transports and resource types use. ``stoker.site`` implements it."""
 
     @property
-    def public_url(self) -> str: ...
+    def public_url(self) -> str:
+        """The base URL of Stoker's APIs, as agents and clients reach it."""
+        ...
 
     @property
-    def auth_url(self) -> str: ...
+    def ca_certificates(self) -> str | None:
+        """The certificates (PEM) that verify ``public_url``; None if servers trust its CA already."""
+        ...
+
+    @property
+    def auth_url(self) -> str:
+        """The URL of the identity API that agents log in to, with its version: ``…/v3``."""
+        ...
 
     @property
     def keeps_users(self) -> bool:
-        """Here, and not at a Keystone: who stands for a resource or for a deployment can log in at once."""
+        """
+        True if users are Stoker's own, so that a new stack user can log in at once. False if Keystone stores the users.
+        """
         ...
 
     @property
-    def region(self) -> str: ...
+    def region(self) -> str:
+        """The name of this site's region."""
+        ...
 
     @property
-    def has_objects(self) -> bool: ...
+    def has_objects(self) -> bool:
+        """Whether the site has an object store."""
+        ...
 
     @property
-    def has_queues(self) -> bool: ...
+    def has_queues(self) -> bool:
+        """Whether the site has a messaging service."""
+        ...
 
     @property
-    def objects(self) -> Objects: ...
+    def objects(self) -> Objects:
+        """The object store, embedded or external."""
+        ...
 
     @property
-    def queues(self) -> Queues: ...
+    def queues(self) -> Queues:
+        """The messaging service, embedded or external."""
+        ...
 
     @property
     def messaging(self) -> Messaging | None:
-        """None where templates can have no queues of this site's."""
+        """The queues that templates may create; None unless the embedded messaging service is used."""
         ...
 
-    def login(self, party: Party) -> Login: ...
+    def login(self, target: TransportTarget) -> Login:
+        """Return the credentials of the target's user. Repeated calls return the same credentials."""
+        ...
 
-    def signed_url(self, party: Party, kind: str, verb: str) -> str:
-        """A URL of CloudFormation's API, ``signal`` or ``waitcondition``, that only ``verb`` may be sent to."""
+    def signed_url(self, target: TransportTarget, kind: str, verb: str) -> str:
+        """
+        Return a URL of the CloudFormation API, signed for the method ``verb``. ``kind``: ``signal`` or
+        ``waitcondition``.
+        """
         ...
 
 
 @runtime_checkable
-class LoggingIn(Protocol):
-    """The agent comes with a token: its party needs a user that can log in."""
+class NeedsUser(Protocol):
+    """A transport whose agent authenticates with a token, so that the target needs a user that can log in."""
 
     logs_in: bool
 
 
 @runtime_checkable
-class Opening(Protocol):
-    """With our agent nobody logs in: a signed URL opens the party's queue."""
+class PresignedQueue(Protocol):
+    """A transport whose queue Stoker's own agent accesses by a signed URL, without a login."""
 
-    #: The method that it needs.
-    opens_to: str
+    #: The HTTP method that the signed URL permits.
+    signed_method: str
 
 
 @runtime_checkable
-class Signalling(Protocol):
+class SignalTransport(Protocol):
+    """Defines how a deployment's result returns to Stoker. ``signal_name`` is the value of ``signal_transport``."""
+
     signal_name: str
-    #: False when no result is expected: the deployment is complete once it is in the document.
+    #: False if no result is expected: the deployment is complete once it is in the document.
     awaits_signal: bool
 
-    def signal_inputs(self, tx: Tx, site: Site, party: Party) -> Mapping[str, Any]:
-        """``deploy_*`` inputs that tell the agent where and how to send its result. Asked again, it is the same."""
+    def signal_inputs(self, tx: Tx, platform: Platform, target: TransportTarget) -> Mapping[str, Any]:
+        """
+        Return the ``deploy_*`` inputs that tell the agent where and how to send its result.
+
+        The names are part of Heat's derived configs
+        (``heat.engine.resources.openstack.heat.software_deployment``). Repeated calls return the same inputs.
+        """
 
 
 @runtime_checkable
-class Carrying(Protocol):
+class MetadataTransport(Protocol):
+    """
+    Defines how a document reaches a server. ``metadata_name`` is the value of ``software_config_transport``.
+
+    A minimal metadata transport returns one section per collector of ``os-collect-config``:
+
+        def sections(self, tx, platform, target):
+            return {"request": {"metadata_url": platform.objects.url(target, ref, "GET")}}
+    """
+
     metadata_name: str
 
-    def sections(self, tx: Tx, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
-        """Sections of ``os-collect-config`` that tell the agent where to fetch its document."""
+    def sections(self, tx: Tx, platform: Platform, target: TransportTarget) -> Mapping[str, Mapping[str, Any]]:
+        """
+        Return the sections of the ``os-collect-config`` configuration that tell the agent where to fetch its document.
+        """
 
 
 @runtime_checkable
-class Pushing(Carrying, Protocol):
-    """Carries the document to a place where the agent finds it."""
+class PublishingTransport(MetadataTransport, Protocol):
+    """Writes the document to an object or a queue, from which the agent fetches it."""
 
-    #: It is gone from there after an hour, and has to be carried there again.
+    #: True if a published document expires after an hour, so that Stoker must publish it again.
     expires: bool
 
-    def publish(self, tx: Tx, site: Site, party: Party, document: Mapping[str, Any]) -> None: ...
+    def publish(self, tx: Tx, platform: Platform, target: TransportTarget, document: Mapping[str, Any]) -> None:
+        """Replace the published document. ``document`` is JSON-serializable and already signed."""
+        ...
 
 
 @runtime_checkable
-class Lodging(Protocol):
-    """Has something for each of its parties elsewhere, which goes with the party."""
+class NeedsProvisioning(Protocol):
+    """A transport that needs an object or a queue for each target. The object or queue is deleted with the target."""
 
-    def open(self, tx: Tx, site: Site, party: Party) -> None: ...
+    def open(self, tx: Tx, platform: Platform, target: TransportTarget) -> None:
+        """Create the target's object or queue."""
+        ...
 
-    def close(self, tx: Tx, site: Site, party: Party) -> None: ...
+    def close(self, tx: Tx, platform: Platform, target: TransportTarget) -> None:
+        """Delete the target's object or queue."""
+        ...
 
 
-def login_keys(site: Site, party: Party) -> dict[str, str]:
-    """What a section of ``os-collect-config`` says of the agent's user, whatever it asks for with its token."""
-    login = site.login(party)
+def login_keys(platform: Platform, target: TransportTarget) -> dict[str, str]:
+    """Return the keys that a section of ``os-collect-config`` needs for logging in to Keystone."""
+    login = platform.login(target)
     return {
         "user_id": login.user_id,
         "password": login.password,
-        "auth_url": site.auth_url,
+        "auth_url": platform.auth_url,
         "project_id": login.project_id,
-        "region_name": site.region,
+        "region_name": platform.region,
     }

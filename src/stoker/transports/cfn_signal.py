@@ -1,4 +1,7 @@
-"""The result is posted to a pre-signed URL of CloudFormation's API: nothing on the server but that URL."""
+"""
+``CFN_SIGNAL``: the agent posts the result to a pre-signed URL of the CloudFormation API; no other credentials are
+needed.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.store.tx import Tx
-from stoker.transports.base import Party, Site
+from stoker.transports.base import Platform, TransportTarget
 
 
 @dataclass(frozen=True, slots=True)
 class CfnSignal:
+    """The signal transport ``CFN_SIGNAL``."""
+
     signal_name: str = "CFN_SIGNAL"
     awaits_signal: bool = True
 
-    def signal_inputs(self, _tx: Tx, site: Site, party: Party) -> Mapping[str, Any]:
-        return {"deploy_signal_id": site.signed_url(party, "signal", "POST"), "deploy_signal_verb": "POST"}
+    def signal_inputs(self, _tx: Tx, platform: Platform, target: TransportTarget) -> Mapping[str, Any]:
+        """Return the signed URL and the method ``POST``."""
+        return {"deploy_signal_id": platform.signed_url(target, "signal", "POST"), "deploy_signal_verb": "POST"}
 
 
 transport = CfnSignal()

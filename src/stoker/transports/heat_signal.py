@@ -1,4 +1,4 @@
-"""The result comes by Heat's ``resources/{name}/signal`` call, with the login that the config brings."""
+"""``HEAT_SIGNAL``: the agent calls Heat's ``resources/{name}/signal`` with the login that the config contains."""
 
 from __future__ import annotations
 
@@ -7,28 +7,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.store.tx import Tx
-from stoker.transports.base import Party, Site
+from stoker.transports.base import Platform, TransportTarget
 
 
 @dataclass(frozen=True, slots=True)
 class HeatSignal:
+    """The signal transport ``HEAT_SIGNAL``."""
+
     signal_name: str = "HEAT_SIGNAL"
     logs_in: bool = True
     awaits_signal: bool = True
 
-    def signal_inputs(self, _tx: Tx, site: Site, party: Party) -> Mapping[str, Any]:
-        return login_inputs(site, party)
+    def signal_inputs(self, _tx: Tx, platform: Platform, target: TransportTarget) -> Mapping[str, Any]:
+        """Return the login; the agent knows the resource from other ``deploy_*`` inputs."""
+        return login_inputs(platform, target)
 
 
-def login_inputs(site: Site, party: Party) -> dict[str, Any]:
-    login = site.login(party)
+def login_inputs(platform: Platform, target: TransportTarget) -> dict[str, Any]:
+    """Return the ``deploy_*`` inputs with which an agent logs in as the target's user."""
+    login = platform.login(target)
     return {
-        "deploy_auth_url": site.auth_url,
+        "deploy_auth_url": platform.auth_url,
         "deploy_username": login.username,
         "deploy_user_id": login.user_id,
         "deploy_password": login.password,
         "deploy_project_id": login.project_id,
-        "deploy_region_name": site.region,
+        "deploy_region_name": platform.region,
     }
 
 

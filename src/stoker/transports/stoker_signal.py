@@ -1,4 +1,4 @@
-"""Our own agent reports over the channel it already has, with the server's own key."""
+"""``STOKER_SIGNAL``: Stoker's own agent reports results over its existing connection, with the server's key."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.store.tx import Tx
-from stoker.transports.base import Party, Site
+from stoker.transports.base import Platform, TransportTarget
 
 
 @dataclass(frozen=True, slots=True)
 class StokerSignal:
+    """The signal transport ``STOKER_SIGNAL``."""
+
     signal_name: str = "STOKER_SIGNAL"
     awaits_signal: bool = True
 
-    def signal_inputs(self, _tx: Tx, _site: Site, _party: Party) -> Mapping[str, Any]:
+    def signal_inputs(self, _tx: Tx, _platform: Platform, _target: TransportTarget) -> Mapping[str, Any]:
+        """Return no inputs, because the agent has a connection already."""
         return {}
 
 

@@ -1,7 +1,7 @@
 """
-The document is a message in a queue of the server's own.
+``ZAQAR_MESSAGE``: the document is a message in the server's own queue.
 
-Our agent reads it by a signed URL, which opens that queue to nothing else; upstream's has a user that it logs in with.
+Stoker's agent reads the queue by a signed URL, which permits nothing else. The upstream agent logs in as a user.
 """
 
 from __future__ import annotations
@@ -11,34 +11,40 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.store.tx import Tx
-from stoker.transports.base import QUEUES, Party, Signed, Site, login_keys
+from stoker.transports.base import QUEUES, Platform, Signed, TransportTarget, login_keys
 
 
 @dataclass(frozen=True, slots=True)
 class ZaqarMessage:
+    """The metadata transport ``ZAQAR_MESSAGE``."""
+
     metadata_name: str = "ZAQAR_MESSAGE"
     logs_in: bool = True
-    opens_to: str = "GET"
+    signed_method: str = "GET"
     expires: bool = True
     needs: str = QUEUES
 
-    def sections(self, tx: Tx, site: Site, party: Party) -> Mapping[str, Mapping[str, Any]]:
-        signed = site.queues.signed(tx, party, self.opens_to) if party.own_agent else None
-        opening = login_keys(site, party) if signed is None else facts(signed)
-        return {"zaqar": {**opening, "queue_id": party.resource_id}}
+    def sections(self, tx: Tx, platform: Platform, target: TransportTarget) -> Mapping[str, Mapping[str, Any]]:
+        """Return the section ``zaqar``: the queue, and a signed URL or a login."""
+        signed = platform.queues.signed(tx, target, self.signed_method) if target.own_agent else None
+        opening = login_keys(platform, target) if signed is None else facts(signed)
+        return {"zaqar": {**opening, "queue_id": target.resource_id}}
 
-    def open(self, tx: Tx, site: Site, party: Party) -> None:
-        site.queues.open(tx, party, keep_newest=True)
+    def open(self, tx: Tx, platform: Platform, target: TransportTarget) -> None:
+        """Create the server's queue, which keeps its newest message."""
+        platform.queues.open(tx, target, keep_newest=True)
 
-    def publish(self, tx: Tx, site: Site, party: Party, document: Mapping[str, Any]) -> None:
-        site.queues.replace(tx, party, document)
+    def publish(self, tx: Tx, platform: Platform, target: TransportTarget, document: Mapping[str, Any]) -> None:
+        """Replace the message in the queue by the document."""
+        platform.queues.replace(tx, target, document)
 
-    def close(self, tx: Tx, site: Site, party: Party) -> None:
-        site.queues.close(tx, party)
+    def close(self, tx: Tx, platform: Platform, target: TransportTarget) -> None:
+        """Delete the queue."""
+        platform.queues.close(tx, target)
 
 
 def facts(signed: Signed) -> dict[str, str]:
-    """A signed URL, as our agent is told of it."""
+    """Return a signed URL in the form that Stoker's agent reads."""
     return {
         "messaging_url": signed.url,
         "project_id": signed.project_id,

@@ -1,24 +1,25 @@
 """
-Durable jobs, schedules and deadlines: one port, and an engine for each database behind it.
+Durable jobs and deadlines: one interface (``Work``), with an implementation for each database.
 
-A job is deferred in the transaction that makes it necessary. It runs at least once, outside any transaction, in a
-worker thread; so its handler must be safe to repeat.
+A transaction defers the jobs that it makes necessary. A job runs at least once, outside any transaction, in a worker
+thread, so its handler must be idempotent.
 """
 
 from __future__ import annotations
 
 from stoker.store.open import Store
-from stoker.work.port import GiveUp, Handler, Work, backoff, defer_once
+from stoker.work.port import Handler, PermanentFailure, Work, backoff, defer_once
 
-__all__ = ["GiveUp", "Handler", "Work", "backoff", "defer_once", "open_work"]
+__all__ = ["Handler", "PermanentFailure", "Work", "backoff", "defer_once", "open_work"]
 
 
 def open_work(store: Store) -> Work:
+    """Return the job queue for the store's database, not started yet."""
     if store.dialect == "postgresql":
-        # Late: Procrastinate and its pool cost start-up time and memory that SQLite's users need not pay.
-        from stoker.work.procrastinating import ProcrastinateWork
+        # Imported late: Procrastinate and its pool would cost start-up time and memory on SQLite.
+        from stoker.work.postgres_queue import PostgresQueue
 
-        return ProcrastinateWork(store)
-    from stoker.work.runner import Runner
+        return PostgresQueue(store)
+    from stoker.work.sqlite_queue import SqliteQueue
 
-    return Runner(store)
+    return SqliteQueue(store)

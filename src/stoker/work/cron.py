@@ -1,4 +1,4 @@
-"""When a cron expression's times are: five fields, read in a time zone. Pure."""
+"""Cron expressions: compute times from five fields in a time zone. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from croniter import CroniterError, croniter
 from stoker.model.errors import Invalid
 
 _WORDS = frozenset(("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly", "@annually"))
-#: Minutes, hours, days, months and days of the week. Letters are names: croniter knows others, that stand for chance.
+#: Minutes, hours, days, months and days of the week. Letters form names of three letters, because croniter gives single
+#: letters such as R and H a random meaning.
 _FIELDS = re.compile(r"(([0-9*/,-]|[A-Za-z]{3})+ ){5}")
 _LONGEST = 255
 _SECOND = timedelta(seconds=1)
@@ -25,24 +26,28 @@ _UNREADABLE = (CroniterError, ValueError, OverflowError)
 @dataclass(frozen=True, slots=True)
 class Cron:
     """
-    What a time zone skips in spring comes when its clock goes on; what it has twice in autumn comes once, unless the
-    expression is one of every hour.
+    A valid cron expression in a time zone.
+
+    A time that the zone skips in spring occurs when the clock is set forward. A time that occurs twice in autumn counts
+    once, unless the expression applies to every hour.
     """
 
     expression: str
     zone: str
 
     def after(self, moment: datetime) -> datetime:
-        """The first time after ``moment``, in UTC."""
+        """Return the first time after ``moment``, in UTC."""
         return next(self.times(moment))
 
     def upto(self, moment: datetime) -> datetime:
-        """The last time until ``moment``, itself included, in UTC."""
+        """Return the last time not later than ``moment``, in UTC."""
         found = self._from(moment + _SECOND)
         return next(self._counted(lambda: found.get_prev(datetime)))
 
     def times(self, after: datetime) -> Iterator[datetime]:
-        """Those that come after it. Raises Invalid, where there is none."""
+        """
+        Return an iterator over the times after ``after``, in UTC. The iterator raises Invalid if there is no time.
+        """
         found = self._from(after)
         return self._counted(lambda: found.get_next(datetime))
 
@@ -62,7 +67,12 @@ class Cron:
 
 
 def read(expression: Any, zone: Any, where: str = "") -> Cron:
-    """``where`` stands before names in errors. Raises Invalid for what is none, never comes, or is in no time zone."""
+    """
+    Validate an expression and a time zone, such as ``"0 2 * * sun"`` and ``"Europe/Vienna"``.
+
+    ``where`` precedes field names in error messages. Raises Invalid if the expression is malformed or never occurs, or
+    if the time zone is unknown.
+    """
     text = " ".join(expression.split()) if isinstance(expression, str) and len(expression) <= _LONGEST else ""
     if text not in _WORDS and not _FIELDS.fullmatch(f"{text} "):
         raise Invalid(
@@ -87,8 +97,8 @@ def _read(text: str, zone: str, where: str) -> Cron:
 
 
 def zone_of(name: Any, where: str = "") -> ZoneInfo:
-    """Raises Invalid."""
+    """Return the time zone with this name. Raises Invalid if it is unknown."""
     try:
         return ZoneInfo(name)
-    except (KeyError, ValueError, TypeError, OSError):  # it is looked for among files
+    except (KeyError, ValueError, TypeError, OSError):  # zoneinfo searches files, hence OSError
         raise Invalid(f"{where}timezone {name!r:.100} is not known: use a name such as Europe/Vienna") from None

@@ -1,1 +1,11 @@
-"""Hooks that come with the agent: one file a group, each also an executable of its own under any other agent."""
+"""
+Built-in hooks: one module per group, each also an executable for other agents.
+
+The agent imports the module that is named as the config's group. A hook module defines three functions::
+
+    def command(config, working):  # the argv to execute; may write files into the directory ``working``
+    def environment(config, outputs):  # environment variables as a dict; raises ValueError for an unusable config
+    def read_outputs(config, outputs):  # output values by name, read after the process has ended
+
+``config`` is the document's entry of the run; ``outputs`` is a path prefix for output files.
+"""

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """
-Run an executable text with the inputs in its environment.
+Hook of the group ``script``: runs an executable text with the inputs in its environment.
 
-Outputs are the files ``$heat_outputs_path.NAME``. As an executable it keeps heat-agents' contract: the config as
-JSON on standard input, the result as JSON on standard output. This file imports nothing of the agent's, so it can be
-copied to where another agent looks for hooks.
+Outputs are the files ``$heat_outputs_path.NAME``. As an executable, this file follows the contract of heat-agents: the
+config as JSON on standard input, the result as JSON on standard output. It imports nothing from the agent, so it can be
+copied to the hook directory of another agent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Dict, List, Mapping
 
 GROUP = "script"
 
-#: Bytes of an output that are read.
+#: Largest number of bytes of an output that the hook reads.
 _LONGEST = 1024 * 1024
 
 _WORKING = "/var/lib/heat-config/heat-config-script"
@@ -26,10 +26,14 @@ _OUTPUTS = "/var/run/heat-config/heat-config-script"
 
 
 def command(config: Mapping[str, Any], working: Path) -> List[str]:
-    """Write the script into ``working``; what to execute. A text without an interpreter line is the shell's."""
+    """
+    Write the script into ``working`` and return the argv to execute.
+
+    ``/bin/sh`` runs a text without an interpreter line. Raises ValueError if the config is not text.
+    """
     text = config.get("config") or ""
     if not isinstance(text, str):
-        raise ValueError("the config of group script must be text")  # noqa: TRY004 — what callers report
+        raise ValueError("the config of group script must be text")  # noqa: TRY004 — callers report ValueError
     path = working / "script"
     handle = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o700)
     with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as file:
@@ -38,7 +42,11 @@ def command(config: Mapping[str, Any], working: Path) -> List[str]:
 
 
 def environment(config: Mapping[str, Any], outputs: Path) -> Dict[str, str]:
-    """Raises ValueError for an input that no environment can hold."""
+    """
+    Return the inputs and ``heat_outputs_path`` as environment variables.
+
+    Raises ValueError for an input that cannot be an environment variable.
+    """
     found = {}
     for entry in config.get("inputs") or ():
         name, value = entry["name"], as_text(entry.get("value"))
@@ -50,24 +58,26 @@ def environment(config: Mapping[str, Any], outputs: Path) -> Dict[str, str]:
 
 
 def as_text(value: Any) -> str:
-    """Strings as they are, nothing as "", all else as JSON: an environment holds only text."""
+    """Return strings unchanged, None as "", and other values as JSON, because an environment holds only text."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value)
 
 
 def read_outputs(config: Mapping[str, Any], outputs: Path) -> Dict[str, str]:
+    """Return the content of the declared outputs by name, up to 1 MiB each."""
     found = {}
     for entry in config.get("outputs") or ():
         name = entry["name"]
         path = Path(f"{outputs}.{name}")
         if not set(name) & {"/", "\0"} and path.is_file():
-            with path.open("rb") as file:  # one that is larger than any report can hold is refused with what was read
+            with path.open("rb") as file:  # a longer output exceeds the report's limit in any case
                 found[name] = file.read(_LONGEST).decode("utf-8", "replace")
     return found
 
 
 def main() -> None:
+    """Run as an executable: read the config from standard input and print the result."""
     config = json.load(sys.stdin)
     working = Path(os.environ.get("HEAT_SCRIPT_WORKING", _WORKING), config["id"])
     folder = Path(os.environ.get("HEAT_SCRIPT_OUTPUTS", _OUTPUTS))

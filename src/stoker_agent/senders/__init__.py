@@ -1,4 +1,4 @@
-"""How results go back: one file for each way, chosen by what the config's inputs say, as heat-config-notify chooses."""
+"""Senders of results: one module per signal transport, selected by the config's inputs as in heat-config-notify."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stoker_agent.config import Config
 from stoker_agent.keystone import Login, Session
 from stoker_agent.programs import inputs
 from stoker_agent.queues import QueueOfLogin, SignedQueue
-from stoker_agent.senders.base import Nobody, Sender
+from stoker_agent.senders.base import NoSender, Sender
 from stoker_agent.senders.heat import HeatSignal
 from stoker_agent.senders.queue import QueueSignal
 from stoker_agent.senders.stoker import StokerSignal
@@ -25,7 +25,7 @@ _NOT_ENROLLED = "it is for Stoker's own channel, and this agent is not enrolled"
 
 
 class Senders:
-    """For one thread. Connections and tokens are kept from one result to the next."""
+    """Selects the sender of a result. Reuses connections and tokens. Not safe for use by several threads."""
 
     def __init__(self, config: Optional[Config], ca_file: Optional[str] = None) -> None:
         self._channel = None if config is None else Channel(config)
@@ -33,7 +33,12 @@ class Senders:
         self._sessions: OrderedDict[Login, Session] = OrderedDict()
 
     def of(self, entry: Mapping[str, Any], source: str) -> Optional[Sender]:
-        """None where no result is expected. What there is no way to send is for ``Nobody``."""
+        """
+        Return the sender for a run, or None if no result is expected.
+
+        ``entry`` is the document's entry, ``source`` the name of the source that listed it. ``NoSender`` is returned
+        where the agent has no means to send the result.
+        """
         said = inputs(entry)
         transport = said.get("deploy_signal_transport")
         own = source == STOKER or transport == "STOKER_SIGNAL"
@@ -41,15 +46,16 @@ class Senders:
             return None
         if own and self._channel is not None:
             return StokerSignal(self._channel)
-        return self._named(said) or (Nobody(_NOT_ENROLLED) if own else None)
+        return self._create(said) or (NoSender(_NOT_ENROLLED) if own else None)
 
     def close(self) -> None:
+        """Close all connections."""
         if self._channel is not None:
             self._channel.close()
         self._web.close()
 
-    def _named(self, said: Mapping[str, Any]) -> Optional[Sender]:
-        """By what the inputs name; None when that is nothing."""
+    def _create(self, said: Mapping[str, Any]) -> Optional[Sender]:
+        """Return the sender that the inputs describe, or None if they describe none."""
         url = said.get("deploy_signal_id")
         if isinstance(url, str) and url:
             return UrlSignal(self._web, url, str(said.get("deploy_signal_verb") or "POST"))
@@ -64,7 +70,7 @@ class Senders:
                 return QueueSignal(QueueOfLogin(session, str(said["deploy_queue_id"])))
             return HeatSignal(session, str(said["deploy_stack_id"]), str(said["deploy_resource_name"]))
         except KeyError as error:
-            return Nobody(f"its input {error} is missing")
+            return NoSender(f"its input {error} is missing")
 
     def _session(self, login: Login) -> Session:
         found = self._sessions.pop(login, None) or Session(self._web, login)

@@ -1,4 +1,4 @@
-"""What a sender is: who takes one run's result."""
+"""The interface of senders."""
 
 from __future__ import annotations
 
@@ -9,44 +9,58 @@ from stoker_agent.web import Answer
 
 
 class Sender(Protocol):
-    #: Who is asked: when that one does not answer, no other result for it is tried for a while.
+    """
+    Sends results to one target by one signal transport.
+
+    A sender turns the answer's status into the return value::
+
+        class WebhookSignal:
+            place, wants_failure_report, limit = "webhook", False, REPORT
+
+            def send(self, id, values):
+                return verdict(self._web.call("POST", self._url, json.dumps(values).encode(), JSON))
+    """
+
+    #: The target's host. If the target does not answer, its other results wait too.
     place: str
-    #: Whether it is to hear of a failure instead when it refuses a result.
-    insists: bool
-    #: Bytes of the largest report that it takes.
+    #: Whether the target expects a failure report after it refuses a result.
+    wants_failure_report: bool
+    #: Largest report in bytes that the target accepts.
     limit: int
 
     def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
         """
-        None when it has the result, or wants it no more; else what it says against it, which is final.
+        Send the result of the run ``id``.
 
-        Raises Unreachable: to be tried again. Busy is one that says nothing about other results.
+        Returns None if the target accepted the result or does not want it, else the reason of a permanent refusal.
+        Raises Unreachable for a retry; its subclass Busy means that other results may still be accepted.
         """
 
 
-class Nobody:
-    """For results that there is no way to send."""
+class NoSender:
+    """Refuses every result with ``reason``, because the agent has no means to send them."""
 
     place = "nobody"
-    insists = False
+    wants_failure_report = False
     limit = REPORT
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
     def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
+        """Return the reason as a permanent refusal."""
         return self._reason
 
 
-#: Bytes that the run's name takes in a report.
+#: Bytes of a report for the run's id.
 NAME = 128
 
 
-def named(id: str, values: Mapping[str, Any]) -> Dict[str, Any]:
-    """The result with the run it is of: Stoker tells late ones of an earlier run by it, Heat does not mind it."""
+def with_run_id(id: str, values: Mapping[str, Any]) -> Dict[str, Any]:
+    """Add the run's id to the result. Stoker detects late results of an earlier run by it; Heat ignores it."""
     return {**values, "deploy_config_id": id}
 
 
 def verdict(answer: Answer) -> Optional[str]:
-    """What an answer that is not to be tried again says of the result; 404 and 410: nobody wants it any more."""
-    return None if 200 <= answer.status < 300 or answer.status in (404, 410) else answer.said()
+    """Return the refusal that a final answer states, or None. 404 and 410 mean that the result is no longer wanted."""
+    return None if 200 <= answer.status < 300 or answer.status in (404, 410) else answer.summary()

@@ -1,4 +1,4 @@
-"""HEAT_SIGNAL: Heat's signal call, with the login that the config brings."""
+"""HEAT_SIGNAL: Heat's resource signal API, with the credentials in the config's inputs."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import json
 import urllib.parse
 from typing import Any, Mapping, Optional
 
-from stoker_agent.keystone import NotAdmitted, Session
+from stoker_agent.keystone import LoginRejected, Session
 from stoker_agent.limits import REPORT
-from stoker_agent.senders.base import NAME, named, verdict
+from stoker_agent.senders.base import NAME, verdict, with_run_id
 
 
 class HeatSignal:
-    insists = False
+    """Sends results to a stack's resource."""
+
+    wants_failure_report = False
     limit = REPORT - NAME
 
     def __init__(self, session: Session, stack_id: str, resource_name: str) -> None:
@@ -22,8 +24,9 @@ class HeatSignal:
         self.place = session.place
 
     def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
-        body, headers = json.dumps(named(id, values)).encode(), {"Content-Type": "application/json"}
+        """Signal the resource. A rejected login is a permanent refusal. See ``Sender``."""
+        body, headers = json.dumps(with_run_id(id, values)).encode(), {"Content-Type": "application/json"}
         try:
             return verdict(self._session.call("orchestration", "POST", self._path, body, headers))
-        except NotAdmitted as error:
+        except LoginRejected as error:
             return str(error)

@@ -1,4 +1,4 @@
-"""ZAQAR_SIGNAL: a message in a queue of the deployment's own."""
+"""ZAQAR_SIGNAL: a message in the deployment's queue."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import json
 import uuid
 from typing import Any, Mapping, Optional
 
-from stoker_agent.keystone import NotAdmitted
+from stoker_agent.keystone import LoginRejected
 from stoker_agent.queues import Queue
-from stoker_agent.senders.base import named, verdict
+from stoker_agent.senders.base import verdict, with_run_id
 
-#: Whoever takes results from the queue may be away for as long; heat-config-notify gives it ten minutes.
+#: Seconds that a message stays in the queue, for a receiver that is down. heat-config-notify uses 600.
 _TTL = 3600
-#: Zaqar takes 256 KiB at once, with what is around the result.
+#: Zaqar accepts 256 KiB per request; the rest is for the message's envelope.
 _LIMIT = 256 * 1024 - 1024
 
 
 class QueueSignal:
-    insists = False
+    """Sends results as messages."""
+
+    wants_failure_report = False
     limit = _LIMIT
 
     def __init__(self, queue: Queue) -> None:
@@ -25,10 +27,11 @@ class QueueSignal:
         self.place = queue.place
 
     def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
-        body = json.dumps({"messages": [{"body": named(id, values), "ttl": _TTL}]}).encode()
-        # The same for every try of one result, as clients' ids are in Zaqar.
+        """Post the result to the queue. A rejected login is a permanent refusal. See ``Sender``."""
+        body = json.dumps({"messages": [{"body": with_run_id(id, values), "ttl": _TTL}]}).encode()
+        # The Client-ID is the same in each retry of a result, because Zaqar identifies clients by it.
         client = str(uuid.uuid5(uuid.NAMESPACE_URL, id))
         try:
             return verdict(self._queue.messages("POST", "", body, client))
-        except NotAdmitted as error:
+        except LoginRejected as error:
             return str(error)

@@ -1,4 +1,4 @@
-"""CFN_SIGNAL and TEMP_URL_SIGNAL: a pre-signed URL takes the result. The URL is a secret, so never logged."""
+"""CFN_SIGNAL and TEMP_URL_SIGNAL: a pre-signed URL accepts the result. The URL is a secret and never logged."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 from typing import Any, Mapping, Optional
 
 from stoker_agent.limits import REPORT
-from stoker_agent.senders.base import NAME, named, verdict
+from stoker_agent.senders.base import NAME, verdict, with_run_id
 from stoker_agent.web import Web, host_of
 
 
 class UrlSignal:
-    insists = False
+    """Sends results to a pre-signed URL."""
+
+    wants_failure_report = False
     limit = REPORT - NAME
 
     def __init__(self, web: Web, url: str, verb: str) -> None:
@@ -21,5 +23,6 @@ class UrlSignal:
         self.place = host_of(url)
 
     def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
-        body, headers = json.dumps(named(id, values)).encode(), {"Content-Type": "application/json"}
+        """Send the result to the URL. See ``Sender``."""
+        body, headers = json.dumps(with_run_id(id, values)).encode(), {"Content-Type": "application/json"}
         return verdict(self._web.call(self._verb, self._url, body, headers))

@@ -1,4 +1,4 @@
-"""Where documents come from: one file for each transport."""
+"""Sources of documents: one module per metadata transport."""
 
 from __future__ import annotations
 
@@ -8,42 +8,47 @@ from typing import Any, List, Mapping, NamedTuple, Optional
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
 from stoker_agent.queues import SIGNED
+from stoker_agent.signatures import Verifier
 from stoker_agent.sources.base import LOCAL, Document, Entries, Source
 
-__all__ = ["LOCAL", "NEEDED", "STOKER", "Document", "Entries", "Making", "Source", "made", "missing"]
+__all__ = ["LOCAL", "NEEDED", "STOKER", "Document", "Entries", "Making", "Source", "create_source", "missing"]
 
-#: The agent's own channel, which has no section.
+#: The name of Stoker's channel, which has no section.
 STOKER = "stoker"
 _LOGIN = ("auth_url", "user_id", "password", "project_id")
-#: Sections of os-collect-config that mean something here, and the keys that each cannot do without.
+#: The supported sections of os-collect-config, with their required keys.
 NEEDED = {
     "cfn": ("metadata_url", "access_key_id", "secret_access_key", "stack_name", "path"),
     "heat": (*_LOGIN, "stack_id", "resource_name"),
     "request": ("metadata_url",),
     "zaqar": (*_LOGIN, "queue_id"),
 }
-#: In place of a login.
+#: Required keys of a section with a pre-signed URL instead of a login.
 _SIGNED = ("queue_id", *SIGNED)
 
 
 class Making(NamedTuple):
-    """What sources are made from, besides their sections."""
+    """The common arguments of sources, besides their sections."""
 
     config: Optional[Config]
     hooks: Path
-    #: Seconds between two looks at a source that has nothing new.
+    #: The longest pause in seconds between two polls without changes.
     polling: float
     ca_file: Optional[str]
+    #: Verifies published documents; with None, the agent has no key and accepts them unverified.
+    verifier: Optional[Verifier] = None
 
 
 def missing(name: str, section: Mapping[str, Any]) -> List[str]:
-    """Keys without which this section is of no use."""
+    """Return the required keys that the section lacks."""
     needed = _SIGNED if name == "zaqar" and section.get("url_signature") else NEEDED[name]
     return [key for key in needed if section.get(key) in (None, "", [])]
 
 
-def made(name: str, section: Mapping[str, Any], making: Making) -> Source:
-    """``section`` has all that is needed. Only what is used is imported: an agent shall be small."""
+def create_source(name: str, section: Mapping[str, Any], making: Making) -> Source:
+    """
+    Create the source ``name`` from a complete section. Only the modules of used sources are imported, to save memory.
+    """
     if name == STOKER:
         from stoker_agent.sources.stoker import Stoker
 
@@ -60,7 +65,7 @@ def made(name: str, section: Mapping[str, Any], making: Making) -> Source:
     if name == "request":
         from stoker_agent.sources.request import Request
 
-        return Request(section, making.polling, making.ca_file)
+        return Request(section, making.polling, making.ca_file, making.verifier)
     from stoker_agent.sources.zaqar import Zaqar
 
-    return Zaqar(section, making.polling, making.ca_file)
+    return Zaqar(section, making.polling, making.ca_file, making.verifier)

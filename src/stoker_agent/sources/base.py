@@ -1,75 +1,104 @@
-"""What a source of documents is: one small class a file, each speaking one transport."""
+"""The interface of sources, and functions that parse documents."""
 
 from __future__ import annotations
 
 import json
 from typing import Any, List, Mapping, NamedTuple, Optional, Protocol
 
-from stoker_agent.pauses import LONGEST, Pauses
+from stoker_agent.backoff import LONGEST, Backoff
+from stoker_agent.signatures import Verifier
 from stoker_agent.web import Unreachable, Web
 
 Entries = List[Mapping[str, Any]]
-#: Keys of a section that a server's owner adds for this machine: documents say nothing of them.
+#: Keys of a section that the machine's owner adds locally. Documents never contain them.
 LOCAL = ("ca_certificate", "ca_file", "timeout")
 
 
 class Document(NamedTuple):
-    """``collect`` is what the document says of ``os-collect-config``; empty where it says nothing."""
+    """The runs of this server. ``collect`` is the document's ``os-collect-config``, empty if it has none."""
 
     entries: Entries
     collect: Mapping[str, Any]
-    #: Whether it lists runs at all: one that does not says nothing of those under way.
+    #: Whether the document has a list of runs. A document without one withdraws no active run.
     lists: bool = False
-    #: How many may run at a time.
+    #: The number of runs that may be active at the same time.
     concurrency: int = 1
-    #: Bytes of one stream of a run that somebody is going to keep.
+    #: Bytes per output stream that the server keeps.
     log_bytes: int = 8 * 1024 * 1024
 
 
 class Source(Protocol):
+    """
+    Fetches documents by one metadata transport.
+
+    Most sources extend Polled and implement ``fetch`` and ``reset``::
+
+        class File(Polled):
+            name = "file"
+
+            def fetch(self, wait):
+                text = self._path.read_bytes()
+                if text == self._last:
+                    return None
+                found = document(parse_json(text))
+                self._last = text
+                return found
+    """
+
     name: str
 
     def fetch(self, wait: float) -> Optional[Document]:
         """
-        The newest document; None when it is the one that was given last. Who can be answered late waits up to
-        ``wait`` seconds for it. Raises Unreachable; Refused when coming back soon will not help.
+        Return the newest document, or None if it did not change since the last call.
+
+        A long-polling source waits up to ``wait`` seconds for a change. Raises Unreachable, or its subclass Refused if
+        an early retry is pointless.
         """
 
     def come_again(self, news: bool) -> float:
-        """After how many seconds to fetch again, from whether there was something new."""
+        """
+        Return the seconds until the next call of ``fetch``. ``news`` tells whether the last call returned a document.
+        """
         ...
 
     def hurry(self) -> None:
-        """Something new is to be expected soon."""
+        """Poll soon, because a change is expected."""
 
     def reset(self) -> None:
-        """The next document is given whether it is new or not."""
+        """Make the next ``fetch`` return the document even if it did not change."""
 
     def close(self) -> None:
-        """Leave nothing open. It may be fetched from again."""
+        """Close connections. A later ``fetch`` opens them again."""
 
 
 class Polled:
-    """What sources that are asked now and again have in common."""
+    """Base class of sources without long polling: pauses grow until a document changes."""
 
     def __init__(self, web: Web, longest: float = LONGEST) -> None:
         self._web = web
-        self._pauses = Pauses(longest)
+        self._backoff = Backoff(longest)
 
     def come_again(self, news: bool) -> float:
+        """Return the next pause, which grows until the document changes."""
         if news:
-            self._pauses.reset()
-        return self._pauses.next()
+            self._backoff.reset()
+        return self._backoff.next()
 
     def hurry(self) -> None:
-        self._pauses.reset()
+        """Start again with the shortest pause."""
+        self._backoff.reset()
 
     def close(self) -> None:
+        """Close the connections."""
         self._web.close()
 
 
 def document(said: Any) -> Document:
-    """A server's metadata; what is no map can be none of ours. Raises Unreachable for what is no metadata at all."""
+    """
+    Parse a server's metadata, already decoded from JSON. Entries that are not maps are ignored.
+
+    Raises Unreachable if ``said`` is not a map.
+    """
     if not isinstance(said, dict):
         raise Unreachable("the document is no map")
     found, collect = said.get("deployments"), said.get("os-collect-config")
@@ -82,12 +111,24 @@ def document(said: Any) -> Document:
     )
 
 
+def read_carried(said: Any, verifier: Optional[Verifier], source: str) -> Document:
+    """
+    Verify and parse a document that was read from an object or a queue.
+
+    Without a verifier, the document is accepted unverified. An empty map means that no document was published yet.
+    Raises Unverified, or Unreachable as ``document`` does.
+    """
+    if verifier is not None and said != {}:
+        verifier.accept(verifier.revision(said, source))
+    return document(said)
+
+
 def _whole(said: Any, default: int) -> int:
     return said if isinstance(said, int) and not isinstance(said, bool) and said >= 1 else default
 
 
-def parsed(text: bytes) -> Any:
-    """JSON. Raises Unreachable."""
+def parse_json(text: bytes) -> Any:
+    """Decode JSON. Raises Unreachable."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -95,7 +136,7 @@ def parsed(text: bytes) -> Any:
 
 
 def seconds(section: Mapping[str, Any], default: float = 10.0) -> float:
-    """How long an answer may take: ``timeout``, as os-collect-config has it."""
+    """Return the time limit of a call in seconds: the section's ``timeout``, between 1 and 600."""
     try:
         return min(600.0, max(1.0, float(section["timeout"])))
     except (KeyError, TypeError, ValueError):
@@ -103,5 +144,6 @@ def seconds(section: Mapping[str, Any], default: float = 10.0) -> float:
 
 
 def ca_file(section: Mapping[str, Any], default: Optional[str]) -> Optional[str]:
+    """Return the path of the section's CA certificate, or ``default``."""
     said = section.get("ca_certificate") or section.get("ca_file")
     return str(said) if said else default

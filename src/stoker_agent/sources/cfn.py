@@ -1,4 +1,4 @@
-"""POLL_SERVER_CFN: CloudFormation's DescribeStackResource, signed with an EC2 key of this server's own."""
+"""POLL_SERVER_CFN: CloudFormation's DescribeStackResource, signed with this server's EC2 key."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import urllib.parse
 from typing import Any, List, Mapping, Optional, Tuple
 from xml.etree import ElementTree
 
-from stoker_agent.sources.base import Document, Polled, ca_file, document, parsed, seconds
+from stoker_agent.sources.base import Document, Polled, ca_file, document, parse_json, seconds
 from stoker_agent.web import Unreachable, Web, host_of
 
 
 class Cfn(Polled):
+    """Polls the metadata of one or more resources through the CloudFormation API."""
+
     name = "cfn"
 
     def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str]) -> None:
@@ -27,20 +29,22 @@ class Cfn(Polled):
         self._last: Optional[List[bytes]] = None
 
     def fetch(self, wait: float) -> Optional[Document]:
+        """Return the combined entries of all paths, or None if no text has changed. See ``Source``."""
         texts = [self._field(path) for path in self._paths]
         if texts == self._last:
             return None
-        parts = [document(_below(parsed(texts[at]), path)) for at, path in enumerate(self._paths)]
+        parts = [document(_below(parse_json(texts[at]), path)) for at, path in enumerate(self._paths)]
         self._last = texts
         collect = next((part.collect for part in parts if part.collect), {})
         listed = all(part.lists for part in parts)
         return Document([entry for part in parts for entry in part.entries], collect, listed)
 
     def reset(self) -> None:
+        """Return the document at the next ``fetch`` in any case."""
         self._last = None
 
     def _field(self, path: str) -> bytes:
-        """The text of what the path begins with, JSON. Raises Unreachable."""
+        """Return the JSON text of the field that ``path`` names. Raises Unreachable."""
         resource, field, _ = _words(path)
         params = {
             "Action": "DescribeStackResource",
@@ -57,12 +61,12 @@ class Cfn(Polled):
             "GET", f"{self._url.partition('?')[0]}?{_query(params)}", headers={"Host": host}, seconds=self._seconds
         )
         if answer.status != 200:
-            raise Unreachable(f"the server answered {answer.said()}")
+            raise Unreachable(f"the server answered {answer.summary()}")
         return _text(answer.body, field)
 
 
 def signature(secret: str, verb: str, host: str, path: str, params: Mapping[str, str]) -> str:
-    """Of version 2."""
+    """Return the signature of AWS signature version 2."""
     text = f"{verb}\n{host}\n{path}\n{_query(params)}"
     return base64.b64encode(hmac.new(secret.encode(), text.encode(), hashlib.sha256).digest()).decode()
 
@@ -75,17 +79,17 @@ def _query(params: Mapping[str, str]) -> str:
 
 
 def _words(path: str) -> Tuple[str, str, List[str]]:
-    """``resource.Metadata.some.keys``"""
+    """Split ``resource.Metadata.some.keys`` into resource, field and keys."""
     resource, *rest = path.split(".")
     return resource, rest[0] if rest else "Metadata", rest[1:]
 
 
 def _text(body: bytes, field: str) -> bytes:
-    """Of the field's element. Raises Unreachable."""
+    """Return the text of the element ``field``. Raises Unreachable."""
     if b"<!DOCTYPE" in body:
         raise Unreachable("the server's answer declares a document type: no CloudFormation API does")
     try:
-        root = ElementTree.fromstring(body)  # noqa: S314 — nothing can be declared in it
+        root = ElementTree.fromstring(body)  # noqa: S314 — documents that declare entities are rejected above
     except ElementTree.ParseError as error:
         raise Unreachable(f"the server's answer is no XML: {error}") from None
     for detail in root.iter():
@@ -97,7 +101,7 @@ def _text(body: bytes, field: str) -> bytes:
 
 
 def _plain(tag: str) -> str:
-    """Without its namespace."""
+    """Return the tag without its namespace."""
     return tag.rpartition("}")[2]
 
 

@@ -1,4 +1,4 @@
-"""POLL_SERVER_HEAT: the metadata of this server's resource, with a user of its own."""
+"""POLL_SERVER_HEAT: the metadata of this server's resource, read with a stack user."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import urllib.parse
 from typing import Any, Mapping, Optional
 
 from stoker_agent.keystone import Login, Session
-from stoker_agent.sources.base import Document, Polled, ca_file, document, parsed, seconds
+from stoker_agent.sources.base import Document, Polled, ca_file, document, parse_json, seconds
 from stoker_agent.web import Unreachable, Web
 
 
 class Heat(Polled):
+    """Polls the resource's metadata through Heat's API."""
+
     name = "heat"
 
     def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str]) -> None:
@@ -21,15 +23,17 @@ class Heat(Polled):
         self._last: Optional[bytes] = None
 
     def fetch(self, wait: float) -> Optional[Document]:
+        """Return the document in the resource's metadata, or None if it has not changed. See ``Source``."""
         answer = self._session.call("orchestration", "GET", self._path)
         if answer.status != 200:
-            raise Unreachable(f"the server answered {answer.said()}")
+            raise Unreachable(f"the server answered {answer.summary()}")
         if answer.body == self._last:
             return None
-        said = parsed(answer.body)
+        said = parse_json(answer.body)
         found = document(said.get("metadata") if isinstance(said, dict) else None)
         self._last = answer.body
         return found
 
     def reset(self) -> None:
+        """Return the document at the next ``fetch`` in any case."""
         self._last = None

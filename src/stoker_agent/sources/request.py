@@ -1,4 +1,4 @@
-"""POLL_TEMP_URL: the document lies in an object that a pre-signed URL opens. The URL is a secret, so never logged."""
+"""POLL_TEMP_URL: an object behind a pre-signed URL holds the document. The URL is a secret and never logged."""
 
 from __future__ import annotations
 
@@ -6,28 +6,39 @@ import hashlib
 from email.utils import parsedate_to_datetime
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from stoker_agent.sources.base import Document, Polled, ca_file, document, parsed, seconds
+from stoker_agent.signatures import Verifier
+from stoker_agent.sources.base import Document, Polled, ca_file, parse_json, read_carried, seconds
 from stoker_agent.web import Answer, Unreachable, Web
 
-#: What tells two states of an object apart without reading it: its ETag, else the time it was written.
+#: Identifies an object's state without reading it: by its ETag, else by its modification time.
 _State = Tuple[Optional[str], Optional[str]]
 _NONE: _State = (None, None)
 _SETTLED_SECONDS = 2.0
 
 
 class Request(Polled):
+    """Polls an object with conditional requests."""
+
     name = "request"
 
-    def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str]) -> None:
+    def __init__(
+        self,
+        section: Mapping[str, Any],
+        longest: float,
+        trusted: Optional[str],
+        verifier: Optional[Verifier] = None,
+    ) -> None:
         super().__init__(Web(ca_file(section, trusted)), longest)
+        self._verifier = verifier
         self._url = str(section["metadata_url"])
         self._seconds = seconds(section)
         self._state = _NONE
         self._digest = b""
-        #: Whether the store answers 304; one that does not is asked by HEAD before anything is fetched.
+        #: Whether the store answers 304. If not, a HEAD request precedes each GET.
         self._conditional = True
 
     def fetch(self, wait: float) -> Optional[Document]:
+        """Return the document in the object, or None if it has not changed. See ``Source``."""
         if not self._conditional and self._state != _NONE and _state(self._ask("HEAD")) == self._state:
             return None
         answer = self._ask("GET", self._conditions())
@@ -38,12 +49,14 @@ class Request(Polled):
             self._conditional = self._conditional and state != self._state
             self._state = state
             return None
-        # An object that is there and empty is one that nothing was put into yet.
-        found = document(parsed(answer.body) if answer.body.strip() else {})
+        # An empty object means that no document was published yet. The state of a refused document is not recorded: the
+        # next poll reads it again, and the failures make another source take over.
+        found = read_carried(parse_json(answer.body) if answer.body.strip() else {}, self._verifier, self.name)
         self._state, self._digest = state, digest
         return found
 
     def reset(self) -> None:
+        """Return the document at the next ``fetch`` in any case."""
         self._state, self._digest = _NONE, b""
 
     def _conditions(self) -> Dict[str, str]:
@@ -55,12 +68,17 @@ class Request(Polled):
     def _ask(self, verb: str, headers: Optional[Mapping[str, str]] = None) -> Answer:
         answer = self._web.call(verb, self._url, headers=headers, seconds=self._seconds)
         if answer.status not in (200, 304):
-            raise Unreachable(f"the object store answered {answer.said()}")
+            raise Unreachable(f"the object store answered {answer.summary()}")
         return answer
 
 
 def _state(answer: Answer) -> _State:
-    """A time of whole seconds counts only where there is no ETag, and once nothing can be written in that second."""
+    """
+    Return the object's state, or ``_NONE`` if the headers cannot identify it.
+
+    A modification time has a resolution of one second. It counts only without an ETag, and only when it is at least two
+    seconds old, so that no later write can have the same time.
+    """
     if answer.etag:
         return answer.etag.strip().strip('"'), None
     said = answer.headers.get("last-modified")

@@ -1,4 +1,4 @@
-"""Stoker's own channel: one poll is always open, and answered as soon as there is something to run."""
+"""Stoker's agent API: one long poll is always open, and Stoker answers when the document changes."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any, Optional, Tuple
 from stoker_agent import __version__
 from stoker_agent.channel import Channel
 from stoker_agent.programs import available
-from stoker_agent.sources.base import Document, document, parsed
+from stoker_agent.sources.base import Document, document, parse_json
 from stoker_agent.web import Answer, Refused, Unreachable
 
 _FIRST_WAIT = 50.0
 
 
 class Stoker:
+    """Polls GET /agent/v1/document with the last ETag."""
+
     name = "stoker"
 
     def __init__(self, channel: Channel, own_hooks: Path) -> None:
@@ -23,13 +25,17 @@ class Stoker:
         self._own_hooks = own_hooks
         self._etag: Optional[str] = None
         self._wait = _FIRST_WAIT
+        #: The server's Retry-After in seconds.
+        self._pause = 0.0
 
     def fetch(self, wait: float) -> Optional[Document]:
+        """Return the document, or None if it did not change within ``wait`` seconds. See ``Source``."""
         headers = {"X-Stoker-Agent": f"{__version__}; hooks={','.join(available(self._own_hooks))}"}
         held = 0
         if self._etag is not None:
             headers["If-None-Match"] = self._etag
             held = math.ceil(min(wait, self._wait))
+        self._pause = 0.0
         answer = self._channel.call("GET", f"/agent/v1/document?wait={held}", headers=headers, seconds=held + 20.0)
         if answer.status == 200:
             self._wait, found = _document(answer, self._wait)
@@ -39,24 +45,29 @@ class Stoker:
             raise Refused("the server refuses this agent's key: was this server deleted, or enrolled anew?")
         if answer.status != 304:
             raise Unreachable(f"the server answered {answer.status}")
+        self._pause = answer.retry_after
         return None
 
     def come_again(self, news: bool) -> float:
-        return 0.0
+        """Return the pause that the server requested, usually 0."""
+        return self._pause
 
     def hurry(self) -> None:
+        """Do nothing: the long poll returns at the change itself."""
         pass
 
     def reset(self) -> None:
+        """Return the document at the next ``fetch`` in any case."""
         self._etag = None
 
     def close(self) -> None:
+        """Close the connection."""
         self._channel.close()
 
 
 def _document(answer: Answer, wait: float) -> Tuple[float, Document]:
-    """How long the next one may be waited for, and the document."""
-    said: Any = parsed(answer.body)
+    """Return the server's limit for the next poll in seconds, and the document."""
+    said: Any = parse_json(answer.body)
     try:
         if isinstance(said["deployments"], list):
             return max(1.0, float(int(said.get("poll_wait", wait)))), document(said)

@@ -1,66 +1,100 @@
 """
-ZAQAR_MESSAGE: the document is a message in a queue of this server's own.
+ZAQAR_MESSAGE: the document is a message in this server's queue.
 
-It is read, and left there: an answer that is lost on its way takes no document with it. Each look goes on where the one
-before ended. The service drops what is stale, and posts what is newest anew before its end.
+The agent reads messages without deleting them, so a lost answer loses no document. Each poll continues after the last
+message of the previous one. The service removes outdated messages, and posts the newest again before it expires.
 """
 
 from __future__ import annotations
 
+import logging
 import urllib.parse
 from typing import Any, List, Mapping, Optional, Tuple
 
-from stoker_agent.queues import opened
-from stoker_agent.sources.base import Document, Polled, ca_file, document, parsed, seconds
+from stoker_agent.queues import open_queue
+from stoker_agent.signatures import Unverified, Verifier
+from stoker_agent.sources.base import Document, Polled, ca_file, document, parse_json, seconds
 from stoker_agent.web import Unreachable, Web
 
-#: As many messages as a Zaqar gives at a time.
+_log = logging.getLogger("stoker-agent")
+#: Messages per page; Zaqar's limit.
 _PAGE = 20
-#: After so many looks one begins at the beginning: a queue that was made anew counts anew.
+#: Every so many polls, the agent reads the queue from its beginning, because a recreated queue has new markers.
 _WHOLE_LOOK = 20
 
 
 class Zaqar(Polled):
+    """Polls the queue's messages."""
+
     name = "zaqar"
 
-    def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str]) -> None:
+    def __init__(
+        self,
+        section: Mapping[str, Any],
+        longest: float,
+        trusted: Optional[str],
+        verifier: Optional[Verifier] = None,
+    ) -> None:
         super().__init__(Web(ca_file(section, trusted)), longest)
-        self._queue = opened(self._web, section, seconds=seconds(section))
-        #: Where the next look goes on.
+        self._verifier = verifier
+        self._queue = open_queue(self._web, section, seconds=seconds(section))
+        #: The position after the last message read.
         self._marker = ""
-        self._looks = 0
+        self._polls = 0
         self._last: List[Any] = []
 
     def fetch(self, wait: float) -> Optional[Document]:
+        """Read all new messages. Return the newest document, or None if it has not changed. See ``Source``."""
         newest: List[Any] = []
-        self._looks += 1
-        if self._looks % _WHOLE_LOOK == 0:
+        self._polls += 1
+        if self._polls % _WHOLE_LOOK == 0:
             self._marker = ""
         marker = self._marker
         while True:
             found, following = self._read(marker)
-            newest = found[-1:] or newest
+            newest = self._newest([*newest, *found])
             if len(found) < _PAGE or following == marker:
                 break
             marker = following
         made = document(newest[0]) if newest and newest != self._last else None
-        # Not before: what could not be read to its end is read again.
+        # The marker moves only after the whole read: messages of an incomplete read are read again.
         self._marker = following
         self._last = newest or self._last
         return made
 
     def reset(self) -> None:
+        """Read the queue from its beginning at the next ``fetch``."""
         self._last, self._marker = [], ""
 
+    def _newest(self, bodies: List[Any]) -> List[Any]:
+        """
+        Return a list with the newest document, or an empty list.
+
+        With a verifier, this is the genuine document with the highest revision, whatever else the queue contains.
+        """
+        if self._verifier is None:
+            return bodies[-1:]
+        genuine = []
+        for body in bodies:
+            try:
+                genuine.append((self._verifier.revision(body, self.name), body))
+            except Unverified as error:
+                _log.warning("a message is passed over: %s", error)
+        if not genuine:
+            return []
+        revision, newest = max(genuine, key=lambda each: each[0])
+        self._verifier.accept(revision)
+        return [newest]
+
     def _read(self, marker: str) -> Tuple[List[Any], str]:
-        """What the messages after the marker say, in their order, and the marker after them. Raises Unreachable."""
+        """Return the bodies of the messages after ``marker``, in order, and the next marker. Raises Unreachable."""
         after = f"&marker={urllib.parse.quote(marker)}" if marker else ""
         answer = self._queue.messages("GET", f"?echo=true&limit={_PAGE}{after}")
         if answer.status == 204:
             return [], marker
         if answer.status != 200:
-            raise Unreachable(f"the messaging service answered {answer.said()}")
-        said: Any = parsed(answer.body)
+            raise Unreachable(f"the messaging service answered {answer.summary()}")
+        said: Any = parse_json(answer.body)
         try:
             bodies = [message["body"] for message in said["messages"]]
             following = [link["href"] for link in said.get("links") or [] if link["rel"] == "next"] if bodies else []

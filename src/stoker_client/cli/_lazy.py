@@ -1,28 +1,40 @@
-"""Groups that find their commands by looking at files and entry points, and import only the one that is run."""
+"""Groups that find commands by their files and entry points, and import only the command that runs."""
+
+from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.machinery import PathFinder
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from stoker_client.errors import ClientError
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+
+def entry_points(group: str) -> Iterable[EntryPoint]:
+    """Return the entry points of installed packages."""
+    # imported here because it takes a fifth of the start-up, and built-in commands do not need it
+    from importlib.metadata import entry_points as read
+
+    return read(group=group)
+
 
 @dataclass(frozen=True)
 class Found:
-    """A command that exists: the file with its help, and how to get at it."""
+    """A command's file and its loader."""
 
     file: Path | None
     load: Callable[[], click.Command]
 
     def short_help(self) -> str:
-        """The first line of the file's docstring, read without running the file."""
+        """Return the first line of the file's docstring, without executing the file."""
         return (_docstring(self.file).splitlines() or [""])[0].rstrip(".") if self.file else ""
 
 
@@ -30,11 +42,11 @@ def _docstring(file: Path) -> str:
     try:
         return ast.get_docstring(ast.parse(file.read_bytes())) or ""
     except (OSError, SyntaxError, ValueError):
-        return ""  # a broken add-on still has a name, and says what is wrong when it is run
+        return ""  # a broken add-on has no help; running it shows the error
 
 
 def _constant(file: Path, name: str) -> str | None:
-    """The text that a file gives the name ``name``, read without running the file."""
+    """Return the string that the file assigns to ``name``, without executing the file."""
     for node in ast.parse(file.read_bytes()).body:
         if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == name for to in node.targets):
             return str(ast.literal_eval(node.value))
@@ -42,7 +54,7 @@ def _constant(file: Path, name: str) -> str | None:
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are the files of a folder and, when named, the entry points of a group."""
+    """A group whose commands are the files of a folder, and optionally the entry points of a group."""
 
     def __init__(
         self, package: str, folder: Path, *, entry_group: str = "", default: str | None = None, **more: Any
@@ -54,31 +66,33 @@ class LazyGroup(click.Group):
         self._default = default
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Words that begin with no command's name are the default command's, if there is one."""
+        """Insert the default command, if there is one, before words that do not begin with a command's name."""
         if self._default and args and args[0] not in (*ctx.help_option_names, *self.list_commands(ctx)):
             args = [self._default, *args]
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in order."""
-        return sorted({name for name, _ in self._found()} | set(super().list_commands(ctx)))
+        """Return all names, sorted."""
+        return sorted({name for name, _ in self._find_commands()} | set(super().list_commands(ctx)))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now."""
-        found = dict(self._found()).get(cmd_name)
+        """Import and return the command."""
+        found = dict(_from_folder(self._package, self._folder)).get(cmd_name) or dict(self._find_commands()).get(
+            cmd_name
+        )
         return found.load() if found else super().get_command(ctx, cmd_name)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list in the help text, written without importing a command."""
-        rows = [(name, found.short_help()) for name, found in sorted(dict(self._found()).items())]
+        """Write the list of commands in the help text, without importing them."""
+        rows = [(name, found.short_help()) for name, found in sorted(dict(self._find_commands()).items())]
         if rows:
             with formatter.section("Commands"):
                 formatter.write_dl(rows)
 
-    def _found(self) -> Iterator[tuple[str, Found]]:
-        """Entry points first, so that our own commands win a clash of names."""
+    def _find_commands(self) -> Iterator[tuple[str, Found]]:
+        """Yield entry points first, so that a built-in command of the same name replaces them."""
         if self._entry_group:
-            for entry in entry_points(group=self._entry_group):
+            for entry in entry_points(self._entry_group):
                 yield entry.name, _from_entry(entry)
         yield from _from_folder(self._package, self._folder)
 
@@ -111,7 +125,7 @@ class _Module:
 
 @dataclass(frozen=True)
 class _Folder:
-    """Makes the group of one folder."""
+    """Creates the group of one folder."""
 
     name: str
     package: str
@@ -141,7 +155,7 @@ def _from_entry(entry: EntryPoint) -> Found:
 
 
 def _file_of(module: str) -> Path | None:
-    """Where a module is. ``importlib.util.find_spec`` would import the packages around it."""
+    """Return a module's file. ``importlib.util.find_spec`` would import the packages that contain it."""
     path: list[str] | None = None
     name = ""
     spec = None
@@ -155,17 +169,17 @@ def _file_of(module: str) -> Path | None:
 
 
 class PassThrough(click.Command):
-    """A program of its own behind one of our names: ``main(argv) -> exit code`` gets every argument untouched."""
+    """Runs a separate program as a command: ``main(argv) -> exit code`` receives all arguments unchanged."""
 
     def __init__(self, name: str, program: Callable[[list[str]], int | None]) -> None:
         super().__init__(name, add_help_option=False)
         self._program = program
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the arguments as they are, ``--help`` and ``--`` too."""
+        """Keep the arguments unchanged, including ``--help`` and ``--``."""
         ctx.args = list(args)
         return ctx.args
 
     def invoke(self, ctx: click.Context) -> None:
-        """Run the program and end with its code."""
+        """Run the program and exit with its code."""
         ctx.exit(self._program(ctx.args) or 0)

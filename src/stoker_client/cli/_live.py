@@ -1,4 +1,4 @@
-"""A stack on the screen while it changes: a tree that is drawn anew, or a line a change where there is no screen."""
+"""Live views of a stack: an updated tree on a terminal, or one line per change elsewhere."""
 
 import time
 from collections.abc import Callable
@@ -11,17 +11,18 @@ from rich.text import Text
 from rich.tree import Tree
 
 from stoker_client.cli._output import colour, printable
+from stoker_client.failure_text import failure_text
 from stoker_client.shapes import Resource
-from stoker_client.watch import Snapshot, changed
+from stoker_client.watch import Snapshot, changed_resources
 
-REDRAWS = 4  # a second
-MARGIN = 4  # lines of the screen left to the thing itself, the count of what is hidden and the prompt
+REDRAWS = 4  # per second
+MARGIN = 4  # lines reserved for the stack itself, the count of hidden resources and the prompt
 
 LastLog = Callable[[Resource], str]
 
 
 class Shown(Protocol):
-    """Something that is on the screen while it is entered."""
+    """A view that is visible while its context is open."""
 
     def __enter__(self) -> Self: ...
 
@@ -29,21 +30,21 @@ class Shown(Protocol):
 
 
 class Progress(Shown, Protocol):
-    """Something that shows snapshots as they come."""
+    """A view of snapshots."""
 
     def update(self, snapshot: Snapshot) -> None:
         """Show ``snapshot``."""
 
 
 class Clock:
-    """How long each thing has been in progress, as far as this program has seen."""
+    """Measures how long each object has been in progress, as far as this program observed it."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._spans: dict[str, tuple[str, float, float | None]] = {}
 
     def see(self, name: str, status: str) -> None:
-        """Take note of the status of ``name``. The time runs from one IN_PROGRESS to whatever ends it."""
+        """Record the status of ``name``. The time runs from IN_PROGRESS to any other status."""
         known = self._spans.get(name)
         if known is not None and known[0] == status:
             return
@@ -52,7 +53,7 @@ class Clock:
         self._spans[name] = status, start, None if status.endswith("_IN_PROGRESS") else now
 
     def elapsed(self, name: str) -> float:
-        """Seconds, still growing while it is in progress; none for what was never seen."""
+        """Return the seconds, which grow while the object is in progress; 0 for an unknown object."""
         if name not in self._spans:
             return 0.0
         _, start, end = self._spans[name]
@@ -60,7 +61,7 @@ class Clock:
 
 
 class Plain:
-    """Lines on stderr, each with the seconds since the watching began."""
+    """Prints lines to stderr, each with the seconds since the start."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -75,23 +76,23 @@ class Plain:
         return self
 
     def __exit__(self, *why: object) -> None:
-        """Nothing to put away."""
+        """Do nothing: printed lines need no clean-up."""
 
 
 def one_line(*words: str) -> str:
-    """Those ``words`` that say something, whatever characters they have."""
+    """Join ``words`` that are not empty in one printable line."""
     return printable(" ".join("  ".join(word for word in words if word).splitlines())).rstrip()
 
 
 class Drawn:
-    """What ``render`` gives, on the screen of ``console``, drawn anew as time goes by."""
+    """Shows the result of ``render`` on ``console`` and refreshes it periodically."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._clock = Clock()
 
     def render(self) -> RenderableType:
-        """What there is to see now."""
+        """Return the current view."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -104,25 +105,29 @@ class Drawn:
 
 
 class Lines(Plain):
-    """One line for each change."""
+    """Prints one line per change."""
 
     def __init__(self) -> None:
         super().__init__()
         self._last: Snapshot | None = None
 
     def update(self, snapshot: Snapshot) -> None:
-        """Print what changed since the last one."""
+        """Print the changes since the previous snapshot."""
         stack = snapshot.stack
-        for resource in changed(self._last, snapshot):
-            reason = resource.get("resource_status_reason") or ""
-            self._print(one_line(resource["resource_name"], resource["resource_status"], reason))
+        for resource in changed_resources(self._last, snapshot):
+            status, reason = resource["resource_status"], resource.get("resource_status_reason") or ""
+            reason = failure_text(reason) if status.endswith("_FAILED") else reason
+            self._print(one_line(resource["resource_name"], status, reason))
         if self._last is None or self._last.status != snapshot.status:
-            self._print(one_line(stack["stack_name"], snapshot.status, stack.get("stack_status_reason") or ""))
+            failed = snapshot.status.endswith("_FAILED")  # the command's last line states the reason
+            self._print(
+                one_line(stack["stack_name"], snapshot.status, "" if failed else stack.get("stack_status_reason") or "")
+            )
         self._last = snapshot
 
 
 class LiveTree(Drawn):
-    """The stack as a tree on stderr: what runs and what failed first, each with its time and its last words."""
+    """Shows the stack as a tree on stderr: active and failed resources first, with times and last output."""
 
     def __init__(self, console: Console, last_log: LastLog) -> None:
         super().__init__(console)
@@ -131,21 +136,21 @@ class LiveTree(Drawn):
         self._words: dict[str, str] = {}
 
     def update(self, snapshot: Snapshot) -> None:
-        """Show ``snapshot`` from the next drawing on."""
+        """Show ``snapshot`` from the next refresh on."""
         self._clock.see("", snapshot.status)
         for resource in snapshot.resources:
             self._clock.see(f"/{resource['resource_name']}", resource["resource_status"])
-        running = (resource for resource in self._shown(snapshot) if _running(resource))
+        running = (resource for resource in self._visible(snapshot) if _running(resource))
         self._words = {resource["resource_name"]: self._last_log(resource) for resource in running}
         self._snapshot = snapshot
 
     def render(self) -> Tree | Group:
-        """The tree as it is now."""
+        """Return the current tree."""
         snapshot = self._snapshot
         if snapshot is None:
             return Group()
         tree = Tree(self._line(snapshot.stack["stack_name"], snapshot.status, ""), guide_style="dim")
-        shown = self._shown(snapshot)
+        shown = self._visible(snapshot)
         for resource in shown:
             name = resource["resource_name"]
             leaf = tree.add(self._line(name, resource["resource_status"], f"/{name}"))
@@ -155,14 +160,14 @@ class LiveTree(Drawn):
             tree.add(Text(f"… and {hidden} more", style="dim"))
         return tree
 
-    def _shown(self, snapshot: Snapshot) -> list[Resource]:
-        """As many resources as the screen has room for, each taking two lines at most."""
+    def _visible(self, snapshot: Snapshot) -> list[Resource]:
+        """Return as many resources as fit on the screen, with at most two lines each."""
         room = max((self._console.height - MARGIN) // 2, 3)
         return sorted(snapshot.resources, key=_rank)[:room]
 
     def _line(self, name: str, status: str, key: str) -> Text:
         elapsed = self._clock.elapsed(key)
-        taken = f"  {elapsed:.1f} s" if elapsed else ""  # over before the first look: nobody knows
+        taken = f"  {elapsed:.1f} s" if elapsed else ""  # ended before the first snapshot, so the time is unknown
         return Text.assemble(printable(name), "  ", (status, colour(status)), (taken, "dim"), no_wrap=True)
 
 
@@ -172,10 +177,10 @@ def _running(resource: Resource) -> bool:
 
 def _failure(resource: Resource) -> str:
     failed = resource["resource_status"].endswith("_FAILED")
-    return " ".join((resource.get("resource_status_reason") or "").split()) if failed else ""
+    return failure_text(resource.get("resource_status_reason")) if failed else ""
 
 
 def _rank(resource: Resource) -> int:
-    """Failed, running, done, waiting. The order among equals stays, which is that of creation."""
+    """Rank resources: failed, running, completed, waiting. Equal ranks keep the order of creation."""
     status = resource["resource_status"]
     return 0 if status.endswith("_FAILED") else 1 if _running(resource) else 3 if status.startswith("INIT_") else 2

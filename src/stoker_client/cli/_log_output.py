@@ -1,37 +1,46 @@
-"""What scripts wrote, passed on: each stream to ours, and said where something was cut."""
+"""Prints the output of scripts: each stream to the same stream of this process, with notes about missing parts."""
 
 from collections.abc import Iterable
 from typing import cast
 
 import click
 
-from stoker_client.cli._output import emit_data, printable
+from stoker_client.cli._output import echo, emit_data, printable
 from stoker_client.log_text import Unseen, not_kept
 from stoker_client.shapes import LogChunk, TriggerLog
 
-Key = tuple[str, str, str]  # whose, of which run, which stream
+Key = tuple[str, str, str]  # server, run, stream
 
 stream_option = click.option("--stream", type=click.Choice(["stdout", "stderr"]), help="Only this stream.")
 
 
 class LogPrinter:
-    """Prints chunks. With ``named``, whole lines with the server's name before each."""
+    """
+    Prints log chunks.
 
-    def __init__(self, form: str, *, named: bool = False) -> None:
+    With ``named``, prints complete lines after the server's name; with ``timestamps``, after the time. With ``raw``, a
+    terminal also receives the scripts' control sequences.
+    """
+
+    def __init__(self, form: str, *, named: bool = False, raw: bool = False, timestamps: bool = False) -> None:
         self._form = form
         self._named = named
+        self._raw = raw
+        self._timestamps = timestamps
         self._unseen = Unseen()
-        self._begun: dict[Key, str] = {}
+        #: Incomplete lines, each with its prefix.
+        self._begun: dict[Key, tuple[str, str]] = {}
 
     def all(self, chunks: Iterable[LogChunk]) -> None:
-        """Print ``chunks`` as they come, then what has no end of line yet."""
+        """Print ``chunks`` as they arrive, and incomplete lines at the end."""
         try:
             for chunk in chunks:
                 self._one(chunk)
         finally:
-            for key, rest in self._begun.items():
+            for key, (prefix, rest) in self._begun.items():
                 if rest:
-                    click.echo(f"{key[0]} | {rest}", err=key[2] == "stderr")
+                    self._echo(f"{prefix}{rest}", key[2])
+            self._begun.clear()
 
     def _one(self, chunk: LogChunk) -> None:
         if self._form != "table":
@@ -43,10 +52,16 @@ class LogPrinter:
         text, missing = self._unseen.of(chunk)
         if missing:
             click.echo(f"stoker: {not_kept(chunk, missing, name if self._named else '')}", err=True)
-        if self._named:
-            lines = (self._begun.get(key, "") + text).split("\n")
-            self._begun[key] = lines.pop()
-            for line in lines:
-                click.echo(f"{name} | {line}", err=chunk["stream"] == "stderr")
-        else:
-            click.echo(text, nl=False, err=chunk["stream"] == "stderr")
+        if not (self._named or self._timestamps):
+            self._echo(text, chunk["stream"], nl=False)
+            return
+        now = (f"{chunk.get('time') or ''} " if self._timestamps else "") + (f"{name} | " if self._named else "")
+        prefix, rest = self._begun.get(key, (now, ""))
+        *lines, last = (rest + text).split("\n")
+        for line in lines:
+            self._echo(f"{prefix}{line}", chunk["stream"])
+            prefix = now
+        self._begun[key] = (prefix if last else now, last)
+
+    def _echo(self, text: str, stream: str, *, nl: bool = True) -> None:
+        echo(text, nl=nl, err=stream == "stderr", raw=self._raw)

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options of several commands."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -7,7 +7,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def together(options: Sequence[Callable[[Any], Any]]) -> Callable[[F], F]:
-    """One decorator that puts all ``options`` on a command; its help has them in this order."""
+    """Return a decorator that adds ``options`` to a command, in this order in its help."""
 
     def put(command: F) -> F:
         for option in reversed(options):

@@ -1,83 +1,279 @@
-"""How results are printed: as a table for people, as the API's own object in JSON or YAML for programs."""
+"""Output formats: tables for people, names for shells, and the API's objects as JSON or YAML for programs."""
 
+from __future__ import annotations
+
+import csv
+import io
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+import os
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-FORMATS = ("table", "json", "yaml")
+from stoker_client.terminal import clean_for, escape_controls, has_controls
 
-output_option = click.option(
-    "-o", "--output", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print."
-)
+if TYPE_CHECKING:
+    from rich.console import Console
 
-#: What Unicode calls the end of a line besides the usual.
+FORMATS = ("table", "wide", "json", "yaml", "csv", "name", "value")
+DATA = ("json", "yaml")
+#: Keys that ``-o name`` prints; the first one that an object has.
+_NAMES = ("name", "stack_name", "resource_name", "resource_type", "output_key", "access", "id")
+#: Columns that are never truncated, because users copy them.
+_IDS = ("id", "access", "secret")
+#: Least width in characters of other columns on a narrow terminal.
+_LEAST = 8
+_GAP = 3
+
+#: Additional line ends of Unicode.
 _LINE_ENDS = ("\x85", "\u2028", "\u2029")
-PIPE_WIDTH = 1_000_000  # a pipe has no width to fit into: nothing is folded there
 
 GOOD, BAD, BUSY = "green", "red", "yellow"
 _COLOURS = {"COMPLETE": GOOD, "ONLINE": GOOD, "FAILED": BAD, "OFFLINE": BAD, "PROGRESS": BUSY, "ENROLLING": BUSY}
 
-
-def emit_list(form: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """Print ``rows``; a table has only ``columns``."""
-    if form != "table":
-        emit_data(form, list(rows))
-        return
-    _table([_title(column) for column in columns], [[inline(row.get(c)) for c in columns] for row in rows])
+Row = Mapping[str, Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def emit_one(form: str, thing: Mapping[str, Any], fields: Sequence[str] | None = None) -> None:
-    """Print one object; a table has only ``fields``, one a line, those that are absent left out."""
-    if form != "table":
-        emit_data(form, thing)
-        return
-    shown = [(name, thing[name]) for name in fields or list(thing) if name in thing]
-    _table(["Field", "Value"], [[name, block(value)] for name, value in shown])
+@dataclass(frozen=True)
+class Output:
+    """The user's output options: the format, and for lists the columns, order and number of rows."""
+
+    form: str = "table"
+    columns: tuple[str, ...] = ()
+    #: A column; the suffix ``:desc`` reverses the order.
+    sort: str | None = None
+    limit: int | None = None
+
+    @property
+    def is_data(self) -> bool:
+        """Whether the format shows the API's objects."""
+        return self.form in DATA
+
+    @property
+    def data_form(self) -> str:
+        """The format for values without columns: YAML, unless JSON is requested."""
+        return self.form if self.is_data else "yaml"
+
+    @property
+    def first(self) -> int | None:
+        """The number of rows to request from the service; None requests all, because they are sorted here."""
+        return None if self.sort else self.limit
 
 
-def emit_value(form: str, value: Any) -> None:
-    """Print one value: text as it is, unless a form is asked for."""
-    if form != "table":
-        emit_data(form, value)
+_form_option = click.option(
+    "-o", "--output", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print."
+)
+_column_option = click.option(
+    "-c", "--column", "columns", multiple=True, metavar="NAME", help="Only this column or field; may be repeated."
+)
+_sort_option = click.option(
+    "--sort", metavar="KEY", help="Sort by this column; KEY:desc turns the order around (node2 comes before node10)."
+)
+
+#: For streams, and for values without columns: the format only, as ``form``.
+data_option = click.option(
+    "-o", "--output", "form", type=click.Choice(("table", *DATA)), default="table", show_default=True,
+    help="How to print.",
+)  # fmt: skip
+
+
+def output_option(command: F) -> F:
+    """Add ``-o`` and ``-c`` to a command for one object. The command receives an ``Output``."""
+    return _form_option(_column_option(_with_output(command)))
+
+
+def list_options(limit: int | None = None) -> Callable[[F], F]:
+    """Add ``-o``, ``-c``, ``--sort`` and ``--limit`` to a list command; ``limit`` is the default of ``--limit``."""
+
+    def put(command: F) -> F:
+        option = click.option(
+            "--limit", type=click.IntRange(min=1), default=limit, show_default=limit is not None, metavar="N",
+            help="Only the first N.",
+        )  # fmt: skip
+        return _sort_option(option(output_option(command)))
+
+    return put
+
+
+def _with_output(command: F) -> F:
+    @wraps(command)
+    def call(
+        *args: Any, form: str, columns: tuple[str, ...], sort: str | None = None, limit: int | None = None, **more: Any
+    ) -> Any:
+        return command(*args, output=Output(form, columns, sort, limit), **more)
+
+    return call  # type: ignore[return-value]  # F has other keywords than call
+
+
+raw_option = click.option(
+    "--raw", is_flag=True, help="Leave control sequences in what is written to a terminal, which obeys them."
+)
+
+
+def wants_colour() -> bool:
+    """Whether NO_COLOR (https://no-color.org) permits colours and bold text."""
+    return not os.environ.get("NO_COLOR")
+
+
+def open_console(*, stderr: bool = False, **more: Any) -> Console:
+    """Return the terminal as a console of rich."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, color_system="auto" if wants_colour() else None, **more)
+
+
+def echo(text: str, *, nl: bool = True, err: bool = False, raw: bool = False) -> None:
+    """
+    Print text from scripts, agents or the service.
+
+    Control sequences are removed on a terminal, unless ``raw``.
+    """
+    stream = sys.stderr if err else sys.stdout
+    click.echo(clean_for(text, stream, raw=raw), nl=nl, err=err, color=True if raw else None)
+
+
+def emit_list(
+    output: Output,
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    *,
+    wide: Sequence[str] = (),
+    order: str | None = None,
+    cells: Callable[[Row], Row] | None = None,
+) -> None:
+    """
+    Print ``rows``. Tables show ``columns``, and wide ones also ``wide``; JSON and YAML show the complete objects.
+
+    ``order`` is the default column of the sort order. ``cells`` returns values that replace those of an object in its
+    columns.
+    """
+    shown: list[tuple[Row, Row]] = [(row, {**row, **cells(row)} if cells else row) for row in rows]
+    _check_columns(output, [*columns, *wide, *(key for _, cell in shown for key in cell)])
+    if key := output.sort or order:
+        shown = _sorted(shown, key)
+    shown = shown[: output.limit]
+    if not output.is_data:
+        names = output.columns or (*columns, *(wide if output.form == "wide" else ()))
+        _emit_rows(output.form, names, [cell for _, cell in shown])
+    elif output.columns:
+        emit_data(output.form, [{name: cell.get(name) for name in output.columns} for _, cell in shown])
     else:
-        click.echo(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        emit_data(output.form, [row for row, _ in shown])
+
+
+def _check_columns(output: Output, known: Iterable[str]) -> None:
+    names = dict.fromkeys(known)
+    sort = [output.sort.partition(":")[0]] if output.sort else []
+    for column in (*output.columns, *sort):
+        if column not in names:
+            raise click.UsageError(f"there is no column {column!r}; there are {', '.join(names)}")
+
+
+def _sorted(rows: list[tuple[Row, Row]], key: str) -> list[tuple[Row, Row]]:
+    from natsort import natsort_keygen, ns
+
+    column, _, direction = key.partition(":")
+    if direction not in ("", "asc", "desc"):
+        raise click.UsageError(f"{key!r} is not KEY, KEY:asc or KEY:desc")
+    natural = natsort_keygen(alg=ns.IGNORECASE)
+    return sorted(rows, key=lambda row: natural(inline(row[1].get(column))), reverse=direction == "desc")
+
+
+def _emit_rows(form: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    cells = [[inline(row.get(column)) for column in columns] for row in rows]
+    if form == "name":
+        _emit_lines(printable(_name(row)) for row in rows)
+    elif form == "value":
+        _emit_lines("\t".join(map(printable, row)) for row in cells)
+    elif form == "csv":
+        _emit_csv([columns, *cells])
+    else:
+        ids = {number for number, column in enumerate(columns) if column in _IDS or column.endswith("_id")}
+        _table([_title(column) for column in columns], cells, ids, cut=form == "table")
+
+
+def _name(row: Row) -> str:
+    return inline(next((row[key] for key in _NAMES if row.get(key)), ""))
+
+
+def _emit_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)
+
+
+def _emit_csv(rows: Iterable[Sequence[str]]) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([[printable(cell) for cell in row] for row in rows])
+    click.echo(text.getvalue(), nl=False)
+
+
+def emit_one(output: Output, thing: Row, fields: Sequence[str] | None = None) -> None:
+    """Print one object. A table shows one line for each of ``fields`` that the object has."""
+    _check_columns(output, thing)
+    if output.is_data:
+        emit_data(output.form, {name: thing[name] for name in output.columns} if output.columns else thing)
+        return
+    shown = thing if output.form == "wide" or fields is None else fields
+    names = [name for name in output.columns or shown if name in thing]
+    if output.form == "name":
+        _emit_lines([printable(_name(thing))])
+    elif output.form == "value":
+        _emit_lines(printable(inline(thing[name])) for name in names)
+    elif output.form == "csv":
+        _emit_csv([names, [inline(thing[name]) for name in names]])
+    else:
+        _table(["Field", "Value"], [[name, block(thing[name])] for name in names], {0}, cut=output.form == "table")
+
+
+def emit_value(output: Output, value: Any, *, raw: bool = False) -> None:
+    """Print one value: text unchanged, unless JSON or YAML is requested. ``raw`` applies to terminals."""
+    if output.is_data:
+        emit_data(output.form, value)
+    else:
+        echo(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), raw=raw)
 
 
 def emit_data(form: str, data: Any, *, stream: bool = False) -> None:
-    """Print JSON or YAML. In a ``stream``, each object is a JSON line or a YAML document."""
+    """Print JSON or YAML. With ``stream``, each object is a JSON line or a YAML document."""
     if form == "json":
-        click.echo(json.dumps(data, ensure_ascii=False, indent=None if stream else 2))
+        click.echo(escape_controls(json.dumps(data, ensure_ascii=False, indent=None if stream else 2)))
     else:
         click.echo(to_yaml(data, explicit_start=stream), nl=False)
 
 
 def to_yaml(data: Any, **how: Any) -> str:
-    """``data`` as YAML, keys in their own order."""
-    import yaml  # most commands print tables
+    """Return ``data`` as YAML. Keys keep their order."""
+    import yaml  # imported here because most commands print tables
 
     style: dict[str, Any] = {"sort_keys": False, "default_flow_style": False, "width": 120, **how}
     text: str = yaml.safe_dump(data, allow_unicode=True, **style)
-    if any(odd in text for odd in _LINE_ENDS):
-        text = yaml.safe_dump(data, **style)  # PyYAML writes these as they are, and reads them as something else
-    return text.removesuffix("...\n")  # PyYAML's end mark after a bare value
+    if has_controls(text) or any(odd in text for odd in _LINE_ENDS):
+        # PyYAML writes these characters unescaped, and reads some of them differently
+        text = yaml.safe_dump(data, **style)
+    # PyYAML ends a document that is one plain scalar with a mark on a line of its own
+    return text.removesuffix("\n...\n") + "\n" if text.endswith("\n...\n") else text
 
 
 def inline(value: Any) -> str:
-    """A value in a cell of a list."""
+    """Return the text of a value in a cell of a list."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def block(value: Any) -> str:
-    """A value that has the width of the table: structures as YAML."""
+    """Return the text of a value with the width of the table: structures as YAML."""
     return to_yaml(value).rstrip("\n") if isinstance(value, dict | list) and value else inline(value)
 
 
 def printable(text: str) -> str:
-    """``text`` without the power to move the cursor or change colours: control characters are shown escaped."""
+    """Return ``text`` with control characters escaped, so that it cannot move the cursor or change colours."""
     return "".join(char if char.isprintable() or char == "\n" else _escape(char) for char in text.expandtabs())
 
 
@@ -86,7 +282,7 @@ def _escape(char: str) -> str:
 
 
 def colour(text: str) -> str:
-    """The colour of a status word, or nothing for other text."""
+    """Return the colour of a status word, or "" for other text."""
     last = text.rpartition("_")[2]
     return _COLOURS.get(last, "") if text.isupper() and not text.startswith("INIT_") else ""
 
@@ -95,22 +291,38 @@ def _title(column: str) -> str:
     return " ".join(word.upper() if word == "id" else word.capitalize() for word in column.split("_"))
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
+def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], whole: Collection[int], *, cut: bool) -> None:
+    """Print a table. ``whole`` are the columns that are never truncated; without ``cut``, none is."""
+    clean = [[printable(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        _emit_plain_table(titles, clean)
+        return
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=PIPE_WIDTH)
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 3, 0, 0))
-    for title in titles:
-        table.add_column(title, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(printable(cell), style=colour(cell)) for cell in row))
-    if console.is_terminal:
-        console.print(table)
-        return
-    with console.capture() as capture:
-        console.print(table)
-    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+    console = open_console()
+    widths = [max(_width(console, cell) for cell in column) for column in zip(titles, *clean, strict=True)]
+    stays = [number in whole or not cut for number in range(len(titles))]
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
+    for title, width, fixed in zip(titles, widths, stays, strict=True):
+        table.add_column(title, overflow="fold", no_wrap=fixed, min_width=width if fixed else None)
+    for row in clean:
+        table.add_row(*(Text(cell, style=colour(cell)) for cell in row))
+    least = sum(width if fixed else min(width, _LEAST) for width, fixed in zip(widths, stays, strict=True))
+    # If necessary wider than the terminal, which then wraps the lines: ids can still be copied.
+    console.width = max(console.width, least + _GAP * len(titles))
+    console.print(table)
+
+
+def _width(console: Console, cell: str) -> int:
+    from rich.text import Text
+
+    return Text(cell).__rich_measure__(console, console.options).maximum
+
+
+def _emit_plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table for pipes and files, which have no width. Avoids rich, because its import is slow."""
+    lines = [line for row in [titles, *rows] for line in zip_longest(*(cell.split("\n") for cell in row), fillvalue="")]
+    widths = [max(map(len, column)) + _GAP for column in zip(*lines, strict=True)]
+    for line in lines:
+        click.echo("".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

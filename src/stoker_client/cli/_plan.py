@@ -1,4 +1,4 @@
-"""A plan for people: what an update would do, in colour, and what runs again on which servers."""
+"""Shows the plan of an update: its changes, and the deployments that run again on servers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from stoker_client.cli._output import printable
+from stoker_client.deployments import DEPLOYMENT_TYPES
 from stoker_client.shapes import Change
 
 #: (kind, sign, colour, word)
@@ -15,11 +16,10 @@ _KINDS = (
     ("replaced", "±", "magenta", "is replaced"),
     ("deleted", "-", "red", "is deleted"),
 )
-_DEPLOYMENTS = ("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment")
 
 
 def show_plan(changes: Mapping[str, Sequence[Change]]) -> None:
-    """Print it; click leaves the colours out where nobody can see them."""
+    """Print the plan. click omits colours if the output is not a terminal."""
     for kind, sign, colour, word in _KINDS:
         for change in sorted(changes.get(kind) or (), key=lambda each: each["resource_name"]):
             name = printable(f"{sign} {change['resource_name']}")
@@ -40,10 +40,10 @@ def _why(kind: str, change: Change) -> str:
 
 
 def _runs(changes: Mapping[str, Sequence[Change]]) -> Iterator[str]:
-    """What servers would have to do."""
+    """Yield the runs that servers would execute."""
     for kind, action in (("added", "CREATE"), ("replaced", "CREATE"), ("updated", "UPDATE")):
         for change in changes.get(kind) or ():
             properties: Mapping[str, Any] = change.get("properties") or {}
-            if change["resource_type"] in _DEPLOYMENTS and action in (properties.get("actions") or ()):
+            if change["resource_type"] in DEPLOYMENT_TYPES and action in (properties.get("actions") or ()):
                 server = properties.get("server") or "a server that is not there yet"
                 yield f"runs: {change['resource_name']} on {server}"

@@ -1,12 +1,13 @@
-"""What the commands on schedules share: when a trigger comes."""
+"""Options of the schedule commands: the times of triggers."""
 
 import click
 
 from stoker_client.cli._options import together
 
 FIELDS = (
-    "id", "name", "trigger", "cron", "at", "timezone", "in_window", "missed", "enabled", "next_time", "last_time",
-    "last_trigger_id", "last_error", "times", "times_missed", "asked_by", "creation_time",
+    "id", "name", "trigger", "cron", "at", "timezone", "require_window", "misfire_policy", "enabled", "next_time",
+    "last_time",
+    "last_trigger_id", "last_error", "run_count", "missed_count", "requested_by", "creation_time",
 )  # fmt: skip
 
 schedule_options = together([
@@ -15,11 +16,11 @@ schedule_options = together([
     click.option("--at", metavar="TIME", help="Once, then: 2031-05-06T02:30:00Z."),
     click.option("--timezone", metavar="ZONE", help="What --cron is meant in (default: UTC)."),
     click.option(
-        "--in-window/--any-time", "in_window", default=None,
+        "--require-window/--any-time", "require_window", default=None,
         help="Whether each server waits for its maintenance window.",
     ),
     click.option(
-        "--missed", type=click.Choice(["RUN", "SKIP"], case_sensitive=False),
+        "--misfire-policy", type=click.Choice(["RUN", "SKIP"], case_sensitive=False),
         help="What is done about times that came while the service was down.",
     ),
 ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""The options that create and update share, and the request made from them."""
+"""Options of stack create and update, and the request that they describe."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from stoker_client.cli._options import together
-from stoker_client.cli._values import merged, pair
+from stoker_client.cli._values import merge, pair
 from stoker_client.templates.bundle import collect
 
 stack_options = together([
@@ -30,7 +30,7 @@ stack_options = together([
 
 @dataclass(frozen=True, kw_only=True)
 class StackInput:
-    """What the user said about the stack."""
+    """The user's description of a stack."""
 
     template: str | None
     environments: Sequence[str]
@@ -40,9 +40,9 @@ class StackInput:
     tags: str | None
 
     def body(self) -> dict[str, Any]:
-        """The request, files read and collected."""
+        """Return the request, with all files read."""
         body = collect(self.template, self.environments).body()
-        body["parameters"] = merged(self.parameters, self.parameter_files, "--parameter-file")
+        body["parameters"] = merge(self.parameters, self.parameter_files, "--parameter-file")
         if self.timeout:
             body["timeout_mins"] = self.timeout
         if self.tags is not None:

@@ -1,4 +1,4 @@
-"""The options that say what a trigger does and where, shared by what begins one now and what plans one."""
+"""Options for the action and servers of a trigger, shared by `trigger create` and `schedule create`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,12 +8,14 @@ import click
 
 from stoker_client import triggers
 from stoker_client.cli._options import together
-from stoker_client.cli._values import merged, one_of, pair
+from stoker_client.cli._servers import service_name
+from stoker_client.cli._values import merge, one_of, pair
 from stoker_client.client import Client
+from stoker_client.references import is_id, is_prefix
 
 trigger_options = together([
     click.argument("words", nargs=-1, metavar="[STACK RESOURCE] [ACTION]"),
-    click.option("--config", metavar="CONFIG", help="Run this config (id, or unique name) instead of a resource's."),
+    click.option("--config", metavar="CONFIG", help="Run this config instead of a resource's."),
     click.option("--deployment", metavar="DEPLOYMENT", help="Run what this deployment runs, on its server."),
     click.option("-i", "--input", "inputs", type=pair, multiple=True, metavar="NAME=VALUE", help="One input."),
     click.option(
@@ -37,7 +39,7 @@ trigger_options = together([
 
 @dataclass(frozen=True, kw_only=True)
 class TriggerInput:
-    """What the user said about what shall run, and where."""
+    """The user's description of the action and its servers."""
 
     words: Sequence[str]
     config: str | None
@@ -52,18 +54,22 @@ class TriggerInput:
     signal_transport: str | None
 
     def body(self, client: Callable[[], Client]) -> dict[str, Any]:
-        """The request. ``client`` is asked for once nothing else can be wrong."""
+        """Return the request. ``client`` is called only after all other checks."""
         if self.servers and self.labels:
             raise click.UsageError("say where either with --on or with --label")
         if self.config is not None and not (self.servers or self.labels):
             raise click.UsageError("a config has no servers of its own: say where with --on or --label")
-        source = self._source()
-        values = merged(self.inputs, self.input_files, "--input-file")
+        source = dict(self._source())
+        values = merge(self.inputs, self.input_files, "--input-file")
+        if "deployment_id" in source:
+            source["deployment_id"] = client().deployments.find_id(source["deployment_id"])
+        if is_prefix(source.get("stack") or ""):
+            source["stack"] = client().stacks.canonical(source["stack"]).rpartition("/")[2]
         return triggers.body(
             **source,
-            config_id=None if self.config is None else client().configs.find(self.config)["id"],
+            config_id=None if self.config is None else client().configs.find_id(self.config),
             input_values=values,
-            servers=list(self.servers),
+            servers=[service_name(client(), server) for server in self.servers],
             labels=dict(self.labels),
             max_concurrent=self.max_concurrent,
             max_fail_percentage=self.max_fail_percentage,
@@ -73,12 +79,12 @@ class TriggerInput:
 
     @property
     def title(self) -> str:
-        """What runs, in a few words."""
+        """Return a short title."""
         return " ".join([*(each for each in (self.config, self.deployment) if each), *self.words])
 
     def _source(self) -> Mapping[str, Any]:
-        """What the words say, and whether it is enough."""
-        words = list(self.words)
+        """Return the part of the request that the words describe. Raises UsageError if they are incomplete."""
+        words = _split_resource(self.words)
         if not one_of(self.config is not None, self.deployment is not None, len(words) > 1):
             raise click.UsageError(_too_little(words) if self.config is None and self.deployment is None else _TWICE)
         body: dict[str, Any] = {}
@@ -89,6 +95,12 @@ class TriggerInput:
         if len(words) > 1:
             raise click.UsageError(f"there is nothing to take {words[1]!r} for: STACK RESOURCE ACTION is all")
         return body | ({"action": words[0]} if words else {})
+
+
+def _split_resource(words: Sequence[str]) -> list[str]:
+    """Split ``STACK/RESOURCE`` in two words. ``NAME/ID`` is a stack."""
+    stack, slash, resource = words[0].partition("/") if words else ("", "", "")
+    return [stack, resource, *words[1:]] if slash and not is_id(resource) else list(words)
 
 
 _TWICE = "say what shall run once: as STACK RESOURCE, with --config, or with --deployment"

@@ -1,4 +1,4 @@
-"""What commands print of a trigger: once, or as it goes on."""
+"""Prints triggers, once or until they end."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,13 +6,14 @@ from typing import NoReturn
 
 import click
 
-from stoker_client.cli._output import emit_data, emit_one
+from stoker_client.cli._output import Output, emit_data, emit_one
 from stoker_client.client import Client
 from stoker_client.shapes import Trigger
 
 FIELDS = (
     "id", "name", "action", "source", "status", "status_reason", "total", "queued", "running", "complete", "failed",
-    "cancelled", "input_values", "max_concurrent", "max_fail_percentage", "asked_by", "schedule_id", "creation_time",
+    "cancelled", "input_values", "max_concurrent", "max_fail_percentage", "requested_by", "schedule_id",
+    "creation_time",
     "end_time",
 )  # fmt: skip
 
@@ -21,14 +22,14 @@ follow_option = click.option(
 )
 
 
-def emit_trigger(form: str, trigger: Trigger) -> None:
+def emit_trigger(output: Output, trigger: Trigger) -> None:
     """Print a trigger that has begun."""
-    emit_one(form, trigger, FIELDS)
+    emit_one(output, {name: value for name, value in trigger.items() if name != "targets" or output.is_data}, FIELDS)
 
 
 @contextmanager
-def leaving(what: str) -> Iterator[None]:
-    """Ctrl-C ends the watching and nothing else: say so, and ``what`` becomes of the trigger."""
+def explaining_interrupt(what: str) -> Iterator[None]:
+    """Print a message after Ctrl-C, which ends only the watch. ``what`` describes the trigger's state."""
     try:
         yield
     except KeyboardInterrupt:
@@ -37,17 +38,18 @@ def leaving(what: str) -> Iterator[None]:
 
 
 def goes_on(id_: str, again: str = "") -> str:
-    """Of one that was only watched. ``again`` is the command that shows it later."""
+    """Return a message for a trigger that continues. ``again`` is the command that shows it later."""
     again = again or f"stoker trigger show --follow {id_}"
     return f"the trigger goes on: `{again}` shows it, `stoker trigger cancel {id_}` ends it"
 
 
-def follow_trigger(ctx: click.Context, client: Client, id_: str, form: str) -> NoReturn:
-    """Show a trigger until it is over, and end the command with the worst code of its runs."""
-    with leaving(goes_on(id_)):
-        from stoker_client.cli._trigger_follow import exit_with, follow  # rich: only for those who watch
+def follow_trigger(ctx: click.Context, client: Client, id_: str, output: Output) -> NoReturn:
+    """Show a trigger until it ends, and end the command with the highest exit code of its runs."""
+    with explaining_interrupt(goes_on(id_)):
+        # imported here because rich is slow, and only watching needs it
+        from stoker_client.cli._trigger_follow import exit_with, follow
 
         watch = follow(client, id_)
-    if form != "table":
-        emit_data(form, {**watch.trigger, "targets": watch.targets})
+    if output.is_data:
+        emit_data(output.form, {**watch.trigger, "targets": watch.targets})
     exit_with(ctx, watch)

@@ -1,4 +1,4 @@
-"""A trigger on the screen: a table that is drawn anew, or a line a change where there is no screen."""
+"""Live views of a trigger: an updated table on a terminal, or one line per change elsewhere."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol
 
-import click
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from stoker_client.cli._last_output import last_line
 from stoker_client.cli._live import MARGIN, Drawn, Plain, Shown, one_line
-from stoker_client.cli._output import colour, printable
-from stoker_client.cli._targets import counts, name_of, order, run_of, said_by, seconds_of, state_of, title
-from stoker_client.cli._words import last_line
+from stoker_client.cli._output import colour, echo, printable
+from stoker_client.cli._targets import counts, name_of, order, run_of, seconds_of, state_of, summary_of, title
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,24 +22,24 @@ if TYPE_CHECKING:
     from stoker_client.trigger_watch import Watch
 
 BAR = 20
-COUNTED = 5.0  # seconds between two lines of counts
+COUNTED = 5.0  # seconds between two lines with counts
 
 
 class View(Shown, Protocol):
-    """Something that shows a trigger as it goes on."""
+    """A view of a trigger in progress."""
 
     def update(self, watch: Watch, changed: Target | None) -> None:
-        """Show how things are; ``changed`` is the server that is new in it, or it is the trigger."""
+        """Show the current state. ``changed`` is the changed server, or None if the trigger changed."""
 
     def hear(self, log: TriggerLog) -> None:
-        """Something was written on a server."""
+        """Show new output of a server."""
 
     def tell(self, text: str) -> None:
-        """Print ``text`` so that it stays."""
+        """Print ``text`` permanently."""
 
 
 class TriggerLines(Plain):
-    """One line for each change."""
+    """Prints one line per change."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,15 +48,18 @@ class TriggerLines(Plain):
         self._counted = 0.0
 
     def update(self, watch: Watch, changed: Target | None) -> None:
+        """Print the change."""
         if changed is None:
             self._count(watch.trigger)
-        elif changed["status"] != "QUEUED":  # all are at first, which the counts tell
+        elif changed["status"] != "QUEUED":  # all targets are queued at first, which the counts show
             percent = run_of(changed).get("percent") if changed["status"] == "IN_PROGRESS" else None
             shown = f"{percent:g} %" if percent is not None else ""
-            self._news(str(changed["position"]), name_of(changed), _state(changed), shown, said_by(changed))
+            self._news(str(changed["position"]), name_of(changed), _state(changed), shown, summary_of(changed))
 
     def _count(self, trigger: Trigger) -> None:
-        """The counts change with every server: they are told now and then, and whenever more than they is another."""
+        """
+        Print counts, which change with each server: every few seconds, and when the trigger's state or reason changes.
+        """
         reason = trigger.get("status_reason") or ""
         state, now = (trigger["status"], reason), self._elapsed()
         if state != self._state or now - self._counted > COUNTED:
@@ -65,10 +67,11 @@ class TriggerLines(Plain):
             self._news("", title(trigger), trigger["status"], counts(trigger), reason)
 
     def hear(self, log: TriggerLog) -> None:
-        """What is written is in the log."""
+        """Ignore output, which the log contains."""
 
     def tell(self, text: str) -> None:
-        click.echo(text, err=True)
+        """Print ``text`` on stderr."""
+        echo(text, err=True)
 
     def _news(self, key: str, *words: str) -> None:
         if self._last.get(key) != (line := one_line(*words)):
@@ -77,40 +80,43 @@ class TriggerLines(Plain):
 
 
 def _state(target: Target) -> str:
-    """Without the seconds of silence, which would make a line each."""
+    """Return the state without the seconds of silence, because each new number would print a line."""
     return state_of(target).partition(" for ")[0] if target["status"] == "IN_PROGRESS" else target["status"]
 
 
 class TriggerTable(Drawn):
-    """A line a server on stderr, as many as there is room for, with bars; below them the counts."""
+    """Shows a table on stderr: as many servers as fit, with progress bars, and the counts below them."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self._lock = threading.Lock()  # the drawing is a thread's
+        self._lock = threading.Lock()  # the refresh runs in another thread
         self._watch: Watch | None = None
         self._words: dict[str, str] = {}
-        #: By position, when a server's part was told of last.
-        self._told: dict[int, float] = {}
+        #: By position: the time of the last event about a server.
+        self._reported_at: dict[int, float] = {}
 
     def update(self, watch: Watch, changed: Target | None) -> None:
+        """Show the state from the next refresh on."""
         with self._lock:
             self._watch = watch
             self._clock.see("", f"_{watch.trigger['status']}")
             if changed is not None:
-                self._told[changed["position"]] = time.monotonic()
+                self._reported_at[changed["position"]] = time.monotonic()
             if changed is not None and changed["status"] != "QUEUED":
                 self._clock.see(str(changed["position"]), f"_{changed['status']}")
 
     def hear(self, log: TriggerLog) -> None:
+        """Show the last line of the output beside its server."""
         if said := last_line(log["data"]):
             with self._lock:
                 self._words[log["server_id"]] = said
 
     def tell(self, text: str) -> None:
-        self._console.print(Text(printable(text)), soft_wrap=True)  # a path is not to be broken
+        """Print ``text`` above the table."""
+        self._console.print(Text(printable(text)), soft_wrap=True)  # no line breaks inside of paths
 
     def render(self) -> Table:
-        """The table as it is now."""
+        """Return the current table."""
         grid = Table.grid(padding=(0, 2, 0, 0))
         with self._lock:
             if self._watch is None:
@@ -133,7 +139,7 @@ class TriggerTable(Drawn):
         return grid
 
     def _row(self, target: Target) -> tuple[Text | ProgressBar, ...]:
-        ago = time.monotonic() - self._told.get(target["position"], time.monotonic())
+        ago = time.monotonic() - self._reported_at.get(target["position"], time.monotonic())
         state, percent = state_of(target, ago), run_of(target).get("percent")
         running = target["status"] == "IN_PROGRESS"
         if target["status"] == "COMPLETE":
@@ -144,7 +150,7 @@ class TriggerTable(Drawn):
             _bar(percent) if percent is not None else Text(""),
             Text(f"{percent:.0f} %" if percent is not None else "", style="dim"),
             Text(self._elapsed(target), style="dim"),
-            Text(printable(said_by(target) or (self._words.get(target["server_id"], "") if running else ""))),
+            Text(printable(summary_of(target) or (self._words.get(target["server_id"], "") if running else ""))),
         )
 
     def _elapsed(self, target: Target) -> str:

@@ -1,4 +1,4 @@
-"""``NAME=VALUE`` arguments, files given as arguments, and which of the options were given."""
+"""Parses ``NAME=VALUE`` arguments, reads files in arguments, and finds the options that were set."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from stoker_client.errors import BadInput
 
 
 def pair(text: str) -> tuple[str, str]:
-    """The two sides of ``NAME=VALUE``: a click type."""
+    """Parse ``NAME=VALUE``. A click type."""
     name, equals, content = text.partition("=")
     if not equals or not name:
         raise click.BadParameter(f"{text!r} is not NAME=VALUE")
@@ -19,7 +19,7 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def read_text(path: str, what: str) -> str:
-    """The text of a file, ``-`` being standard input. ``what`` names the option in errors."""
+    """Return the text of a file; ``-`` is standard input. ``what`` names the option in errors."""
     try:
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as problem:
@@ -30,16 +30,16 @@ def read_text(path: str, what: str) -> str:
         raise BadInput(f"{path} (named by {what}) is not UTF-8 text: byte {problem.start} is none") from problem
 
 
-def merged(pairs: Sequence[tuple[str, str]], files: Sequence[tuple[str, str]], what: str) -> dict[str, str]:
-    """Values given directly and values given as files, the direct ones winning."""
+def merge(pairs: Sequence[tuple[str, str]], files: Sequence[tuple[str, str]], what: str) -> dict[str, str]:
+    """Merge values from arguments and from files. Arguments take precedence."""
     return {name: read_text(path, what) for name, path in files} | dict(pairs)
 
 
-def changed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Of all options, those that the user gave."""
+def given_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that the user set."""
     return {name: value for name, value in given.items() if value is not None}
 
 
 def one_of(*given: bool) -> bool:
-    """Whether exactly one of several ways to say something is used."""
+    """Whether exactly one of several alternatives is used."""
     return sum(given) == 1

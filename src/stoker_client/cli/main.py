@@ -1,31 +1,24 @@
-"""The program ``stoker``: global options, and the one place where failures become a line and an exit code."""
+"""The program ``stoker``: global options, and the conversion of errors to messages and exit codes."""
 
 import io
 import sys
 import traceback
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import click
 
+from stoker_client.cli._exit_codes import INTERRUPTED, MEANINGS, exit_code
 from stoker_client.cli._lazy import LazyGroup
+from stoker_client.cli._output import echo, wants_colour
 from stoker_client.cli._session import Session
+from stoker_client.cli._version import own_version
 from stoker_client.errors import ClientError
-
-INTERRUPTED = 130
-
-
-def _version() -> str:
-    try:
-        return version("stoker")
-    except PackageNotFoundError:
-        return "(not installed)"  # run from a source tree
 
 
 def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
     if wanted:
-        click.echo(f"stoker {_version()}")
+        click.echo(f"stoker {own_version()}")
         ctx.exit()
 
 
@@ -36,6 +29,9 @@ def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
     entry_group="stoker.commands",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     no_args_is_help=True,
+    epilog="\b\nExit codes:\n"
+    + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
+    + "\n`run` and `trigger --follow` end with the worst exit code of their scripts instead.",
 )
 @click.option("--os-cloud", metavar="NAME", help="The cloud of clouds.yaml (default: OS_CLOUD, OS_*, then stoker).")
 @click.option("--debug", is_flag=True, help="Show where an error comes from.")
@@ -46,12 +42,14 @@ def stoker(session: Session, os_cloud: str | None, debug: bool) -> None:
 
     Templates go in, agents run their scripts in dependency order, outputs come back.
     """
+    if not wants_colour():
+        click.get_current_context().color = False
     session.cloud = os_cloud
     session.debug = debug
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``stoker`` with ``argv`` and answer its exit code. No exception but ``SystemExit`` leaves here."""
+    """Run ``stoker`` with ``argv`` and return its exit code. Raises no exception but ``SystemExit``."""
     _make_streams_lenient()
     session = Session()
     try:
@@ -63,16 +61,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.ClickException as problem:
         problem.show()
         return problem.exit_code
-    except Exception as problem:  # the last stop: whatever it is, the user gets a sentence
-        return _failed(problem, debug=session.debug)
+    except Exception as problem:  # the user gets a sentence for every error
+        return _report_failure(problem, debug=session.debug)
     return result if isinstance(result, int) else 0
 
 
-def _failed(problem: Exception, *, debug: bool) -> int:
+def _report_failure(problem: Exception, *, debug: bool) -> int:
     if debug:
         traceback.print_exception(problem)
-    click.echo(f"stoker: {_sentence(problem)}", err=True)
-    return 1
+    echo(f"stoker: {_sentence(problem)}", err=True)
+    return exit_code(problem)
 
 
 def _sentence(problem: Exception) -> str:
@@ -83,7 +81,7 @@ def _sentence(problem: Exception) -> str:
 
 
 def _make_streams_lenient() -> None:
-    """What a script wrote need not fit the terminal's encoding: such characters are shown escaped."""
+    """Escape characters that the terminal's encoding lacks, because scripts may print any character."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -1,65 +1,121 @@
-"""Run a command or a script on a server, now.
+"""Run a command or a script on one server or on several, now.
 
-Its output comes here as it is written, and its exit code is ours. One argument is a line for the shell; several are
-a program and its arguments.
+Its output comes here as it is written, and its exit code is ours; of several servers each line has the server's name
+before it, and the worst exit code is ours. One argument after -- is a line for the shell; several are a program and its
+arguments.
 
 \b
   stoker run web1 -- uname -a
-  stoker run web1 -- 'df -h | sort'
-  stoker run web1 -i tier=web -f setup.sh
+  stoker run web1 web2 -- 'df -h | sort'
+  stoker run --label role=web -i tier=web -f setup.sh
 """
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 import click
 
 from stoker_client import adhoc
+from stoker_client.cli._deployment_wait import failure_line
 from stoker_client.cli._log_output import LogPrinter
+from stoker_client.cli._output import echo, raw_option
 from stoker_client.cli._session import Session
+from stoker_client.cli._start_wait import Limit, choose_servers, report_absence, wait_for_start
 from stoker_client.cli._values import pair, read_text
 from stoker_client.client import Client
-from stoker_client.shapes import Deployment, LogChunk
+from stoker_client.errors import TimedOut
+from stoker_client.shapes import Deployment, LogChunk, Server
 
 STREAMS = ("stdout", "stderr")
+_COMMAND = "stoker.run.command"
 
 
-@click.command()
-@click.argument("server")
-@click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND...")
+class RunCommand(click.Command):
+    """Treats the words after the first ``--`` as the command to run, and the words before it as servers and options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Store the words after ``--`` in the context."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[_COMMAND] = tuple(args[at + 1 :])
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the usage, with the command at the end."""
+        return [*super().collect_usage_pieces(ctx), "-- COMMAND..."]
+
+
+@click.command(cls=RunCommand)
+@click.argument("servers", nargs=-1, metavar="[SERVER]...")
+@click.option(
+    "--label",
+    "labels",
+    type=pair,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Run it on the servers with this label; of several, with all.",
+)
 @click.option("-f", "--file", "file", metavar="FILE", help="A script to run instead of a command; - is standard input.")
 @click.option("-i", "--input", "inputs", type=pair, multiple=True, metavar="NAME=VALUE", help="A variable.")
 @click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="Kill it after this time.")
+@click.option(
+    "--wait-timeout",
+    type=click.IntRange(min=0),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="Cancel it where it has not begun by then: on a server that is away, busy or outside its maintenance window;"
+    " 0: wait as long as it takes.",
+)
+@click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="So many servers at a time.")
 @click.option("--name", default="run", show_default=True, help="A name for the config and the deployment.")
 @click.option("--keep", is_flag=True, help="Leave the config and the deployment for a later look.")
+@raw_option
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
     *,
-    server: str,
-    command_line: Sequence[str],
+    servers: Sequence[str],
+    labels: Sequence[tuple[str, str]],
     file: str | None,
     inputs: Sequence[tuple[str, str]],
     timeout: int | None,
+    wait_timeout: int,
+    max_concurrent: int | None,
     name: str,
     keep: bool,
-) -> None:
-    script = _script(command_line, file)
+    raw: bool,
+) -> None:  # fmt: skip
+    refs, words = _split(servers, ctx.meta.get(_COMMAND), labels, file)
+    script = _script(words, file)
     session = ctx.find_object(Session)
     assert session is not None
     client = session.client
-    run = adhoc.start(client, _server_id(client, server), script, name=name, inputs=dict(inputs), timeout=timeout)
-    try:
-        done = _stream(client, run.id)
-    except BaseException:
-        _tell_what_stays(run, server)
-        raise
-    _tell_failure(done)
-    if keep:
-        click.echo(f"stoker: kept: deployment {run.id}, config {run.config_id}", err=True)
-    else:
-        run.delete()
-    ctx.exit(adhoc.exit_code(done))
+    found = choose_servers(client, refs, dict(labels))
+    limit = Limit(wait_timeout)
+    report_absence(found, limit)
+    if len(found) > 1:
+        from stoker_client.cli._run_several import run_several
+
+        body = {"input_values": dict(inputs), "timeout": timeout, "max_concurrent": max_concurrent, "name": name}
+        ctx.exit(run_several(session, found, script, body, limit, keep=keep, raw=raw))
+    ctx.exit(_run_one(client, found[0], adhoc.start(
+        client, found[0]["id"], script, name=name, inputs=dict(inputs), timeout=timeout
+    ), limit, keep=keep, raw=raw))  # fmt: skip
+
+
+def _split(
+    servers: Sequence[str], words: Sequence[str] | None, labels: Sequence[tuple[str, str]], file: str | None
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return servers and command. Without ``--``, only the first word can be a server."""
+    if words is None and not file and not labels:
+        servers, words = servers[:1], servers[1:]
+    if bool(servers) == bool(labels):
+        raise click.UsageError("say where: either servers, or --label")
+    return servers, words or ()
 
 
 def _script(command_line: Sequence[str], file: str | None) -> str:
@@ -68,16 +124,27 @@ def _script(command_line: Sequence[str], file: str | None) -> str:
     return adhoc.with_shebang(read_text(file, "--file")) if file else adhoc.script_of(command_line)
 
 
-def _server_id(client: Client, ref: str) -> str:
-    """The server's id; says so when the run will have to wait for its agent."""
-    server = client.servers.show(ref)
-    if server["status"] != "ONLINE":
-        click.echo(f"stoker: {server['name']} is {server['status']}: it will run when its agent is there", err=True)
-    return server["id"]
+def _run_one(client: Client, server: Server, run: adhoc.AdHoc, limit: Limit, *, keep: bool, raw: bool) -> int:
+    try:
+        wait_for_start(client, server, run.deployment, limit)
+        done = _stream(client, run.id, raw=raw)
+    except TimedOut:
+        client.deployments.cancel(run.id, force=True)
+        run.delete()
+        raise
+    except BaseException:
+        _tell_what_stays(run, server["name"])
+        raise
+    _tell_failure(client, done)
+    if keep:
+        click.echo(f"stoker: kept: deployment {run.id}, config {run.config_id}", err=True)
+    else:
+        run.delete()
+    return adhoc.exit_code(done)
 
 
-def _stream(client: Client, id_: str) -> Deployment:
-    """Pass on what it writes until it is over."""
+def _stream(client: Client, id_: str, *, raw: bool) -> Deployment:
+    """Print the output until the deployment ends."""
     seen: set[str] = set()
 
     def chunks() -> Iterator[LogChunk]:
@@ -86,21 +153,20 @@ def _stream(client: Client, id_: str) -> Deployment:
                 seen.add(chunk["stream"])
                 yield chunk
 
-    LogPrinter("table").all(chunks())
+    LogPrinter("table", raw=raw).all(chunks())
     done = client.deployments.show(id_, patient=True)
     for stream in STREAMS:
-        # An agent that sends no logs (Heat's own) brings everything with its result.
+        # An agent that sends no logs (Heat's own) delivers all output with its result.
         text = (done.get("output_values") or {}).get(f"deploy_{stream}")
         if stream not in seen and text:
-            click.echo(text, nl=False, err=stream == "stderr")
+            echo(text, nl=False, err=stream == "stderr", raw=raw)
     return done
 
 
-def _tell_failure(done: Deployment) -> None:
-    """Give the reason for a failure when the exit code and the script's own words cannot."""
-    reason = done["status_reason"] or "no reason given"
-    if done["status"] != "COMPLETE" and not reason.startswith("deploy_status_code : "):
-        click.echo(f"stoker: failed: {reason}", err=True)
+def _tell_failure(client: Client, done: Deployment) -> None:
+    """Print the reason of a failure, unless the exit code and the script's output explain it."""
+    if done["status"] != "COMPLETE" and not (done["status_reason"] or "").startswith("deploy_status_code : "):
+        echo(f"stoker: {failure_line(client, done)}", err=True)
 
 
 def _tell_what_stays(run: adhoc.AdHoc, server: str) -> None:

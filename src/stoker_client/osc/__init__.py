@@ -1,1 +1,1 @@
-"""The `openstack` command's words for what Stoker adds to Heat's API (extra ``stoker[osc]``)."""
+"""Commands of the `openstack` client for Stoker's extensions of Heat's API (extra ``stoker[osc]``)."""

@@ -1,4 +1,4 @@
-"""What the commands share: the client, and how things are shown."""
+"""Shared functions of the commands: the client, argument types and output."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Row = tuple[Any, ...]
 
 
 class HasApp(Protocol):
-    """A command of the `openstack` command."""
+    """A command of the `openstack` client."""
 
     app: Any
 
 
 def client_of(command: HasApp) -> Client:
-    """Logged in as the `openstack` command is."""
+    """Return a client with the login of the `openstack` command."""
     return cast(Client, command.app.client_manager.stoker)
 
 
 def pair(text: str) -> tuple[str, str]:
-    """The two sides of ``NAME=VALUE``: a type of arguments."""
+    """Parse ``NAME=VALUE``. An argparse type."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ArgumentTypeError(f"{text!r} is not <key=value>")
@@ -32,26 +32,26 @@ def pair(text: str) -> tuple[str, str]:
 
 
 def percentage(text: str) -> int:
-    """A whole number up to 100: a type of arguments."""
+    """Parse a whole number from 0 to 100. An argparse type."""
     if not text.isdecimal() or int(text) > 100:
         raise ArgumentTypeError(f"{text!r} is no percentage")
     return int(text)
 
 
 def count(text: str) -> int:
-    """A whole number from 1 on: a type of arguments."""
+    """Parse a whole number of at least 1. An argparse type."""
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is no number from 1 on")
     return int(text)
 
 
-def listed(things: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[Sequence[str], list[Row]]:
-    """For a lister."""
+def list_rows(things: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[Sequence[str], list[Row]]:
+    """Return columns and rows for a lister command."""
     return columns, [tuple(thing.get(column) for column in columns) for thing in things]
 
 
-def shown(thing: Mapping[str, Any], parsed: Namespace) -> tuple[Row, Row]:
-    """For a command that shows one: what has parts as it is where programs read it, as JSON where people do."""
+def display(thing: Mapping[str, Any], parsed: Namespace) -> tuple[Row, Row]:
+    """Return names and values for a show command: structures as they are for programs, as JSON text for tables."""
     if parsed.formatter in ("json", "yaml"):
         return tuple(thing), tuple(thing.values())
     return tuple(thing), tuple(

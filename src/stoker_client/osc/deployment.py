@@ -13,13 +13,14 @@ from osc_lib.exceptions import CommandError
 from stoker_client import triggers
 from stoker_client.adhoc import exit_code
 from stoker_client.cli._trigger_follow import failure_line, follow
-from stoker_client.cli._trigger_result import goes_on, leaving
+from stoker_client.cli._trigger_result import explaining_interrupt, goes_on
 from stoker_client.errors import ClientError
 from stoker_client.log_text import Unseen, not_kept
-from stoker_client.osc._common import Row, client_of, count, listed, pair, percentage, shown
+from stoker_client.osc._common import Row, client_of, count, display, list_rows, pair, percentage
+from stoker_client.terminal import clean_for
 
 RUNS = (
-    *("number", "action", "state", "status", "status_code", "asked_by"),
+    *("number", "action", "state", "status", "status_code", "requested_by"),
     *("queued_time", "delivered_time", "start_time", "end_time"),
 )
 
@@ -77,13 +78,13 @@ class TriggerDeployment(command.ShowOne):
             request["config_id"] = client.configs.find(parsed_args.config)["id"]
         made = client.triggers.create(request)
         if parsed_args.wait:
-            with leaving(goes_on(made["id"], again=f"openstack software trigger show {made['id']}")):
+            with explaining_interrupt(goes_on(made["id"], again=f"openstack software trigger show {made['id']}")):
                 watch = follow(client, made["id"])
             made = {**watch.trigger, "targets": watch.targets}
             self.code = watch.exit_code
             if line := failure_line(watch):
                 print(line, file=sys.stderr)
-        return shown(made, parsed_args)
+        return display(made, parsed_args)
 
     def run(self, parsed_args: Namespace) -> int:
         return super().run(parsed_args) or self.code
@@ -105,7 +106,7 @@ class CancelDeployment(command.Command):
                 client_of(self).deployments.cancel(id_, force=parsed_args.force)
             except ClientError as problem:
                 failed += 1
-                print(problem, file=sys.stderr)
+                print(clean_for(str(problem), sys.stderr), file=sys.stderr)
         if failed:
             raise CommandError(f"{failed} of the {len(parsed_args.deployment)} deployments could not be cancelled")
 
@@ -128,13 +129,14 @@ class WatchDeployment(command.Command):
                 if missing:
                     print(not_kept(chunk, missing), file=sys.stderr)
                 stream = sys.stderr if chunk["stream"] == "stderr" else sys.stdout
-                stream.write(text)
+                stream.write(clean_for(text, stream))
                 stream.flush()
             elif event.name == "progress":
-                print(_progress(event.json()), file=sys.stderr)
+                print(clean_for(_progress(event.json()), sys.stderr), file=sys.stderr)
         done = deployments.show(parsed_args.deployment, patient=True)
         if done["status"] != "COMPLETE":
-            print(f"{done['status']}: {done['status_reason'] or 'no reason given'}", file=sys.stderr)
+            reason = f"{done['status']}: {done['status_reason'] or 'no reason given'}"
+            print(clean_for(reason, sys.stderr), file=sys.stderr)
         return exit_code(done)
 
 
@@ -147,7 +149,7 @@ class ListRuns(command.Lister):
         return parser
 
     def take_action(self, parsed_args: Namespace) -> tuple[Sequence[str], list[Row]]:
-        return listed(client_of(self).deployments.runs(parsed_args.deployment), RUNS)
+        return list_rows(client_of(self).deployments.runs(parsed_args.deployment), RUNS)
 
 
 def _request(parsed: Namespace) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """
-How the `openstack` command finds us: an API of our own name, beside python-heatclient's ``orchestration``.
+The plugin of the `openstack` command: an API named ``stoker``, beside python-heatclient's ``orchestration``.
 
-The service is the same one, so it is found in the catalog as ``orchestration``, with the session's token.
+Both use the same service, so the catalog entry is ``orchestration``, and the token is that of the session.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from keystoneauth1.adapter import Adapter
 from osc_lib import utils
 
 from stoker_client.client import Client
-from stoker_client.clouds import SERVICE
+from stoker_client.connection import SERVICE
 from stoker_client.wire import Wire
 
 DEFAULT_API_VERSION = "1"
@@ -23,7 +23,7 @@ API_VERSIONS = ("1",)
 
 
 def make_client(instance: Any) -> Client:
-    """A client of the cloud that the `openstack` command is logged in to."""
+    """Return a client of the cloud to which the `openstack` command is logged in."""
     return Client(
         Wire(
             Adapter(
@@ -37,7 +37,7 @@ def make_client(instance: Any) -> Client:
 
 
 def build_option_parser(parser: ArgumentParser) -> ArgumentParser:
-    """The global option that every API has."""
+    """Add the option for the API version, which every plugin has."""
     parser.add_argument(
         "--os-stoker-api-version",
         metavar="<stoker-api-version>",

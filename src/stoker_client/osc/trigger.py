@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from osc_lib.command import command
 
-from stoker_client.osc._common import Row, client_of, count, listed, shown
+from stoker_client.osc._common import Row, client_of, count, display, list_rows
 from stoker_client.triggers import COLUMNS, STATUSES
 
 
@@ -23,7 +23,7 @@ class ListTrigger(command.Lister):
 
     def take_action(self, parsed_args: Namespace) -> tuple[Sequence[str], list[Row]]:
         triggers = client_of(self).triggers
-        return listed(
+        return list_rows(
             triggers.all(stack=parsed_args.stack, status=parsed_args.status, limit=parsed_args.limit), COLUMNS
         )
 
@@ -37,4 +37,4 @@ class ShowTrigger(command.ShowOne):
         return parser
 
     def take_action(self, parsed_args: Namespace) -> tuple[Row, Row]:
-        return shown(client_of(self).triggers.show(parsed_args.trigger), parsed_args)
+        return display(client_of(self).triggers.show(parsed_args.trigger), parsed_args)

@@ -1,1 +1,1 @@
-"""Templates on the user's side: finding every file that a template and its environments need, as heatclient does."""
+"""Collects the files of a template and its environments on the user's machine, as heatclient does."""

@@ -1,8 +1,9 @@
-"""Everything that goes with a stack: template, environments, and the files that they name, however deeply.
+"""
+Collects the parts of a stack request: template, environments, and all files that they name.
 
-The service is sent the texts as they were written, each file under the name by which it is asked for, so that its
-errors can name the user's files and lines. Only when one name means two different files must the names be
-replaced by URLs, and then the rewritten structures are sent, which is what heatclient always does.
+The request contains the texts as written, and each file under the name in the text, so that the service's errors can
+refer to the user's files and lines. If one name refers to two different files, names are replaced by URLs, and the
+request contains the rewritten structures. heatclient always does the latter.
 """
 
 import json
@@ -17,7 +18,7 @@ from stoker_client.templates.documents import VERSIONS, is_template, parse
 
 @dataclass(frozen=True)
 class Bundle:
-    """The keys of a create or update that come from files."""
+    """The keys of a create or update request that derive from files."""
 
     template: str | dict[str, Any] | None
     files: dict[str, str]
@@ -25,7 +26,7 @@ class Bundle:
     environment: dict[str, Any]
 
     def body(self) -> dict[str, Any]:
-        """As it goes into the request: absent keys are left out."""
+        """Return the keys of the request. Empty keys are omitted."""
         found = {
             "template": self.template,
             "files": self.files,
@@ -37,29 +38,29 @@ class Bundle:
 
 @dataclass
 class _Document:
-    """One file that was read: its text, and its structure when it may name other files."""
+    """A file: its text, and its structure if it may name other files."""
 
     url: str
     text: str
     data: Any = None
     environment: bool = False
 
-    def visited(self, visit: references.Visit) -> Any:
+    def visit(self, visit: references.Visit) -> Any:
         walk = references.in_environment if self.environment else references.in_template
         return walk(self.data, self.url, visit)
 
 
 @dataclass
 class _Collection:
-    """All documents by URL, and which URLs each name was used for."""
+    """All documents by URL, and the URLs for which each name is used."""
 
     documents: dict[str, _Document] = field(default_factory=dict)
     names: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, document: _Document, shown: str) -> None:
-        """Take in ``document``, called ``shown``, and everything it leads to."""
+        """Add ``document``, called ``shown`` in errors, and all files that it names."""
         self.documents[document.url] = document
-        document.visited(lambda name, base: self._reference(name, base, document.url, shown))
+        document.visit(lambda name, base: self._reference(name, base, document.url, shown))
 
     def _reference(self, name: str, base: str, asker: str, shown: str) -> str:
         url = locations.locate(name, base)
@@ -78,22 +79,22 @@ class _Collection:
             self.add(self.documents[url], name)
 
     def name(self, name: str, url: str) -> None:
-        """Remember that ``name`` is used for what is at ``url``."""
+        """Record that ``name`` refers to ``url``."""
         urls = self.names.setdefault(name, [])
         if url not in urls:
             urls.append(url)
 
     def ambiguous(self) -> bool:
-        """Whether some name means files of different content."""
+        """Whether a name refers to files with different contents."""
         return any(len({self.documents[url].text for url in urls}) > 1 for urls in self.names.values())
 
     def files(self) -> dict[str, str]:
-        """Contents under the names as written."""
+        """Return the contents by the names as written."""
         return {name: self.documents[urls[0]].text for name, urls in self.names.items()}
 
 
 def _nested(text: str) -> Any:
-    """The structure of a file that is itself a template. A script or a broken file is none: it is only carried."""
+    """Return the structure of a nested template, or None for other files, which are sent without inspection."""
     if not any(version in text for version in VERSIONS):
         return None
     try:
@@ -104,7 +105,11 @@ def _nested(text: str) -> Any:
 
 
 def collect(template: str | None, environments: Sequence[str] = ()) -> Bundle:
-    """Read ``template`` (none when the stack keeps its own) and ``environments``, given as paths or URLs."""
+    """
+    Read ``template`` and ``environments``, which are paths or URLs, and all files that they name.
+
+    ``template`` is None if the stack keeps its template. Raises BadInput.
+    """
     try:
         return _collect(template, environments)
     except RecursionError as problem:
@@ -122,7 +127,7 @@ def _collect(template: str | None, environments: Sequence[str]) -> Bundle:
         found.add(document, name)
     if found.ambiguous():
         return _rewritten(found, main, loaded)
-    return Bundle(main.text if main else None, found.files(), list(environments), _merged([d.data for d in loaded]))
+    return Bundle(main.text if main else None, found.files(), list(environments), _merge([d.data for d in loaded]))
 
 
 def _main(name: str) -> _Document:
@@ -141,11 +146,9 @@ def _environment(name: str) -> _Document:
 
 
 def _rewritten(found: _Collection, main: _Document | None, environments: Sequence[_Document]) -> Bundle:
-    """The same with every name replaced by a URL, and files under their URLs."""
+    """Return the bundle with each name replaced by a URL, and files under their URLs."""
     structures = {
-        url: document.visited(locations.locate)
-        for url, document in found.documents.items()
-        if document.data is not None
+        url: document.visit(locations.locate) for url, document in found.documents.items() if document.data is not None
     }
     named = {url for urls in found.names.values() for url in urls}
     files = {
@@ -153,11 +156,11 @@ def _rewritten(found: _Collection, main: _Document | None, environments: Sequenc
     }
     own = [structures[document.url] for document in environments]
     template = structures[main.url] if main else None
-    return Bundle(template, files, [document.url for document in environments], _merged(own))
+    return Bundle(template, files, [document.url for document in environments], _merge(own))
 
 
-def _merged(environments: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Environments laid over one another, later ones on top."""
+def _merge(environments: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Merge environments. Later ones take precedence."""
     merged: dict[str, Any] = {}
     for environment in environments:
         merged = merge(merged, environment)
@@ -165,7 +168,7 @@ def _merged(environments: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """``over`` laid on ``under``: mappings key by key, anything else replaced; an empty key leaves a mapping alone."""
+    """Merge mappings by key; other values of ``over`` replace those of ``under``. A null leaves a mapping unchanged."""
     made = dict(under)
     for key, value in over.items():
         below = made.get(key)

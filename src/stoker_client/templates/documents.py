@@ -1,4 +1,4 @@
-"""Reading YAML and JSON text as Heat reads it, and saying where it is broken."""
+"""Parses YAML and JSON as Heat does, with error messages that state the position."""
 
 import json
 from typing import Any
@@ -16,14 +16,14 @@ _SafeLoader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_SafeLoader):  # type: ignore[misc]  # which of the two it is, is known only here and now
-    """YAML in which a date stays text: ``2021-04-16`` is a template version, not a day."""
+    """Loads YAML without dates: ``2021-04-16`` is a template version."""
 
 
 _Loader.add_constructor("tag:yaml.org,2002:timestamp", _Loader.construct_scalar)
 
 
 def parse(text: str, name: str) -> Any:
-    """The document in ``text``; ``name`` is what the user calls it."""
+    """Return the document in ``text``. ``name`` refers to it in errors. Raises BadInput."""
     try:
         data = _json_or_yaml(text) if text.lstrip().startswith("{") else _yaml(text)
         _measure(data, {})
@@ -46,21 +46,21 @@ def _json_or_yaml(text: str) -> Any:
 
 
 def _yaml(text: str) -> Any:
-    """Nesting is counted first: libyaml's loader recurses in C, where too much of it ends the whole process."""
+    """Check the depth first: libyaml's loader recurses in C, and deep nesting would end the process."""
     depth = 0
     for event in yaml.parse(text, Loader=_Loader):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEPTH:
             raise RecursionError
-    return yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader, made above)
+    return yaml.load(text, Loader=_Loader)  # noqa: S506 (a safe loader, defined above)
 
 
 def _measure(node: Any, sizes: dict[int, int | None]) -> int:
-    """How many nodes a structure has with its aliases written out, which is how it would travel as JSON."""
+    """Return the number of nodes with aliases expanded, as in JSON."""
     if not isinstance(node, dict | list):
         return 1
     if id(node) not in sizes:
-        sizes[id(node)] = None  # being counted: to come back here is to go round for ever
+        sizes[id(node)] = None  # being counted; a second visit means a cycle
         children = node.values() if isinstance(node, dict) else node
         sizes[id(node)] = 1 + sum(_measure(child, sizes) for child in children)
     size = sizes[id(node)]
@@ -72,5 +72,5 @@ def _measure(node: Any, sizes: dict[int, int | None]) -> int:
 
 
 def is_template(data: Any) -> bool:
-    """Whether a parsed document says that it is a template."""
+    """Whether a parsed document is a template."""
     return isinstance(data, dict) and any(key in data for key in VERSIONS)

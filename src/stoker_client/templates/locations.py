@@ -1,4 +1,4 @@
-"""Where files are: names as users and templates write them, URLs as the one unambiguous form, and their contents."""
+"""Locations of files: resolves the names in templates to URLs, and reads their contents."""
 
 import base64
 import os
@@ -12,28 +12,32 @@ TIMEOUT = 60
 
 
 def locate(name: str, base: str = "") -> str:
-    """The absolute URL of ``name`` seen from the document at ``base`` (from the working directory without one)."""
+    """Return the absolute URL of ``name``, relative to the document at ``base`` or to the working directory."""
     if urlsplit(name).scheme in ("file", "http", "https"):
         return name
     if is_web(base):
         return urljoin(base, name)
     here = _path(base).parent if base else Path.cwd()
-    # Not resolve(): what a link's document names lies beside the link, as in heatclient.
+    # Not resolve(): names in a symlinked document are relative to the link, as in heatclient.
     return Path(os.path.normpath(here / name)).as_uri()
 
 
 def folder(name: str, base: str) -> str:
-    """A URL to start from for what lies in the folder ``name``, itself seen from ``base``."""
+    """Return a base URL for names in the directory ``name``, which is relative to ``base``."""
     return locate(name, base).rstrip("/") + "/_"
 
 
 def is_web(url: str) -> bool:
-    """Whether ``url`` is fetched over the network."""
+    """Whether ``url`` uses HTTP or HTTPS."""
     return urlsplit(url).scheme in ("http", "https")
 
 
 def read(url: str, asker: str) -> str:
-    """The content at ``url``, which ``asker`` names: text, or base64 of what is not text, as heatclient sends it."""
+    """
+    Return the content of ``url``: text, or base64 of other data, as heatclient sends it.
+
+    ``asker`` is the document that names the URL, for error messages.
+    """
     raw = _fetch(url, asker) if is_web(url) else _open(url, asker)
     try:
         return raw.decode()

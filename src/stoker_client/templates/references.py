@@ -1,11 +1,11 @@
-"""Where templates and environments name files. One walk serves both to find the names and to replace them."""
+"""Finds and replaces the names of files in templates and environments, with one traversal for both."""
 
 from collections.abc import Callable
 from typing import Any
 
 from stoker_client.templates import locations
 
-# What to put in place of a file's name, given the name and the URL of the document it is relative to.
+# Returns the replacement for a file's name, given the name and the URL of the document that contains it.
 Visit = Callable[[str, str], str]
 
 NESTED = (".yaml", ".template")
@@ -13,12 +13,12 @@ NOT_FILES = ("base_url", "hooks", "restricted_actions")
 
 
 def in_template(data: Any, base: str, visit: Visit) -> Any:
-    """``data`` with each name of a file (``get_file: NAME``, ``type: NAME.yaml``) replaced by what ``visit`` says."""
+    """Return ``data`` with each file name (``get_file: NAME``, ``type: NAME.yaml``) replaced by ``visit``'s result."""
     return _Walk(base, visit).copy(data)
 
 
 class _Walk:
-    """A copying walk that meets each node once, however often YAML aliases repeat it."""
+    """A copying traversal that visits each node once, even if YAML aliases repeat it."""
 
     def __init__(self, base: str, visit: Visit) -> None:
         self._base = base
@@ -29,7 +29,7 @@ class _Walk:
         if not isinstance(node, dict | list):
             return node
         if id(node) not in self._done:
-            # Registered before it is filled: an alias may lead back to the node that holds it.
+            # Registered before it is filled, because an alias may refer to an enclosing node.
             if isinstance(node, dict):
                 mapping: dict[Any, Any] = {}
                 self._done[id(node)] = mapping
@@ -49,7 +49,7 @@ def _names_a_file(key: Any, value: Any) -> bool:
 
 
 def in_environment(data: Any, base: str, visit: Visit) -> Any:
-    """``data`` with each template's name in its ``resource_registry`` replaced by what ``visit`` says."""
+    """Return ``data`` with each template name in ``resource_registry`` replaced by ``visit``'s result."""
     registry = data.get("resource_registry") if isinstance(data, dict) else None
     if not isinstance(registry, dict):
         return data
@@ -74,5 +74,5 @@ def _base(registry: dict[Any, Any], base: str) -> str:
 
 
 def _maps_to_a_file(key: Any, value: Any) -> bool:
-    """A type (``X::Y::Z``) is built in; anything else that a type is mapped to is a template of the user."""
+    """Whether a registry entry names a file: a type such as ``X::Y::Z`` is built in, all else is a template."""
     return key not in NOT_FILES and isinstance(value, str) and "::" not in value

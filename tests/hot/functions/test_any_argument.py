@@ -16,6 +16,7 @@ from stoker.hot.versions import VERSIONS
 from stoker.hot.weight import MAX_WEIGHT
 from stoker.model.errors import Invalid
 from stoker.store import rows
+from support.search import examples
 
 NEWEST = max(VERSIONS)
 
@@ -91,7 +92,7 @@ def _scope(world: Any, version: str, said: Any) -> Any:
     )
 
 
-class _Any(dict):  # type: ignore[type-arg]
+class _Any(dict[str, Any]):
     """Has everything: names that do not exist are found before any function runs."""
 
     def __init__(self, value: Any) -> None:
@@ -126,7 +127,7 @@ def _check(world: Any, name: str, argument: Any, said: Any) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=2000)
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=2000)
 @given(data=st.data())
 def test_any_argument_has_an_answer(name: str, world: Any, data: st.DataObject) -> None:
     argument = _plain(data.draw(SHAPES.get(name, values) | values, label="argument"))

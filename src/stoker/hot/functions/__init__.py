@@ -1,10 +1,20 @@
 """
-The functions of the language, one file each, found by looking into this folder.
+The template language's functions: one module each, discovered in this package.
 
-A file has ``NAME``, ``SINCE`` (the first version that has it), perhaps ``UNTIL`` (the first that has it no more), and
-``evaluate(argument, scope)``, which gets its argument evaluated. It may have ``check(argument, version)``, which sees
-the argument as written and raises when it can never work, and ``references``, ``parameters`` and ``files``, which name
-the resources, parameters and files that a call as written uses.
+A module defines ``NAME``, ``SINCE`` (the first version with the function) and ``evaluate(argument, scope)``, which gets
+the evaluated argument. The first line of its docstring is the function's description. Optional are:
+
+- ``UNTIL``: the first version without the function;
+- ``check(argument, version)``: gets the unevaluated argument and raises if it can never work;
+- ``references``, ``parameters`` and ``files``: return the names that an unevaluated call uses.
+
+For example, the module ``upper.py``::
+
+    NAME = "upper"
+    SINCE = "2021-04-16"
+
+    def evaluate(argument: Any, _scope: Scope) -> str:
+        return str(argument).upper()
 """
 
 from __future__ import annotations
@@ -31,11 +41,13 @@ def _none(_argument: Any) -> Iterable[str]:
 
 
 def _no_check(_argument: Any, _version: str) -> None:
-    """The function judges its argument when it is evaluated."""
+    """The default: the function checks its argument during evaluation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
+    """A function of the template language, described by the attributes of its module."""
+
     name: str
     description: str
     since: str
@@ -48,6 +60,7 @@ class Function:
 
     @classmethod
     def of(cls, module: ModuleType) -> Function:
+        """Build a function from its module."""
         return cls(
             name=module.NAME,
             description=(module.__doc__ or "").strip().partition("\n")[0],
@@ -68,9 +81,9 @@ def _load() -> dict[str, Function]:
 
 
 FUNCTIONS = _load()
-#: Every single-key map with one of these keys is a call, in any version of HOT.
+#: A map whose single key is one of these is a call, in any version of HOT.
 KNOWN = frozenset(FUNCTIONS) | frozenset(FOREIGN)
-#: What calls in CloudFormation's syntax are once they are rewritten; other names are data there.
+#: The names of calls in CloudFormation templates after their translation; other names are data there.
 _CFN = frozenset(
     (
         "get_param",
@@ -93,7 +106,7 @@ def known_in(version: str) -> frozenset[str]:
 
 
 def lookup(name: str, version: str) -> Function:
-    """The function of a known name. Raises InvalidTemplateVersion when this version, or Stoker, lacks it."""
+    """Find a function by its known name. Raises InvalidTemplateVersion if this version, or Stoker, lacks it."""
     function = FUNCTIONS.get(name)
     if function and version in CFN_VERSIONS:
         return function
@@ -104,13 +117,13 @@ def lookup(name: str, version: str) -> Function:
         before = f"before {until}" if until else "in CloudFormation's syntax"
         raise InvalidTemplateVersion(f"'{name}' is not supported in template version {version}, only {before}")
     if function is None:
-        # The reader rewrites those of a template; this one came from somewhere else.
+        # The parser has translated all foreign calls of a template, so this call comes from another source.
         raise InvalidTemplateVersion(f"'{name}' is not supported outside of a template's own text")
     return function
 
 
 def functions_of(version: str) -> dict[str, str]:
-    """The functions of a version, with what each is for."""
+    """Name and description of each function of a version."""
     if version in CFN_VERSIONS:
         own = {name: function.description for name, function in FUNCTIONS.items() if name.startswith("Fn::")}
         return own | {name: each.description for name, each in FOREIGN.items()}
@@ -123,7 +136,7 @@ def functions_of(version: str) -> dict[str, str]:
 
 @cache
 def evaluators(version: str) -> dict[str, Evaluate]:
-    """Every known name with what to call for it; a name that this version lacks raises when called."""
+    """The implementation of each known name. Names that this version lacks raise InvalidTemplateVersion when called."""
     return {name: _evaluator(name, version) for name in known_in(version)}
 
 

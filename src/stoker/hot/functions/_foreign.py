@@ -1,4 +1,4 @@
-"""The functions of CloudFormation's syntax that ``hot.foreign`` says in HOT's words; they have no files here."""
+"""The CloudFormation functions that ``hot.foreign`` translates to HOT; they have no modules here."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
+    """A CloudFormation function that has a translation."""
+
     description: str
-    #: The first version of HOT that lacks it; None: none has it.
+    #: The first version of HOT without the function; None if no version has it.
     until: str | None = None
 
 
-#: No version of HOT from here on has any of them.
+#: From this version on, HOT has none of these functions.
 FOREIGN_UNTIL = "2014-10-16"
 
 FOREIGN: Mapping[str, Foreign] = {

@@ -1,4 +1,4 @@
-"""What the functions that join lists share."""
+"""Helpers of the functions that join lists."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from stoker.model.errors import StackValidationFailed
 
 
 def check_lists(name: str, argument: Any) -> None:
+    """Raises StackValidationFailed for an unevaluated argument that cannot be a list of lists."""
     if not isinstance(argument, list) and not is_call(argument):
         raise StackValidationFailed(f'"{name}" needs a list of lists, not {kind_of(argument)}')
 
 
-def joined(name: str, argument: Any) -> list[Any]:
-    """The items of all lists; a null stands for an empty one."""
+def concatenate(name: str, argument: Any) -> list[Any]:
+    """The items of all lists; null counts as an empty list."""
     if not isinstance(argument, list):
         raise StackValidationFailed(f'"{name}" needs a list of lists, not {kind_of(argument)}')
     for each in argument:
@@ -25,7 +26,7 @@ def joined(name: str, argument: Any) -> list[Any]:
 
 
 def comparable(value: Any) -> Any:
-    """Equal for equal values, and fit for a set: long lists are compared by what they hold, not each with each."""
+    """Map equal values to equal hashable values, so that long lists can be compared by sets."""
     if isinstance(value, dict):
         return "map", frozenset((key, comparable(part)) for key, part in value.items())
     return ("list", tuple(map(comparable, value))) if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""What the functions that build text share."""
+"""Helpers of the functions that build text."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ def as_json(name: str, value: Any) -> str:
 
 
 def check_length(name: str, length: int) -> None:
-    """Before the text is put together: two functions inside one another can ask for terabytes."""
+    """
+    Check the length before the text is built: two nested functions can describe terabytes. Raises if it is too long.
+    """
     if length > MAX_WEIGHT:
         raise StackValidationFailed(f'"{name}": the result would be longer than {MAX_WEIGHT} characters')
 
 
 def is_call(value: Any) -> bool:
-    """Whether an argument as written may be a function, whose result no one knows yet."""
+    """Whether an unevaluated argument may be a function call, whose result is not known yet."""
     return isinstance(value, dict) and len(value) == 1

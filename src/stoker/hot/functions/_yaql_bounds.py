@@ -1,11 +1,13 @@
 """
-Bounds that YAQL lacks: its own end at collections handed from one function to the next, so an endless one that is only
-counted, or a number or list made at once, could take all memory and time.
+Limits that YAQL lacks within one call.
+
+YAQL limits the collections that functions pass to each other. An endless collection that is only counted, or a number,
+list or text that one function creates, could still use all memory and time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from yaql.language import specs, utils, yaqltypes
@@ -13,11 +15,17 @@ from yaql.standard_library import queries
 
 from stoker.hot.bounds import MAX_INTEGER_BITS
 
+#: Maximum characters of a text that one function creates; YAQL's own quota refuses longer ones only after their
+#: creation.
+MAX_TEXT = 10_000
+#: Maximum digits before or after the point for rounding; no number has more.
+_MOST_DIGITS = 400
 
-def bounded(context: Any) -> Any:
-    """A context whose functions of the same names as in ``context`` end."""
+
+def bound_context(context: Any) -> Any:
+    """A context that overrides functions of ``context`` with limited versions."""
     child = context.create_child_context()
-    for function in (_sequence, _repeat, _cycle, _generate, _generate_many, _pow, _shift, _list_by_int, _int_by_list):
+    for function in _FUNCTIONS:
         child.register_function(function)
     return child
 
@@ -26,7 +34,7 @@ def bounded(context: Any) -> Any:
 @specs.parameter("start", int)
 @specs.parameter("step", int)
 def _sequence(engine: Any, start: int = 0, step: int = 1) -> Iterator[Any]:
-    return _ending(queries.sequence(start, step), engine)
+    return _limit(queries.sequence(start, step), engine)
 
 
 @specs.name("repeat")
@@ -34,14 +42,14 @@ def _sequence(engine: Any, start: int = 0, step: int = 1) -> Iterator[Any]:
 @specs.parameter("value", nullable=True)
 @specs.parameter("times", int)
 def _repeat(engine: Any, value: Any, times: int = -1) -> Iterator[Any]:
-    return _ending(queries.repeat(value, times), engine)
+    return _limit(queries.repeat(value, times), engine)
 
 
 @specs.name("cycle")
 @specs.method
 @specs.parameter("collection", yaqltypes.Iterable())
 def _cycle(engine: Any, collection: Iterable[Any]) -> Iterator[Any]:
-    return _ending(queries.cycle(collection), engine)
+    return _limit(queries.cycle(collection), engine)
 
 
 @specs.name("generate")
@@ -52,7 +60,7 @@ def _cycle(engine: Any, collection: Iterable[Any]) -> Iterator[Any]:
 def _generate(
     engine: Any, initial: Any, predicate: Any, producer: Any, selector: Any = None, decycle: bool = False
 ) -> Iterator[Any]:
-    return _ending(queries.generate(engine, initial, predicate, producer, selector, decycle), engine)
+    return _limit(queries.generate(engine, initial, predicate, producer, selector, decycle), engine)
 
 
 @specs.name("generateMany")
@@ -63,7 +71,7 @@ def _generate(
 def _generate_many(
     engine: Any, initial: Any, producer: Any, selector: Any = None, decycle: bool = False, depth_first: bool = False
 ) -> Iterator[Any]:
-    return _ending(queries.generate_many(engine, initial, producer, selector, decycle, depth_first), engine)
+    return _limit(queries.generate_many(engine, initial, producer, selector, decycle, depth_first), engine)
 
 
 @specs.name("pow")
@@ -73,7 +81,18 @@ def _generate_many(
 def _pow(a: Any, b: Any, c: Any = None) -> Any:
     if c is None and isinstance(a, int) and isinstance(b, int) and b > 0:
         _check_bits(a.bit_length() * b)
+    for number in (a, b, c):
+        if isinstance(number, int):
+            _check_bits(number.bit_length())
     return pow(a, b, c)
+
+
+@specs.name("round")
+@specs.parameter("number", yaqltypes.Number())
+@specs.parameter("ndigits", int)
+def _round(number: Any, ndigits: int = 0) -> Any:
+    # Python first computes a power of ten with that many digits.
+    return round(number, max(-_MOST_DIGITS, min(ndigits, _MOST_DIGITS)))
 
 
 @specs.name("shiftBitsLeft")
@@ -90,7 +109,7 @@ def _shift(value: int, bits_number: int) -> int:
 def _list_by_int(left: Sequence[Any], right: int, engine: Any) -> Any:
     if len(left) * right > utils.get_max_collection_size(engine):
         raise ValueError(f"a list of {len(left) * right} items is too long")
-    return left * right  # type: ignore[operator]
+    return left * right  # type: ignore[operator]  # YAQL passes a list or a tuple
 
 
 @specs.name("#operator_*")
@@ -100,7 +119,36 @@ def _int_by_list(left: int, right: Sequence[Any], engine: Any) -> Any:
     return _list_by_int(right, left, engine)
 
 
-def _ending(items: Iterable[Any], engine: Any) -> Iterator[Any]:
+@specs.name("replace")
+@specs.method
+@specs.parameter("string", yaqltypes.String())
+@specs.parameter("old", yaqltypes.String())
+@specs.parameter("new", yaqltypes.String())
+@specs.parameter("count", int)
+def _replace(string: str, old: str, new: str, count: int = -1) -> str:
+    return _checked_replace(string, old, new, count)
+
+
+@specs.name("replace")
+@specs.method
+@specs.parameter("string", yaqltypes.String())
+@specs.parameter("replacements", utils.MappingType)
+@specs.inject("str_func", yaqltypes.Delegate("str"))
+@specs.parameter("count", int)
+def _replace_all(string: str, str_func: Any, replacements: Mapping[Any, Any], count: int = -1) -> str:
+    for old, new in replacements.items():
+        string = _checked_replace(string, str_func(old), str_func(new), count)
+    return string
+
+
+def _checked_replace(text: str, old: str, new: str, count: int) -> str:
+    times = text.count(old) if count < 0 else min(count, text.count(old))
+    if len(text) + times * (len(new) - len(old)) > MAX_TEXT:
+        raise ValueError(f"the text would be too long: more than {MAX_TEXT} characters")
+    return text.replace(old, new, count)
+
+
+def _limit(items: Iterable[Any], engine: Any) -> Iterator[Any]:
     limited: Iterator[Any] = utils.limit_iterable(items, engine)
     return limited
 
@@ -108,3 +156,19 @@ def _ending(items: Iterable[Any], engine: Any) -> Iterator[Any]:
 def _check_bits(bits: int) -> None:
     if bits > MAX_INTEGER_BITS:
         raise ValueError("the number would be too large")
+
+
+_FUNCTIONS = (
+    _sequence,
+    _repeat,
+    _cycle,
+    _generate,
+    _generate_many,
+    _pow,
+    _round,
+    _shift,
+    _list_by_int,
+    _int_by_list,
+    _replace,
+    _replace_all,
+)

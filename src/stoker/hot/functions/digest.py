@@ -6,13 +6,13 @@ import hashlib
 from typing import Any
 
 from stoker.hot.scope import Scope
-from stoker.hot.words import quoted
+from stoker.hot.words import quote_word
 from stoker.model.errors import StackValidationFailed
 
 NAME = "digest"
 SINCE = "2015-04-30"
 
-#: Those whose digest has a length of its own.
+#: The algorithms with a fixed digest length.
 ALGORITHMS = frozenset(name for name in hashlib.algorithms_guaranteed if not name.startswith("shake_"))
 
 
@@ -21,7 +21,7 @@ def check(argument: Any, _version: str) -> None:
         raise StackValidationFailed('"digest" needs a list: an algorithm and a value')
     if isinstance(argument[0], str) and argument[0].lower() not in ALGORITHMS:
         raise StackValidationFailed(
-            f'"digest" knows no algorithm {quoted(argument[0])}: {", ".join(sorted(ALGORITHMS))}'
+            f'"digest" knows no algorithm {quote_word(argument[0])}: {", ".join(sorted(ALGORITHMS))}'
         )
 
 

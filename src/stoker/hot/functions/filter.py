@@ -18,12 +18,12 @@ def check(argument: Any, _version: str) -> None:
 
 
 def evaluate(argument: Any, scope: Scope) -> list[Any] | None:
-    """Nulls for either are nothing to leave out, and nothing to leave it out of."""
+    """A null in place of the values removes nothing; a null in place of the list gives null."""
     check(argument, scope.version)
     values, items = argument
     if any(each is not None and not isinstance(each, list) for each in argument):
         raise StackValidationFailed('"filter" needs two lists: the values to leave out, and the list to filter')
     if not items:
-        return items  # type: ignore[no-any-return]
+        return [] if items == [] else None
     unwanted = {comparable(value) for value in values or ()}
     return [item for item in items if comparable(item) not in unwanted]

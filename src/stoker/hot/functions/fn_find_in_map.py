@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from stoker.hot.scope import Scope
-from stoker.hot.words import quoted
+from stoker.hot.words import quote_word
 from stoker.model.errors import StackValidationFailed
 
 NAME = "Fn::FindInMap"
 SINCE = ""
-#: No version of HOT has it.
+#: No version of HOT has the function.
 UNTIL = ""
 
 
@@ -18,6 +18,6 @@ def evaluate(argument: Any, _scope: Scope) -> Any:
     found, *keys = argument
     for key in keys:
         if not isinstance(key, str) or not isinstance(found, dict) or key not in found:
-            raise StackValidationFailed(f'"Fn::FindInMap": the mapping has no {quoted(key)}')
+            raise StackValidationFailed(f'"Fn::FindInMap": the mapping has no {quote_word(key)}')
         found = found[key]
     return found

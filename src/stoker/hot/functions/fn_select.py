@@ -37,7 +37,7 @@ def evaluate(argument: Any, scope: Scope) -> Any:
 
 
 def _read(text: str) -> Any:
-    """A list or a map may come as JSON, from an output for instance."""
+    """A list or map may be JSON text, for example from an output."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

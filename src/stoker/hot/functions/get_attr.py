@@ -13,7 +13,8 @@ from stoker.model.errors import StackValidationFailed
 NAME = "get_attr"
 SINCE = "2013-05-23"
 
-#: From here on the resource itself follows the path; from there on a resource alone means all its attributes.
+#: From the first version on, the resource itself resolves the path; from the second, a resource without an attribute
+#: means all its attributes.
 _PATH_TO_RESOURCE = "2014-10-16"
 _ALL_ATTRIBUTES = "2015-10-15"
 

@@ -31,5 +31,5 @@ def evaluate(argument: Any, scope: Scope) -> Any:
     if not isinstance(argument, list) or not argument or not isinstance(argument[0], str):
         raise StackValidationFailed('"get_param" needs a parameter\'s name, or a list of a name and a path')
     value = scope.parameter(argument[0])
-    # Heat answers a path that leads nowhere with an empty text, and templates rely on it.
+    # As in Heat, a path that does not exist gives an empty text; templates rely on this.
     return UNKNOWN if value is UNKNOWN else select(value, argument[1:], missing="")

@@ -13,7 +13,7 @@ SINCE = "2013-05-23"
 
 
 def check(argument: Any, _version: str) -> None:
-    # A name that is computed would hide the dependency.
+    # A computed name would hide the dependency.
     if not isinstance(argument, str):
         raise StackValidationFailed('"get_resource" needs the name of a resource')
 

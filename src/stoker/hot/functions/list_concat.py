@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.hot.functions._lists import check_lists, joined
+from stoker.hot.functions._lists import check_lists, concatenate
 from stoker.hot.scope import Scope
 
 NAME = "list_concat"
@@ -16,4 +16,4 @@ def check(argument: Any, _version: str) -> None:
 
 
 def evaluate(argument: Any, _scope: Scope) -> list[Any]:
-    return joined(NAME, argument)
+    return concatenate(NAME, argument)

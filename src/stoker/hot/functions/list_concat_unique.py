@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.hot.functions._lists import check_lists, joined
+from stoker.hot.functions._lists import check_lists, concatenate
 from stoker.hot.functions._texts import as_json
 from stoker.hot.scope import Scope
 
@@ -17,5 +17,5 @@ def check(argument: Any, _version: str) -> None:
 
 
 def evaluate(argument: Any, _scope: Scope) -> list[Any]:
-    # By their JSON, as maps and lists cannot be looked up; that also tells 1 from true.
-    return list({as_json(NAME, item): item for item in reversed(joined(NAME, argument))}.values())[::-1]
+    # Compared as JSON, because maps and lists are not hashable; JSON also distinguishes 1 from true.
+    return list({as_json(NAME, item): item for item in reversed(concatenate(NAME, argument))}.values())[::-1]

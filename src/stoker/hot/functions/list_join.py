@@ -12,7 +12,7 @@ from stoker.model.errors import StackValidationFailed
 NAME = "list_join"
 SINCE = "2013-05-23"
 
-#: From here on there may be several lists, and maps and lists in them.
+#: From this version on, several lists are allowed, and maps and lists as items.
 _MANY = "2015-10-15"
 
 
@@ -45,7 +45,7 @@ def _list(value: Any, version: str) -> list[Any]:
 
 
 def _is_nothing(value: Any, version: str) -> bool:
-    # Empty text is how templates say of a json parameter that there is nothing.
+    # In a json parameter, empty text means no value.
     return value is None or (value == "" and version >= _MANY)
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode, urlunsplit
 from stoker.hot.functions._texts import is_call
 from stoker.hot.paths import index_of
 from stoker.hot.scope import Scope
-from stoker.hot.words import kind_of, quoted
+from stoker.hot.words import kind_of, quote_word
 from stoker.model.errors import StackValidationFailed
 
 NAME = "make_url"
@@ -29,7 +29,7 @@ def evaluate(argument: Any, _scope: Scope) -> str:
     scheme, place, query = _text(parts, "scheme"), _netloc(parts), _query(parts.get("query"))
     path, fragment = _text(parts, "path"), _text(parts, "fragment")
     if ":" in scheme:
-        raise StackValidationFailed(f'"make_url": {quoted(scheme)} is no scheme')
+        raise StackValidationFailed(f'"make_url": {quote_word(scheme)} is no scheme')
     return urlunsplit((scheme, place, quote(path), query, quote(fragment)))
 
 
@@ -39,7 +39,7 @@ def _netloc(parts: dict[str, Any]) -> str:
     if not host and (user or password or port):
         raise StackValidationFailed('"make_url" needs a "host" for a user, a password or a port')
     login = quote(user, safe="") + (f":{quote(password, safe='')}" if password else "")
-    # A password without a user is what some services ask for.
+    # Some services require a password without a user.
     plain = quote(host[1:-1] if host.startswith("[") and host.endswith("]") else host, safe=":")
     shown = f"[{plain}]" if ":" in plain else plain
     return f"{login}{'@' if login else ''}{shown}{port}"
@@ -53,7 +53,7 @@ def _port(said: Any) -> str:
     except ValueError:
         number = 0
     if not 1 <= number <= 65535:
-        raise StackValidationFailed(f'"make_url": {quoted(said)} is no port')
+        raise StackValidationFailed(f'"make_url": {quote_word(said)} is no port')
     return f":{number}"
 
 
@@ -64,7 +64,7 @@ def _query(said: Any) -> str:
         raise StackValidationFailed(f'"make_url" query must be a map, not {kind_of(said)}')
     for name, value in said.items():
         if isinstance(value, dict | list):
-            raise StackValidationFailed(f'"make_url" query: {quoted(name)} must be text, not {kind_of(value)}')
+            raise StackValidationFailed(f'"make_url" query: {quote_word(name)} must be text, not {kind_of(value)}')
     return urlencode({name: "" if value is None else value for name, value in said.items()}, safe="/")
 
 

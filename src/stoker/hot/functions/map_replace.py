@@ -6,7 +6,7 @@ from typing import Any
 
 from stoker.hot.functions._texts import is_call
 from stoker.hot.scope import Scope
-from stoker.hot.words import quoted
+from stoker.hot.words import quote_word
 from stoker.model.errors import StackValidationFailed
 
 NAME = "map_replace"
@@ -35,15 +35,15 @@ def evaluate(argument: Any, scope: Scope) -> dict[str, Any]:
         key = keys.get(old)
         key = old if key is None else key
         if not isinstance(key, str):
-            raise StackValidationFailed(f'"map_replace": the new key for {quoted(old)} must be text')
+            raise StackValidationFailed(f'"map_replace": the new key for {quote_word(old)} must be text')
         if key in changed:
-            raise StackValidationFailed(f'"map_replace": two keys would be {quoted(key)}')
+            raise StackValidationFailed(f'"map_replace": two keys would be {quote_word(key)}')
         changed[key] = values.get(value, value) if isinstance(value, str) else value
     return changed
 
 
 def _map(said: Any) -> dict[str, Any]:
-    """Null is an empty one."""
+    """Null counts as an empty map."""
     if said is not None and not isinstance(said, dict):
         raise StackValidationFailed(_SHAPE)
     return said or {}

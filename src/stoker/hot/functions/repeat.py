@@ -7,16 +7,17 @@ from collections.abc import Iterable
 from math import prod
 from typing import Any
 
+from stoker.hot.budget import COPY_STEPS
 from stoker.hot.functions.str_replace import replace
 from stoker.hot.scope import Scope
 from stoker.hot.weight import MAX_WEIGHT, weigh
-from stoker.hot.words import kind_of, quoted
+from stoker.hot.words import kind_of, quote_word
 from stoker.model.errors import StackValidationFailed
 
 NAME = "repeat"
 SINCE = "2015-04-30"
 
-#: From here on maps can be gone through too, by their keys; from there on lists side by side.
+#: From the first version on, maps are allowed and iterated by key; from the second, lists can be iterated in parallel.
 _MAPS = "2016-10-14"
 _SIDE_BY_SIDE = "2017-09-01"
 
@@ -46,11 +47,12 @@ def evaluate(argument: Any, scope: Scope) -> list[Any]:
             raise StackValidationFailed('"repeat" without permutations needs lists of one length')
         count = len(lists[0]) if lists else 0
         combinations = zip(*lists, strict=True)
-    # Before anything is made: two long lists can ask for terabytes, and so can long items.
+    # Checked before any copy is made: two long lists, or long items, can describe terabytes.
     if count * (1 + weigh(template)[0]) > MAX_WEIGHT:
         raise StackValidationFailed(f'"repeat" would make {count} copies, which is too much')
+    scope.budget.spend(steps=count * COPY_STEPS)
     filling = _Filling()
-    return [filling.filled(template, dict(zip(words, chosen, strict=True))) for chosen in combinations]
+    return [filling.fill(template, dict(zip(words, chosen, strict=True))) for chosen in combinations]
 
 
 def _items(word: str, said: Any, version: str, *, maps: bool) -> list[Any]:
@@ -59,32 +61,34 @@ def _items(word: str, said: Any, version: str, *, maps: bool) -> list[Any]:
     if isinstance(said, dict) and version >= _MAPS and maps:
         return list(said)
     if not isinstance(said, list):
-        raise StackValidationFailed(f'"repeat" goes through lists, but {quoted(word)} is {kind_of(said)}')
+        raise StackValidationFailed(f'"repeat" goes through lists, but {quote_word(word)} is {kind_of(said)}')
     return said
 
 
 class _Filling:
-    """Copies of the template, as long as they do not become too much altogether."""
+    """Creates copies of the template within a limit for their total length."""
 
     def __init__(self) -> None:
         self._left = MAX_WEIGHT
 
-    def filled(self, value: Any, chosen: dict[str, Any]) -> Any:
+    def fill(self, value: Any, chosen: dict[str, Any]) -> Any:
         if isinstance(value, dict):
-            return {self._text(key, chosen): self.filled(part, chosen) for key, part in value.items()}
+            return {self._text(key, chosen): self.fill(part, chosen) for key, part in value.items()}
         if isinstance(value, list):
-            return [self.filled(part, chosen) for part in value]
+            return [self.fill(part, chosen) for part in value]
         return self._whole_or_text(value, chosen) if isinstance(value, str) else value
 
     def _whole_or_text(self, text: str, chosen: dict[str, Any]) -> Any:
-        """A text that is just the word becomes the item itself, whatever it is; within a text items must be text."""
+        """A text equal to the word becomes the item itself, of any type; within a longer text, items must be text."""
         return chosen[text] if text in chosen else self._text(text, chosen)
 
     def _text(self, text: str, chosen: dict[str, Any]) -> str:
         used = {word: item for word, item in chosen.items() if word and word in text}
         for word, item in used.items():
             if isinstance(item, bool) or not isinstance(item, str | int | float):
-                raise StackValidationFailed(f'"repeat": within a text {quoted(word)} must be text, not {kind_of(item)}')
+                raise StackValidationFailed(
+                    f'"repeat": within a text {quote_word(word)} must be text, not {kind_of(item)}'
+                )
         ordered = sorted(used, key=lambda word: (-len(word), word))
         made = replace(NAME, text, {word: str(used[word]) for word in ordered}) if used else text
         self._left -= len(made)

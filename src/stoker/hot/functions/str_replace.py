@@ -10,15 +10,15 @@ from typing import Any
 
 from stoker.hot.functions._texts import as_json, check_length, is_call
 from stoker.hot.scope import Scope
-from stoker.hot.words import kind_of, quoted
+from stoker.hot.words import kind_of, quote_word
 from stoker.model.errors import StackValidationFailed
 
 NAME = "str_replace"
 SINCE = "2013-05-23"
 
-#: Words times characters of the text. Some seconds at worst, and far above what a template can mean.
+#: Maximum number of words times characters: some seconds at worst, and far more than any real template needs.
 _MOST_WORK = 500_000_000
-#: Before this only text, numbers and booleans could be put in.
+#: Earlier versions permit only text, numbers and booleans as values.
 _JSON_VALUES = "2015-10-15"
 
 
@@ -44,10 +44,12 @@ def evaluate(argument: Any, scope: Scope) -> str:
 
 
 def replace(name: str, template: str, values: dict[str, str]) -> str:
-    """Replace the words in the order of ``values``. Raises StackValidationFailed for what would take too long."""
+    """
+    Replace the words in the order of ``values``. Raises StackValidationFailed if the replacement would take too long.
+    """
     if len(values) * len(template) > _MOST_WORK:
         raise StackValidationFailed(f'"{name}": {len(values)} words are too many for a text that long')
-    # Text still to be searched stands at even places, text put in at odd ones.
+    # Even positions hold text that is still searched, odd positions hold inserted text.
     pieces = [template]
     for word, value in values.items():
         searched: list[str] = []
@@ -65,10 +67,10 @@ def replace(name: str, template: str, values: dict[str, str]) -> str:
 
 
 def must_occur(name: str, argument: Any) -> None:
-    """Raises for a word that the text does not have."""
+    """Raises StackValidationFailed for a word that does not occur in the text."""
     for word in argument["params"]:
         if word not in argument["template"]:
-            raise StackValidationFailed(f'"{name}": {quoted(word)} does not occur in the template')
+            raise StackValidationFailed(f'"{name}": {quote_word(word)} does not occur in the template')
 
 
 def _text(word: str, value: Any, version: str) -> str:
@@ -77,5 +79,5 @@ def _text(word: str, value: Any, version: str) -> str:
     if isinstance(value, (str, bool, int, float)):
         return str(value)
     if version < _JSON_VALUES:
-        raise StackValidationFailed(f'"str_replace": {quoted(word)} must be text or a number, not {kind_of(value)}')
+        raise StackValidationFailed(f'"str_replace": {quote_word(word)} must be text or a number, not {kind_of(value)}')
     return as_json(NAME, value)

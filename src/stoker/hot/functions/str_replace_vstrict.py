@@ -7,7 +7,7 @@ from typing import Any
 from stoker.hot.functions import str_replace
 from stoker.hot.functions.str_replace import check, must_occur
 from stoker.hot.scope import Scope
-from stoker.hot.words import quoted
+from stoker.hot.words import quote_word
 from stoker.model.errors import StackValidationFailed
 
 NAME = "str_replace_vstrict"
@@ -21,5 +21,5 @@ def evaluate(argument: Any, scope: Scope) -> str:
     must_occur(NAME, argument)
     for word, value in argument["params"].items():
         if value is None or value in ("", [], {}):
-            raise StackValidationFailed(f'"{NAME}": the value for {quoted(word)} is empty')
+            raise StackValidationFailed(f'"{NAME}": the value for {quote_word(word)} is empty')
     return made

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+import importlib
+import threading
+from functools import cache
 from typing import Any
 
 from stoker.hot.bounds import check_plain
@@ -11,69 +12,60 @@ from stoker.hot.flaw import Flaw
 from stoker.hot.functions._texts import is_call
 from stoker.hot.scope import Scope
 from stoker.hot.words import clip
-from stoker.model.errors import StackValidationFailed
+from stoker.model.errors import RequestLimitExceeded, StackValidationFailed
 
 NAME = "yaql"
 SINCE = "2016-10-14"
 
-#: Heat's own limits: items of one iteration, and what one expression may hold at a time.
-_ITERATORS = 200
-_MEMORY = 10_000
+_importing = threading.Lock()
 
 
 def check(argument: Any, _version: str) -> None:
     if not isinstance(argument, dict) or not {"expression"} <= set(argument) <= {"expression", "data"}:
         raise StackValidationFailed('"yaql" needs a map with an "expression" and perhaps "data"')
     if isinstance(argument["expression"], str):
-        _parsed(argument["expression"])
+        _parse(argument["expression"])
     elif not is_call(argument["expression"]):
         raise StackValidationFailed('"yaql" expression must be text')
 
 
 def evaluate(argument: Any, scope: Scope) -> Any:
-    check(argument, scope.version)
-    if not isinstance(argument["expression"], str):
+    if not isinstance(argument, dict) or not isinstance(argument.get("expression"), str):
+        check(argument, scope.version)
         raise StackValidationFailed('"yaql" expression must be text')
-    expression = _parsed(argument["expression"])
-    data = argument.get("data", {})
+    expression = _parse(argument["expression"])
     try:
-        found = _plain(expression.evaluate(context=_context().create_child_context(), data={"data": data}))
+        found = _engine().evaluate(expression, argument.get("data", {}), scope.budget)
         check_plain(found)
+    except RequestLimitExceeded as error:
+        raise RequestLimitExceeded(f'"yaql": {error.message}') from None
     except Flaw as flaw:
         raise StackValidationFailed(f'"yaql": {flaw.sentence}') from None
     except Exception as error:
-        # An expression of a user's can fail in any way that Python code can.
+        # An expression can fail with any Python exception.
         raise StackValidationFailed(f'"yaql": {clip(str(error) or type(error).__name__)}') from None
     return found
 
 
-@lru_cache(maxsize=256)
-def _parsed(expression: str) -> Any:
+def _parse(expression: str) -> Any:
     try:
-        return _engine()(expression)
+        return _engine().parse(expression)
+    except RequestLimitExceeded as error:
+        raise RequestLimitExceeded(f'"yaql": {error.message}') from None
     except Exception as error:
         raise StackValidationFailed(f'"yaql": {clip(str(error))}') from None
 
 
-@lru_cache(maxsize=1)
 def _engine() -> Any:
-    # Late: yaql takes a while to import, and few templates use it.
-    from yaql.language import factory
+    """
+    The module that imports YAQL, loaded at first use because the import takes a second and few templates need it.
 
-    options = {"yaql.limitIterators": _ITERATORS, "yaql.memoryQuota": _MEMORY, "yaql.convertTuplesToLists": True}
-    return factory.YaqlFactory().create(options)
-
-
-@lru_cache(maxsize=1)
-def _context() -> Any:
-    import yaql
-
-    from stoker.hot.functions._yaql_bounds import bounded
-
-    return bounded(yaql.create_context())
+    The lock is needed because YAQL's modules import each other: concurrent imports would see partial modules.
+    """
+    with _importing:
+        return _import_engine()
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
-    return [_plain(part) for part in value] if isinstance(value, list | tuple | set | frozenset) else value
+@cache
+def _import_engine() -> Any:
+    return importlib.import_module("stoker.hot.functions._yaql_engine")

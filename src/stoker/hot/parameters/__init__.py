@@ -1,1 +1,1 @@
-"""Parameters: their schemas in a template, and the values bound to them."""
+"""Parameters: their schemas in a template, and their values."""

@@ -1,30 +1,32 @@
-"""Bind values to a template's parameters."""
+"""Binds values to a template's parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from stoker.hot.environment import Environment
+from stoker.hot.flaw import Flaw, Flaws
 from stoker.hot.parameters import values
 from stoker.hot.parameters.schema import ParameterSchema
 from stoker.hot.pseudo import names_of
+from stoker.hot.scope import UNKNOWN
 from stoker.hot.template import Template
-from stoker.hot.words import clip
+from stoker.hot.words import clip, did_you_mean
 from stoker.model.errors import (
     ImmutableParameterModified,
-    StackValidationFailed,
     UnknownUserParameter,
     UserParameterMissing,
 )
-
-HIDDEN = "******"
+from stoker.model.secrets import REDACTED
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """All parameters of one stack with their values, pseudo parameters too. Kept with the stack, used at every step."""
+    """
+    The values of all parameters of a stack, including pseudo parameters. Stored with the stack and used in each step.
+    """
 
     values: Mapping[str, Any]
     types: Mapping[str, str]
@@ -32,25 +34,21 @@ class Parameters:
     immutable: frozenset[str] = frozenset()
 
     def __getitem__(self, name: str) -> Any:
-        """What ``get_param`` gives."""
+        """The result of ``get_param``. Raises UserParameterMissing."""
         try:
             return self.values[name]
         except KeyError:
             raise UserParameterMissing(f"The Parameter ({clip(name)}) was not provided.") from None
 
-    def shown(self) -> dict[str, str]:
-        """Every value as text, as Heat's API shows it; hidden ones masked."""
+    def for_display(self) -> dict[str, str]:
+        """All values as text, as in Heat's API; hidden values are redacted."""
         return {
-            name: HIDDEN if name in self.hidden else values.shown(self.types[name], value)
+            name: REDACTED if name in self.hidden else values.format_value(self.types[name], value)
             for name, value in self.values.items()
         }
 
-    def secrets(self) -> tuple[str, ...]:
-        """The texts that hidden ones hold, also inside of their lists and maps."""
-        return tuple({text for name in sorted(self.hidden) for text in _texts(self.values.get(name)) if text})
-
     def check_update(self, new: Parameters) -> None:
-        """Raise ImmutableParameterModified when ``new`` changes what it declares immutable."""
+        """Raise ImmutableParameterModified if ``new`` changes a parameter that it declares immutable."""
         changed = [
             name for name in sorted(new.immutable) if name in self.values and self.values[name] != new.values[name]
         ]
@@ -72,36 +70,36 @@ class Parameters:
         return cls(data["values"], data["types"], frozenset(data["hidden"]), frozenset(data["immutable"]))
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping | list | tuple):
-        for part in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(part)
-    elif value is not None and not isinstance(value, bool):
-        yield str(value)
-
-
 def bind(
     template: Template,
     environment: Environment,
     *,
     supplied: Mapping[str, Any] | None = None,
     pseudo: Mapping[str, str],
+    flaws: Flaws | None = None,
 ) -> Parameters:
     """
-    Choose a value for every parameter: ``supplied`` (the request's own) before the environment's ``parameters`` before
-    its ``parameter_defaults`` before the template's default; a null is as good as nothing. Of ``pseudo``, the template
-    gets what its version has.
+    Choose a value for each parameter.
+
+    The first non-null value applies, in this order: ``supplied`` (from the request), the environment's ``parameters``,
+    its ``parameter_defaults``, the template's default. From ``pseudo``, the template gets the parameters of its
+    version. With ``flaws``, problems are added there, their values are UNKNOWN, and the caller raises the error.
     """
+    collector = Flaws() if flaws is None else flaws
     given = {**environment.parameters, **(supplied or {})}
     for name in given:
         if name not in template.parameters:
-            raise UnknownUserParameter(f"The Parameter ({clip(name)}) was not defined in template.")
+            hint = did_you_mean(name, template.parameters)
+            sentence = f"The Parameter ({clip(name)}) was not defined in template{hint or '.'}"
+            collector.add(Flaw(sentence, (), UnknownUserParameter))
     pseudo = {name: value for name, value in pseudo.items() if name in names_of(template.version)}
     schemas = template.parameters.values()
     bound = {
-        schema.name: _value(schema, given.get(schema.name), environment.parameter_defaults.get(schema.name))
+        schema.name: _value(schema, given.get(schema.name), environment.parameter_defaults.get(schema.name), collector)
         for schema in schemas
     }
+    if flaws is None:
+        collector.raise_any()
     return Parameters(
         values={**pseudo, **bound},
         types=dict.fromkeys(pseudo, "string") | {schema.name: schema.type for schema in schemas},
@@ -110,13 +108,16 @@ def bind(
     )
 
 
-def _value(schema: ParameterSchema, given: Any, site_default: Any) -> Any:
+def _value(schema: ParameterSchema, given: Any, site_default: Any, flaws: Flaws) -> Any:
     chosen = site_default if given is None else given
     if chosen is None:
         chosen = schema.default
+    path = ("parameters", schema.name)
     if chosen is None:
-        raise UserParameterMissing(f"The Parameter ({schema.name}) was not provided.")
+        flaws.add(Flaw(f"The Parameter ({schema.name}) was not provided.", path, UserParameterMissing))
+        return UNKNOWN
     try:
         return schema.accept(chosen)
     except ValueError as error:
-        raise StackValidationFailed(f"Parameter '{schema.name}' is invalid: {clip(str(error))}") from None
+        flaws.add(Flaw(f"Parameter '{schema.name}' is invalid: {clip(str(error))}", path))
+        return UNKNOWN

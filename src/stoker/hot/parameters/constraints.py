@@ -1,8 +1,9 @@
-"""What a parameter's value must satisfy. One class a kind; ``problem`` says what is wrong with a value, if anything."""
+"""
+Constraints of parameters, one class per kind. ``problem`` describes why a value violates the constraint, or is None.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeAlias
@@ -11,8 +12,9 @@ from stoker.hot.flaw import flaw
 from stoker.hot.parameters import values
 from stoker.hot.parameters.custom import CHECKS
 from stoker.hot.paths import Path
+from stoker.hot.regex import BadPattern, compile_pattern
 from stoker.hot.shapes import list_at, map_at, scalar_text
-from stoker.hot.words import kind_of, quoted
+from stoker.hot.words import kind_of, quote_word
 from stoker.model.errors import InvalidSchemaError
 
 _SCALARS = frozenset(("string", "number", "boolean", "comma_delimited_list"))
@@ -20,24 +22,30 @@ _Number: TypeAlias = "int | float | None"
 
 
 class Constraint(Protocol):
+    """A kind of constraint: its key in templates, the parameter types that may have it, and its first version."""
+
     KEY: ClassVar[str]
     TYPES: ClassVar[frozenset[str]]
     SINCE: ClassVar[str]
 
     @classmethod
     def of(cls, raw: Any, type_name: str, path: Path, /) -> Constraint:
-        """Build one from what the template says at ``path``. Raises a flaw."""
+        """Build a constraint from its definition in the template at ``path``. Raises a flaw."""
         ...
 
-    def problem(self, value: Any) -> str | None: ...
+    def problem(self, value: Any) -> str | None:
+        """The reason why ``value`` violates the constraint; None if it does not."""
+        ...
 
-    def shown(self) -> Mapping[str, Any]:
-        """Under the names that Heat's ``validate`` gives them."""
+    def to_json(self) -> Mapping[str, Any]:
+        """The constraint with the names of Heat's ``validate``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Length:
+    """Limits of the length of a text, list or map."""
+
     KEY: ClassVar[str] = "length"
     TYPES: ClassVar[frozenset[str]] = frozenset(("string", "comma_delimited_list", "json"))
     SINCE: ClassVar[str] = ""
@@ -55,12 +63,14 @@ class Length:
             return None
         return f"length ({length}) is out of range (min: {self.min}, max: {self.max})"
 
-    def shown(self) -> Mapping[str, Any]:
+    def to_json(self) -> Mapping[str, Any]:
         return {"MinLength": self.min, "MaxLength": self.max}
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
+    """Limits of a number."""
+
     KEY: ClassVar[str] = "range"
     TYPES: ClassVar[frozenset[str]] = frozenset(("number",))
     SINCE: ClassVar[str] = ""
@@ -77,12 +87,14 @@ class Range:
             return None
         return f"{value} is out of range (min: {self.min}, max: {self.max})"
 
-    def shown(self) -> Mapping[str, Any]:
+    def to_json(self) -> Mapping[str, Any]:
         return {"MinValue": self.min, "MaxValue": self.max}
 
 
 @dataclass(frozen=True, slots=True)
 class Modulo:
+    """A number must be a multiple of ``step``, plus ``offset``."""
+
     KEY: ClassVar[str] = "modulo"
     TYPES: ClassVar[frozenset[str]] = frozenset(("number",))
     SINCE: ClassVar[str] = "2017-02-24"
@@ -106,12 +118,14 @@ class Modulo:
             fits = False
         return None if fits else f"{value} is not a multiple of {self.step} with an offset of {self.offset}"
 
-    def shown(self) -> Mapping[str, Any]:
+    def to_json(self) -> Mapping[str, Any]:
         return {"Step": self.step, "Offset": self.offset}
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedValues:
+    """A value, or each item of a list, must be one of ``allowed``."""
+
     KEY: ClassVar[str] = "allowed_values"
     TYPES: ClassVar[frozenset[str]] = _SCALARS
     SINCE: ClassVar[str] = ""
@@ -132,39 +146,47 @@ class AllowedValues:
                 return f"{item} is not an allowed value [{', '.join(map(str, self.allowed))}]"
         return None
 
-    def shown(self) -> Mapping[str, Any]:
+    def to_json(self) -> Mapping[str, Any]:
         return {"AllowedValues": list(self.allowed)}
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedPattern:
+    """A text must match a regular expression."""
+
     KEY: ClassVar[str] = "allowed_pattern"
     TYPES: ClassVar[frozenset[str]] = frozenset(("string",))
     SINCE: ClassVar[str] = ""
 
-    pattern: re.Pattern[str]
+    #: As text, because compiled patterns are large and a template, which is kept in memory, may have thousands.
+    pattern: str
+    #: Number of instructions of the compiled pattern.
+    size: int
 
     @classmethod
     def of(cls, raw: Any, _type_name: str, path: Path) -> AllowedPattern:
         if not isinstance(raw, str):
             raise flaw(path, f"a regular expression is needed, not {kind_of(raw)}", InvalidSchemaError)
         try:
-            return cls(re.compile(raw))
-        except (re.error, OverflowError, RecursionError) as error:
-            raise flaw(path, f"{quoted(raw)} is no regular expression: {error}", InvalidSchemaError) from None
+            return cls(raw, compile_pattern(raw).size)
+        except BadPattern as error:
+            raise flaw(path, str(error), InvalidSchemaError) from None
 
     def problem(self, value: Any) -> str | None:
-        if self.pattern.fullmatch(value):
-            return None
-        return f"{quoted(value)} does not match pattern {quoted(self.pattern.pattern)}"
+        try:
+            if compile_pattern(self.pattern).matches_whole(value):
+                return None
+        except BadPattern as error:
+            return str(error)
+        return f"{quote_word(value)} does not match pattern {quote_word(self.pattern)}"
 
-    def shown(self) -> Mapping[str, Any]:
-        return {"AllowedPattern": self.pattern.pattern}
+    def to_json(self) -> Mapping[str, Any]:
+        return {"AllowedPattern": self.pattern}
 
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """A check by name. Those that ask a cloud or a clock are accepted and not checked: this room asks no one."""
+    """A named check. Checks that need a cloud or a clock are accepted but not executed: this package uses no I/O."""
 
     KEY: ClassVar[str] = "custom_constraint"
     TYPES: ClassVar[frozenset[str]] = _SCALARS
@@ -182,22 +204,22 @@ class Custom:
         check = CHECKS.get(self.name)
         for item in value if isinstance(value, list) else [value]:
             if check and not check(str(item)):
-                return f"{quoted(item)} does not validate {self.name}"
+                return f"{quote_word(item)} does not validate {self.name}"
         return None
 
-    def shown(self) -> Mapping[str, Any]:
+    def to_json(self) -> Mapping[str, Any]:
         return {"CustomConstraint": self.name}
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A constraint with the author's words for breaking it."""
+    """A constraint with the author's message for its violation."""
 
     constraint: Constraint
     description: str = ""
 
     def problem(self, value: Any, *, hidden: bool = False) -> str | None:
-        """What to tell a user; a hidden value is not repeated."""
+        """The message for the user, or None; a hidden value is not repeated."""
         found = self.constraint.problem(value)
         if found and hidden and not self.description:
             return f"the value does not satisfy its {self.constraint.KEY}"
@@ -208,7 +230,7 @@ _KINDS: tuple[type[Constraint], ...] = (Range, Length, Modulo, AllowedValues, Al
 
 
 def parse_rule(raw: Any, type_name: str, version: str, path: Path) -> Rule:
-    """One entry of a parameter's ``constraints``."""
+    """Parse one entry of a parameter's ``constraints``. Raises a flaw."""
     data = map_at(raw, path)
     kinds: Mapping[str, type[Constraint]] = {kind.KEY: kind for kind in _KINDS if version >= kind.SINCE}
     for key in data:

@@ -1,4 +1,4 @@
-"""The custom constraints that need nothing but the value itself."""
+"""The custom constraints that depend on the value alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAC = re.compile(r"[0-9a-f]{2}([:-])[0-9a-f]{2}(\1[0-9a-f]{2}){4}", re.ASCII | 
 _CRON_PART = re.compile(r"(\*|[0-9]+(-[0-9]+)?)(/[1-9][0-9]*)?", re.ASCII)
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-#: Lowest and highest value and the names that stand for them: minute, hour, day, month, day of the week.
+#: Minimum, maximum and names of each field: minute, hour, day, month, day of the week.
 _CRON_FIELDS: tuple[tuple[int, int, tuple[str, ...]], ...] = (
     (0, 59, ()),
     (0, 23, ()),
@@ -24,7 +24,7 @@ _CRON_FIELDS: tuple[tuple[int, int, tuple[str, ...]], ...] = (
 )
 
 
-def _accepted(parse: Callable[[str], object]) -> Callable[[str], bool]:
+def _accepts(parse: Callable[[str], object]) -> Callable[[str], bool]:
     def check(text: str) -> bool:
         try:
             parse(text)
@@ -43,14 +43,14 @@ def _network(text: str) -> object:
 
 
 def _dns_name(text: str) -> bool:
-    """An absolute or relative domain name; the last label of a full one is not a number."""
+    """An absolute or relative domain name; the last label of an absolute one is not a number."""
     labels = text.removesuffix(".").split(".")
     fits = len(text) <= 255 and all(_LABEL.fullmatch(label) for label in labels)
     return fits and not (len(labels) > 1 and labels[-1].isdigit())
 
 
 def _cron(text: str) -> bool:
-    """The five classic fields: numbers, names, ranges, lists and steps."""
+    """The five standard fields: numbers, names, ranges, lists and steps."""
     fields = text.lower().split()
     if len(fields) != len(_CRON_FIELDS):
         return False
@@ -71,11 +71,11 @@ def _cron_part(part: str, low: int, high: int) -> bool:
 
 
 CHECKS: dict[str, Callable[[str], bool]] = {
-    "ip_addr": _accepted(ipaddress.ip_address),
-    "net_cidr": _accepted(_network),
+    "ip_addr": _accepts(ipaddress.ip_address),
+    "net_cidr": _accepts(_network),
     "mac_addr": lambda text: _MAC.fullmatch(text) is not None,
     "dns_name": _dns_name,
-    "iso_8601": _accepted(datetime.fromisoformat),
-    "json_string": _accepted(read_json),
+    "iso_8601": _accepts(datetime.fromisoformat),
+    "json_string": _accepts(read_json),
     "cron_expression": _cron,
 }

@@ -1,4 +1,4 @@
-"""Parameter groups: how a form should arrange the parameters. Only checked and kept."""
+"""Parameter groups: the layout of parameters in a form. Only checked and stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEYS = ("label", "description", "parameters")
 
 
 def parse_groups(raw: Any, parameters: Collection[str]) -> tuple[Mapping[str, Any], ...]:
-    """The groups of a template, each parameter in one at most. Raises a flaw."""
+    """The groups of a template; each parameter belongs to at most one. Raises a flaw."""
     path: Path = ("parameter_groups",)
     seen: set[str] = set()
     groups = [] if raw is None else list_at(raw, path)

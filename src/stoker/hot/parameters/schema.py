@@ -1,4 +1,4 @@
-"""What a template says about one parameter."""
+"""The schema of one parameter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from stoker.hot.flaw import Flaw, flaw
 from stoker.hot.parameters import values
-from stoker.hot.parameters.constraints import Custom, Rule, parse_rule
+from stoker.hot.parameters.constraints import AllowedPattern, Custom, Rule, parse_rule
 from stoker.hot.paths import Path
 from stoker.hot.pseudo import RESERVED
 from stoker.hot.shapes import list_at, map_at, scalar_text
@@ -19,19 +19,23 @@ _TAGS_SINCE = "2018-03-02"
 
 @dataclass(frozen=True)
 class ParameterSchema:
+    """A parameter as a template defines it."""
+
     name: str
     type: str
     label: str = ""
     description: str = ""
-    #: Typed already. None: there is none, and a value must be given.
+    #: Converted to the parameter's type. None: there is no default, so a value is required.
     default: Any = None
+    #: The default as in the template.
+    written_default: Any = None
     hidden: bool = False
     immutable: bool = False
     tags: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
 
     def accept(self, given: Any) -> Any:
-        """``given`` as a value of this parameter. Raises ValueError with what to tell the user."""
+        """Convert ``given`` to a value of this parameter. Raises ValueError with a message for the user."""
         try:
             value = values.convert(self.type, given)
         except ValueError:
@@ -44,9 +48,16 @@ class ParameterSchema:
         return value
 
     def check_default(self) -> str | None:
-        """What is wrong with the default. Custom constraints are not asked: it may be meant for another cloud."""
+        """
+        The problem of the default, or None. Custom constraints are not checked: the default may be for another cloud.
+        """
         rules = tuple(rule for rule in self.rules if not isinstance(rule.constraint, Custom))
         return self._problem(self.default, rules)
+
+    @property
+    def pattern_size(self) -> int:
+        """Instructions of all its regular expressions, which must be compiled to check a value."""
+        return sum(rule.constraint.size for rule in self.rules if isinstance(rule.constraint, AllowedPattern))
 
     def _problem(self, value: Any, rules: tuple[Rule, ...]) -> str | None:
         return next((found for rule in rules if (found := rule.problem(value, hidden=self.hidden))), None)
@@ -67,6 +78,7 @@ def parse_schema(name: str, raw: Any, version: str) -> ParameterSchema:
         label=scalar_text(data.get("label"), (*path, "label")),
         description=scalar_text(data.get("description"), (*path, "description")),
         default=_default(data.get("default"), type_name, (*path, "default")),
+        written_default=data.get("default"),
         hidden=_flag(data.get("hidden"), (*path, "hidden")),
         immutable=_flag(data.get("immutable"), (*path, "immutable")),
         tags=_tags(data.get("tags"), (*path, "tags")),

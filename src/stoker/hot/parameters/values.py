@@ -1,4 +1,4 @@
-"""Turn what was given for a parameter into a value of its type. Everything here raises ValueError with a reason."""
+"""Converts supplied parameter values to their type. All functions raise ValueError with a reason."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 from stoker.hot.bounds import check_plain
 from stoker.hot.flaw import Flaw
 from stoker.hot.text import read_json
-from stoker.hot.words import kind_of, quoted
+from stoker.hot.words import kind_of, quote_word
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
-#: Longer ones are past what a float can tell apart or hold.
+#: Longer numbers exceed the range and precision of floats.
 _LONGEST_NUMBER = 300
 _TRUE = ("1", "t", "true", "on", "y", "yes")
 _FALSE = ("0", "f", "false", "off", "n", "no")
 
 
 def convert(type_name: str, given: Any) -> Any:
-    """``given`` as a value of a parameter's type, within the bounds of plain data."""
+    """Convert ``given`` to a value of a parameter's type, within the limits of plain data."""
     try:
         check_plain(given)
     except Flaw as flaw:
@@ -40,17 +40,17 @@ def number(given: Any) -> int | float:
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         return given
     if not isinstance(given, str) or len(given) > _LONGEST_NUMBER or not _NUMBER.fullmatch(given):
-        raise ValueError(f"{_said(given)} is not a number")
+        raise ValueError(f"{_describe(given)} is not a number")
     found = int(given) if _INTEGER.fullmatch(given) else float(given)
     if not math.isfinite(found):
-        raise ValueError(f"{quoted(given)} is too large")
+        raise ValueError(f"{quote_word(given)} is too large")
     return found
 
 
 def boolean(given: Any) -> bool:
     word = str(given).strip().lower()
     if isinstance(given, (dict, list)) or word not in _TRUE + _FALSE:
-        raise ValueError(f"{_said(given)} is not a boolean; acceptable values are {', '.join(_TRUE + _FALSE)}")
+        raise ValueError(f"{_describe(given)} is not a boolean; acceptable values are {', '.join(_TRUE + _FALSE)}")
     return word in _TRUE
 
 
@@ -63,7 +63,7 @@ def comma_delimited_list(given: Any) -> list[str]:
 
 
 def json_value(given: Any) -> Any:
-    # Heat leaves empty text as it is: many templates give it as "no value".
+    # Heat keeps empty text, and many templates use it for "no value".
     if not isinstance(given, str) or not given:
         return given
     try:
@@ -72,8 +72,8 @@ def json_value(given: Any) -> Any:
         raise ValueError(f"Value must be valid JSON: {error}") from None
 
 
-def _said(given: Any) -> str:
-    return quoted(given) if isinstance(given, str) else kind_of(given)
+def _describe(given: Any) -> str:
+    return quote_word(given) if isinstance(given, str) else kind_of(given)
 
 
 def _item(item: Any) -> str:
@@ -91,8 +91,8 @@ TYPES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def shown(type_name: str, value: Any) -> str:
-    """A value as Heat's API shows it: always text."""
+def format_value(type_name: str, value: Any) -> str:
+    """The value as text, as in Heat's API."""
     if type_name == "comma_delimited_list":
         return ",".join(value)
     return json.dumps(value) if type_name == "json" else str(value)

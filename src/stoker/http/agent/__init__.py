@@ -1,1 +1,1 @@
-"""Our own agents' protocol: enrol, poll the document, report runs."""
+"""The API for Stoker's own agents: enroll, poll the document, report runs."""

@@ -1,44 +1,61 @@
-"""/agent/v1/document: what this server has to run. Held open until that changes."""
+"""
+/agent/v1/document: the configs that a server has to run.
+
+A request waits up to ``wait`` seconds (at most 60) for a change of the document.
+"""
 
 from __future__ import annotations
 
 import time
 
 from stoker.deployments.documents import Document
-from stoker.deployments.runs import OWN_CHANNEL
-from stoker.http import reading
-from stoker.http.call import Call, Reply
-from stoker.store.bell import server_topic
+from stoker.http import etags, params
+from stoker.http.request_context import RequestContext, Response
+from stoker.model.deployment import OWN_CHANNEL
+from stoker.store.notifier import server_topic
 
 _LONGEST_WAIT = 60
+#: Seconds that an agent waits after another poll of its server has superseded its own. Without this pause, two machines
+#: with one key, such as clones, would continuously end each other's polls.
+_SUPERSEDED_SECONDS = 10
 
 
-async def poll(call: Call) -> Reply:
-    wait = min(reading.whole(call.query.get("wait"), "wait") or 0, _LONGEST_WAIT)
-    known = call.request.headers.get("if-none-match")
-    await _seen(call)
-    until = time.monotonic() + wait
-    while True:
-        with call.services.waiters.register(server_topic(call.server)) as waiter:
-            document = await _current(call)
-            etag = f'"{document.revision}"'
-            if etag != known:
-                call.services.documents.went_out(document, OWN_CHANNEL)
-                return Reply(200, document.body, {"ETag": etag})
-            left = until - time.monotonic()
-            if left <= 0 or call.services.waiters.closed:
-                return Reply(304, headers={"ETag": etag})
-            await waiter.wait(left)
+async def poll(request: RequestContext) -> Response:
+    """
+    Return the server's document, or 304 if its revision still equals If-None-Match after the wait.
+
+    Runs on the event loop. The waiter is registered before the document is read, so that no change is lost.
+    """
+    wait = min(params.whole(request.query.get("wait"), "wait") or 0, _LONGEST_WAIT)
+    known = request.raw.headers.get("if-none-match")
+    with request.app.pending_polls.add(request.server) as held:
+        await _seen(request)
+        until = time.monotonic() + wait
+        while True:
+            with request.app.waiters.register(server_topic(request.server)) as waiter:
+                held.waiter = waiter
+                document = await _current(request)
+                headers = {"ETag": f'"{document.revision}"'}
+                if held.is_superseded:
+                    return Response(304, headers={**headers, "Retry-After": str(_SUPERSEDED_SECONDS)})
+                if known is None or not etags.matches(known, str(document.revision)):
+                    request.app.documents.record_sent(document, OWN_CHANNEL)
+                    return Response(200, document.body, headers)
+                request.app.documents.record_receipt(document)
+                left = until - time.monotonic()
+                if left <= 0 or request.app.waiters.closed:
+                    return Response(304, headers=headers)
+                await waiter.wait(left)
 
 
-async def _current(call: Call) -> Document:
-    documents = call.services.documents
-    found = documents.agent(call.server)
-    return found if found is not None else await call.in_thread(documents.load_agent, call.server)
+async def _current(request: RequestContext) -> Document:
+    documents = request.app.documents
+    found = documents.agent(request.server)
+    return found if found is not None else await request.in_thread(documents.load_agent, request.server)
 
 
-async def _seen(call: Call) -> None:
-    presence = call.services.servers.presence
-    said = call.request.headers.get("x-stoker-agent", "")
-    if presence.due(call.server, said):
-        await call.in_thread(presence.write, call.server, said)
+async def _seen(request: RequestContext) -> None:
+    presence = request.app.servers.last_seen
+    said = request.raw.headers.get("x-stoker-agent", "")
+    if presence.due(request.server, said):
+        await request.in_thread(presence.write, request.server, said)

@@ -1,30 +1,40 @@
-"""/agent/v1/enroll: a token for a key."""
+"""/agent/v1/enroll: exchanges a single-use token for a server's key."""
 
 from __future__ import annotations
 
 import msgspec
 
-from stoker.deployments.documents import POLL_WAIT
-from stoker.http.call import Call, Reply
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Invalid
 from stoker.servers import enrol
 
 
 class Body(msgspec.Struct):
+    """The body of the request. ``instance`` is an id that the agent generates for its machine."""
+
     token: str
     instance: str
     hostname: str = ""
 
 
-def trade(call: Call) -> Reply:
+def redeem_token(request: RequestContext) -> Response:
+    """Enroll a server and return its id, name and key. ``poll_wait`` is in seconds. Raises Invalid."""
     try:
-        said = msgspec.json.decode(call.body, type=Body)
+        said = msgspec.json.decode(request.body, type=Body)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise Invalid(f"cannot read the request: {error}") from None
     if not said.instance or "\0" in said.instance + said.hostname:
         raise Invalid("instance must be a text the agent chose, and no text may hold NUL")
-    keys = call.services.servers.keys
-    server, key = call.services.store.write(
-        lambda tx: enrol.trade(tx, keys, said.token, said.instance[:255], said.hostname[:255])
+    keys = request.app.servers.keys
+    server, key = request.app.store.write(
+        lambda tx: enrol.redeem_token(tx, keys, said.token, said.instance[:255], said.hostname[:255])
     )
-    return Reply(201, {"server_id": server.id, "name": server.name, "key": key, "poll_wait": POLL_WAIT})
+    return Response(
+        201,
+        {
+            "server_id": server.id,
+            "name": server.name,
+            "key": key,
+            "poll_wait": request.app.settings.heartbeat_seconds,
+        },
+    )

@@ -1,13 +1,20 @@
-"""/agent/v1/install and /agent/v1/stoker-agent.pyz: how an agent comes to a machine."""
+"""/agent/v1/install and /agent/v1/stoker-agent.pyz: the installer and the agent program."""
 
 from __future__ import annotations
 
-from stoker.http.call import Call, Reply
+import hashlib
+
+from stoker.http.request_context import RequestContext, Response
 
 
-def script(call: Call) -> Reply:
-    return Reply(200, call.services.servers.program.install_script(), media_type="text/x-shellscript")
+def script(request: RequestContext) -> Response:
+    return _file(request.app.servers.agent_bundle.script, "text/x-python")
 
 
-def zipapp(call: Call) -> Reply:
-    return Reply(200, call.services.servers.program.zipapp(), media_type="application/zip")
+def zipapp(request: RequestContext) -> Response:
+    return _file(request.app.servers.agent_bundle.program(), "application/zip")
+
+
+def _file(content: bytes, media_type: str) -> Response:
+    """The ETag is the file's SHA-256, with which the install commands verify the download."""
+    return Response(200, content, {"ETag": f'"{hashlib.sha256(content).hexdigest()}"'}, media_type)

@@ -1,64 +1,69 @@
-"""/agent/v1/runs/{config_id}: what an agent says of a run."""
+"""/agent/v1/runs/{config_id}: an agent reports the progress, output and result of a run."""
 
 from __future__ import annotations
 
-from stoker.deployments import output, runs
-from stoker.http import reading
-from stoker.http.call import Call, Reply
+from stoker.deployments import log_storage, runs
+from stoker.http import params
+from stoker.http.request_context import RequestContext, Response
+from stoker.model.deployment import RunState
 from stoker.model.errors import Invalid
 from stoker.stacks import signals
 
-#: Bytes of a stream that are counted, however few are kept: where a chunk ends must be a number in the database too.
+#: The maximum offset in an output stream, in bytes, so that the end of a chunk fits into a database integer.
 _FARTHEST = 2**62
 
 
-def signal(call: Call) -> Reply:
-    values = reading.body(call)
-    status = call.services.store.write(
+def signal(request: RequestContext) -> Response:
+    """Apply the result of a run, and return the status of its deployment."""
+    values = params.body(request)
+    status = request.app.store.write(
         lambda tx: signals.signal_run(
-            tx, call.services.engine, server_id=call.server, config_id=call.path["config_id"], values=values
+            tx, request.app.engine, server_id=request.server, config_id=request.path["config_id"], values=values
         )
     )
-    return Reply(200, {"status": status})
+    return Response(200, {"status": status})
 
 
-def progress(call: Call) -> Reply:
-    said = reading.body(call)
-    config_id = call.path["config_id"]
-    if reading.flag(said.get("beat"), "beat"):
-        call.services.store.write(lambda tx: runs.beat(tx, server_id=call.server, config_id=config_id))
-        return Reply(204)
-    percent = reading.whole(said.get("percent"), "percent")
+def progress(request: RequestContext) -> Response:
+    """Record a heartbeat, or the percentage and message of a run. Raises Invalid."""
+    said = params.body(request)
+    config_id = request.path["config_id"]
+    if params.flag(said.get("beat"), "beat"):
+        request.app.store.write(lambda tx: runs.heartbeat(tx, server_id=request.server, config_id=config_id))
+        return Response(204)
+    percent = params.whole(said.get("percent"), "percent")
     if percent is not None and percent > 100:
         raise Invalid(f"percent must be from 0 to 100, not {percent}")
-    message = reading.text(said.get("message"), "message", 65535)
-    state = reading.text(said.get("state"), "state", 64) or "RUNNING"
-    call.services.store.write(
+    message = params.text(said.get("message"), "message", 65535)
+    state = params.text(said.get("state"), "state", 64)
+    if state not in (None, RunState.RUNNING):
+        raise Invalid(f"state must be {RunState.RUNNING}: all other states of a run are Stoker's to tell")
+    request.app.store.write(
         lambda tx: runs.progress(
             tx,
-            server_id=call.server,
+            server_id=request.server,
             config_id=config_id,
-            state=state,
             percent=percent,
             message=message,
         )
     )
-    return Reply(204)
+    return Response(204)
 
 
-def log(call: Call) -> Reply:
-    offset = reading.whole(call.query.get("offset"), "offset", most=_FARTHEST) or 0
-    known = call.services.store.write(
-        lambda tx: output.log(
+def log(request: RequestContext) -> Response:
+    """Append a chunk of a run's output. Return the offset up to which Stoker has the output."""
+    offset = params.whole(request.query.get("offset"), "offset", most=_FARTHEST) or 0
+    known = request.app.store.write(
+        lambda tx: log_storage.append_log(
             tx,
-            server_id=call.server,
-            config_id=call.path["config_id"],
-            stream=call.query.get("stream", ""),
+            server_id=request.server,
+            config_id=request.path["config_id"],
+            stream=request.query.get("stream", ""),
             offset=offset,
-            data=call.body,
-            gap=call.query.get("gap") == "1",
-            again=call.query.get("again") == "1",
-            most=call.services.settings.max_log_bytes,
+            data=request.body,
+            gap=request.query.get("gap") == "1",
+            again=request.query.get("again") == "1",
+            most=request.app.settings.max_log_bytes,
         )
     )
-    return Reply(200, {"offset": known})
+    return Response(200, {"offset": known})

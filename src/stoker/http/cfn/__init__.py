@@ -1,1 +1,1 @@
-"""Heat's CloudFormation API: what os-collect-config, heat-cfntools and pre-signed URLs speak."""
+"""Heat's CloudFormation API, which os-collect-config, heat-cfntools and pre-signed URLs use."""

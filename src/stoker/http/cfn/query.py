@@ -1,4 +1,4 @@
-"""/cfn/v1/?Action=…"""
+"""/cfn/v1/?Action=…: CloudFormation's query API."""
 
 from __future__ import annotations
 
@@ -6,33 +6,36 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.deployments import gate
-from stoker.http.access import AGENT, MEMBER, READER, including
-from stoker.http.call import Call, Reply
+from stoker.deployments import authorizer
+from stoker.http.access import AGENT, MEMBER, READER, only_reads, with_implied_roles
 from stoker.http.cfn import reads, writes
-from stoker.http.cfn.asking import Asking, params_of, signer
+from stoker.http.cfn.request import CfnRequest, params_of, signer
 from stoker.http.cfn.serialize import Refused, answer, refusal
-from stoker.model.errors import DeploymentRefused, Forbidden, StokerError
+from stoker.http.client_address import client_address
+from stoker.http.request_context import RequestContext, Response, without_credentials
+from stoker.http.threads import HANDLERS, TEMPLATES, Executor
+from stoker.model.errors import DeploymentRefused, Forbidden, StokerError, TooManyRequests
 from stoker.model.stack import Resource, Stack
 
 
 @dataclass(frozen=True, slots=True)
 class _Action:
-    do: Callable[[Asking], Any]
+    do: Callable[[CfnRequest], Any]
     roles: frozenset[str]
+    executor: Executor = HANDLERS
 
 
-_READ, _WRITE = including(READER), including(MEMBER)
+_READ, _WRITE = with_implied_roles(READER), with_implied_roles(MEMBER)
 ACTIONS: Mapping[str, _Action] = {
     "ListStacks": _Action(reads.list_stacks, _READ),
     "DescribeStacks": _Action(reads.describe_stacks, _READ),
-    "CreateStack": _Action(writes.create_stack, _WRITE),
-    "UpdateStack": _Action(writes.update_stack, _WRITE),
+    "CreateStack": _Action(writes.create_stack, _WRITE, TEMPLATES),
+    "UpdateStack": _Action(writes.update_stack, _WRITE, TEMPLATES),
     "CancelUpdateStack": _Action(writes.cancel_update_stack, _WRITE),
     "DeleteStack": _Action(writes.delete_stack, _WRITE),
     "GetTemplate": _Action(reads.get_template, _READ),
-    "ValidateTemplate": _Action(writes.validate_template, _READ),
-    "EstimateTemplateCost": _Action(reads.estimate_template_cost, _READ),
+    "ValidateTemplate": _Action(writes.validate_template, _READ, TEMPLATES),
+    "EstimateTemplateCost": _Action(reads.estimate_template_cost, _READ, TEMPLATES),
     "DescribeStackEvents": _Action(reads.describe_stack_events, _READ),
     "DescribeStackResource": _Action(reads.describe_stack_resource, _READ | {AGENT}),
     "DescribeStackResources": _Action(reads.describe_stack_resources, _READ),
@@ -41,29 +44,66 @@ ACTIONS: Mapping[str, _Action] = {
 
 
 def is_itself(resource: Resource, stack: Stack, params: Mapping[str, str]) -> bool:
-    """Whether StackName and LogicalResourceId name that resource."""
+    """
+    Return whether the parameters StackName and LogicalResourceId name this resource, and its stack is not deleted.
+    """
     named = params["StackName"]
     right = named in (stack.name, stack.id) or named == reads.arn(stack)
     return right and resource.name == params["LogicalResourceId"] and stack.deleted_at is None
 
 
-def act(call: Call) -> Reply:
+async def act(request: RequestContext) -> Response:
+    """
+    Authenticate the request and run its action.
+
+    Authentication runs on a thread of HANDLERS. Actions that parse templates then run on a thread of TEMPLATES.
+    """
+    try:
+        address = client_address(request.raw, request.app.settings)
+        done = await HANDLERS.run(address, _begin, request)
+        if isinstance(done, Response):
+            return done
+        return await done.action.executor.run(done.request.project, _finish, done)
+    except TooManyRequests as error:
+        return refusal(error, as_json=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _StartedAction:
+    action: _Action
+    name: str
+    request: CfnRequest
+
+
+def _begin(request: RequestContext) -> Response | _StartedAction:
     as_json = False
     try:
-        params = params_of(call)
-        as_json = params.get("ContentType") == "JSON"
-        try:
-            return _acted(call, params, as_json=as_json)
-        except DeploymentRefused as refused:
-            gate.keep(call.services.store, refused)
-            raise
+        params = params_of(request)
+        as_json = _is_json(params)
+        begun = _authenticated(request, params)
     except (StokerError, Refused) as error:
+        return refusal(error, as_json=as_json)
+    return _finish(begun) if begun.action.executor is HANDLERS else begun
+
+
+def _finish(begun: _StartedAction) -> Response:
+    as_json = _is_json(begun.request.params)
+    try:
+        response = answer(begun.name, begun.action.do(begun.request), as_json=as_json)
+        return without_credentials(response) if only_reads(begun.request.principal) else response
+    except (StokerError, Refused) as error:
+        if isinstance(error, DeploymentRefused):
+            authorizer.record_denial(begun.request.context.app.store, error)
         return refusal(error, as_json=as_json)
 
 
-def _acted(call: Call, params: Mapping[str, str], *, as_json: bool) -> Reply:
-    """Raises StokerError, Refused."""
-    principal = signer(call, params)
+def _is_json(params: Mapping[str, str]) -> bool:
+    return params.get("ContentType") == "JSON"
+
+
+def _authenticated(request: RequestContext, params: Mapping[str, str]) -> _StartedAction:
+    """Raises StokerError or Refused."""
+    principal = signer(request, params)
     name = params.get("Action")
     if name is None:
         raise Refused(400, "MissingAction", "the parameter Action is missing")
@@ -72,4 +112,4 @@ def _acted(call: Call, params: Mapping[str, str], *, as_json: bool) -> Reply:
         raise Refused(400, "InvalidAction", f"there is no action {name[:100]}")
     if not action.roles & principal.roles:
         raise Forbidden("You are not authorized to complete this action.")
-    return answer(name, action.do(Asking(call, params, principal)), as_json=as_json)
+    return _StartedAction(action, name, CfnRequest(request, params, principal))

@@ -1,34 +1,36 @@
-"""What CloudFormation's API tells of stacks and their resources."""
+"""CloudFormation actions that read stacks and their resources."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from stoker.deployments.derive import redact_metadata
 from stoker.hot import Parameters
-from stoker.http.cfn.asking import Asking
+from stoker.http.cfn.request import CfnRequest
 from stoker.http.cfn.serialize import Refused
-from stoker.http.heat.shapes import time
+from stoker.http.heat.serializers import time
 from stoker.model.arn import Arn
 from stoker.model.errors import EntityNotFound, Forbidden
 from stoker.model.stack import Event, Resource, Stack
-from stoker.stacks import outputs
+from stoker.stacks import secrets
 from stoker.stacks.engine import Engine
-from stoker.stacks.looking import look_ahead
-from stoker.stacks.signals import addressed
-from stoker.stacks.transition import Transition
+from stoker.stacks.engine.session import StackSession
+from stoker.stacks.queries import outputs
+from stoker.stacks.queries.prefetch import prefetch_trees
+from stoker.stacks.signals import find_target
 from stoker.store import events, resources, stacks
-from stoker.store.stack_lists import Filter, listed
+from stoker.store.stack_lists import Filter, list_all
 from stoker.store.tx import Tx
 
 
-def list_stacks(asking: Asking) -> Any:
-    with asking.call.services.store.read() as tx:
-        found = listed(tx, asking.project, Filter(hidden_tags=asking.call.services.settings.hidden_tags))
+def list_stacks(request: CfnRequest) -> Any:
+    with request.context.app.store.read() as tx:
+        found = list_all(tx, request.project, Filter(hidden_tags=request.context.app.settings.hidden_tags))
     return {
         "StackSummaries": [
             {
-                **_named(each),
+                **_stack_names(each),
                 "CreationTime": time(each.created_at),
                 "LastUpdatedTime": time(each.updated_at) or "",
                 "DeletionTime": time(each.deleted_at) or "",
@@ -40,68 +42,77 @@ def list_stacks(asking: Asking) -> Any:
     }
 
 
-def describe_stacks(asking: Asking) -> Any:
-    services = asking.call.services
+def describe_stacks(request: CfnRequest) -> Any:
+    services = request.context.app
     with services.store.read() as tx:
-        named = asking.params.get("StackName")
-        found = [asking.stack(tx)] if named else listed(tx, asking.project, Filter())
-        look_ahead(tx, [each.root_id for each in found])
-        shown = [_described(each, outputs.all_values(tx, services.engine, each)) for each in found]
+        named = request.params.get("StackName")
+        found = [request.stack(tx)] if named else list_all(tx, request.project, Filter())
+        prefetch_trees(tx, [each.root_id for each in found])
+        shown = [_describe_stack(tx, each, outputs.all_values(tx, services.engine, each)) for each in found]
     return {"Stacks": shown}
 
 
-def get_template(asking: Asking) -> Any:
-    with asking.call.services.store.read() as tx:
-        return {"TemplateBody": dict(stacks.source(tx, asking.stack(tx).id).template)}
+def get_template(request: CfnRequest) -> Any:
+    with request.context.app.store.read() as tx:
+        stack = request.stack(tx)
+        return {"TemplateBody": secrets.redacted_template(tx, stack, stacks.source(tx, stack.id))}
 
 
-def describe_stack_events(asking: Asking) -> Any:
-    with asking.call.services.store.read() as tx:
-        stack = asking.stack(tx)
-        found = events.listed(tx, [stack.id], equal={}, limit=None, marker=None, descending=True)
+def describe_stack_events(request: CfnRequest) -> Any:
+    with request.context.app.store.read() as tx:
+        stack = request.stack(tx)
+        found = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=True)
     return {"StackEvents": [_event(stack, each) for each in found]}
 
 
-def describe_stack_resource(asking: Asking) -> Any:
-    """What os-collect-config polls; one that stands for a resource sees that one only."""
-    name = asking.one("LogicalResourceId")
-    services = asking.call.services
+def describe_stack_resource(request: CfnRequest) -> Any:
+    """
+    Return a resource with its metadata; os-collect-config polls this action.
+
+    The user of a resource sees only that resource. Raises EntityNotFound or Forbidden.
+    """
+    name = request.one("LogicalResourceId")
+    services = request.context.app
     with services.store.read() as tx:
-        stack = asking.stack(tx)
-        found = addressed(tx, stack, name, asking.principal.resource_id)
-        if found is None and asking.principal.resource_id is not None:
+        stack = request.stack(tx)
+        found = find_target(tx, stack, name, request.principal.resource_id)
+        if found is None and request.principal.resource_id is not None:
             raise Forbidden("You are not authorized to complete this action.")
         if found is None:
             raise EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")
-        return {"StackResourceDetail": described(tx, services.engine, stack, found)}
+        detail = describe_resource(tx, services.engine, stack, found)
+        if request.principal.resource_id is None:  # the caller is a person, not an agent
+            detail["Metadata"] = redact_metadata(tx, detail["Metadata"])
+        return {"StackResourceDetail": detail}
 
 
-def described(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> dict[str, Any]:
-    transition = Transition(tx, engine, stack)
+def describe_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> dict[str, Any]:
+    """Return the resource as CloudFormation's StackResourceDetail, with its current metadata."""
+    transition = StackSession(tx, engine, stack)
     live = transition.type_of(resource).live_metadata(transition.context, resource)
     return {
         **_resource(resource),
         "Description": resource.definition.get("description") or "",
         "LastUpdatedTimestamp": time(resource.updated_at or resource.created_at),
         "Metadata": {**resource.metadata, **live},
-        **_named(stack),
+        **_stack_names(stack),
     }
 
 
-def describe_stack_resources(asking: Asking) -> Any:
-    """By the stack's name, or by what one of its resources is."""
-    physical = asking.params.get("PhysicalResourceId")
-    if (physical is None) == ("StackName" not in asking.params):
+def describe_stack_resources(request: CfnRequest) -> Any:
+    """List the resources of the stack StackName, or of the stack that contains the resource PhysicalResourceId."""
+    physical = request.params.get("PhysicalResourceId")
+    if (physical is None) == ("StackName" not in request.params):
         raise Refused(400, "InvalidParameterCombination", "give StackName or PhysicalResourceId")
-    with asking.call.services.store.read() as tx:
-        stack = asking.stack(tx) if physical is None else _of_physical(asking, tx, physical)
+    with request.context.app.store.read() as tx:
+        stack = request.stack(tx) if physical is None else _of_physical(request, tx, physical)
         found = [each for each in resources.of_stack(tx, stack.id) if each.current]
-    wanted = asking.params.get("LogicalResourceId")
+    wanted = request.params.get("LogicalResourceId")
     return {
         "StackResources": [
             {
                 **_resource(each),
-                **_named(stack),
+                **_stack_names(stack),
                 "Description": each.definition.get("description") or "",
                 "Timestamp": time(each.updated_at or each.created_at),
             }
@@ -111,9 +122,9 @@ def describe_stack_resources(asking: Asking) -> Any:
     }
 
 
-def list_stack_resources(asking: Asking) -> Any:
-    with asking.call.services.store.read() as tx:
-        stack = asking.stack(tx)
+def list_stack_resources(request: CfnRequest) -> Any:
+    with request.context.app.store.read() as tx:
+        stack = request.stack(tx)
         found = [each for each in resources.of_stack(tx, stack.id) if each.current]
     return {
         "StackResourceSummaries": [
@@ -122,23 +133,24 @@ def list_stack_resources(asking: Asking) -> Any:
     }
 
 
-def estimate_template_cost(_asking: Asking) -> Any:
+def estimate_template_cost(_asking: CfnRequest) -> Any:
     return {"Url": "http://en.wikipedia.org/wiki/Gratis"}
 
 
 def arn(stack: Stack) -> str:
+    """Return the ARN by which CloudFormation's API identifies the stack."""
     return str(Arn(stack.project_id, stack.name, stack.id))
 
 
-def _of_physical(asking: Asking, tx: Tx, physical: str) -> Stack:
-    found = resources.anywhere(tx, asking.project, physical)
+def _of_physical(request: CfnRequest, tx: Tx, physical: str) -> Stack:
+    found = resources.anywhere(tx, request.project, physical)
     stack = stacks.find(tx, found.stack_id) if found else None
     if stack is None:
         raise EntityNotFound.of("Resource", physical)
     return stack
 
 
-def _named(stack: Stack) -> dict[str, Any]:
+def _stack_names(stack: Stack) -> dict[str, Any]:
     return {"StackId": arn(stack), "StackName": stack.name}
 
 
@@ -146,8 +158,8 @@ def _status(stack: Stack) -> dict[str, Any]:
     return {"StackStatus": f"{stack.action}_{stack.status}", "StackStatusReason": stack.reason}
 
 
-def _described(stack: Stack, values: list[dict[str, Any]]) -> dict[str, Any]:
-    shown = Parameters.from_json(stack.parameters).shown()
+def _describe_stack(tx: Tx, stack: Stack, values: list[dict[str, Any]]) -> dict[str, Any]:
+    shown = tx.secrets.redact(Parameters.from_json(stack.parameters).for_display())
     said = {
         "Capabilities": [],
         "CreationTime": time(stack.created_at),
@@ -155,7 +167,7 @@ def _described(stack: Stack, values: list[dict[str, Any]]) -> dict[str, Any]:
         "DisableRollback": stack.disable_rollback,
         "NotificationARNs": [],
         "Parameters": [{"ParameterKey": name, "ParameterValue": value} for name, value in shown.items()],
-        **_named(stack),
+        **_stack_names(stack),
         **_status(stack),
         "TimeoutInMinutes": "" if stack.timeout_mins is None else stack.timeout_mins,
         "Outputs": [
@@ -164,7 +176,7 @@ def _described(stack: Stack, values: list[dict[str, Any]]) -> dict[str, Any]:
                 "OutputKey": each["output_key"].replace(":", "."),
                 "OutputValue": each["output_value"],
             }
-            for each in values
+            for each in tx.secrets.redact(values)
         ],
     }
     if stack.updated_at is not None:
@@ -178,7 +190,7 @@ def _resource(resource: Resource) -> dict[str, Any]:
         "PhysicalResourceId": resource.physical_id or "",
         "ResourceStatus": f"{resource.action}_{resource.status}",
         "ResourceStatusReason": resource.reason,
-        "ResourceType": resource.type,
+        "ResourceType": resource.declared_type,
     }
 
 
@@ -192,5 +204,5 @@ def _event(stack: Stack, event: Event) -> dict[str, Any]:
         "ResourceStatusReason": event.reason,
         "ResourceType": event.resource_type,
         "Timestamp": time(event.at),
-        **_named(stack),
+        **_stack_names(stack),
     }

@@ -1,26 +1,28 @@
-"""The table of CloudFormation's API. Who asks is found from parameters and body, so the handlers ask for it."""
+"""Routes of the CloudFormation API."""
 
 from __future__ import annotations
 
-from stoker.http.access import Public
-from stoker.http.call import Call, Reply, Route
-from stoker.http.cfn import polling, query, signals
+from stoker.http.access import Public, Signed
+from stoker.http.cfn import metadata, query, signals
+from stoker.http.cfn.access_key import require_known_key
+from stoker.http.request_context import BODY_LIMIT, RequestContext, Response, Route
 
 _V1 = "/cfn/v1"
 _ARN = "/{arn}/{stack_name}/{stack_id}/resources/{resource_name}"
 _TEMPLATE_LIMIT = 16 * 1024 * 1024
+_SIGNED = Signed()
 
 
-def versions(call: Call) -> Reply:
-    url = f"{call.services.settings.public_url}{_V1}/"
-    return Reply(300, {"versions": [{"id": "v1.0", "status": "CURRENT", "links": [{"rel": "self", "href": url}]}]})
+def versions(request: RequestContext) -> Response:
+    url = f"{request.app.settings.public_url}{_V1}/"
+    return Response(300, {"versions": [{"id": "v1.0", "status": "CURRENT", "links": [{"rel": "self", "href": url}]}]})
 
 
 ROUTES = [
-    Route("GET", _V1, Public(), polling.poll),
-    Route("POST", _V1, Public(), query.act, _TEMPLATE_LIMIT),
-    Route("PUT", _V1, Public(), query.act, _TEMPLATE_LIMIT),
+    Route("GET", _V1, _SIGNED, metadata.poll),
+    Route("POST", _V1, _SIGNED, query.act, _TEMPLATE_LIMIT, require_known_key),
+    Route("PUT", _V1, _SIGNED, query.act, _TEMPLATE_LIMIT, require_known_key),
     Route("GET", "/cfn", Public(), versions),
-    Route("POST", f"{_V1}/signal{_ARN}", Public(), signals.signal),
-    Route("PUT", f"{_V1}/waitcondition{_ARN}", Public(), signals.wait_condition),
+    Route("POST", f"{_V1}/signal{_ARN}", _SIGNED, signals.signal, BODY_LIMIT, require_known_key),
+    Route("PUT", f"{_V1}/waitcondition{_ARN}", _SIGNED, signals.wait_condition, BODY_LIMIT, require_known_key),
 ]

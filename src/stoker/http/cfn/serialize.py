@@ -1,4 +1,4 @@
-"""Answers as Heat writes them: XML, or JSON where it was asked for."""
+"""Serializes responses of the CloudFormation API like Heat: to XML, or to JSON on request."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from dataclasses import replace
 from typing import Any
 from xml.sax.saxutils import escape
 
-from stoker.http.call import Reply
+from stoker.http.request_context import Response
 from stoker.model.errors import (
     ActionInProgress,
     Forbidden,
     RequestLimitExceeded,
     StackExists,
     StokerError,
+    TooManyRequests,
     Unauthorized,
     Unavailable,
 )
 
-#: Keys whose value is JSON in the text of one element.
+#: Elements whose value is encoded as JSON text.
 _JSON_TEXT = frozenset(("Metadata", "TemplateBody"))
-#: What XML 1.0 has no way to say.
+#: Characters that XML 1.0 cannot represent.
 _UNSAYABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 _CODES: Mapping[type[StokerError], tuple[int, str]] = {
@@ -31,12 +32,13 @@ _CODES: Mapping[type[StokerError], tuple[int, str]] = {
     RequestLimitExceeded: (400, "RequestLimitExceeded"),
     Unauthorized: (403, "AccessDenied"),
     Forbidden: (403, "AccessDenied"),
+    TooManyRequests: (429, "Throttling"),
     Unavailable: (503, "ServiceUnavailable"),
 }
 
 
 class Refused(Exception):
-    """One of CloudFormation's own errors, by its code."""
+    """An error of CloudFormation's API, with its own error code."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -44,33 +46,42 @@ class Refused(Exception):
         self.code = code
 
 
-def answer(action: str, result: Any, *, as_json: bool) -> Reply:
+def answer(action: str, result: Any, *, as_json: bool) -> Response:
+    """Return the response of a successful action."""
     return _reply(200, f"{action}Response", {f"{action}Result": result}, as_json=as_json)
 
 
-def error(status: int, code: str, message: str, *, as_json: bool = False) -> Reply:
+def error(status: int, code: str, message: str, *, as_json: bool = False) -> Response:
+    """Return an error response with CloudFormation's ``code``."""
     said = {"Type": "Server" if status >= 500 else "Sender", "Code": code, "Message": message}
     return _reply(status, "ErrorResponse", {"Error": said}, as_json=as_json)
 
 
-def refusal(found: StokerError | Refused, *, as_json: bool) -> Reply:
+def refusal(found: StokerError | Refused, *, as_json: bool) -> Response:
+    """Return the error response for an exception."""
     if isinstance(found, Refused):
         return error(found.status, found.code, str(found), as_json=as_json)
     status, code = next(
         (said for kind, said in _CODES.items() if isinstance(found, kind)), (400, "InvalidParameterValue")
     )
     said = error(status, code, found.message, as_json=as_json)
+    if isinstance(found, TooManyRequests):
+        return replace(said, headers={"Retry-After": str(found.retry_after)})
     return replace(said, headers={"Retry-After": "1"}) if isinstance(found, Unavailable) else said
 
 
-def _reply(status: int, name: str, content: Mapping[str, Any], *, as_json: bool) -> Reply:
+def _reply(status: int, name: str, content: Mapping[str, Any], *, as_json: bool) -> Response:
     if as_json:
-        return Reply(status, {name: content})
-    return Reply(status, element(name, content).encode(), media_type="application/xml")
+        return Response(status, {name: content})
+    return Response(status, element(name, content).encode(), media_type="application/xml")
 
 
 def element(name: str, value: Any) -> str:
-    """One element; a list's items are ``member`` elements, names that XML cannot have become ``entry``."""
+    """
+    Return an XML element.
+
+    Items of a list become ``member`` elements. Keys that are no XML names become ``entry`` elements.
+    """
     if not _NAME.fullmatch(name):
         return f'<entry key="{_text(name, quotes=True)}">{_content(name, value)}</entry>'
     return f"<{name}>{_content(name, value)}</{name}>"

@@ -1,4 +1,4 @@
-"""What CloudFormation's API does to stacks."""
+"""CloudFormation actions that create, change, delete and validate stacks."""
 
 from __future__ import annotations
 
@@ -6,62 +6,64 @@ import re
 from typing import Any
 from uuid import uuid4
 
-from stoker.http import reading
-from stoker.http.cfn.asking import Asking
+from stoker.http import params
 from stoker.http.cfn.reads import arn
+from stoker.http.cfn.request import CfnRequest
 from stoker.http.cfn.serialize import Refused
-from stoker.http.heat import finding, handing
+from stoker.http.heat import stack_lookup, stack_requests
 from stoker.model.errors import Invalid
 from stoker.model.stack import Stack
 from stoker.stacks import operations
 from stoker.stacks.operations import Options
-from stoker.stacks.prepare import Handed, Identity, prepare
-from stoker.stacks.validation import validated
+from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
+from stoker.stacks.templates.validation import describe_template
 from stoker.store.tx import Tx
 
 _PARAMETER = re.compile(r"Parameters\.member\.(\d+)\.ParameterKey")
 _ROLLS_BACK = {"DO_NOTHING": False, "ROLLBACK": True, "DELETE": True}
 
 
-def create_stack(asking: Asking) -> Any:
-    call = asking.call
-    identity = Identity(str(uuid4()), handing.name(asking.one("StackName")), asking.project)
-    prepared = prepare(call.services.engine, _handed(asking), identity)
-    options = _options(asking)
-    made = call.services.store.write(
+def create_stack(request: CfnRequest) -> Any:
+    context = request.context
+    identity = Identity(str(uuid4()), stack_requests.name(request.one("StackName")), request.project)
+    resolved = prepare(context.app.engine, _stack_request(request), identity)
+    options = _options(request)
+    made = context.app.store.write(
         lambda tx: operations.create(
-            tx, call.services.engine, prepared, options, identity, username=asking.principal.user_name
+            tx, context.app.engine, resolved, options, identity, username=request.principal.user_name
         )
     )
     return {"StackId": arn(made)}
 
 
-def update_stack(asking: Asking) -> Any:
-    call = asking.call
-    stack = _live(asking)
-    prepared = prepare(call.services.engine, _handed(asking), Identity(stack.id, stack.name, stack.project_id))
-    options = _options(asking)
-    call.services.store.write(lambda tx: operations.update(tx, call.services.engine, stack.id, prepared, options))
+def update_stack(request: CfnRequest) -> Any:
+    context = request.context
+    stack = _live(request)
+    resolved = prepare(context.app.engine, _stack_request(request), Identity(stack.id, stack.name, stack.project_id))
+    options = _options(request)
+    context.app.store.write(lambda tx: operations.update(tx, context.app.engine, stack.id, resolved, options))
     return {"StackId": arn(stack)}
 
 
-def cancel_update_stack(asking: Asking) -> Any:
-    stack, engine = _live(asking), asking.call.services.engine
-    asking.call.services.store.write(lambda tx: operations.cancel(tx, engine, stack.id, rollback=True))
+def cancel_update_stack(request: CfnRequest) -> Any:
+    """Cancel the running update and roll the stack back."""
+    stack, engine = _live(request), request.context.app.engine
+    request.context.app.store.write(lambda tx: operations.cancel(tx, engine, stack.id, rollback=True))
     return {}
 
 
-def delete_stack(asking: Asking) -> Any:
-    stack, engine = _live(asking), asking.call.services.engine
-    asking.call.services.store.write(lambda tx: operations.delete(tx, engine, stack.id))
+def delete_stack(request: CfnRequest) -> Any:
+    stack, engine = _live(request), request.context.app.engine
+    request.context.app.store.write(lambda tx: operations.delete(tx, engine, stack.id))
     return ""
 
 
-def validate_template(asking: Asking) -> Any:
+def validate_template(request: CfnRequest) -> Any:
+    """Return the template's parameters, or the error message if the template is invalid."""
     try:
-        shown = validated(asking.call.services.engine, _handed(asking), show_nested=False)
+        shown = describe_template(request.context.app.engine, _stack_request(request), show_nested=False)
     except Invalid as error:
-        return error.message  # Heat answers so too
+        return error.message  # the same response as Heat's
     parameters = [
         {
             "ParameterKey": name,
@@ -74,38 +76,39 @@ def validate_template(asking: Asking) -> Any:
     return {"Description": shown["Description"], "Parameters": parameters}
 
 
-def _live(asking: Asking) -> Stack:
-    with asking.call.services.store.read() as tx:
-        return _own(tx, asking)
+def _live(request: CfnRequest) -> Stack:
+    with request.context.app.store.read() as tx:
+        return _own(tx, request)
 
 
-def _own(tx: Tx, asking: Asking) -> Stack:
-    found = asking.stack(tx)
-    finding.refuse_nested(found)
+def _own(tx: Tx, request: CfnRequest) -> Stack:
+    found = request.stack(tx)
+    stack_lookup.refuse_nested(found)
     return found
 
 
-def _handed(asking: Asking) -> Handed:
-    template = asking.params.get("TemplateBody")
+def _stack_request(request: CfnRequest) -> StackRequest:
+    template = request.params.get("TemplateBody")
     if template is None:
-        if "TemplateUrl" in asking.params:
+        if "TemplateUrl" in request.params:
             raise Invalid("TemplateUrl is not supported: send the template itself, as TemplateBody")
         raise Refused(400, "MissingParameter", "TemplateBody is missing")
-    keys = (found for name in asking.params if (found := _PARAMETER.fullmatch(name)))
+    keys = (found for name in request.params if (found := _PARAMETER.fullmatch(name)))
     parameters = {
-        asking.params[found[0]]: asking.params.get(f"Parameters.member.{found[1]}.ParameterValue", "") for found in keys
+        request.params[found[0]]: request.params.get(f"Parameters.member.{found[1]}.ParameterValue", "")
+        for found in keys
     }
-    return Handed(template=template, parameters=parameters)
+    return StackRequest(template=template, parameters=parameters)
 
 
-def _options(asking: Asking) -> Options:
-    on_failure, disable = asking.params.get("OnFailure"), asking.params.get("DisableRollback")
+def _options(request: CfnRequest) -> Options:
+    on_failure, disable = request.params.get("OnFailure"), request.params.get("DisableRollback")
     if on_failure is not None and disable is not None:
         raise Refused(400, "InvalidParameterCombination", "DisableRollback and OnFailure may not be used together")
     if on_failure is not None and on_failure not in _ROLLS_BACK:
         raise Invalid(f"OnFailure must be one of {', '.join(_ROLLS_BACK)}")
-    disabled = not _ROLLS_BACK[on_failure] if on_failure else reading.flag(disable, "DisableRollback")
+    disabled = not _ROLLS_BACK[on_failure] if on_failure else params.flag(disable, "DisableRollback")
     return Options(
-        timeout_mins=reading.whole(asking.params.get("TimeoutInMinutes") or None, "TimeoutInMinutes", least=1),
+        timeout_mins=params.whole(request.params.get("TimeoutInMinutes") or None, "TimeoutInMinutes", least=1),
         disable_rollback=disabled,
     )

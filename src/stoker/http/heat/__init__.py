@@ -1,1 +1,1 @@
-"""Heat's orchestration API v1, as its clients know it."""
+"""The Heat API: Heat's orchestration API v1, with Stoker's own additions."""

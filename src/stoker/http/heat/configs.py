@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
-from stoker.deployments import manage
-from stoker.deployments.derive import STARS
-from stoker.http import reading
-from stoker.http.call import Call, Reply
+from typing import Any
+
+from stoker.deployments import service
+from stoker.deployments.derive import redact_config
+from stoker.http import paged_list, params
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Forbidden, RequestLimitExceeded
 from stoker.store import configs, rows
 from stoker.store.tx import Tx
 
 
-def index(call: Call) -> Reply:
-    if reading.flag(call.query.get("global_tenant"), "global_tenant"):
+def index(request: RequestContext) -> Response:
+    """List the project's configs, newest first; with ``derived=false`` without derived configs."""
+    if params.flag(request.query.get("global_tenant"), "global_tenant"):
         raise Forbidden("You are not authorized to complete this action.")
-    limit = reading.whole(call.query.get("limit"), "limit")
-    with call.services.store.read() as tx:
-        found = configs.page(tx, call.project, limit=limit, marker=call.query.get("marker"))
-    return Reply(200, {"software_configs": found})
+    limit = params.whole(request.query.get("limit"), "limit")
+    with_derived = params.flag(request.query.get("derived"), "derived") is not False
+    store, marker, start = request.app.store, request.query.get("marker"), None
+    if marker:  # an unknown marker is ignored, as in Heat
+        with store.read() as tx:
+            start = configs.position(tx, marker, request.project)
+
+    def read(before: int | None, most: int) -> list[tuple[int, Any]]:
+        with store.read() as tx:
+            return list(configs.page(tx, request.project, before=before, limit=most, with_derived=with_derived))
+
+    return paged_list.reply(request, "software_configs", read, start=start, limit=limit, first=1000)
 
 
-def create(call: Call) -> Reply:
-    body = reading.body(call)
-    limit = call.services.settings.max_software_configs
+def create(request: RequestContext) -> Response:
+    """Create a config. Raises Invalid, or RequestLimitExceeded if the project has its maximum of configs."""
+    body = params.body(request)
+    limit = request.app.settings.max_software_configs
 
     def do(tx: Tx) -> str:
-        if 0 <= limit <= configs.count(tx, call.project):
+        if 0 <= limit <= configs.count(tx, request.project):
             raise RequestLimitExceeded(f"this project may have {limit} software configs and has them: delete some")
-        _, rendered = manage.new_config(
+        _, rendered = service.new_config(
             tx,
-            call.project,
+            request.project,
             name=body.get("name"),
             group=body.get("group"),
             config=body.get("config"),
@@ -39,29 +51,21 @@ def create(call: Call) -> Reply:
         )
         return rendered
 
-    return _shown(call.services.store.write(do))
+    return _serialize(request.app.store.write(do))
 
 
-def show(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        return _shown(_without_secrets(configs.body(tx, call.path["config_id"], call.project)))
+def show(request: RequestContext) -> Response:
+    """Return a config with its secrets redacted."""
+    with request.app.store.read() as tx:
+        found = configs.body(tx, request.path["config_id"], request.project)
+        return _serialize(rows.dump(redact_config(tx, rows.load(found))))
 
 
-def delete(call: Call) -> Reply:
-    call.services.store.write(lambda tx: manage.delete_config(tx, call.path["config_id"], call.project))
-    return Reply(204)
+def delete(request: RequestContext) -> Response:
+    """Delete a config. Raises EntityNotFound, or ResourceInUse if a deployment or a schedule uses the config."""
+    request.app.store.write(lambda tx: service.delete_config(tx, request.path["config_id"], request.project))
+    return Response(204)
 
 
-def _without_secrets(rendered: str) -> str:
-    """Agents get their documents; whoever looks at a derived config is not shown the values of secret inputs."""
-    if '"secret":true' not in rendered:
-        return rendered
-    config = rows.load(rendered)
-    config["inputs"] = [
-        {**entry, "value": STARS} if entry.get("secret") and "value" in entry else entry for entry in config["inputs"]
-    ]
-    return rows.dump(config)
-
-
-def _shown(rendered: str) -> Reply:
-    return Reply(200, f'{{"software_config":{rendered}}}'.encode())
+def _serialize(rendered: str) -> Response:
+    return Response(200, f'{{"software_config":{rendered}}}'.encode())

@@ -3,157 +3,199 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments import alone, manage
-from stoker.deployments.alone import Wanted
-from stoker.http import reading
-from stoker.http.call import Call, Reply
-from stoker.http.heat import shapes
+from stoker.deployments import representation, service, standalone
+from stoker.deployments.standalone import RunRequest
+from stoker.http import paged_list, params
+from stoker.http.pieces import LARGE
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import Deployment
-from stoker.model.errors import EntityNotFound, Forbidden, Invalid, RequestLimitExceeded
+from stoker.model.errors import Forbidden, Invalid, RequestLimitExceeded
 from stoker.model.status import Action, Status
-from stoker.stacks import deployed, signals
+from stoker.stacks import deployment_actions
 from stoker.store import configs, deployments
 from stoker.store.tx import Tx
 
 
-def index(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        found = deployments.listed(tx, call.project, call.query.get("server_id"))
-    return Reply(200, {"software_deployments": [shapes.deployment(each) for each in found]})
+def index(request: RequestContext) -> Response:
+    """List the project's deployments, oldest first, optionally of one server."""
+    server_id = params.server_id(request.query.get("server_id"))
+    limit = params.whole(request.query.get("limit"), "limit")
+    store, marker, start = request.app.store, request.query.get("marker"), None
+    if marker:  # an unknown marker is ignored, as in the list of configs
+        with store.read() as tx:
+            start = deployments.position(tx, marker, request.project)
+
+    def read(after: int | None, most: int) -> list[tuple[int, Any]]:
+        with store.read() as tx:
+            found = deployments.page(tx, request.project, server_id, after=after, limit=most)
+            return [(position, representation.deployment(tx, each)) for position, each in found]
+
+    def fit(after: int | None, most: int) -> int:
+        with store.read() as tx:
+            return deployments.count_fitting(tx, request.project, server_id, after=after, limit=most, size=LARGE)
+
+    return paged_list.reply(request, "software_deployments", read, start=start, limit=limit, first=100, fit=fit)
 
 
-async def metadata(call: Call) -> Reply:
-    """On the event loop: mostly answered from memory."""
-    server_id = call.path["server_id"]
-    if call.only not in (None, server_id):
+async def metadata(request: RequestContext) -> Response:
+    """Return the configs that a server has to run. Runs on the event loop; most requests are answered from memory."""
+    server_id = request.path["server_id"]
+    if request.only not in (None, server_id):
         raise Forbidden("You are not authorized to complete this action.")
-    found = call.services.documents.heat(server_id, call.project)
+    params.server_id(server_id)
+    redacted = request.only is None  # an agent receives the secrets, a person does not
+    found = request.app.documents.heat(server_id, request.project, redacted=redacted)
     if found is None:
-        found = await call.in_thread(call.services.documents.load_heat, server_id, call.project)
-    if call.only is not None:  # an agent asks, and no user who wants to see
-        call.services.documents.went_out(found, "POLL_SERVER_HEAT")
-    return Reply(200, found.body)
+        load = request.app.documents.load_heat
+        found = await request.in_thread(load, server_id, request.project, redacted=redacted)
+    if not redacted:
+        request.app.documents.record_sent(found, "POLL_SERVER_HEAT")
+    return Response(200, found.body)
 
 
-def create(call: Call) -> Reply:
-    body = reading.body(call)
-    limit = call.services.settings.max_software_deployments
+def create(request: RequestContext) -> Response:
+    """
+    Create a deployment.
 
-    def do(tx: Tx) -> Deployment:
-        if 0 <= limit <= deployments.count(tx, call.project):
+    With ``signal_transport``, Stoker derives a config for the run. Without it, the config is deployed unchanged, as in
+    Heat.
+    """
+    body = params.body(request)
+    limit = request.app.settings.max_software_deployments
+
+    def do(tx: Tx) -> Response:
+        if 0 <= limit <= deployments.count(tx, request.project):
             raise RequestLimitExceeded(f"this project may have {limit} deployments and has them: delete some")
-        config_id = _config_id(tx, call, body.get("config_id"))
+        config_id = _config_id(
+            tx, request, body.get("config_id"), params.mapping(body.get("input_values"), "input_values") or {}
+        )
         if body.get("signal_transport") is not None:
-            return _derived(tx, call, body, config_id)
-        given = _entered(tx, call, _given(tx, call, body, config_id))
-        return manage.add(tx, given, call.user.user_name)
+            return _serialize(tx, _create_derived(tx, request, body, config_id))
+        given = _authorize(tx, request, _create_from_config(tx, request, body, config_id))
+        return _serialize(tx, service.add(tx, given, request.user.user_name))
 
-    return _shown(call.services.store.write(do))
-
-
-def show(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        return _shown(deployments.get(tx, call.path["deployment_id"], call.project))
+    return request.app.store.write(do)
 
 
-def update(call: Call) -> Reply:
-    body = reading.body(call)
+def show(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        return _serialize(tx, deployments.get(tx, request.path["deployment_id"], request.project))
 
-    def do(tx: Tx) -> Deployment:
-        known = deployments.get(tx, call.path["deployment_id"], call.project)
-        old = signals.hold(tx, known)
-        if old is None:
-            raise EntityNotFound.of("Software deployment", known.id)
+
+def update(request: RequestContext) -> Response:
+    """
+    Change a deployment.
+
+    Another config starts a new run, as does the status IN_PROGRESS for a deployment that has ended. A final status has
+    the same consequences as a result from the agent. Raises Conflict, DeploymentRefused, EntityNotFound or Invalid.
+    """
+    body = params.body(request)
+
+    def do(tx: Tx) -> Response:
+        known = deployments.get(tx, request.path["deployment_id"], request.project)
         changes: dict[str, Any] = {
             name: read(body[name], name) for name, read in _CHANGEABLE.items() if body.get(name) is not None
         }
-        if "config_id" in changes:
-            _config_id(tx, call, changes["config_id"])
-        changed = replace(old, **changes, updated_at=tx.now)
-        begins = changed.status == Status.IN_PROGRESS and old.status != Status.IN_PROGRESS
-        if begins or changed.config_id != old.config_id:
-            changed = _entered(tx, call, changed)
-        changed = manage.save(tx, changed)
-        if old.status == Status.IN_PROGRESS:
-            signals.report(tx, call.services.engine, changed, before=old)
-        return changed
+        _config_id(tx, request, changes.get("config_id", known.config_id), changes.get("input_values", {}))
+        return _serialize(tx, deployment_actions.change(tx, request.app.engine, known, changes, request.user.user_name))
 
-    return _shown(call.services.store.write(do))
+    return request.app.store.write(do)
 
 
-def delete(call: Call) -> Reply:
+def delete(request: RequestContext) -> Response:
+    """Delete a deployment. A stack resource that waits for it fails; a trigger counts it as cancelled."""
+
     def do(tx: Tx) -> None:
-        known = deployments.get(tx, call.path["deployment_id"], call.project)
-        deployed.delete(tx, call.services.engine, known)
+        known = deployments.get(tx, request.path["deployment_id"], request.project)
+        deployment_actions.delete(tx, request.app.engine, known)
 
-    call.services.store.write(do)
-    return Reply(204)
+    request.app.store.write(do)
+    return Response(204)
 
 
+def _status(value: Any, name: str) -> str | None:
+    """Check the status. Any other value would count as the end of a run that no agent reported."""
+    status = params.text(value, name)
+    if status not in (None, *_STATUSES):
+        raise Invalid(f"{name} {status!r:.100} is none of {', '.join(_STATUSES)}")
+    return status
+
+
+_STATUSES = tuple(status.value for status in (Status.IN_PROGRESS, Status.COMPLETE, Status.FAILED))
 _CHANGEABLE: Mapping[str, Any] = {
-    "config_id": reading.text,
-    "input_values": reading.mapping,
-    "output_values": reading.mapping,
-    "action": reading.text,
-    "status": reading.text,
-    "status_reason": lambda value, name: reading.text(value, name, 65535),
+    "config_id": params.text,
+    "input_values": params.mapping,
+    "output_values": params.mapping,
+    "action": params.text,
+    "status": _status,
+    "status_reason": lambda value, name: params.text(value, name, 65535),
 }
 
 
-def _config_id(tx: Tx, call: Call, said: Any) -> str:
-    id = reading.text(said, "config_id")
-    if id is None or not configs.exists(tx, id, call.project):
+def _config_id(tx: Tx, request: RequestContext, said: Any, values: Mapping[str, Any]) -> str:
+    """
+    Return the config's id. Raises Invalid if the config does not exist.
+
+    The transaction then treats the values of the config's secret inputs as secrets.
+    """
+    id = params.text(said, "config_id")
+    secret = None if id is None else configs.secret_inputs(tx, id, request.project)
+    if id is None or secret is None:
         raise Invalid(f"Config with id {id} not found")
+    tx.secrets.learn(values.get(name) for name in secret)
     return id
 
 
 def _server_id(said: Any) -> str:
-    id = reading.text(said, "server_id", 36)
+    id = params.server_id(said)
     if not id:
         raise Invalid("server_id is required: the id of the server to deploy to")
     return id
 
 
-def _given(tx: Tx, call: Call, body: dict[str, Any], config_id: str) -> Deployment:
-    """As Heat's own call: the config is ready for the agent, whoever made it."""
-    reading.text(body.get("stack_user_project_id"), "stack_user_project_id", 64)
+def _create_from_config(tx: Tx, request: RequestContext, body: dict[str, Any], config_id: str) -> Deployment:
+    """Return a deployment that runs the config unchanged, as in Heat. Heat's clients derive the config themselves."""
+    params.text(body.get("stack_user_project_id"), "stack_user_project_id", 64)
     return Deployment(
         id=str(uuid4()),
-        project_id=call.project,
+        project_id=request.project,
         server_id=_server_id(body.get("server_id")),
         config_id=config_id,
-        action=reading.text(body.get("action"), "action"),
-        status=reading.text(body.get("status"), "status"),
-        status_reason=reading.text(body.get("status_reason"), "status_reason", 65535),
-        input_values=reading.mapping(body.get("input_values"), "input_values") or {},
+        action=params.text(body.get("action"), "action"),
+        status=_status(body.get("status"), "status"),
+        status_reason=params.text(body.get("status_reason"), "status_reason", 65535),
+        input_values=params.mapping(body.get("input_values"), "input_values") or {},
         output_values={},
         created_at=tx.now,
     )
 
 
-def _entered(tx: Tx, call: Call, deployment: Deployment) -> Deployment:
+def _authorize(tx: Tx, request: RequestContext, deployment: Deployment) -> Deployment:
     """Raises DeploymentRefused."""
-    return manage.entered(tx, deployment, call.user.user_name, gate=call.services.engine.services.gate)
+    return service.authorize(tx, deployment, request.user.user_name, authorizer=request.app.engine.env.authorizer)
 
 
-def _derived(tx: Tx, call: Call, body: dict[str, Any], config_id: str) -> Deployment:
-    """Ours: the config is a source, and the server derives from it what Heat's clients derive themselves."""
-    source = configs.get(tx, config_id, call.project)
-    wanted = Wanted(
-        content=alone.content_of(source),
-        action=reading.text(body.get("action"), "action") or Action.CREATE.value,
-        name=reading.text(body.get("name"), "name") or source.name,
-        input_values=reading.mapping(body.get("input_values"), "input_values") or {},
-        signal_transport=reading.text(body.get("signal_transport"), "signal_transport") or "",
+def _create_derived(tx: Tx, request: RequestContext, body: dict[str, Any], config_id: str) -> Deployment:
+    """
+    Start a run of a config that Stoker derives from ``config_id``.
+
+    This request is Stoker's own: Heat's clients derive the config themselves.
+    """
+    source = configs.get(tx, config_id, request.project)
+    wanted = RunRequest(
+        content=standalone.content_of(source),
+        action=params.text(body.get("action"), "action") or Action.CREATE.value,
+        name=params.text(body.get("name"), "name") or source.name,
+        input_values=params.mapping(body.get("input_values"), "input_values") or {},
+        signal_transport=params.text(body.get("signal_transport"), "signal_transport") or "",
         timeout=_seconds(body.get("timeout")),
-        asked_by=call.user.user_name,
+        requested_by=request.user.user_name,
     )
     server_id = _server_id(body.get("server_id"))
-    return alone.begin(tx, call.services.engine.services, wanted, project_id=call.project, server_id=server_id)
+    return standalone.begin(tx, request.app.engine.env, wanted, project_id=request.project, server_id=server_id)
 
 
 def _seconds(said: Any) -> float | None:
@@ -164,5 +206,5 @@ def _seconds(said: Any) -> float | None:
     return said
 
 
-def _shown(deployment: Deployment) -> Reply:
-    return Reply(200, {"software_deployment": shapes.deployment(deployment)})
+def _serialize(tx: Tx, deployment: Deployment) -> Response:
+    return Response(200, {"software_deployment": representation.deployment(tx, deployment)})

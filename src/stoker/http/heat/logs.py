@@ -6,89 +6,110 @@ import time
 from datetime import datetime
 from typing import Any
 
-from stoker.http import event_stream, reading
-from stoker.http.call import Call, Reply
+from stoker.http import event_stream, params
 from stoker.http.event_stream import Batch, Event
-from stoker.http.heat import shapes
+from stoker.http.heat import serializers
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import Deployment, LogChunk, Run
 from stoker.model.status import Status
 from stoker.store import deployments, logs, runs
-from stoker.store.bell import deployment_topic
+from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
 
-_PAGE = 200
 _LONGEST_WAIT = 60
 
 
-async def follow(call: Call) -> Reply:
+async def follow(request: RequestContext) -> Response:
     """
-    What came after ``after``; with ``wait``, as soon as there is something or the run has ended. Who accepts
-    text/event-stream gets all of it as it comes, until the run has ended.
+    Return the output after position ``after``.
+
+    With ``wait`` (seconds, at most 60), the request waits for output or the end of the run. A client that accepts
+    text/event-stream receives all output as it arrives, until the run ends.
     """
-    after = reading.whole(call.query.get("after"), "after", most=reading.LAST) or 0
-    if event_stream.is_wanted(call):
-        following = _Following(call, event_stream.last_id(call) or after)
-        topic = deployment_topic(call.path["deployment_id"])
-        return await event_stream.reply(call, lambda: (topic,), following.read)
-    wait = min(reading.whole(call.query.get("wait"), "wait") or 0, _LONGEST_WAIT)
-    until = time.monotonic() + wait
+    after = params.whole(request.query.get("after"), "after", most=params.LAST) or 0
+    if event_stream.is_wanted(request):
+        following = _LogFeed(request, event_stream.last_id(request) or after)
+        topic = deployment_topic(request.path["deployment_id"])
+        return await event_stream.reply(request, lambda: (topic,), following.read)
+    wait = min(params.whole(request.query.get("wait"), "wait") or 0, _LONGEST_WAIT)
+    if not wait:
+        return Response(200, await request.in_thread(_read, request, after))
+    leave = request.app.streams.enter(request)
+    try:
+        return Response(200, await _wait_for_logs(request, after, time.monotonic() + wait))
+    finally:
+        leave()
+
+
+async def _wait_for_logs(request: RequestContext, after: int, until: float) -> dict[str, Any]:
+    """Return as soon as there is output after ``after``, the run has ended, or the time ``until`` is reached."""
     while True:
-        with call.services.waiters.register(deployment_topic(call.path["deployment_id"])) as waiter:
-            found = await call.in_thread(_read, call, after)
+        with request.app.waiters.register(deployment_topic(request.path["deployment_id"])) as waiter:
+            found = await request.in_thread(_read, request, after)
             left = until - time.monotonic()
-            if found["logs"] or found["status"] != Status.IN_PROGRESS or left <= 0 or call.services.waiters.closed:
-                return Reply(200, found)
+            if found["logs"] or found["status"] != Status.IN_PROGRESS or left <= 0 or request.app.waiters.closed:
+                return found
             await waiter.wait(left)
+        await request.authorize_again()
 
 
-class _Following:
-    """What one stream has said already."""
+class _LogFeed:
+    """The position of one event stream."""
 
-    def __init__(self, call: Call, after: int) -> None:
-        self._call = call
+    def __init__(self, request: RequestContext, after: int) -> None:
+        self._request = request
         self._after = after
         self._progress: dict[str, Any] | None = None
         self._status: dict[str, Any] | None = None
 
     def read(self) -> Batch:
-        """``log`` for each chunk, ``progress`` and ``status`` when they are others, ``end`` once no more can come."""
-        with self._call.services.store.read() as tx:
-            deployment, chunks, run = _found(tx, self._call, self._after)
+        """
+        Return the next events.
+
+        ``log`` for each chunk, ``progress`` and ``status`` when they change, and ``end`` when no more events can
+        follow.
+        """
+        with self._request.app.store.read() as tx:
+            deployment, page, run = _load_page(tx, self._request, self._after)
             progress = _progress(run, tx.now)
-        events = [Event("log", chunk_shown(each), each.seq) for each in chunks]
-        self._after = chunks[-1].seq if chunks else self._after
+        events = [Event("log", serialize_chunk(each), each.seq) for each in page.chunks]
+        self._after = page.chunks[-1].seq if page.chunks else self._after
         if progress is not None and progress != self._progress:
             events.append(Event("progress", progress))
         status = {"status": deployment.status, "status_reason": deployment.status_reason}
         if status != self._status:
             events.append(Event("status", status))
         self._progress, self._status = progress, status
-        more = len(chunks) == _PAGE
-        over = not more and deployment.status != Status.IN_PROGRESS and not deployment.cancelling
-        return Batch([*events, Event("end", status)] if over else events, over, more)
+        over = not page.more and deployment.status != Status.IN_PROGRESS and not deployment.cancelling
+        return Batch([*events, Event("end", status)] if over else events, over, page.more)
 
 
-def _read(call: Call, after: int) -> dict[str, Any]:
-    with call.services.store.read() as tx:
-        deployment, chunks, run = _found(tx, call, after)
+def _read(request: RequestContext, after: int) -> dict[str, Any]:
+    with request.app.store.read() as tx:
+        deployment, page, run = _load_page(tx, request, after)
         progress = _progress(run, tx.now)
     return {
-        "logs": [chunk_shown(each) for each in chunks],
-        "next": chunks[-1].seq if chunks else after,
+        "logs": [serialize_chunk(each) for each in page.chunks],
+        "next": page.chunks[-1].seq if page.chunks else after,
         "status": deployment.status,
         "status_reason": deployment.status_reason,
         "progress": progress,
     }
 
 
-def _found(tx: Tx, call: Call, after: int) -> tuple[Deployment, list[LogChunk], Run | None]:
-    deployment = deployments.get(tx, call.path["deployment_id"], call.project)
-    chunks = logs.chunks(tx, deployment.id, after, _PAGE)
-    return deployment, chunks, runs.find(tx, deployment.id, deployment.config_id)
+def _load_page(tx: Tx, request: RequestContext, after: int) -> tuple[Deployment, logs.Page, Run | None]:
+    deployment = deployments.get(tx, request.path["deployment_id"], request.project)
+    page = logs.page(tx, deployment.id, after)
+    return deployment, page, runs.find(tx, deployment.id, deployment.config_id)
 
 
-def chunk_shown(chunk: LogChunk) -> dict[str, Any]:
-    """``offset`` and ``size`` count bytes: where the next one of its stream begins later, some were cut."""
+def serialize_chunk(chunk: LogChunk) -> dict[str, Any]:
+    """
+    Serialize a chunk of output.
+
+    ``offset`` and ``size`` are in bytes. A gap between a chunk's end and the next offset of its stream means that
+    output was cut.
+    """
     return {
         "seq": chunk.seq,
         "config_id": chunk.config_id,
@@ -96,17 +117,17 @@ def chunk_shown(chunk: LogChunk) -> dict[str, Any]:
         "offset": chunk.offset,
         "size": chunk.size,
         "data": chunk.data,
-        "time": shapes.time(chunk.at),
+        "time": serializers.time(chunk.at),
     }
 
 
 def _progress(run: Run | None, now: datetime) -> dict[str, Any] | None:
-    """What its agent said last; None before that. SILENT when that was too long ago."""
-    if run is None or run.heard_at is None:
+    """Return the progress that the agent last reported, or None. The state is UNRESPONSIVE if the report is too old."""
+    if run is None or run.last_heartbeat_at is None:
         return None
     return {
         "state": run.state_at(now),
         "percent": run.percent,
         "message": run.message,
-        "time": shapes.time(run.heard_at),
+        "time": serializers.time(run.last_heartbeat_at),
     }

@@ -1,17 +1,14 @@
-"""All of Heat's API that Stoker speaks, with who may call it. The hottest come first."""
+"""Routes of the Heat API with their access rules, the most frequent ones first."""
 
 from __future__ import annotations
 
-from stoker.http.access import ADMIN, AGENT, MEMBER, READER, MaySignal, MaySignalDeployment, OneResource, Token
-from stoker.http.call import Route
+from stoker.http.access import AGENT, MEMBER, READER, MaySignal, MaySignalDeployment, OneResource, SiteAdmin, Token
 from stoker.http.heat import (
     actions,
     audit,
     configs,
     deployments,
     events,
-    finding,
-    following,
     logs,
     previews,
     resources,
@@ -20,15 +17,19 @@ from stoker.http.heat import (
     servers,
     site,
     snapshots,
+    stack_lookup,
     stacks,
+    trigger_events,
     triggers,
     types,
 )
+from stoker.http.request_context import Route
+from stoker.http.threads import TEMPLATES
 
 _READ = Token(READER)
 _WRITE = Token(MEMBER)
-#: Heat lets the users it gives to servers do these.
-_READ_OR_AGENT = Token(READER, AGENT)
+#: Heat permits these routes to the users of servers, too.
+_READ_OR_AGENT = OneResource(READER, AGENT)
 
 _CONFIGS = "/v1/{project}/software_configs"
 _CONFIG = _CONFIGS + "/{config_id}"
@@ -47,12 +48,12 @@ _STACK = _NAMED + "/{stack_id}"
 _SNAPSHOT = _STACK + "/snapshots/{snapshot_id}"
 _RESOURCE = _STACK + "/resources/{resource_name}"
 
-#: Stacks may be named by name or id alone, with these below them.
+#: The path may name a stack by name or id alone, also with one of these segments after it.
 _BELOW = ("resources", "events", "template", "actions", "environment", "files", "outputs")
 _REDIRECTED = (("GET", _READ_OR_AGENT), ("POST", _WRITE), ("PUT", _WRITE), ("PATCH", _WRITE), ("DELETE", _WRITE))
-#: Templates come with all their files.
+#: A request with a template contains all its files.
 _TEMPLATE_LIMIT = 16 * 1024 * 1024
-#: An agent's whole output may come with its result.
+#: A result may contain the whole output of a run.
 _SIGNAL_LIMIT = 2 * 1024 * 1024
 
 ROUTES = [
@@ -71,7 +72,7 @@ ROUTES = [
     Route("POST", _TRIGGERS, _WRITE, triggers.create),
     Route("GET", _TRIGGERS, _READ, triggers.index),
     Route("GET", _TRIGGER, _READ, triggers.show),
-    Route("GET", _TRIGGER + "/events", _READ, following.follow),
+    Route("GET", _TRIGGER + "/events", _READ, trigger_events.follow),
     Route("DELETE", _TRIGGER, _WRITE, triggers.delete),
     Route("POST", _TRIGGER + "/cancel", _WRITE, triggers.cancel),
     Route("POST", _TRIGGER + "/retry", _WRITE, triggers.retry),
@@ -94,24 +95,24 @@ ROUTES = [
     Route("GET", _TYPES + "/{type_name}/template", _READ, types.template),
     Route("GET", _VERSIONS, _READ, types.versions),
     Route("GET", _VERSIONS + "/{version}/functions", _READ, types.functions),
-    Route("POST", "/v1/{project}/validate", _READ, types.validate, _TEMPLATE_LIMIT),
+    Route("POST", "/v1/{project}/validate", _READ, types.validate, _TEMPLATE_LIMIT, executor=TEMPLATES),
     Route("GET", "/v1/{project}/build_info", _READ, site.build_info),
-    Route("GET", "/v1/{project}/services", Token(ADMIN), site.services),
+    Route("GET", "/v1/{project}/services", SiteAdmin(), site.services),
     Route("GET", _STACKS, _READ, stacks.index),
-    Route("POST", _STACKS, _WRITE, stacks.create, _TEMPLATE_LIMIT),
+    Route("POST", _STACKS, _WRITE, stacks.create, _TEMPLATE_LIMIT, executor=TEMPLATES),
     Route("GET", _STACKS + "/detail", _READ, stacks.index),
-    Route("POST", _STACKS + "/preview", _READ, previews.create, _TEMPLATE_LIMIT),
+    Route("POST", _STACKS + "/preview", _READ, previews.create, _TEMPLATE_LIMIT, executor=TEMPLATES),
     *(
-        Route(verb, _NAMED + rest, access, finding.redirect, _TEMPLATE_LIMIT)
+        Route(verb, _NAMED + rest, access, stack_lookup.redirect, _TEMPLATE_LIMIT)
         for verb, access in _REDIRECTED
         for rest in ("", *(f"/{each}" for each in _BELOW))
     ),
     Route("GET", _STACK, _READ, stacks.show),
-    Route("PUT", _STACK, _WRITE, stacks.replace, _TEMPLATE_LIMIT),
-    Route("PATCH", _STACK, _WRITE, stacks.change, _TEMPLATE_LIMIT),
+    Route("PUT", _STACK, _WRITE, stacks.replace, _TEMPLATE_LIMIT, executor=TEMPLATES),
+    Route("PATCH", _STACK, _WRITE, stacks.change, _TEMPLATE_LIMIT, executor=TEMPLATES),
     Route("DELETE", _STACK, _WRITE, stacks.delete),
-    Route("PUT", _STACK + "/preview", _WRITE, previews.replace_it, _TEMPLATE_LIMIT),
-    Route("PATCH", _STACK + "/preview", _WRITE, previews.change, _TEMPLATE_LIMIT),
+    Route("PUT", _STACK + "/preview", _WRITE, previews.replace_it, _TEMPLATE_LIMIT, executor=TEMPLATES),
+    Route("PATCH", _STACK + "/preview", _WRITE, previews.change, _TEMPLATE_LIMIT, executor=TEMPLATES),
     Route("POST", _STACK + "/actions", _WRITE, actions.act),
     Route("DELETE", _STACK + "/abandon", _WRITE, stacks.abandon),
     Route("GET", _STACK + "/export", _WRITE, stacks.export),
@@ -119,7 +120,7 @@ ROUTES = [
     Route("GET", _STACK + "/snapshots", _READ, snapshots.index),
     Route("GET", _SNAPSHOT, _READ, snapshots.show),
     Route("DELETE", _SNAPSHOT, _WRITE, snapshots.delete),
-    Route("POST", _SNAPSHOT + "/restore", _WRITE, snapshots.restore),
+    Route("POST", _SNAPSHOT + "/restore", _WRITE, snapshots.restore, executor=TEMPLATES),
     Route("GET", _STACK + "/template", _READ, stacks.template),
     Route("GET", _STACK + "/environment", _READ, stacks.environment),
     Route("GET", _STACK + "/files", _READ, stacks.files),
@@ -129,7 +130,7 @@ ROUTES = [
     Route("GET", _RESOURCE, _READ, resources.show),
     Route("PATCH", _RESOURCE, _WRITE, resources.mark),
     Route("GET", _RESOURCE + "/metadata", OneResource(READER, AGENT), resources.metadata),
-    Route("POST", _RESOURCE + "/signal", MaySignal(READER, AGENT), resources.signal),
+    Route("POST", _RESOURCE + "/signal", MaySignal(MEMBER, AGENT), resources.signal),
     Route("GET", _STACK + "/events", _READ, events.index),
     Route("GET", _RESOURCE + "/events", _READ, events.index),
     Route("GET", _RESOURCE + "/events/{event_id}", _READ, events.show),

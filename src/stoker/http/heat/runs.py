@@ -1,94 +1,113 @@
-"""/v1/{project}/software_deployments/{id}: its runs, and what is done with the one under way (Stoker's own)."""
+"""/v1/{project}/software_deployments/{id}/runs: the runs of a deployment; cancel, retry and signal (Stoker's own)."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
 
-from stoker.http import reading
-from stoker.http.call import Call, Reply
-from stoker.http.heat import shapes
+from stoker.deployments import representation
+from stoker.http import params
+from stoker.http.heat import serializers
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import Deployment, Run
-from stoker.model.errors import Forbidden
-from stoker.stacks import deployed, signals
+from stoker.model.errors import EntityNotFound
+from stoker.stacks import deployment_actions, signals
 from stoker.store import deployments, runs
 from stoker.store.tx import Tx
 
 
-def index(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        found = runs.listed(tx, _deployment(tx, call).id)
+def index(request: RequestContext) -> Response:
+    """List the runs of a deployment."""
+    with request.app.store.read() as tx:
+        found = runs.list_all(tx, _deployment(tx, request).id)
     now = datetime.now(UTC)
-    return Reply(200, {"runs": [shown(each, now) for each in found]})
+    return Response(200, {"runs": [serialize(tx, each, now) for each in found]})
 
 
-def cancel(call: Call) -> Reply:
-    force = bool(reading.flag(reading.optional_body(call).get("force"), "force"))
+def cancel(request: RequestContext) -> Response:
+    """Cancel the current run. It ends when the agent has stopped it, or with ``force`` at once. Raises Conflict."""
+    force = bool(params.flag(params.optional_body(request).get("force"), "force"))
+
+    def do(tx: Tx) -> Response:
+        held = _deployment(tx, request)
+        return _accept(tx, deployment_actions.cancel(tx, request.app.engine, held, request.user.user_name, force=force))
+
+    return request.app.store.write(do)
+
+
+def retry(request: RequestContext) -> Response:
+    """Run a failed deployment again. A deployment of a stack is retried by an update of the stack. Raises Conflict."""
+    params.optional_body(request)
+
+    def do(tx: Tx) -> Response:
+        return _accept(
+            tx, deployment_actions.retry(tx, request.app.engine, _deployment(tx, request), request.user.user_name)
+        )
+
+    return request.app.store.write(do)
+
+
+def signal(request: RequestContext) -> Response:
+    """Apply a signal from a project member, the server's agent, or a client with the signal URL."""
+    details = params.optional_body(request)
 
     def do(tx: Tx) -> Deployment:
-        return deployed.cancel(tx, call.services.engine, _deployment(tx, call), call.user.user_name, force=force)
+        known = _find_signal_target(tx, request)
+        return signals.signal_by_id(tx, request.app.engine, known, details, run=request.query.get("run"))
 
-    return _accepted(call.services.store.write(do))
-
-
-def retry(call: Call) -> Reply:
-    reading.optional_body(call)
-
-    def do(tx: Tx) -> Deployment:
-        return deployed.retry(tx, call.services.engine, _deployment(tx, call), call.user.user_name)
-
-    return _accepted(call.services.store.write(do))
+    return Response(200, {"status": request.app.store.write(do).status})
 
 
-def signal(call: Call) -> Reply:
-    """Of the project's members, the server's own agent, and whoever was given the URL."""
-    details = reading.optional_body(call)
-
-    def do(tx: Tx) -> Deployment:
-        if call.agent is not None:
-            known = deployments.get(tx, call.path["deployment_id"])
-            # An agent may report what its server runs, also of another project whose deployment is let in.
-            if not deployments.is_of(tx, known.id, call.agent):
-                raise Forbidden("You are not authorized to complete this action.")
-        else:
-            known = _deployment(tx, call)
-            if call.only not in (None, known.id, known.resource_id):
-                raise Forbidden("You are not authorized to complete this action.")
-        return signals.signal_by_id(tx, call.services.engine, known, details, run=call.query.get("run"))
-
-    return Reply(200, {"status": call.services.store.write(do).status})
-
-
-def shown(run: Run, now: datetime) -> dict[str, Any]:
-    silent = run.silent_for(now)
+def serialize(tx: Tx, run: Run, now: datetime) -> dict[str, Any]:
+    """Serialize a run. ``now`` determines whether the run is unresponsive, and for how long."""
+    silent = run.unresponsive_for(now)
     return {
         "number": run.number,
         "config_id": run.config_id,
         "action": run.action,
         "state": run.state_at(now),
-        "silent_seconds": None if silent is None else int(silent.total_seconds()),
+        "unresponsive_seconds": None if silent is None else int(silent.total_seconds()),
         "percent": run.percent,
         "message": run.message,
-        "heard_time": shapes.time(run.heard_at),
-        "queued_time": shapes.time(run.queued_at),
-        "delivered_time": shapes.time(run.delivered_at),
+        "last_heartbeat": serializers.time(run.last_heartbeat_at),
+        "queued_time": serializers.time(run.queued_at),
+        "delivered_time": serializers.time(run.delivered_at),
         "channel": run.channel,
-        "start_time": shapes.time(run.started_at),
-        "end_time": shapes.time(run.ended_at),
+        "start_time": serializers.time(run.started_at),
+        "end_time": serializers.time(run.ended_at),
         "status": run.status,
         "status_code": run.status_code,
         "status_reason": run.status_reason,
-        "asked_by": run.asked_by,
-        "input_values": dict(run.input_values),
-        "output_values": dict(run.output_values),
+        "requested_by": run.requested_by,
+        "input_values": tx.secrets.redact(dict(run.input_values)),
+        "output_values": tx.secrets.redact(dict(run.output_values)),
         "stdout_bytes": run.stdout_bytes,
         "stderr_bytes": run.stderr_bytes,
     }
 
 
-def _deployment(tx: Tx, call: Call) -> Deployment:
-    return deployments.get(tx, call.path["deployment_id"], call.project)
+def _find_signal_target(tx: Tx, request: RequestContext) -> Deployment:
+    """
+    Return the deployment of the path.
+
+    Raises EntityNotFound, also if the caller may not signal the deployment: agents and users of deployments must not
+    find out which other deployments exist.
+    """
+    if request.agent is None:
+        deployment = _deployment(tx, request)
+        allowed = request.only in (None, deployment.id, deployment.resource_id)
+    else:
+        # An agent may report runs of other projects, too, if the server's policy admits their deployments.
+        deployment = deployments.get(tx, request.path["deployment_id"])
+        allowed = deployments.is_of(tx, deployment.id, request.agent)
+    if not allowed:
+        raise EntityNotFound.of("Software deployment", deployment.id)
+    return deployment
 
 
-def _accepted(deployment: Deployment) -> Reply:
-    return Reply(202, {"software_deployment": shapes.deployment(deployment)})
+def _deployment(tx: Tx, request: RequestContext) -> Deployment:
+    return deployments.get(tx, request.path["deployment_id"], request.project)
+
+
+def _accept(tx: Tx, deployment: Deployment) -> Response:
+    return Response(202, {"software_deployment": representation.deployment(tx, deployment)})

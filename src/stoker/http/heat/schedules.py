@@ -1,100 +1,109 @@
-"""/v1/{project}/software_schedules: triggers by the clock (Stoker's own)."""
+"""/v1/{project}/software_schedules: schedules that create triggers (Stoker's own)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.deployments.derive import starred
-from stoker.http import reading
-from stoker.http.call import Call, Reply
-from stoker.http.heat import shapes
+from stoker.deployments.derive import redact_named
+from stoker.http import params
+from stoker.http.heat import serializers
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Invalid
 from stoker.model.trigger import Schedule
-from stoker.stacks import scheduling
+from stoker.stacks import trigger_schedules
 from stoker.store import schedules
 from stoker.store.tx import Tx
 
-#: Shown, and taken from who sends back what was shown.
+#: Read-only members. Requests may contain them, because clients send back what they read.
 _OURS = frozenset(
     (
-        *("id", "next_time", "last_time", "last_trigger_id", "last_error", "times", "times_missed", "asked_by"),
+        *("id", "next_time", "last_time", "last_trigger_id", "last_error", "run_count", "missed_count", "requested_by"),
         "creation_time",
     )
 )
 
 
-def create(call: Call) -> Reply:
-    said = _said(call)
-    made = call.services.store.write(
-        lambda tx: scheduling.create(tx, call.services.engine, call.project, said, asked_by=call.user.user_name)
-    )
-    return _shown(201, made)
+def create(request: RequestContext) -> Response:
+    """Create a schedule. Its trigger is checked as if it started now. Raises Invalid, EntityNotFound or Conflict."""
+    said = _read_body(request)
+
+    def do(tx: Tx) -> Response:
+        made = trigger_schedules.create(
+            tx, request.app.engine, request.project, said, requested_by=request.user.user_name
+        )
+        return _serialize(tx, 201, made)
+
+    return request.app.store.write(do)
 
 
-def index(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        found = schedules.listed(tx, call.project)
-    return Reply(200, {"software_schedules": [shown(each) for each in found]})
+def index(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        found = schedules.list_all(tx, request.project)
+    return Response(200, {"software_schedules": [serialize(tx, each) for each in found]})
 
 
-def show(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        return _shown(200, schedules.get(tx, call.path["schedule_id"], call.project))
+def show(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        return _serialize(tx, 200, schedules.get(tx, request.path["schedule_id"], request.project))
 
 
-def change(call: Call) -> Reply:
-    said = _said(call)
+def change(request: RequestContext) -> Response:
+    """Change the members of the schedule that the body contains. Raises the same errors as ``create``."""
+    said = _read_body(request)
 
-    def do(tx: Tx) -> Schedule:
-        held = schedules.get(tx, call.path["schedule_id"], call.project, hold=True)
-        return scheduling.change(tx, call.services.engine, held, said)
+    def do(tx: Tx) -> Response:
+        held = schedules.get(tx, request.path["schedule_id"], request.project, for_update=True)
+        return _serialize(tx, 200, trigger_schedules.change(tx, request.app.engine, held, said))
 
-    return _shown(200, call.services.store.write(do))
+    return request.app.store.write(do)
 
 
-def delete(call: Call) -> Reply:
+def delete(request: RequestContext) -> Response:
+    """Delete a schedule. Its triggers remain."""
+
     def do(tx: Tx) -> None:
-        held = schedules.get(tx, call.path["schedule_id"], call.project, hold=True)
-        scheduling.delete(tx, call.services.engine, held)
+        held = schedules.get(tx, request.path["schedule_id"], request.project, for_update=True)
+        trigger_schedules.delete(tx, request.app.engine, held)
 
-    call.services.store.write(do)
-    return Reply(204)
+    request.app.store.write(do)
+    return Response(204)
 
 
-def shown(schedule: Schedule) -> dict[str, Any]:
+def serialize(tx: Tx, schedule: Schedule) -> dict[str, Any]:
+    """Serialize a schedule, with the values of secret inputs redacted."""
     body = dict(schedule.body)
     if isinstance(body.get("input_values"), Mapping):
-        body["input_values"] = starred(body["input_values"], schedule.secret)
+        body["input_values"] = redact_named(body["input_values"], schedule.secret)
     return {
         "id": schedule.id,
         "name": schedule.name,
-        "trigger": body,
+        "trigger": tx.secrets.redact(body),
         "cron": schedule.cron,
-        "at": shapes.time(schedule.at),
+        "at": serializers.time(schedule.at),
         "timezone": schedule.timezone,
-        "in_window": schedule.in_window,
-        "missed": schedule.missed,
+        "require_window": schedule.require_window,
+        "misfire_policy": schedule.misfire_policy,
         "enabled": schedule.enabled,
-        "next_time": shapes.time(schedule.next_at),
-        "last_time": shapes.time(schedule.last_at),
+        "next_time": serializers.time(schedule.next_at),
+        "last_time": serializers.time(schedule.last_at),
         "last_trigger_id": schedule.last_trigger_id,
         "last_error": schedule.last_error,
-        "times": schedule.times,
-        "times_missed": schedule.times_missed,
-        "asked_by": schedule.asked_by,
-        "creation_time": shapes.time(schedule.created_at),
+        "run_count": schedule.run_count,
+        "missed_count": schedule.missed_count,
+        "requested_by": schedule.requested_by,
+        "creation_time": serializers.time(schedule.created_at),
     }
 
 
-def _said(call: Call) -> dict[str, Any]:
-    """Bare, or under its noun as it is shown."""
-    body = reading.body(call)
+def _read_body(request: RequestContext) -> dict[str, Any]:
+    """Return the schedule from the body, with or without the enclosing ``software_schedule``."""
+    body = params.body(request)
     said = body.get("software_schedule", body)
     if not isinstance(said, dict):
         raise Invalid("software_schedule must be a map")
     return {name: value for name, value in said.items() if name not in _OURS}
 
 
-def _shown(status: int, schedule: Schedule) -> Reply:
-    return Reply(status, {"software_schedule": shown(schedule)})
+def _serialize(tx: Tx, status: int, schedule: Schedule) -> Response:
+    return Response(status, {"software_schedule": serialize(tx, schedule)})

@@ -1,123 +1,151 @@
-"""/v1/{project}/servers: what deployments can go to (Stoker's own)."""
+"""/v1/{project}/servers: the servers of a project (Stoker's own)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from stoker.deployments import clock, gate, leaving, policy, windows
-from stoker.http import reading
-from stoker.http.call import Call, Reply
-from stoker.http.heat import shapes
+from stoker.deployments import authorizer, maintenance_windows, policy, server_removal, window_holds
+from stoker.http import params
+from stoker.http.heat import serializers
+from stoker.http.request_context import RequestContext, Response
 from stoker.model import labels
-from stoker.model.audit import Decision, Verdict
+from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import EntityNotFound, Invalid
-from stoker.model.server import Server
+from stoker.model.server import Kind, Server
+from stoker.public_url import is_loopback_url
 from stoker.servers import enrol
 from stoker.store import rows, servers
 from stoker.store.tx import Tx
 
-
-def index(call: Call) -> Reply:
-    wanted = labels.selector(call.query["labels"]) if "labels" in call.query else None
-    with call.services.store.read() as tx:
-        found = servers.listed(tx, call.project) if wanted is None else servers.labelled(tx, call.project, wanted)
-    return Reply(200, {"servers": [_shown(call, each) for each in found]})
+_LOOPBACK = (
+    "Only the machine that Stoker runs on can reach {url}: for other machines start `stoker serve` with --host and"
+    " --tls-cert, or with --public-url (docs/operations.md)"
+)
 
 
-def show(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        found = enrol.find(tx, call.project, call.path["server"])
-    return Reply(200, {"server": _shown(call, found)})
+def index(request: RequestContext) -> Response:
+    """List the project's servers, or those that match the label selector in ``labels``."""
+    wanted = labels.selector(request.query["labels"]) if "labels" in request.query else None
+    with request.app.store.read() as tx:
+        found = (
+            servers.list_all(tx, request.project)
+            if wanted is None
+            else servers.find_by_labels(tx, request.project, wanted)
+        )
+    return Response(200, {"servers": [_serialize(request, each) for each in found]})
 
 
-def create(call: Call) -> Reply:
-    """Enrol: the answer holds the one line that installs the agent."""
-    name = reading.text(reading.body(call).get("name"), "name")
+def show(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        found = enrol.find(tx, request.project, request.path["server"])
+    return Response(200, {"server": _serialize(request, found)})
+
+
+def create(request: RequestContext) -> Response:
+    """Enroll a server. The response contains the command that installs the agent."""
+    name = params.text(params.body(request).get("name"), "name")
     if not name:
         raise Invalid("name is required: what the server is to be called")
-    server, enrolment, token = call.services.store.write(lambda tx: enrol.enrol(tx, call.project, name))
-    url = call.services.settings.public_url
+    server, enrolment, token = request.app.store.write(lambda tx: enrol.enrol(tx, request.project, name))
+    url = request.app.settings.public_url
     shown = {
         "token": token,
-        "expires_at": shapes.time(enrolment.expires_at),
-        "command": f"curl -fsSL {url}/agent/v1/install | sudo STOKER_TOKEN={token} sh",
+        "expires_at": serializers.time(enrolment.expires_at),
+        "command": request.app.servers.agent_bundle.command(token),
+        "url": url,
+        "warning": _LOOPBACK.format(url=url) if is_loopback_url(url) else None,
     }
-    return Reply(201, {"server": _shown(call, server), "enrolment": shown})
+    return Response(201, {"server": _serialize(request, server), "enrolment": shown})
 
 
-def change(call: Call) -> Reply:
-    """Labels one by one, where null takes one away; the policy as a whole, where null leaves all to the site."""
-    body = reading.body(call)
-    said = policy.read(body["policy"], "policy").to_json() if body.get("policy") is not None else None
+def change(request: RequestContext) -> Response:
+    """
+    Change labels and policy.
+
+    Labels are changed one by one; null removes a label. The policy is replaced as a whole; null restores the site's
+    default.
+    """
+    body = params.body(request)
+    wanted = policy.read(body["policy"], "policy") if body.get("policy") is not None else None
+    projects = request.app.engine.env.projects
 
     def do(tx: Tx) -> Server:
-        found = enrol.find(tx, call.project, call.path["server"])
-        server = servers.find(tx, found.id, hold=True)
+        found = enrol.find(tx, request.project, request.path["server"])
+        server = servers.find(tx, found.id, for_update=True)
         if server is None:
-            raise EntityNotFound.of("Server", call.path["server"])
+            raise EntityNotFound.of("Server", request.path["server"])
         if "labels" in body:
-            now = labels.changed(server.labels, body["labels"])
-            _keep(tx, call, server, "labels", server.labels, now)
+            now = labels.apply_changes(server.labels, body["labels"])
+            _keep(tx, request, server, "labels", server.labels, now)
             servers.set_labels(tx, server.id, now)
             server = replace(server, labels=now)
         if "policy" in body:
-            _keep(tx, call, server, "policy", server.policy, said)
+            said = policy.with_project_ids(wanted, partial(projects.resolve, tx)).to_json() if wanted else None
+            _keep(tx, request, server, "policy", server.policy, said)
             servers.set_policy(tx, server.id, said)
             server = replace(server, policy=said)
-            windows.reconsider(tx, call.services.work, server.id)
+            window_holds.reevaluate(tx, request.app.work, server.id)
         return server
 
-    return Reply(200, {"server": _shown(call, call.services.store.write(do))})
+    return Response(200, {"server": _serialize(request, request.app.store.write(do))})
 
 
-def delete(call: Call) -> Reply:
-    """Its key is worth nothing from now on, and what it had yet to run fails."""
+def delete(request: RequestContext) -> Response:
+    """Remove a server. Its key becomes invalid, and its unfinished deployments fail."""
 
     def do(tx: Tx) -> None:
-        server = enrol.find(tx, call.project, call.path["server"])
-        leaving.server_gone(tx, call.services.work, server.id, server.name)
+        server = enrol.find(tx, request.project, request.path["server"])
+        server_removal.release_server(tx, request.app.work, server.id, server.name)
         enrol.remove(tx, server)
+        local = request.app.servers.local
+        # a stack has retained the local server, so its agent still runs
+        if server.kind is Kind.LOCAL and local is not None:
+            local.delete(tx, server.id)
 
-    call.services.store.write(do)
-    return Reply(204)
+    request.app.store.write(do)
+    return Response(204)
 
 
-def _keep(tx: Tx, call: Call, server: Server, what: str, before: Any, after: Any) -> None:
-    """Who changed it, in the audit log."""
+def _keep(tx: Tx, request: RequestContext, server: Server, what: str, before: Any, after: Any) -> None:
+    """Record in the audit log who changed the server."""
     if before == after:
         return
     shown = " → ".join("none" if each is None else rows.dump(each) for each in (before, after))
     made = Decision(
         project_id=server.project_id,
-        who=call.user.user_name,
-        what=f"change {what}",
-        decision=Verdict.ALLOWED,
+        actor=request.user.user_name,
+        action=f"change {what}",
+        outcome=Outcome.ALLOWED,
         reason=shown,
         server_id=server.id,
     )
-    gate.record(tx, made)
+    authorizer.record(tx, made)
 
 
-def _shown(call: Call, server: Server) -> dict[str, Any]:
+def _serialize(request: RequestContext, server: Server) -> dict[str, Any]:
     now, own = datetime.now(UTC), server.policy is not None
-    holds = windows.kept(rows.dump(server.policy) if own else None)
-    opening = clock.opens(holds.windows, now)
+    holds = window_holds.load_policy(rows.dump(server.policy) if own else None)
+    opening = maintenance_windows.find_opening(holds.windows, now)
     return {
         "id": server.id,
         "name": server.name,
         "kind": server.kind.value,
-        "status": server.status(now),
-        "last_seen": shapes.time(server.last_seen),
-        "created_at": shapes.time(server.created_at),
+        "status": server.status(now, request.app.settings.offline_after),
+        "last_seen": serializers.time(server.last_seen),
+        "created_at": serializers.time(server.created_at),
         "agent_version": server.agent_version,
         "hooks": list(server.hooks),
         "hostname": server.hostname,
         "stack_id": server.stack_id,
         "resource_name": server.resource_name,
         "labels": dict(server.labels),
-        "policy": holds.to_json(call.services.settings.deployment_policy),
+        "policy": holds.to_json(request.app.settings.deployment_policy),
         "policy_source": "server" if own else "site",
-        "window": {"open": opening is None, "changes_at": shapes.time(opening or clock.closes(holds.windows, now))},
+        "window": {
+            "open": opening is None,
+            "changes_at": serializers.time(opening or maintenance_windows.find_closing(holds.windows, now)),
+        },
     }

@@ -1,4 +1,4 @@
-"""What there is to know of this Stoker itself: /v1/{project}/build_info and services."""
+"""/v1/{project}/build_info and services: information about this installation."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import socket
 from datetime import UTC, datetime
 from uuid import NAMESPACE_DNS, uuid5
 
-from stoker.http.call import Call, Reply
+from stoker.http.request_context import RequestContext, Response
 from stoker.version import VERSION
 
 _STARTED = datetime.now(UTC)
 
 
-def build_info(_call: Call) -> Reply:
-    return Reply(200, {"api": {"revision": VERSION}, "engine": {"revision": VERSION}})
+def build_info(_call: RequestContext) -> Response:
+    return Response(200, {"api": {"revision": VERSION}, "engine": {"revision": VERSION}})
 
 
-def services(_call: Call) -> Reply:
-    """This process, as Heat lists its engines: whoever answers is up."""
+def services(_call: RequestContext) -> Response:
+    """Return this process in the format of Heat's list of engines. A process that responds is up."""
     host = socket.gethostname()
     me = f"{host}-{os.getpid()}"
     shown = {
@@ -34,4 +34,4 @@ def services(_call: Call) -> Reply:
         "deleted_at": None,
         "status": "up",
     }
-    return Reply(200, {"services": [shown]})
+    return Response(200, {"services": [shown]})

@@ -1,4 +1,4 @@
-"""/v1/{project}/software_triggers: actions run on servers on demand (Stoker's own)."""
+"""/v1/{project}/software_triggers: runs of actions on servers on demand (Stoker's own)."""
 
 from __future__ import annotations
 
@@ -6,85 +6,106 @@ from datetime import UTC, datetime
 from typing import Any
 
 from stoker.deployments import triggers as life
-from stoker.deployments.derive import starred
-from stoker.http import reading
-from stoker.http.call import Call, Reply
+from stoker.deployments.derive import redact_named
+from stoker.http import params
 from stoker.http.heat import runs as histories
-from stoker.http.heat import shapes
+from stoker.http.heat import serializers
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import Run
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.trigger import Target, Trigger, TriggerStatus
-from stoker.stacks import asking, triggering
-from stoker.stacks.targeting import find_stack
+from stoker.stacks import trigger_lifecycle, trigger_request
+from stoker.stacks.trigger_targets import find_stack
 from stoker.store import runs, targets, triggers
 from stoker.store.tx import Tx
 
 
-def create(call: Call) -> Reply:
-    body = reading.body(call)
-    asked = asking.read(body.get("software_trigger", body))
-    made = call.services.store.write(
-        lambda tx: triggering.begin(tx, call.services.engine, call.project, asked, asked_by=call.user.user_name)
-    )
-    return Reply(201, {"software_trigger": shown(made)})
+def create(request: RequestContext) -> Response:
+    """Start a trigger. The body may enclose it in ``software_trigger``."""
+    body = params.body(request)
+    asked = trigger_request.parse(body.get("software_trigger", body))
+
+    def do(tx: Tx) -> Response:
+        made = trigger_lifecycle.begin(
+            tx, request.app.engine, request.project, asked, requested_by=request.user.user_name
+        )
+        return _serialize(tx, 201, made)
+
+    return request.app.store.write(do)
 
 
-def index(call: Call) -> Reply:
-    limit = reading.whole(call.query.get("limit"), "limit", 1)
-    status = call.query.get("status")
+def index(request: RequestContext) -> Response:
+    """List triggers, optionally with one status or of one stack."""
+    limit = params.whole(request.query.get("limit"), "limit", 1)
+    status = request.query.get("status")
     if status not in (None, *TriggerStatus):
         raise Invalid(f"status must be one of {', '.join(TriggerStatus)}, not {status!r:.100}")
-    stack = call.query.get("stack")
-    with call.services.store.read() as tx:
+    stack = request.query.get("stack")
+    with request.app.store.read() as tx:
         try:
-            stack_id = None if stack is None else find_stack(tx, call.project, stack).id
+            stack_id = None if stack is None else find_stack(tx, request.project, stack).id
         except EntityNotFound:
-            stack_id = stack  # one that is gone has its triggers yet
+            stack_id = stack  # the triggers of a deleted stack still exist
         found = triggers.page(
-            tx, call.project, limit=limit, marker=call.query.get("marker"), status=status, stack_id=stack_id
+            tx, request.project, limit=limit, marker=request.query.get("marker"), status=status, stack_id=stack_id
         )
-    return Reply(200, {"software_triggers": [shown(each) for each in found]})
+    return Response(200, {"software_triggers": [serialize(tx, each) for each in found]})
 
 
-def show(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        found = triggers.get(tx, call.path["trigger_id"], call.project)
+def show(request: RequestContext) -> Response:
+    """Return a trigger with its targets."""
+    with request.app.store.read() as tx:
+        found = triggers.get(tx, request.path["trigger_id"], request.project)
         each = targets_of(tx, found)
-    return Reply(200, {"software_trigger": {**shown(found), "targets": each}})
+    return Response(200, {"software_trigger": {**serialize(tx, found), "targets": each}})
 
 
-def cancel(call: Call) -> Reply:
-    force = bool(reading.flag(reading.optional_body(call).get("force"), "force"))
+def cancel(request: RequestContext) -> Response:
+    """
+    Cancel a trigger: start no more runs and stop the running ones.
 
-    def do(tx: Tx) -> Trigger:
-        held = triggers.get(tx, call.path["trigger_id"], call.project, hold=True)
-        return life.cancel(tx, call.services.engine.services, held, call.user.user_name, force=force)
+    The trigger ends when its runs have ended; with ``force``, without waiting for agents to stop them. Raises Conflict.
+    """
+    force = bool(params.flag(params.optional_body(request).get("force"), "force"))
 
-    return Reply(202, {"software_trigger": shown(call.services.store.write(do))})
+    def do(tx: Tx) -> Response:
+        held = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
+        return _serialize(tx, 202, life.cancel(tx, request.app.engine.env, held, request.user.user_name, force=force))
+
+    return request.app.store.write(do)
 
 
-def retry(call: Call) -> Reply:
-    said = reading.flag(reading.optional_body(call).get("only_failed"), "only_failed")
+def retry(request: RequestContext) -> Response:
+    """
+    Start a new trigger with the targets that failed or were cancelled; with ``only_failed`` false, with all targets.
 
-    def do(tx: Tx) -> Trigger:
-        held = triggers.get(tx, call.path["trigger_id"], call.project, hold=True)
-        return triggering.retry(
-            tx, call.services.engine, held, only_failed=said is not False, asked_by=call.user.user_name
+    Raises Conflict or Invalid.
+    """
+    said = params.flag(params.optional_body(request).get("only_failed"), "only_failed")
+
+    def do(tx: Tx) -> Response:
+        held = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
+        made = trigger_lifecycle.retry(
+            tx, request.app.engine, held, only_failed=said is not False, requested_by=request.user.user_name
         )
+        return _serialize(tx, 201, made)
 
-    return Reply(201, {"software_trigger": shown(call.services.store.write(do))})
+    return request.app.store.write(do)
 
 
-def delete(call: Call) -> Reply:
+def delete(request: RequestContext) -> Response:
+    """Delete a trigger and its deployments. Raises Conflict while the trigger is in progress."""
+
     def do(tx: Tx) -> None:
-        held = triggers.get(tx, call.path["trigger_id"], call.project, hold=True)
-        life.delete(tx, call.services.engine.services, held)
+        held = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
+        life.delete(tx, request.app.engine.env, held)
 
-    call.services.store.write(do)
-    return Reply(204)
+    request.app.store.write(do)
+    return Response(204)
 
 
-def shown(trigger: Trigger) -> dict[str, Any]:
+def serialize(tx: Tx, trigger: Trigger) -> dict[str, Any]:
+    """Serialize a trigger, with the values of secret inputs redacted."""
     options = trigger.options
     return {
         "id": trigger.id,
@@ -93,7 +114,7 @@ def shown(trigger: Trigger) -> dict[str, Any]:
         "source": dict(trigger.source),
         "status": trigger.status,
         "status_reason": trigger.status_reason,
-        "asked_by": trigger.asked_by,
+        "requested_by": trigger.requested_by,
         "schedule_id": trigger.schedule_id,
         "total": trigger.total,
         "queued": trigger.queued,
@@ -101,25 +122,27 @@ def shown(trigger: Trigger) -> dict[str, Any]:
         "complete": trigger.complete,
         "failed": trigger.failed,
         "cancelled": trigger.cancelled,
-        "input_values": starred(trigger.input_values, options.secret),
+        "input_values": tx.secrets.redact(redact_named(trigger.input_values, options.secret)),
         "signal_transport": options.signal_transport,
         "timeout": options.timeout,
         "max_concurrent": options.max_concurrent,
         "max_fail_percentage": options.max_fail_percentage,
-        "in_window": options.in_window,
-        "creation_time": shapes.time(trigger.created_at),
-        "end_time": shapes.time(trigger.ended_at),
+        "require_window": options.require_window,
+        "creation_time": serializers.time(trigger.created_at),
+        "end_time": serializers.time(trigger.ended_at),
     }
 
 
 def targets_of(tx: Tx, trigger: Trigger) -> list[dict[str, Any]]:
+    """Serialize the targets of a trigger, each with its newest run."""
     found = targets.states(tx, trigger.id)
     current = runs.newest(tx, [each.deployment_id for each in found if each.deployment_id])
     now = datetime.now(UTC)
-    return [target(each, current.get(each.deployment_id or ""), now) for each in found]
+    return [target(tx, each, current.get(each.deployment_id or ""), now) for each in found]
 
 
-def target(each: Target, run: Run | None, now: datetime) -> dict[str, Any]:
+def target(tx: Tx, each: Target, run: Run | None, now: datetime) -> dict[str, Any]:
+    """Serialize a target with its newest run."""
     return {
         "position": each.position,
         "server_id": each.server_id,
@@ -128,5 +151,9 @@ def target(each: Target, run: Run | None, now: datetime) -> dict[str, Any]:
         "name": each.name,
         "status": each.status,
         "status_reason": each.status_reason,
-        "run": None if run is None else histories.shown(run, now),
+        "run": None if run is None else histories.serialize(tx, run, now),
     }
+
+
+def _serialize(tx: Tx, status: int, trigger: Trigger) -> Response:
+    return Response(status, {"software_trigger": serialize(tx, trigger)})

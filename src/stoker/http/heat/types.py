@@ -1,22 +1,22 @@
-"""What can stand in a template: /v1/{project}/resource_types, template_versions, validate."""
+"""/v1/{project}/resource_types, template_versions and validate: the elements of templates."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from stoker import hot
-from stoker.http import reading
-from stoker.http.call import Call, Reply
-from stoker.http.heat import handing
+from stoker.hot.regex import BadPattern, compile_pattern
+from stoker.http import params
+from stoker.http.heat import stack_requests, warnings
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.resources.base import ResourceType
 from stoker.resources.properties import Property
-from stoker.stacks.validation import validated
+from stoker.stacks.templates.validation import describe_template
 
 _SUPPORT = {"status": "SUPPORTED", "message": None, "version": None, "previous_status": None}
-#: The types of parameters that stand for types of properties.
+#: The parameter type for each property type.
 _PARAMETERS = {
     "string": "string",
     "integer": "number",
@@ -28,31 +28,31 @@ _PARAMETERS = {
 }
 _CFN = {"string": "String", "number": "Number", "boolean": "Boolean", "comma_delimited_list": "CommaDelimitedList"}
 
-#: By the names that they go by among template versions.
+#: The versions by their names in the list of template versions.
 _CFN_VERSIONS = {f"{key}.{version}": version for version, key in hot.CFN_VERSIONS.items()}
 
 
-def index(call: Call) -> Reply:
-    described = reading.flag(call.query.get("with_description"), "with_description")
-    status = call.query.get("support_status")
-    pattern = call.query.get("name")
+def index(request: RequestContext) -> Response:
+    """List the names of resource types that match the query; with ``with_description`` also their descriptions."""
+    described = params.flag(request.query.get("with_description"), "with_description")
+    status = request.query.get("support_status")
     try:
-        wanted = re.compile(pattern or "")
-    except re.error as error:
-        raise Invalid(f"name must be a regular expression: {error}") from None
-    shown = {
-        name: each
-        for name, each in sorted(call.services.engine.types.items())
-        if name == each.name and wanted.match(name) and status in (None, "SUPPORTED")
-    }
+        pattern = compile_pattern(request.query.get("name") or "")
+        shown = {
+            name: each
+            for name, each in sorted(request.app.engine.types.items())
+            if name == each.name and pattern.match(name) and status in (None, "SUPPORTED")
+        }
+    except BadPattern as error:
+        raise Invalid(f"name: {error}") from None
     if described:
         said = [{"resource_type": name, "description": each.description} for name, each in shown.items()]
-        return Reply(200, {"resource_types": said})
-    return Reply(200, {"resource_types": list(shown)})
+        return Response(200, {"resource_types": said})
+    return Response(200, {"resource_types": list(shown)})
 
 
-def show(call: Call) -> Reply:
-    kind = _kind(call)
+def show(request: RequestContext) -> Response:
+    kind = _kind(request)
     shown: dict[str, Any] = {
         "resource_type": kind.name,
         "properties": {name: _property(each) for name, each in (kind.properties or {}).items()},
@@ -62,21 +62,21 @@ def show(call: Call) -> Reply:
         },
         "support_status": _SUPPORT,
     }
-    if reading.flag(call.query.get("with_description"), "with_description"):
+    if params.flag(request.query.get("with_description"), "with_description"):
         shown["description"] = kind.description
-    return Reply(200, shown)
+    return Response(200, shown)
 
 
-def template(call: Call) -> Reply:
-    """A template with one resource of the type, its properties as parameters and its attributes as outputs."""
-    kind = _kind(call)
-    form = call.query.get("template_type", "cfn")
+def template(request: RequestContext) -> Response:
+    """Return a template with one resource of the type, its properties as parameters and its attributes as outputs."""
+    kind = _kind(request)
+    form = request.query.get("template_type", "cfn")
     if form not in ("cfn", "hot"):
         raise Invalid(f"template_type must be cfn or hot, not {form}")
-    return Reply(200, _hot_template(kind) if form == "hot" else _cfn_template(kind))
+    return Response(200, _hot_template(kind) if form == "hot" else _cfn_template(kind))
 
 
-def versions(_call: Call) -> Reply:
+def versions(_call: RequestContext) -> Response:
     shown = [
         {
             "version": f"heat_template_version.{version}",
@@ -86,14 +86,15 @@ def versions(_call: Call) -> Reply:
         for version, alias in hot.VERSIONS.items()
     ]
     shown += [{"version": name, "type": "cfn", "aliases": []} for name in _CFN_VERSIONS]
-    return Reply(200, {"template_versions": shown})
+    return Response(200, {"template_versions": shown})
 
 
-def functions(call: Call) -> Reply:
-    version = _version(call.path["version"])
-    reading.flag(call.query.get("with_condition_func"), "with_condition_func")
+def functions(request: RequestContext) -> Response:
+    """List the functions of a template version. Raises EntityNotFound."""
+    version = _version(request.path["version"])
+    params.flag(request.query.get("with_condition_func"), "with_condition_func")
     shown = [{"functions": name, "description": words} for name, words in sorted(hot.functions_of(version).items())]
-    return Reply(200, {"template_functions": shown})
+    return Response(200, {"template_functions": shown})
 
 
 def _version(said: str) -> str:
@@ -106,15 +107,17 @@ def _version(said: str) -> str:
     return version
 
 
-def validate(call: Call) -> Reply:
-    body = reading.body(call)
-    nested = bool(reading.flag(call.query.get("show_nested"), "show_nested"))
-    return Reply(200, validated(call.services.engine, handing.handed(body), show_nested=nested))
+def validate(request: RequestContext) -> Response:
+    """Validate a template and describe its parameters. Raises Invalid."""
+    body = stack_requests.body(request)
+    nested = bool(params.flag(request.query.get("show_nested"), "show_nested"))
+    shown = describe_template(request.app.engine, stack_requests.stack_request(body), show_nested=nested)
+    return Response(200, shown, warnings.headers(shown.get("Warnings", ())))
 
 
-def _kind(call: Call) -> ResourceType:
-    name = call.path["type_name"]
-    found = call.services.engine.types.get(name)
+def _kind(request: RequestContext) -> ResourceType:
+    name = request.path["type_name"]
+    found = request.app.engine.types.get(name)
     if found is None:
         raise EntityNotFound(f"The Resource Type ({name}) could not be found.")
     return found

@@ -1,1 +1,3 @@
-"""The part of Keystone's v3 API that clients need to log in and find the services."""
+"""
+The identity API: the part of Keystone's v3 API that clients need for logins, administration and the service catalog.
+"""

@@ -1,75 +1,75 @@
-"""/identity/v3/users/{user}/application_credentials"""
+"""/identity/v3/users/{user_id}/application_credentials"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
 
-from stoker.http import reading
-from stoker.http.call import Call, Reply
-from stoker.http.identity import rules, shapes
+from stoker.http import params as http_params
+from stoker.http.identity import params, serializers
+from stoker.http.request_context import RequestContext, Response
 from stoker.identity import administration, passwords
-from stoker.model.errors import Forbidden, Invalid
+from stoker.model.errors import Invalid
 from stoker.store import application_credentials
 
 
-def index(call: Call) -> Reply:
-    rules.require_self(call, call.path["user_id"])
-    with call.services.store.read() as tx:
-        found = application_credentials.of_user(tx, call.path["user_id"])
-    name = call.query.get("name")
-    shown = [shapes.credential(each) for each in found if name in (None, each.name)]
-    return Reply(200, {"application_credentials": shown, "links": {}})
+def index(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        found = application_credentials.of_user(tx, request.path["user_id"])
+    name = request.query.get("name")
+    shown = [serializers.credential(each) for each in found if name in (None, each.name)]
+    return Response(200, {"application_credentials": shown, "links": {}})
 
 
-def show(call: Call) -> Reply:
-    rules.require_self(call, call.path["user_id"])
-    with call.services.store.read() as tx:
-        found = administration.credential(tx, call.path["user_id"], call.path["credential_id"])
-    return Reply(200, {"application_credential": shapes.credential(found)})
+def show(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        found = administration.credential(tx, request.path["user_id"], request.path["credential_id"])
+    return Response(200, {"application_credential": serializers.credential(found)})
 
 
-def create(call: Call) -> Reply:
-    """For the user of the token, in its project."""
-    _own(call)
-    project = call.user.project_id
+def create(request: RequestContext) -> Response:
+    """
+    Create an application credential for the token's user in the token's project.
+
+    The response is the only one that contains the secret.
+    """
+    project = request.user.project_id
     if project is None:
         raise Invalid("an application credential is made with a token of the project that it is for")
-    said = rules.body(call, "application_credential")
-    name = rules.name(said)
-    secret, hashed = _secret(said)
-    made = call.services.store.write(
+    said = params.read_body(request, "application_credential")
+    name = params.read_name(said)
+    secret, hashed = _secret(request, said)
+    made = request.app.store.write(
         lambda tx: administration.create_credential(
             tx,
-            call.user.user_id,
+            request.user.user_id,
             project,
             name=name,
-            description=reading.text(said.get("description"), "description", 65535) or "",
+            description=http_params.text(said.get("description"), "description", 65535) or "",
             secret_hash=hashed,
+            held=request.user.roles,
             roles=_roles(said.get("roles")),
             unrestricted=said.get("unrestricted") is True,
             expires_at=_moment(said.get("expires_at")),
         )
     )
-    return Reply(201, {"application_credential": {**shapes.credential(made), "secret": secret}})
+    return Response(201, {"application_credential": {**serializers.credential(made), "secret": secret}})
 
 
-def delete(call: Call) -> Reply:
-    _own(call)
-    id = call.path["credential_id"]
-    call.services.store.write(lambda tx: administration.delete_credential(tx, call.path["user_id"], id))
-    return Reply(204)
+def delete(request: RequestContext) -> Response:
+    id = request.path["credential_id"]
+    request.app.store.write(lambda tx: administration.delete_credential(tx, request.path["user_id"], id))
+    return Response(204)
 
 
-def _own(call: Call) -> None:
-    """Also a program may do this only when it was made unrestricted."""
-    if call.path["user_id"] != call.user.user_id or call.user.restricted:
-        raise Forbidden("You are not authorized to perform the requested action.")
-
-
-def _secret(said: dict[str, Any]) -> tuple[str, str]:
-    given = reading.text(said.get("secret"), "secret", 4096)
-    return (given, passwords.hashed(given)) if given else administration.new_secret()
+def _secret(request: RequestContext, said: dict[str, Any]) -> tuple[str, str]:
+    given = http_params.text(said.get("secret"), "secret", 4096)
+    least = request.app.settings.min_password_length
+    if given and len(given) < least:
+        raise Invalid(
+            f"secret must have at least {least} characters (min_password_length); without one, Stoker makes one"
+        )
+    return (given, passwords.hash_password(given)) if given else administration.new_secret()
 
 
 def _roles(said: Any) -> list[str] | None:

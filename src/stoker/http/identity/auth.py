@@ -1,19 +1,25 @@
-"""/identity/v3/auth"""
+"""/identity/v3/auth: tokens, and the catalog and projects of a token."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from stoker.http.call import Call, Reply
-from stoker.http.identity import shapes
-from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME, Named
+from stoker.http.client_address import client_address
+from stoker.http.identity import serializers
+from stoker.http.request_context import RequestContext, Response
+from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME, SYSTEM, UNSCOPED, Named, Scope
 from stoker.identity.tokens import Issued
 from stoker.model.errors import EntityNotFound, Forbidden, Invalid, Unauthorized
 from stoker.store import identity
 
 
-def log_in(call: Call) -> Reply:
-    said = _map(_map(call.json(), "body").get("auth"), "auth")
+def log_in(request: RequestContext) -> Response:
+    """
+    Issue a token for a password, another token or an application credential.
+
+    Raises Unauthorized, or Invalid if the body is malformed.
+    """
+    said = _map(_map(request.json(), "body").get("auth"), "auth")
     methods = _map(said.get("identity"), "auth.identity").get("methods")
     scope = _scope(said.get("scope"))
     match methods:
@@ -22,99 +28,110 @@ def log_in(call: Call) -> Reply:
             password = user.get("password")
             if not isinstance(password, str):
                 raise Invalid("auth.identity.password.user.password must be a string")
-            issued = call.services.identity.log_in(_named(user, "user"), password, scope)
+            address = client_address(request.raw, request.app.settings)
+            issued = request.app.identity.log_in(_parse_named(user, "user"), password, scope, address)
         case ["token"]:
             token = _map(said["identity"].get("token"), "token").get("id")
             if not isinstance(token, str):
                 raise Invalid("auth.identity.token.id must be a string")
-            issued = call.services.identity.rescope(token, scope)
+            issued = request.app.identity.rescope(token, scope)
         case ["application_credential"]:
-            issued = _log_in_program(call, said["identity"], scope)
+            issued = _log_in_program(request, said["identity"], scope)
         case _:
             raise Unauthorized(
                 f"the methods {methods!r} are not supported: use one of password, token, application_credential"
             )
-    return Reply(201, shown(call, issued), {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"})
+    return Response(201, serialize(request, issued), {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"})
 
 
-def show(call: Call) -> Reply:
-    subject = _subject(call)
+def show(request: RequestContext) -> Response:
+    """Return the token in X-Subject-Token. Users may read only their own tokens. Raises EntityNotFound or Forbidden."""
+    subject = _subject(request)
     try:
-        issued = call.services.identity.tokens.read(subject)
+        issued = request.app.identity.tokens.read(subject)
     except Unauthorized:
         raise EntityNotFound("This is not a recognized token.") from None
-    _own(call, issued.principal.user_id)
-    return Reply(200, shown(call, issued), {"X-Subject-Token": subject})
+    _own(request, issued.principal.user_id)
+    return Response(200, serialize(request, issued), {"X-Subject-Token": subject})
 
 
-def revoke(call: Call) -> Reply:
-    subject = _subject(call)
+def revoke(request: RequestContext) -> Response:
+    """
+    Revoke the token in X-Subject-Token. Users may revoke only their own tokens. Raises EntityNotFound or Forbidden.
+    """
+    subject = _subject(request)
     try:
-        _own(call, call.services.identity.tokens.read(subject).principal.user_id)
+        _own(request, request.app.identity.tokens.read(subject).principal.user_id)
     except Unauthorized:
         raise EntityNotFound("This is not a recognized token.") from None
-    call.services.identity.tokens.revoke(subject)
-    return Reply(204)
+    request.app.identity.tokens.revoke(subject)
+    return Response(204)
 
 
-def catalog(call: Call) -> Reply:
-    return Reply(200, {"catalog": shapes.catalog(call.services.settings, call.user.project_id), "links": {}})
+def catalog(request: RequestContext) -> Response:
+    return Response(200, {"catalog": serializers.catalog(request.app.settings, request.user.project_id), "links": {}})
 
 
-def projects(call: Call) -> Reply:
-    """Those the caller has a role in."""
-    with call.services.store.read() as tx:
-        found = identity.projects_of(tx, call.user.user_id)
-    return Reply(200, {"projects": [shapes.project(each) for each in found], "links": {}})
+def projects(request: RequestContext) -> Response:
+    """List the projects in which the caller has a role."""
+    with request.app.store.read() as tx:
+        found = identity.projects_of(tx, request.user.user_id)
+    return Response(200, {"projects": [serializers.project(each) for each in found], "links": {}})
 
 
-def domains(_: Call) -> Reply:
-    return Reply(200, {"domains": [{**shapes.DOMAIN, "enabled": True, "description": ""}], "links": {}})
+def domains(_: RequestContext) -> Response:
+    return Response(200, {"domains": [{**serializers.DOMAIN, "enabled": True, "description": ""}], "links": {}})
 
 
-def _log_in_program(call: Call, said: dict[str, Any], scope: Named | None) -> Issued:
+def _log_in_program(request: RequestContext, said: dict[str, Any], scope: Scope | None) -> Issued:
     if scope is not None:
         raise Unauthorized("An application credential is for its own project: leave the scope out.")
     given = _map(said.get("application_credential"), "application_credential")
     secret = given.get("secret")
     if not isinstance(secret, str):
         raise Invalid("auth.identity.application_credential.secret must be a string")
-    user = _named(_map(given["user"], "application_credential.user"), "user") if given.get("user") else None
-    return call.services.identity.log_in_program(_named(given, "application_credential"), user, secret)
+    user = _parse_named(_map(given["user"], "application_credential.user"), "user") if given.get("user") else None
+    address = client_address(request.raw, request.app.settings)
+    return request.app.identity.log_in_program(_parse_named(given, "application_credential"), user, secret, address)
 
 
-def shown(call: Call, issued: Issued) -> dict[str, Any]:
+def serialize(request: RequestContext, issued: Issued) -> dict[str, Any]:
+    """Return Keystone's JSON for an issued token; without the catalog if the query contains ``nocatalog``."""
     principal = issued.principal
     project = None
     if principal.project_id is not None:
-        with call.services.store.read() as tx:
+        with request.app.store.read() as tx:
             project = identity.project(tx, principal.project_id)
-    site = None if "nocatalog" in call.query else call.services.settings
-    return {"token": shapes.token(principal, project, issued.row, site)}
+    site = None if "nocatalog" in request.query else request.app.settings
+    return {"token": serializers.token(principal, project, issued.row, site)}
 
 
-def _subject(call: Call) -> str:
-    token = call.request.headers.get("x-subject-token")
+def _subject(request: RequestContext) -> str:
+    token = request.raw.headers.get("x-subject-token")
     if not token:
         raise Invalid("the header X-Subject-Token is required")
     return token
 
 
-def _own(call: Call, user_id: str) -> None:
-    if user_id != call.user.user_id and "admin" not in call.user.roles:
+def _own(request: RequestContext, user_id: str) -> None:
+    if request.limited_to not in (None, user_id):
         raise Forbidden("You are not authorized to perform the requested action.")
 
 
-def _scope(said: Any) -> Named | None:
-    if said is None or said == "unscoped":
+def _scope(said: Any) -> Scope | None:
+    if said is None:
         return None
+    if said == "unscoped":
+        return UNSCOPED
     scope = _map(said, "auth.scope")
+    if scope.get("system") == {"all": True}:
+        return SYSTEM
     if "project" not in scope:
-        raise Unauthorized("only projects are scopes here: give auth.scope.project")
-    return _named(_map(scope["project"], "auth.scope.project"), "project")
+        raise Unauthorized("a token is for a project or for the system: give auth.scope.project or auth.scope.system")
+    return Scope(_parse_named(_map(scope["project"], "auth.scope.project"), "project"))
 
 
-def _named(said: dict[str, Any], what: str) -> Named:
+def _parse_named(said: dict[str, Any], what: str) -> Named:
     domain = _map(said.get("domain") or {"id": DOMAIN_ID}, f"{what}.domain")
     for value in (said.get("id"), said.get("name"), domain.get("id"), domain.get("name")):
         if value is not None and (not isinstance(value, str) or "\0" in value):

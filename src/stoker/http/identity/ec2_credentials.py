@@ -1,13 +1,18 @@
-"""/identity/v3/users/{user}/credentials/OS-EC2 and /identity/v3/ec2tokens"""
+"""
+/identity/v3/users/{user_id}/credentials/OS-EC2 and /identity/v3/ec2tokens
+
+Only the response to the request that creates a credential contains its secret. Later responses have ``"secret": null``,
+which Keystone's clients display as no value.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.http import reading
-from stoker.http.call import Call, Reply
-from stoker.http.identity import auth, rules
+from stoker.http import params as http_params
+from stoker.http.identity import auth
+from stoker.http.request_context import RequestContext, Response
 from stoker.identity import administration, ec2
 from stoker.model.errors import EntityNotFound, Forbidden, Invalid, Unauthorized
 from stoker.model.principal import Ec2Credential
@@ -15,59 +20,64 @@ from stoker.store import ec2_credentials, identity
 from stoker.store.tx import Tx
 
 
-def index(call: Call) -> Reply:
-    rules.require_self(call, call.path["user_id"])
-    with call.services.store.read() as tx:
-        found = ec2_credentials.of_user(tx, call.path["user_id"])
-    return Reply(200, {"credentials": [_shown(call, each) for each in found], "links": {}})
+def index(request: RequestContext) -> Response:
+    """List the user's credentials without their secrets."""
+    with request.app.store.read() as tx:
+        found = ec2_credentials.of_user(tx, request.path["user_id"])
+    return Response(200, {"credentials": [_serialize(request, each, secret=None) for each in found], "links": {}})
 
 
-def create(call: Call) -> Reply:
-    """For a project the user has a role in; without one said, for the token's."""
-    user_id = call.path["user_id"]
-    rules.require_self(call, user_id)
-    if call.user.restricted or call.user.resource_id is not None:
-        raise Forbidden("You are not authorized to perform the requested action.")
-    project_id = reading.text(reading.body(call).get("tenant_id"), "tenant_id") or call.user.project_id
+def create(request: RequestContext) -> Response:
+    """
+    Create a credential for the project ``tenant_id``, by default the token's project.
 
-    def do(tx: Tx) -> Ec2Credential:
+    The user must have a role in the project. Raises Invalid or Forbidden.
+    """
+    user_id = request.path["user_id"]
+    project_id = http_params.text(http_params.body(request).get("tenant_id"), "tenant_id") or request.user.project_id
+
+    def do(tx: Tx) -> tuple[Ec2Credential, str]:
         administration.user(tx, user_id)
-        if project_id is None or not identity.roles(tx, user_id, project_id):
+        roles = identity.roles(tx, user_id, project_id) if project_id is not None else frozenset[str]()
+        if project_id is None or not roles:
             raise Invalid("tenant_id must be the id of a project that the user has a role in")
-        return call.services.identity.ec2.create(tx, user_id, project_id)[0]
+        if request.user.application_credential_id and (project_id, roles) != (
+            request.user.project_id,
+            request.user.roles,
+        ):
+            raise Forbidden(
+                "An EC2 credential has all roles of its user in a project, and this application credential has not."
+            )
+        return request.app.identity.ec2.create(tx, user_id, project_id)
 
-    return Reply(201, {"credential": _shown(call, call.services.store.write(do))})
-
-
-def show(call: Call) -> Reply:
-    rules.require_self(call, call.path["user_id"])
-    with call.services.store.read() as tx:
-        found = _found(tx, call)
-    return Reply(200, {"credential": _shown(call, found)})
-
-
-def delete(call: Call) -> Reply:
-    rules.require_self(call, call.path["user_id"])
-    if call.user.restricted:
-        raise Forbidden("You are not authorized to perform the requested action.")
-    call.services.store.write(lambda tx: ec2_credentials.delete(tx, _found(tx, call).access))
-    return Reply(204)
+    credential, secret = request.app.store.write(do)
+    return Response(201, {"credential": _serialize(request, credential, secret)})
 
 
-def log_in(call: Call) -> Reply:
+def show(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        found = _find(tx, request)
+    return Response(200, {"credential": _serialize(request, found, secret=None)})
+
+
+def delete(request: RequestContext) -> Response:
+    request.app.store.write(lambda tx: ec2_credentials.delete(tx, _find(tx, request).access))
+    return Response(204)
+
+
+def log_in(request: RequestContext) -> Response:
     """
-    A token for whoever signed the request that the body describes.
+    Issue a token for the user who signed the request that the body describes.
 
-    Only for a service that was itself asked, as Keystone has it since the ids of requests leaked: anybody who sees a
-    signed request could have a token for it otherwise.
+    Only site administrators may call it, that is, services that received the signed request. Otherwise anyone who sees
+    a signed request could obtain a token with it. Keystone has the same restriction since CVE-2025-65073.
     """
-    rules.require_admin(call)
-    body = reading.body(call)
+    body = http_params.body(request)
     said = body.get("ec2Credentials") or body.get("credentials")
     if not isinstance(said, dict):
         raise Invalid("the body must be an object with an object ec2Credentials in it")
-    issued = call.services.identity.log_in_signed(_request(said))
-    return Reply(200, auth.shown(call, issued), {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"})
+    issued = request.app.identity.log_in_signed(_request(said))
+    return Response(200, auth.serialize(request, issued), {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"})
 
 
 def _request(said: Mapping[str, Any]) -> ec2.Request:
@@ -91,7 +101,7 @@ def _request(said: Mapping[str, Any]) -> ec2.Request:
 
 
 def _texts(said: Any, name: str) -> dict[str, str]:
-    found = reading.mapping(said, name) or {}
+    found = http_params.mapping(said, name) or {}
     if not all(isinstance(value, str) for value in found.values()):
         raise Invalid(f"{name} must be a map of texts")
     return found
@@ -104,18 +114,18 @@ def _text(said: Mapping[str, Any], name: str) -> str:
     return value or ""
 
 
-def _found(tx: Tx, call: Call) -> Ec2Credential:
-    found = ec2_credentials.find(tx, call.path["access"])
-    if found is None or found.user_id != call.path["user_id"]:
-        raise EntityNotFound(f"Could not find credential: {call.path['access']}.")
+def _find(tx: Tx, request: RequestContext) -> Ec2Credential:
+    found = ec2_credentials.find(tx, request.path["access"])
+    if found is None or found.user_id != request.path["user_id"]:
+        raise EntityNotFound(f"Could not find credential: {request.path['access']}.")
     return found
 
 
-def _shown(call: Call, credential: Ec2Credential) -> dict[str, Any]:
-    url = f"{call.services.settings.public_url}/identity/v3/users/{credential.user_id}/credentials/OS-EC2"
+def _serialize(request: RequestContext, credential: Ec2Credential, secret: str | None) -> dict[str, Any]:
+    url = f"{request.app.settings.public_url}/identity/v3/users/{credential.user_id}/credentials/OS-EC2"
     return {
         "access": credential.access,
-        "secret": call.services.identity.ec2.secret(credential),
+        "secret": secret,
         "user_id": credential.user_id,
         "tenant_id": credential.project_id,
         "trust_id": None,

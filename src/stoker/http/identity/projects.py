@@ -4,59 +4,62 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.http import reading
-from stoker.http.call import Call, Reply
-from stoker.http.identity import rules, shapes
+from stoker.http import params as http_params
+from stoker.http.identity import params, serializers
+from stoker.http.request_context import RequestContext, Response
 from stoker.identity import administration
 from stoker.model.errors import EntityNotFound
 from stoker.model.principal import Project
 from stoker.store import identity
+from stoker.store.tx import Tx
 
 
-def index(call: Call) -> Reply:
-    """All for an administrator, otherwise one's own."""
-    with call.services.store.read() as tx:
-        everything = rules.is_admin(call)
-        found = identity.projects_listed(tx) if everything else identity.projects_of(tx, call.user.user_id)
-    name = call.query.get("name")
-    shown = [shapes.project(each) for each in found if name in (None, each.name)]
-    return Reply(200, {"projects": shown, "links": {}})
+def index(request: RequestContext) -> Response:
+    """List all projects for site administrators, for others the projects in which they have a role."""
+    with request.app.store.read() as tx:
+        found = _visible(tx, request)
+    name = request.query.get("name")
+    shown = [serializers.project(each) for each in found if name in (None, each.name)]
+    return Response(200, {"projects": shown, "links": {}})
 
 
-def show(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        found: Project | None = identity.project(tx, call.path["project_id"])
-        own = {each.id for each in identity.projects_of(tx, call.user.user_id)}
-    if found is None or (found.id not in own and not rules.is_admin(call)):
-        raise EntityNotFound(f"Could not find project: {call.path['project_id']}.")
-    return Reply(200, {"project": shapes.project(found)})
+def show(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        found = {each.id: each for each in _visible(tx, request)}.get(request.path["project_id"])
+    if found is None:
+        raise EntityNotFound(f"Could not find project: {request.path['project_id']}.")
+    return Response(200, {"project": serializers.project(found)})
 
 
-def create(call: Call) -> Reply:
-    rules.require_admin(call)
-    said = rules.body(call, "project")
-    name, enabled = rules.name(said), rules.enabled(said)
-    description = reading.text(said.get("description"), "description", 65535) or ""
-    made = call.services.store.write(lambda tx: administration.create_project(tx, name, description, enabled=enabled))
-    return Reply(201, {"project": shapes.project(made)})
+def create(request: RequestContext) -> Response:
+    said = params.read_body(request, "project")
+    name, enabled = params.read_name(said), params.read_enabled(said)
+    description = http_params.text(said.get("description"), "description", 65535) or ""
+    made = request.app.store.write(lambda tx: administration.create_project(tx, name, description, enabled=enabled))
+    return Response(201, {"project": serializers.project(made)})
 
 
-def change(call: Call) -> Reply:
-    rules.require_admin(call)
-    said = rules.body(call, "project")
+def change(request: RequestContext) -> Response:
+    said = params.read_body(request, "project")
     changes: dict[str, Any] = {}
     if "name" in said:
-        changes["name"] = rules.name(said)
+        changes["name"] = params.read_name(said)
     if "enabled" in said:
-        changes["enabled"] = rules.enabled(said)
+        changes["enabled"] = params.read_enabled(said)
     if "description" in said:
-        changes["description"] = reading.text(said["description"], "description", 65535) or ""
-    id = call.path["project_id"]
-    made = call.services.store.write(lambda tx: administration.change_project(tx, id, **changes))
-    return Reply(200, {"project": shapes.project(made)})
+        changes["description"] = http_params.text(said["description"], "description", 65535) or ""
+    id = request.path["project_id"]
+    made = request.app.store.write(lambda tx: administration.change_project(tx, id, **changes))
+    return Response(200, {"project": serializers.project(made)})
 
 
-def delete(call: Call) -> Reply:
-    rules.require_admin(call)
-    call.services.store.write(lambda tx: administration.delete_project(tx, call.path["project_id"]))
-    return Reply(204)
+def delete(request: RequestContext) -> Response:
+    """Delete a project. Raises Conflict while the project is not empty."""
+    request.app.store.write(lambda tx: administration.delete_project(tx, request.path["project_id"]))
+    return Response(204)
+
+
+def _visible(tx: Tx, request: RequestContext) -> list[Project]:
+    if request.limited_to is None:
+        return identity.list_projects(tx)
+    return identity.projects_of(tx, request.limited_to)

@@ -4,86 +4,89 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.http import reading
-from stoker.http.call import Call, Reply
-from stoker.http.identity import rules, shapes
+from stoker.http import params as http_params
+from stoker.http.client_address import client_address
+from stoker.http.identity import params, serializers
+from stoker.http.request_context import RequestContext, Response
 from stoker.identity import administration, passwords
-from stoker.model.errors import EntityNotFound, Invalid, Unauthorized
+from stoker.model.errors import Invalid, Unauthorized
 from stoker.store import identity
 
 
-def index(call: Call) -> Reply:
-    rules.require_admin(call)
-    with call.services.store.read() as tx:
-        found = identity.users_listed(tx)
-    name = call.query.get("name")
-    return Reply(200, {"users": [shapes.user(each) for each in found if name in (None, each.name)], "links": {}})
+def index(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        found = identity.list_users(tx)
+    name = request.query.get("name")
+    return Response(
+        200, {"users": [serializers.user(each) for each in found if name in (None, each.name)], "links": {}}
+    )
 
 
-def show(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        found = identity.user(tx, call.path["user_id"])
-    if found is None or (found.id != call.user.user_id and not rules.is_admin(call)):
-        raise EntityNotFound(f"Could not find user: {call.path['user_id']}.")
-    return Reply(200, {"user": shapes.user(found)})
+def show(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        found = administration.user(tx, request.path["user_id"])
+    return Response(200, {"user": serializers.user(found)})
 
 
-def create(call: Call) -> Reply:
-    rules.require_admin(call)
-    said = rules.body(call, "user")
-    name, enabled, hashed = rules.name(said), rules.enabled(said), passwords.hashed(_password(said))
-    project = reading.text(said.get("default_project_id"), "default_project_id")
-    made = call.services.store.write(lambda tx: administration.create_user(tx, name, hashed, project, enabled=enabled))
-    return Reply(201, {"user": shapes.user(made)})
+def create(request: RequestContext) -> Response:
+    said = params.read_body(request, "user")
+    name, enabled, hashed = (
+        params.read_name(said),
+        params.read_enabled(said),
+        passwords.hash_password(_password(request, said)),
+    )
+    project = http_params.text(said.get("default_project_id"), "default_project_id")
+    made = request.app.store.write(lambda tx: administration.create_user(tx, name, hashed, project, enabled=enabled))
+    return Response(201, {"user": serializers.user(made)})
 
 
-def change(call: Call) -> Reply:
-    rules.require_admin(call)
-    said = rules.body(call, "user")
+def change(request: RequestContext) -> Response:
+    """Change a user. A new password ends all tokens of the user."""
+    said = params.read_body(request, "user")
     changes: dict[str, Any] = {}
     if "name" in said:
-        changes["name"] = rules.name(said)
+        changes["name"] = params.read_name(said)
     if "enabled" in said:
-        changes["enabled"] = rules.enabled(said)
+        changes["enabled"] = params.read_enabled(said)
     if "default_project_id" in said:
-        changes["default_project_id"] = reading.text(said["default_project_id"], "default_project_id")
+        changes["default_project_id"] = http_params.text(said["default_project_id"], "default_project_id")
     if "password" in said:
-        changes["password_hash"] = passwords.hashed(_password(said))
-    made = call.services.store.write(lambda tx: administration.change_user(tx, call.path["user_id"], **changes))
-    return Reply(200, {"user": shapes.user(made)})
+        changes["password_hash"] = passwords.hash_password(_password(request, said))
+    made = request.app.store.write(lambda tx: administration.change_user(tx, request.path["user_id"], **changes))
+    return Response(200, {"user": serializers.user(made)})
 
 
-def change_password(call: Call) -> Reply:
-    """One's own, knowing the old one; all tokens end."""
-    rules.require_self(call, call.path["user_id"])
-    said = rules.body(call, "user")
-    fresh, old = _password(said), said.get("original_password")
-    with call.services.store.read() as tx:
-        found = administration.user(tx, call.path["user_id"])
-    if not isinstance(old, str) or not passwords.matches(old, found.password_hash):
+def change_password(request: RequestContext) -> Response:
+    """Change a user's own password. Requires the old password; all tokens of the user end."""
+    said = params.read_body(request, "user")
+    fresh, old = _password(request, said), said.get("original_password")
+    with request.app.store.read() as tx:
+        found = administration.user(tx, request.path["user_id"])
+    address = client_address(request.raw, request.app.settings)
+    if not isinstance(old, str) or not request.app.identity.is_password(found.id, old, found.password_hash, address):
         raise Unauthorized("The original password is wrong.")
-    hashed = passwords.hashed(fresh)
-    call.services.store.write(lambda tx: administration.change_user(tx, found.id, password_hash=hashed))
-    return Reply(204)
+    hashed = passwords.hash_password(fresh)
+    request.app.store.write(lambda tx: administration.change_user(tx, found.id, password_hash=hashed))
+    return Response(204)
 
 
-def delete(call: Call) -> Reply:
-    rules.require_admin(call)
-    if call.path["user_id"] == call.user.user_id:
+def delete(request: RequestContext) -> Response:
+    """Delete a user with all tokens and credentials. Users cannot delete themselves."""
+    if request.path["user_id"] == request.user.user_id:
         raise Invalid("nobody can delete the user they are")
-    call.services.store.write(lambda tx: administration.delete_user(tx, call.path["user_id"]))
-    return Reply(204)
+    request.app.store.write(lambda tx: administration.delete_user(tx, request.path["user_id"]))
+    return Response(204)
 
 
-def projects(call: Call) -> Reply:
-    rules.require_self(call, call.path["user_id"])
-    with call.services.store.read() as tx:
-        found = identity.projects_of(tx, call.path["user_id"])
-    return Reply(200, {"projects": [shapes.project(each) for each in found], "links": {}})
+def projects(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        found = identity.projects_of(tx, request.path["user_id"])
+    return Response(200, {"projects": [serializers.project(each) for each in found], "links": {}})
 
 
-def _password(said: dict[str, Any]) -> str:
+def _password(request: RequestContext, said: dict[str, Any]) -> str:
     found = said.get("password")
-    if not isinstance(found, str) or not found or len(found) > 4096:
-        raise Invalid("password is needed: text of 1 to 4096 characters")
+    least = request.app.settings.min_password_length
+    if not isinstance(found, str) or not least <= len(found) <= 4096:
+        raise Invalid(f"password is needed: text of {least} to 4096 characters (min_password_length)")
     return found

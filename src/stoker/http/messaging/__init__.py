@@ -1,1 +1,1 @@
-"""Zaqar's messaging API v2, as its clients know it."""
+"""The messaging API, compatible with Zaqar's API v2."""

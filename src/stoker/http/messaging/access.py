@@ -1,4 +1,4 @@
-"""Who may do what with queues: a project's members, its readers, and whoever holds a signed URL."""
+"""Access rules of the messaging API: members and readers of a project, users of resources, and signed URLs."""
 
 from __future__ import annotations
 
@@ -7,30 +7,34 @@ from datetime import UTC, datetime
 
 from starlette.requests import Request
 
-from stoker.http.access import MEMBER, READER, Admitted, including, principal_of
-from stoker.http.services import Services
+from stoker.http.access import AuthResult, principal_of, with_implied_roles
+from stoker.http.app import App
 from stoker.http.threads import in_thread
 from stoker.identity import stack_users
 from stoker.model.errors import EntityNotFound, Forbidden, Invalid
 from stoker.store import identity
 
-#: Signed paths do not hold it, as Zaqar's do not hold what it is mounted at.
+#: Path prefix of the API. Signed paths omit it, because Zaqar's signatures cover the path without its mount point.
 MOUNTED_AT = "/messaging"
-_READERS, _MEMBERS = including(READER), including(MEMBER)
 _REFUSED = "This signed URL does not open that, or is over."
 
 
 class QueueAccess:
     """
-    A token of the project whose queues it is about: that of a member, or of a reader who only reads. Or, without a
-    token, what ``/share`` gave out for this path and method.
+    Requires a token of the queues' project, with the role or a role that includes it.
+
+    Without a token, a URL signature for the path and method is required. ``/share`` and Stoker's own signed queue URLs
+    provide such signatures.
     """
 
-    async def admit(self, request: Request, path: Mapping[str, str], services: Services) -> Admitted:
+    def __init__(self, role: str) -> None:
+        self.roles = with_implied_roles(role)
+
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
         said = request.headers.get("x-project-id")
         if "url-signature" in request.headers:
-            return await self._signed(request, said or "", services)
-        principal = await principal_of(request, services)
+            return await self._authenticate_signature(request, said or "", app)
+        principal = await principal_of(request, app)
         if principal.project_id is None:
             raise Invalid("queues belong to projects: use a token that is scoped to one")
         if said and said not in (principal.project_id, principal.login_project_id):
@@ -38,17 +42,16 @@ class QueueAccess:
         if principal.resource_id is not None:
             if not _own_queue(principal.resource_id, request.scope["path"].removeprefix(MOUNTED_AT)):
                 raise Forbidden("You are not authorized to complete this action.")
-            return Admitted(principal=principal, project=principal.project_id)
-        reading = request.method in ("GET", "HEAD")
-        if not (_READERS if reading else _MEMBERS) & principal.roles:
+            return AuthResult(principal=principal, project=principal.project_id, as_owner=True)
+        if not self.roles & principal.roles:
             raise Forbidden("You are not authorized to complete this action.")
-        return Admitted(principal=principal, project=principal.project_id)
+        return AuthResult(principal=principal, project=principal.project_id)
 
-    async def _signed(self, request: Request, project: str, services: Services) -> Admitted:
-        """Like Zaqar, nothing is told of why it is refused."""
+    async def _authenticate_signature(self, request: Request, project: str, app: App) -> AuthResult:
+        """Check the signature. Like Zaqar, the error does not name the reason. Raises EntityNotFound."""
         headers = request.headers
         path = request.scope["path"].removeprefix(MOUNTED_AT)
-        for urls, lives in ((services.signed_urls, _lives), (services.agents_urls, _stands_for_one)):
+        for urls, lives in ((app.signed_urls, _lives), (app.agents_urls, _stands_for_one)):
             allowed = urls.allows(
                 request.method,
                 path,
@@ -59,26 +62,30 @@ class QueueAccess:
                 signature=headers["url-signature"],
                 now=datetime.now(UTC),
             )
-            if allowed and await in_thread(lives, services, project, path):
-                return Admitted(project=project)
+            if allowed and await in_thread(lives, app, project, path):
+                return AuthResult(project=project, as_owner=urls is app.agents_urls)
         raise EntityNotFound(_REFUSED)
 
 
 def _own_queue(resource_id: str, path: str) -> bool:
-    """A user that stands for a resource has the messages of the queue of that name."""
+    """Return whether the path is within the messages of the queue that has the resource's id as its name."""
     own = [f"/{version}/queues/{resource_id}/messages" for version in ("v2", "v1.1")]
     return path in own or any(path.startswith(f"{each}/") for each in own)
 
 
-def _stands_for_one(services: Services, project_id: str, path: str) -> bool:
-    """An agent's URL is good as long as a login of the resource's user would be."""
+def _stands_for_one(app: App, project_id: str, path: str) -> bool:
+    """
+    Return whether the user of the resource that the queue belongs to still exists and its project is enabled.
+
+    A signed URL for an agent is valid as long as a login of that user.
+    """
     user_id = stack_users.user_id(path.removeprefix("/v2/queues/").partition("/")[0])
-    with services.store.read() as tx:
+    with app.store.read() as tx:
         found = stack_users.find(tx, user_id)
     return found is not None and found.project.id == project_id and found.project.enabled
 
 
-def _lives(services: Services, project_id: str, _path: str) -> bool:
-    with services.store.read() as tx:
+def _lives(app: App, project_id: str, _path: str) -> bool:
+    with app.store.read() as tx:
         found = identity.project(tx, project_id)
-    return found.enabled if found is not None else services.settings.at_keystone
+    return found.enabled if found is not None else app.settings.at_keystone

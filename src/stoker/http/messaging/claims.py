@@ -4,77 +4,89 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.http.call import Call, Reply
-from stoker.http.messaging import asking, shapes
-from stoker.messaging import checks, claiming, limits
+from stoker.http.messaging import queue_params, serializers
+from stoker.http.request_context import RequestContext, Response
+from stoker.messaging import checks, claim_operations, limits
 from stoker.model.errors import EntityNotFound, Invalid
+from stoker.model.ownership import check_read
 from stoker.store import claims, messages
 from stoker.store.tx import Tx
 
 
-def create(call: Call) -> Reply:
-    asking.client_id(call)
-    asking.queue_name(call)
-    limit = asking.limit(call)
-    ttl, grace = _times(call.json() if call.body else {})
+def create(request: RequestContext) -> Response:
+    """
+    Claim messages for ``ttl`` seconds. Return them, or 204 if no message is free.
+
+    Claimed messages exist until at least ``grace`` seconds after the end of the claim.
+    """
+    queue_params.client_id(request)
+    queue_params.queue_name(request)
+    limit = queue_params.limit(request)
+    ttl, grace = _times(request.json() if request.body else {})
 
     def do(tx: Tx) -> tuple[str, dict[str, Any]] | None:
-        queue = asking.queue(call, tx)
-        made = claiming.claim(tx, queue, ttl=ttl, grace=grace, limit=limit) if queue else None
+        queue = queue_params.queue(request, tx)
+        made = claim_operations.claim(tx, queue, ttl=ttl, grace=grace, limit=limit) if queue else None
         if made is None:
             return None
-        return made[0].id, {"messages": _messages(call, tx, made[1])}
+        return made[0].id, {"messages": _messages(request, tx, made[1])}
 
-    made = call.services.store.write(do)
+    made = request.app.store.write(do)
     if made is None:
-        return Reply(204)
-    return Reply(201, made[1], headers={"Location": f"{asking.path(call)}/{made[0]}"})
+        return Response(204)
+    return Response(201, made[1], headers={"Location": f"{queue_params.path(request)}/{made[0]}"})
 
 
-def show(call: Call) -> Reply:
-    asking.client_id(call)
-    id = call.path["claim_id"]
-    with call.services.store.read() as tx:
-        queue = asking.needed_queue(call, tx)
+def show(request: RequestContext) -> Response:
+    """Return a claim with its messages. Raises EntityNotFound if the claim has ended."""
+    queue_params.client_id(request)
+    id = request.path["claim_id"]
+    with request.app.store.read() as tx:
+        queue = queue_params.needed_queue(request, tx)
+        check_read(queue, as_owner=request.as_owner)
         found = claims.find(tx, queue.id, id)
         if found is None:
             raise EntityNotFound(f"there is no claim {id!r:.100} in the queue {queue.name!r}, or it is over")
         shown = {
             "age": max(0, int((tx.now - found.renewed_at).total_seconds())),
             "ttl": found.ttl,
-            "href": asking.path(call),
-            "messages": _messages(call, tx, messages.of_claim(tx, queue.id, id)),
+            "href": queue_params.path(request),
+            "messages": _messages(request, tx, messages.of_claim(tx, queue.id, id)),
         }
-    return Reply(200, shown)
+    return Response(200, shown)
 
 
-def change(call: Call) -> Reply:
-    asking.client_id(call)
-    if not call.body:
+def change(request: RequestContext) -> Response:
+    """Extend a claim: it ends ``ttl`` seconds from now. Raises EntityNotFound if the claim has ended."""
+    queue_params.client_id(request)
+    if not request.body:
         raise Invalid("the request's body is empty: say a ttl, a grace or both")
-    ttl, grace = _times(call.json())
+    ttl, grace = _times(request.json())
 
     def do(tx: Tx) -> None:
-        claiming.renew(tx, asking.needed_queue(call, tx), call.path["claim_id"], ttl=ttl, grace=grace)
+        claim_operations.renew(
+            tx, queue_params.needed_queue(request, tx), request.path["claim_id"], ttl=ttl, grace=grace
+        )
 
-    call.services.store.write(do)
-    return Reply(204)
+    request.app.store.write(do)
+    return Response(204)
 
 
-def delete(call: Call) -> Reply:
-    asking.client_id(call)
+def delete(request: RequestContext) -> Response:
+    """Release the messages of a claim. Does nothing if the claim has ended."""
+    queue_params.client_id(request)
 
     def do(tx: Tx) -> None:
-        queue = asking.queue(call, tx)
+        queue = queue_params.queue(request, tx)
         if queue is not None:
-            claiming.release(tx, queue, call.path["claim_id"])
+            claim_operations.release(tx, queue, request.path["claim_id"])
 
-    call.services.store.write(do)
-    return Reply(204)
+    request.app.store.write(do)
+    return Response(204)
 
 
 def _times(said: Any) -> tuple[int, int]:
-    """(ttl, grace) in seconds. Raises Invalid."""
+    """Return ttl and grace in seconds. Raises Invalid."""
     document = checks.mapping(said, "a claim")
     ttl, grace = document.get("ttl", limits.CLAIM_TTL), document.get("grace", limits.CLAIM_GRACE)
     for value, name in ((ttl, "a claim's ttl"), (grace, "a claim's grace")):
@@ -82,5 +94,5 @@ def _times(said: Any) -> tuple[int, int]:
     return ttl, grace
 
 
-def _messages(call: Call, tx: Tx, found: list[Any]) -> list[dict[str, Any]]:
-    return [shapes.message(each, asking.base(call), tx.now) for each in found]
+def _messages(request: RequestContext, tx: Tx, found: list[Any]) -> list[dict[str, Any]]:
+    return [serializers.message(each, queue_params.base(request), tx.now) for each in found]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.http.call import Call, Reply
-from stoker.http.messaging import asking, shapes
-from stoker.messaging import deleting
+from stoker.http.messaging import queue_params, serializers
+from stoker.http.request_context import RequestContext, Response
+from stoker.messaging import deletion
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.store import messages
 from stoker.store.messages import Filter
@@ -15,107 +15,126 @@ from stoker.store.tx import Tx
 _LATEST = 2**62
 
 
-def post(call: Call) -> Reply:
-    name, client_id, said = asking.queue_name(call), asking.client_id(call), call.json()
+def post(request: RequestContext) -> Response:
+    """Post messages, and create the queue if necessary."""
+    name, client_id, said = queue_params.queue_name(request), queue_params.client_id(request), request.json()
 
     def do(tx: Tx) -> list[str]:
-        taken = call.services.messaging.receive(tx, call.project, name, said, size=len(call.body), client_id=client_id)
+        taken = request.app.messaging.receive(
+            tx, request.project, name, said, size=len(request.body), client_id=client_id, as_owner=request.as_owner
+        )
         return list(taken)
 
-    made, path = call.services.store.write(do), asking.path(call)
+    made, path = request.app.store.write(do), queue_params.path(request)
     shown = {"resources": [f"{path}/{id}" for id in made]}
-    return Reply(201, shown, headers={"Location": f"{path}?ids={','.join(made)}"})
+    return Response(201, shown, headers={"Location": f"{path}?ids={','.join(made)}"})
 
 
-def index(call: Call) -> Reply:
-    client_id, ids = asking.client_id(call), asking.ids(call, "ids")
+def index(request: RequestContext) -> Response:
+    """
+    List messages, or the messages that ``ids`` names.
+
+    By default without the client's own, claimed and delayed messages.
+    """
+    client_id, ids = queue_params.client_id(request), queue_params.ids(request, "ids")
     if ids is not None:
-        return _by_ids(call, ids)
-    limit, echo = asking.limit(call), asking.flag(call, "echo")
+        return _by_ids(request, ids)
+    limit, echo = queue_params.limit(request), queue_params.flag(request, "echo")
     which = Filter(
         not_of=None if echo else client_id,
-        claimed=asking.flag(call, "include_claimed"),
-        delayed=asking.flag(call, "include_delayed"),
+        claimed=queue_params.flag(request, "include_claimed"),
+        delayed=queue_params.flag(request, "include_delayed"),
     )
-    asking.queue_name(call)
-    with call.services.store.read() as tx:
-        queue = asking.queue(call, tx)
+    queue_params.queue_name(request)
+    with request.app.store.read() as tx:
+        queue = queue_params.readable_queue(request, tx)
         found = []
         if queue is not None:
-            after = _marked(tx, queue.id, call.query.get("marker"))
+            after = _parse_marker(tx, queue.id, request.query.get("marker"))
             found = messages.page(tx, queue.id, which, after=after, limit=limit)
-        shown = _shown(call, tx, found)
+        shown = _serialize(request, tx, found)
     shown["links"] = []
     if found:
         going_on = ("limit", "echo", "include_claimed", "include_delayed")
-        shown["links"] = asking.next_link(call, str(found[-1].seq), going_on)
-    return Reply(200, shown)
+        shown["links"] = queue_params.next_link(request, str(found[-1].seq), going_on)
+    return Response(200, shown)
 
 
-def delete_several(call: Call) -> Reply:
-    asking.client_id(call)
-    name, ids, pop = asking.queue_name(call), asking.ids(call, "ids"), asking.whole(call, "pop")
+def delete_several(request: RequestContext) -> Response:
+    """Delete the messages that ``ids`` names, or remove and return up to ``pop`` messages. Raises Invalid."""
+    queue_params.client_id(request)
+    name, ids, pop = (
+        queue_params.queue_name(request),
+        queue_params.ids(request, "ids"),
+        queue_params.whole(request, "pop"),
+    )
     if (ids is None) == (pop is None):
         raise Invalid("say either ids, of messages to delete, or pop, how many to take; not both and not none")
     if pop is None:
-        claim_ids = asking.ids(call, "claim_ids")
+        claim_ids = queue_params.ids(request, "claim_ids")
 
         def drop(tx: Tx) -> None:
-            queue = asking.queue(call, tx)
+            queue = queue_params.queue(request, tx)
             if queue is not None:
-                deleting.several(tx, queue, ids or [], claim_ids)
+                deletion.several(tx, queue, ids or [], claim_ids)
 
-        call.services.store.write(drop)
-        return Reply(204)
+        request.app.store.write(drop)
+        return Response(204)
 
     def take(tx: Tx) -> dict[str, Any]:
-        found = call.services.messaging.pop(tx, call.project, name, pop)
-        return {"messages": [shapes.popped(each, tx.now) for each in found]}
+        found = request.app.messaging.pop(tx, request.project, name, pop, as_owner=request.as_owner)
+        return {"messages": [serializers.popped_message(each, tx.now) for each in found]}
 
-    return Reply(200, call.services.store.write(take))
+    return Response(200, request.app.store.write(take))
 
 
-def show(call: Call) -> Reply:
-    asking.client_id(call)
-    id = call.path["message_id"]
-    with call.services.store.read() as tx:
-        queue = asking.queue(call, tx)
+def show(request: RequestContext) -> Response:
+    """Return a message. Raises EntityNotFound."""
+    queue_params.client_id(request)
+    id = request.path["message_id"]
+    with request.app.store.read() as tx:
+        queue = queue_params.readable_queue(request, tx)
         found = messages.several(tx, queue.id, [id]) if queue else []
         if not found:
-            raise EntityNotFound(f"there is no message {id!r:.100} in the queue {asking.queue_name(call)!r}")
-        return Reply(200, shapes.message(found[0], asking.base(call), tx.now))
+            raise EntityNotFound(f"there is no message {id!r:.100} in the queue {queue_params.queue_name(request)!r}")
+        return Response(200, serializers.message(found[0], queue_params.base(request), tx.now))
 
 
-def delete(call: Call) -> Reply:
-    asking.client_id(call)
+def delete(request: RequestContext) -> Response:
+    """
+    Delete a message. Does nothing if the message does not exist.
+
+    Raises Forbidden if another claim holds the message, and Invalid for a claim that has ended or does not hold it.
+    """
+    queue_params.client_id(request)
 
     def do(tx: Tx) -> None:
-        queue = asking.queue(call, tx)
+        queue = queue_params.queue(request, tx)
         if queue is not None:
-            deleting.one(tx, queue, call.path["message_id"], call.query.get("claim_id"))
+            deletion.one(tx, queue, request.path["message_id"], request.query.get("claim_id"))
 
-    call.services.store.write(do)
-    return Reply(204)
+    request.app.store.write(do)
+    return Response(204)
 
 
-def _by_ids(call: Call, ids: list[str]) -> Reply:
-    with call.services.store.read() as tx:
-        queue = asking.queue(call, tx)
+def _by_ids(request: RequestContext, ids: list[str]) -> Response:
+    with request.app.store.read() as tx:
+        queue = queue_params.readable_queue(request, tx)
         found = messages.several(tx, queue.id, ids) if queue else []
         if not found:
             raise EntityNotFound(
-                f"the queue {asking.queue_name(call)!r} has none of the messages {', '.join(ids):.500}"
+                f"the queue {queue_params.queue_name(request)!r} has none of the messages {', '.join(ids):.500}"
             )
-        return Reply(200, _shown(call, tx, found))
+        return Response(200, _serialize(request, tx, found))
 
 
-def _shown(call: Call, tx: Tx, found: list[Any]) -> dict[str, Any]:
-    base = asking.base(call)
-    return {"messages": [shapes.message(each, base, tx.now) for each in found]}
+def _serialize(request: RequestContext, tx: Tx, found: list[Any]) -> dict[str, Any]:
+    base = queue_params.base(request)
+    return {"messages": [serializers.message(each, base, tx.now) for each in found]}
 
 
-def _marked(tx: Tx, queue_id: str, marker: str | None) -> int:
-    """Where a list goes on: links say a place; openstacksdk says the last message's id."""
+def _parse_marker(tx: Tx, queue_id: str, marker: str | None) -> int:
+    """Return the position after which the page begins. Links contain a position; openstacksdk sends a message id."""
     if not marker:
         return 0
     if marker.isascii() and marker.isdecimal():

@@ -1,12 +1,12 @@
-"""/messaging/v2/queues and what is about a queue as a whole."""
+"""/messaging/v2/queues: queues, and operations on a whole queue."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from stoker.http import errors, reading
-from stoker.http.call import Call, Reply
-from stoker.http.messaging import asking, shapes
+from stoker.http import errors, params
+from stoker.http.messaging import queue_params, serializers
+from stoker.http.request_context import RequestContext, Response
 from stoker.messaging import metadata
 from stoker.model.errors import Invalid
 from stoker.store import messages, queues
@@ -16,64 +16,72 @@ PATCH_TYPE = "application/openstack-messaging-v2.0-json-patch"
 _KINDS = ("messages", "subscriptions")
 
 
-def index(call: Call) -> Reply:
-    detailed, limit = asking.flag(call, "detailed"), asking.limit(call)
-    marker, part = call.query.get("marker", ""), call.query.get("name", "")
-    counted = asking.flag(call, "with_count")
-    with call.services.store.read() as tx:
-        found = queues.page(tx, call.project, marker=marker, limit=limit, part=part)
-        count = queues.count(tx, call.project) if counted else 0
-    shown: dict[str, Any] = {"queues": [shapes.queue(each, detailed=detailed) for each in found], "links": []}
+def index(request: RequestContext) -> Response:
+    detailed, limit = queue_params.flag(request, "detailed"), queue_params.limit(request)
+    marker, part = request.query.get("marker", ""), request.query.get("name", "")
+    counted = queue_params.flag(request, "with_count")
+    with request.app.store.read() as tx:
+        found = queues.page(tx, request.project, marker=marker, limit=limit, part=part)
+        count = queues.count(tx, request.project) if counted else 0
+    shown: dict[str, Any] = {"queues": [serializers.queue(each, detailed=detailed) for each in found], "links": []}
     if found:
-        shown["links"] = asking.next_link(call, found[-1].name, ("limit", "detailed", "name", "with_count"))
+        shown["links"] = queue_params.next_link(request, found[-1].name, ("limit", "detailed", "name", "with_count"))
     if count:
         shown["count"] = count
-    return Reply(200, shown)
+    return Response(200, shown)
 
 
-def put(call: Call) -> Reply:
-    name, said = asking.queue_name(call), reading.body(call) if call.body else {}
-    made = call.services.store.write(lambda tx: call.services.messaging.create_queue(tx, call.project, name, said))
-    return Reply(201 if made else 204, headers={"Location": asking.path(call)})
+def put(request: RequestContext) -> Response:
+    """Create a queue (201), or return 204 if it exists."""
+    name, said = queue_params.queue_name(request), params.body(request) if request.body else {}
+    made = request.app.store.write(lambda tx: request.app.messaging.create_queue(tx, request.project, name, said))
+    return Response(201 if made else 204, headers={"Location": queue_params.path(request)})
 
 
-def show(call: Call) -> Reply:
-    """One that is not there yet is shown as it would be: queues are made by being used."""
-    with call.services.store.read() as tx:
-        found = asking.queue(call, tx)
-    return Reply(200, metadata.shown(found.metadata if found else {}))
+def show(request: RequestContext) -> Response:
+    """
+    Return the queue's metadata. A queue that does not exist is shown with defaults, because its first use creates it.
+    """
+    with request.app.store.read() as tx:
+        found = queue_params.queue(request, tx)
+    return Response(200, metadata.visible_metadata(found.metadata if found else {}))
 
 
-def patch(call: Call) -> Reply:
-    if call.media_type != PATCH_TYPE:
+def patch(request: RequestContext) -> Response:
+    """Change the metadata with a JSON patch. Raises EntityNotFound, Invalid, Conflict or WriteRefused."""
+    if request.media_type != PATCH_TYPE:
         said = f"the body of a PATCH must be of the media type {PATCH_TYPE}"
-        return errors.reply(call.request.scope["path"], 415, "UnsupportedMediaType", said, {"Accept-Patch": PATCH_TYPE})
-    name, changes = asking.queue_name(call), call.json()
+        return errors.reply(request.raw.scope["path"], 415, "UnsupportedMediaType", said, {"Accept-Patch": PATCH_TYPE})
+    name, changes = queue_params.queue_name(request), request.json()
 
     def do(tx: Tx) -> dict[str, Any]:
-        return call.services.messaging.patch_queue(tx, call.project, name, changes)
+        return request.app.messaging.patch_queue(tx, request.project, name, changes)
 
-    return Reply(200, metadata.shown(call.services.store.write(do)))
-
-
-def delete(call: Call) -> Reply:
-    name = asking.queue_name(call)
-    call.services.store.write(lambda tx: call.services.messaging.delete_queue(tx, call.project, name))
-    return Reply(204)
+    return Response(200, metadata.visible_metadata(request.app.store.write(do)))
 
 
-def stats(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        found = asking.queue(call, tx)
+def delete(request: RequestContext) -> Response:
+    """Delete a queue with its messages, claims and subscriptions. Does nothing if the queue does not exist."""
+    name = queue_params.queue_name(request)
+    request.app.store.write(lambda tx: request.app.messaging.delete_queue(tx, request.project, name))
+    return Response(204)
+
+
+def stats(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        found = queue_params.queue(request, tx)
         counted = messages.stats(tx, found.id) if found else None
-        return Reply(200, shapes.stats(counted, asking.base(call), tx.now))
+        return Response(200, serializers.stats(counted, queue_params.base(request), tx.now))
 
 
-def purge(call: Call) -> Reply:
-    name = asking.queue_name(call)
-    kinds = _kinds(call.json()) if call.body else list(_KINDS)
-    call.services.store.write(lambda tx: call.services.messaging.purge(tx, call.project, name, kinds))
-    return Reply(204)
+def purge(request: RequestContext) -> Response:
+    """
+    Delete the queue's messages, subscriptions or both, as the body's ``resource_types`` names them; by default both.
+    """
+    name = queue_params.queue_name(request)
+    kinds = _kinds(request.json()) if request.body else list(_KINDS)
+    request.app.store.write(lambda tx: request.app.messaging.purge(tx, request.project, name, kinds))
+    return Response(204)
 
 
 def _kinds(said: Any) -> list[str]:

@@ -1,13 +1,13 @@
-"""/messaging/v2/queues/{queue}/share: leave to use a queue without a token."""
+"""/messaging/v2/queues/{queue}/share: signed URLs that give access to a queue without a token."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from stoker.http import reading
-from stoker.http.call import Call, Reply
-from stoker.http.messaging import asking
+from stoker.http import params
+from stoker.http.messaging import queue_params
+from stoker.http.request_context import RequestContext, Response
 from stoker.messaging import limits, signed_urls
 from stoker.model.errors import Invalid
 
@@ -16,17 +16,24 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 _KNOWN = ("paths", "methods", "expires")
 
 
-def create(call: Call) -> Reply:
-    said = reading.body(call)
+def create(request: RequestContext) -> Response:
+    """
+    Return a signed URL for paths and methods of the queue, by default for GET of its messages.
+
+    Raises Invalid or WriteRefused.
+    """
+    said = params.body(request)
     if unknown := [name for name in said if name not in _KNOWN]:
         raise Invalid(f"unknown keys: {', '.join(sorted(unknown)):.200}; known are {', '.join(_KNOWN)}")
     paths = _some(said.get("paths"), "paths", _PATHS) or ["messages"]
     methods = _some(said.get("methods"), "methods", _METHODS) or ["GET"]
     now = datetime.now(UTC)
     expires = _expires(said.get("expires"), now)
-    base = asking.base(call)
-    made = call.services.signed_urls.sign(call.project, [f"{base}/{each}" for each in paths], methods, expires)
-    return Reply(200, made.to_json())
+    base = queue_params.base(request)
+    with request.app.store.read() as tx:
+        queue_params.queue(request, tx)  # raises WriteRefused for a queue for which a signed URL would be useless
+    made = request.app.signed_urls.sign(request.project, [f"{base}/{each}" for each in paths], methods, expires)
+    return Response(200, made.to_json())
 
 
 def _some(said: Any, name: str, known: tuple[str, ...]) -> list[str] | None:

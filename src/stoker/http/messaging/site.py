@@ -1,36 +1,36 @@
-"""What this service is, and whether it is well."""
+"""/messaging/v2: versions, home document, ping and health."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from stoker.http.call import Call, Reply
+from stoker.http.request_context import RequestContext, Response
 
 _JSON: dict[str, Any] = {"application/json": {}}
 
 
-def versions(call: Call) -> Reply:
-    """Links are whole, since clients that look for versions know of no path before theirs."""
-    links = [{"rel": "self", "href": f"{call.services.settings.public_url}/messaging/v2/"}]
+def versions(request: RequestContext) -> Response:
+    """List the API versions with complete URLs, because clients that discover versions do not know a base path yet."""
+    links = [{"rel": "self", "href": f"{request.app.settings.public_url}/messaging/v2/"}]
     kinds = [{"base": "application/json", "type": "application/vnd.openstack.messaging-v2+json"}]
     version = {"id": "2", "status": "CURRENT", "updated": "2014-9-24T04:06:47Z", "media-types": kinds, "links": links}
-    return Reply(300, {"versions": [version]})
+    return Response(300, {"versions": [version]})
 
 
-def home(_: Call) -> Reply:
+def home(_: RequestContext) -> Response:
     headers = {"Cache-Control": "max-age=86400"}
-    return Reply(200, {"resources": _HOME}, headers, media_type="application/json-home")
+    return Response(200, {"resources": _HOME}, headers, media_type="application/json-home")
 
 
-def ping(call: Call) -> Reply:
-    """204 while the database answers; otherwise reading is refused with 503."""
-    with call.services.store.read():
-        return Reply(204)
+def ping(request: RequestContext) -> Response:
+    """Return 204 if the database answers; otherwise the read transaction raises Unavailable (503)."""
+    with request.app.store.read():
+        return Response(204)
 
 
-def health(call: Call) -> Reply:
-    with call.services.store.read():
-        return Reply(200, {"catalog_reachable": True, "storage_reachable": True})
+def health(request: RequestContext) -> Response:
+    with request.app.store.read():
+        return Response(200, {"catalog_reachable": True, "storage_reachable": True})
 
 
 def _resource(methods: str, path: str) -> dict[str, Any]:

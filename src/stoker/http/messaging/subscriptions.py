@@ -2,71 +2,86 @@
 
 from __future__ import annotations
 
-from stoker.http.call import Call, Reply
-from stoker.http.messaging import asking, shapes
-from stoker.messaging import subscribing
+from typing import Any
+
+from stoker.http.messaging import queue_params, serializers
+from stoker.http.request_context import RequestContext, Response
+from stoker.messaging import subscription_service
 from stoker.store import subscriptions
 from stoker.store.tx import Tx
 
 
-def index(call: Call) -> Reply:
-    limit, marker = asking.limit(call), call.query.get("marker")
-    name = asking.queue_name(call)
-    with call.services.store.read() as tx:
-        queue = asking.queue(call, tx)
+def index(request: RequestContext) -> Response:
+    limit, marker = queue_params.limit(request), request.query.get("marker")
+    name = queue_params.queue_name(request)
+    with request.app.store.read() as tx:
+        queue = queue_params.queue(request, tx)
         found = []
         if queue is not None:
             after = (subscriptions.seq(tx, queue.id, marker) or 0) if marker else 0
             found = subscriptions.page(tx, queue.id, after=after, limit=limit)
-        shown = [shapes.subscription(each, name, tx.now) for each in found]
-    links = asking.next_link(call, found[-1].id, ("limit",)) if found else []
-    return Reply(200, {"subscriptions": shown, "links": links})
+        shown = [serializers.subscription(each, name, tx.now) for each in found]
+    links = queue_params.next_link(request, found[-1].id, ("limit",)) if found else []
+    return Response(200, {"subscriptions": shown, "links": links})
 
 
-def create(call: Call) -> Reply:
-    name, said = asking.queue_name(call), call.json() if call.body else {}
-    subscribing.checked(said)  # before a queue is made for it
+def create(request: RequestContext) -> Response:
+    """Subscribe a URL to the queue, and create the queue if necessary. Raises Invalid, Conflict or WriteRefused."""
+    name, said = queue_params.queue_name(request), request.json() if request.body else {}
+    _check(request, said)  # before the transaction creates a queue
 
     def do(tx: Tx) -> str:
-        queue = call.services.messaging.hold_or_create(tx, call.project, name)
-        return call.services.messaging.subscribing.subscribe(tx, queue, said)
+        queue = request.app.messaging.lock_or_create(tx, request.project, name)
+        return request.app.messaging.subscriptions.subscribe(tx, queue, said)
 
-    made = call.services.store.write(do)
-    return Reply(201, {"subscription_id": made}, headers={"Location": asking.path(call)})
-
-
-def show(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        queue = asking.needed_queue(call, tx)
-        found = subscribing.found(tx, queue, call.path["subscription_id"])
-        return Reply(200, shapes.subscription(found, queue.name, tx.now))
+    made = request.app.store.write(do)
+    return Response(201, {"subscription_id": made}, headers={"Location": queue_params.path(request)})
 
 
-def change(call: Call) -> Reply:
-    said, id = call.json() if call.body else {}, call.path["subscription_id"]
-
-    def do(tx: Tx) -> None:
-        call.services.messaging.subscribing.change(tx, asking.needed_queue(call, tx, hold=True), id, said)
-
-    call.services.store.write(do)
-    return Reply(204, headers={"Location": asking.path(call)})
+def show(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        queue = queue_params.needed_queue(request, tx)
+        found = subscription_service.find(tx, queue, request.path["subscription_id"])
+        return Response(200, serializers.subscription(found, queue.name, tx.now))
 
 
-def confirm(call: Call) -> Reply:
-    said, id = call.json() if call.body else {}, call.path["subscription_id"]
+def change(request: RequestContext) -> Response:
+    """Change a subscription. Raises EntityNotFound, Invalid or Conflict."""
+    said, id = request.json() if request.body else {}, request.path["subscription_id"]
+    _check(request, said)
 
     def do(tx: Tx) -> None:
-        call.services.messaging.subscribing.confirm(tx, asking.needed_queue(call, tx, hold=True), id, said)
+        request.app.messaging.subscriptions.change(
+            tx, queue_params.needed_queue(request, tx, for_update=True), id, said
+        )
 
-    call.services.store.write(do)
-    return Reply(204, headers={"Location": asking.path(call)})
+    request.app.store.write(do)
+    return Response(204, headers={"Location": queue_params.path(request)})
 
 
-def delete(call: Call) -> Reply:
+def confirm(request: RequestContext) -> Response:
+    """Confirm a subscription, or withdraw the confirmation. Raises EntityNotFound or Invalid."""
+    said, id = request.json() if request.body else {}, request.path["subscription_id"]
+
     def do(tx: Tx) -> None:
-        queue = asking.queue(call, tx)
+        request.app.messaging.subscriptions.confirm(
+            tx, queue_params.needed_queue(request, tx, for_update=True), id, said
+        )
+
+    request.app.store.write(do)
+    return Response(204, headers={"Location": queue_params.path(request)})
+
+
+def _check(request: RequestContext, said: Any) -> None:
+    """Check the body outside a transaction, because the check may resolve a host name. Raises Invalid."""
+    subscription_service.check_body(said, request.app.messaging.subscriptions.targets, look_up=True)
+
+
+def delete(request: RequestContext) -> Response:
+    def do(tx: Tx) -> None:
+        queue = queue_params.queue(request, tx)
         if queue is not None:
-            subscriptions.delete(tx, queue.id, call.path["subscription_id"])
+            subscriptions.delete(tx, queue.id, request.path["subscription_id"])
 
-    call.services.store.write(do)
-    return Reply(204)
+    request.app.store.write(do)
+    return Response(204)

@@ -1,1 +1,1 @@
-"""Swift's API over the object store's room."""
+"""The object store API, compatible with Swift."""

@@ -1,40 +1,43 @@
-"""Accounts: there is one for each project, whether anything was ever put into it or not."""
+"""Accounts: every project has one, even if it has no containers."""
 
 from __future__ import annotations
 
-from stoker.http.call import Call, Reply
 from stoker.http.objects import bulk, headers, listings
 from stoker.http.objects.access import account_of
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.objects import timestamp
-from stoker.objects import holding
+from stoker.objects import container_operations
 from stoker.store import accounts, containers
 from stoker.store.tx import Tx
 
 
-def head(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        return Reply(204, headers=_headers(call, tx))
+def head(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        return Response(204, headers=_headers(request, tx))
 
 
-def index(call: Call) -> Reply:
-    account = account_of(call.path)
-    page = listings.asked(call)
-    with call.services.store.read() as tx:
+def index(request: RequestContext) -> Response:
+    account = account_of(request.path)
+    page = listings.parse_query(request)
+    with request.app.store.read() as tx:
         found = containers.page(tx, account, page)
-        said = _headers(call, tx)
-    return listings.reply(call, call.path["account"], "account", found, said)
+        said = _headers(request, tx)
+    return listings.reply(request, request.path["account"], "account", found, said)
 
 
-def post(call: Call) -> Reply:
-    if "bulk-delete" in call.query:
-        return bulk.delete(call)
-    account, said = account_of(call.path), headers.said(call.request)
-    call.services.store.write(lambda tx: holding.change_account(tx, account, said))
-    return Reply(204)
+def post(request: RequestContext) -> Response:
+    """
+    Change the metadata of an account, or with ``bulk-delete`` delete the containers and objects that the body names.
+    """
+    if "bulk-delete" in request.query:
+        return bulk.delete(request)
+    account, said = account_of(request.path), headers.read_headers(request.raw)
+    request.app.store.write(lambda tx: container_operations.change_account(tx, account, said))
+    return Response(204)
 
 
-def _headers(call: Call, tx: Tx) -> dict[str, str]:
-    account = holding.account(tx, account_of(call.path))
+def _headers(request: RequestContext, tx: Tx) -> dict[str, str]:
+    account = container_operations.account(tx, account_of(request.path))
     totals = accounts.totals(tx, account.id)
     return headers.wire(
         {
@@ -43,6 +46,6 @@ def _headers(call: Call, tx: Tx) -> dict[str, str]:
             "X-Account-Bytes-Used": str(totals.bytes),
             "X-Timestamp": timestamp(account.created_at),
             "Content-Type": "text/plain; charset=utf-8",
-            **headers.owners(call, account.headers),
+            **headers.owners(request, account.headers),
         }
     )

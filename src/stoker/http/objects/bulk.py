@@ -1,30 +1,34 @@
-"""Many deletions in one request, and in one transaction."""
+"""Bulk deletion: many names in one request and one transaction."""
 
 from __future__ import annotations
 
 from urllib.parse import unquote
 
-from stoker.http.call import Call, Reply
 from stoker.http.objects.access import account_of
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, RequestLimitExceeded
-from stoker.objects import holding, writing
+from stoker.objects import container_operations, object_operations
 from stoker.store.tx import Tx
 
-#: Names a request may have.
+#: Maximum names in one request.
 MOST = 1000
 
 
-def delete(call: Call) -> Reply:
-    """Each line a container, or a container and an object, percent-encoded."""
-    account = account_of(call.path)
+def delete(request: RequestContext) -> Response:
+    """
+    Delete the containers and objects that the body names: one percent-encoded path per line.
+
+    Returns Swift's report. Raises Invalid or RequestLimitExceeded.
+    """
+    account = account_of(request.path)
     try:
-        lines = [line.strip() for line in call.body.decode().splitlines() if line.strip()]
+        lines = [line.strip() for line in request.body.decode().splitlines() if line.strip()]
         names = [unquote(line, errors="strict") for line in lines]
     except UnicodeDecodeError:
         raise Invalid("the names to delete must be percent-encoded UTF-8, a line each") from None
     if len(names) > MOST:
         raise RequestLimitExceeded(f"Maximum Bulk Deletes: {MOST} per request")
-    return Reply(200, call.services.store.write(lambda tx: _delete(tx, account, names)))
+    return Response(200, request.app.store.write(lambda tx: _delete(tx, account, names)))
 
 
 def _delete(tx: Tx, account: str, names: list[str]) -> dict[str, object]:
@@ -36,9 +40,9 @@ def _delete(tx: Tx, account: str, names: list[str]) -> dict[str, object]:
             if "\0" in each:
                 raise Invalid("no name holds a NUL character")
             if name:
-                found = writing.delete(tx, account, container, name).found
+                found = object_operations.delete(tx, account, container, name).found
             else:
-                holding.delete_container(tx, account, container)
+                container_operations.delete_container(tx, account, container)
                 found = True
             deleted, missing = deleted + found, missing + (not found)
         except EntityNotFound:

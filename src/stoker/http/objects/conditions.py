@@ -1,35 +1,41 @@
-"""What a request asks to be so before anything is done, and which part of the bytes it wants. Pure."""
+"""Conditional requests and byte ranges. Pure functions."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
+from stoker.http import etags
 from stoker.model.errors import Invalid, PreconditionFailed
 from stoker.model.objects import Stored
 
 _SECOND = 1_000_000
 _RANGE = re.compile(r"\s*(\d{0,18})\s*-\s*(\d{0,18})\s*")
-#: More than so many parts are a burden and no help.
-_MOST_RANGES = 50
+#: Swift's limits of a request: ranges, overlapping pairs of ranges, and ranges that are not in ascending order.
+_MOST_RANGES, _MOST_OVERLAPS, _MOST_UNORDERED = 50, 2, 7
 
 
-def unchanged(stored: Stored, headers: Mapping[str, str]) -> bool:
-    """Whether the asker has it already (304). Raises PreconditionFailed."""
+def is_unchanged(stored: Stored, headers: Mapping[str, str]) -> bool:
+    """Return whether the client already has the current object (304). Raises PreconditionFailed."""
     _must_be(stored, headers)
     if (tags := headers.get("if-none-match")) is not None:
-        return _matches(tags, stored.etag)
+        return etags.matches(tags, stored.etag)
     since = _time(headers.get("if-modified-since"))
-    return since is not None and _shown(stored) <= since
+    return since is not None and _serialize(stored) <= since
 
 
 def for_put(headers: Mapping[str, str], old: Stored | None) -> None:
-    """Raises PreconditionFailed; Invalid for what no PUT can ask."""
+    """
+    Check the conditions of a PUT. ``old`` is the existing object.
+
+    Raises PreconditionFailed, or Invalid for a condition that PUT does not support.
+    """
     none_match = headers.get("if-none-match")
     if none_match is not None:
-        if "*" not in _tags(none_match):
+        if "*" not in etags.split(none_match):
             raise Invalid("If-None-Match only supports *")
         if old is not None:
             raise PreconditionFailed(f"the object {old.name} exists already")
@@ -37,25 +43,27 @@ def for_put(headers: Mapping[str, str], old: Stored | None) -> None:
 
 
 def for_delete(headers: Mapping[str, str], old: Stored | None) -> None:
-    """Raises PreconditionFailed."""
+    """Check the conditions of a DELETE. Raises PreconditionFailed."""
     if old is not None:
         _must_be(old, headers)
 
 
 def ranges(stored: Stored, headers: Mapping[str, str]) -> list[tuple[int, int]] | None:
     """
-    (first byte, one behind the last) of each part that is wanted and there; None: all of it, as nothing else was
-    asked for, or nothing that makes sense. An empty list: nothing of what is wanted is there (416).
+    Return the requested ranges as (first byte, last byte + 1).
+
+    None means the whole object: the request has no valid Range header. An empty list means 416: no requested byte
+    exists, or the request exceeds a limit for ranges. Overlapping ranges are merged, so that a response is never larger
+    than the object.
     """
     said = headers.get("range")
-    if said is None or ("if-range" in headers and not _matches(headers["if-range"], stored.etag)):
+    if said is None or ("if-range" in headers and not etags.matches(headers["if-range"], stored.etag)):
         return None
     unit, equals, parts = said.partition("=")
     if not equals or unit.strip().lower() != "bytes":
         return None
     found = []
-    pieces = parts.split(",")
-    for piece in pieces:
+    for piece in parts.split(","):
         matched = _RANGE.fullmatch(piece)
         if matched is None or not any(matched.groups()):
             return None
@@ -65,14 +73,27 @@ def ranges(stored: Stored, headers: Mapping[str, str]) -> list[tuple[int, int]] 
         start, end = _bounds(first, last, stored.size)
         if start < end:
             found.append((start, end))
-    if len(pieces) > _MOST_RANGES:
-        return []
-    return found
+    return [] if parts.count(",") >= _MOST_RANGES or _is_abusive(found) else _coalesce(found)
 
 
-def etag(said: str) -> str:
-    """Without the quotes and the W/ that some put around it."""
-    return said.strip().removeprefix("W/").strip('"').lower()
+def _is_abusive(parts: list[tuple[int, int]]) -> bool:
+    """Return whether Swift would refuse these ranges, as RFC 9110, 14.2 permits."""
+    pairs = itertools.combinations(parts, 2)
+    overlaps = sum(max(one[0], other[0]) < min(one[1], other[1]) for one, other in pairs)
+    is_ordered = all(one[0] <= other[0] for one, other in itertools.pairwise(parts))
+    return overlaps > _MOST_OVERLAPS or (not is_ordered and len(parts) > _MOST_UNORDERED)
+
+
+def _coalesce(parts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Merge overlapping ranges, and keep the requested order."""
+    merged: list[tuple[int, int]] = []
+    for start, end in parts:
+        touched = [part for part in merged if max(part[0], start) < min(part[1], end)]
+        whole = min([start, *(part[0] for part in touched)]), max([end, *(part[1] for part in touched)])
+        place = merged.index(touched[0]) if touched else len(merged)
+        merged.insert(place, whole)
+        merged = [part for index, part in enumerate(merged) if index == place or part not in touched]
+    return merged
 
 
 def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
@@ -83,28 +104,20 @@ def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
 
 def _must_be(stored: Stored | None, headers: Mapping[str, str]) -> None:
     tags = headers.get("if-match")
-    if tags is not None and (stored is None or not _matches(tags, stored.etag)):
+    if tags is not None and (stored is None or not etags.matches(tags, stored.etag)):
         raise PreconditionFailed("A precondition for this request was not met: If-Match")
     since = _time(headers.get("if-unmodified-since"))
-    if since is not None and stored is not None and _shown(stored) > since:
+    if since is not None and stored is not None and _serialize(stored) > since:
         raise PreconditionFailed("A precondition for this request was not met: If-Unmodified-Since")
 
 
-def _matches(tags: str, own: str) -> bool:
-    return bool({"*", own} & _tags(tags))
-
-
-def _tags(said: str) -> set[str]:
-    return {etag(each) for each in said.split(",")}
-
-
-def _shown(stored: Stored) -> int:
-    """Last-Modified, in seconds: rounded up."""
+def _serialize(stored: Stored) -> int:
+    """Return Last-Modified in seconds, rounded up."""
     return -(-stored.modified_at // _SECOND)
 
 
 def _time(said: str | None) -> float | None:
-    """None for what is no time: such a condition is none."""
+    """Parse an HTTP date. Return None for an invalid date, because invalid conditions are ignored."""
     if said is None:
         return None
     try:

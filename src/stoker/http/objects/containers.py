@@ -1,71 +1,74 @@
-"""Containers: made, described, listed, and deleted when empty."""
+"""Containers: create, change, list, and delete when empty."""
 
 from __future__ import annotations
 
-from stoker.http.call import Call, Reply
 from stoker.http.objects import headers, listings
 from stoker.http.objects.access import account_of
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Invalid
 from stoker.model.objects import Container, timestamp
-from stoker.objects import holding
+from stoker.objects import container_operations
 from stoker.store import objects
 from stoker.store.tx import Tx
 
-#: What Swift calls its first storage policy; here there is one.
+#: The name of Swift's first storage policy; Stoker has only one policy.
 _POLICY = "Policy-0"
 _LISTS = ("x-container-read", "x-container-write")
 
 
-def put(call: Call) -> Reply:
-    account, name, said = account_of(call.path), call.path["container"], _said(call)
-    made = call.services.store.write(lambda tx: holding.create_container(tx, account, name, said))
-    return Reply(201 if made else 202)
+def put(request: RequestContext) -> Response:
+    """Create a container (201), or update the metadata of an existing one (202)."""
+    account, name, said = account_of(request.path), request.path["container"], _read_headers(request)
+    made = request.app.store.write(lambda tx: container_operations.create_container(tx, account, name, said))
+    return Response(201 if made else 202)
 
 
-def post(call: Call) -> Reply:
-    account, name, said = account_of(call.path), call.path["container"], _said(call)
-    call.services.store.write(lambda tx: holding.change_container(tx, account, name, said))
-    return Reply(204)
+def post(request: RequestContext) -> Response:
+    account, name, said = account_of(request.path), request.path["container"], _read_headers(request)
+    request.app.store.write(lambda tx: container_operations.change_container(tx, account, name, said))
+    return Response(204)
 
 
-def delete(call: Call) -> Reply:
-    account, name = account_of(call.path), call.path["container"]
-    call.services.store.write(lambda tx: holding.delete_container(tx, account, name))
-    return Reply(204)
+def delete(request: RequestContext) -> Response:
+    """Delete a container. Raises EntityNotFound, or Conflict if the container is not empty."""
+    account, name = account_of(request.path), request.path["container"]
+    request.app.store.write(lambda tx: container_operations.delete_container(tx, account, name))
+    return Response(204)
 
 
-def head(call: Call) -> Reply:
-    with call.services.store.read() as tx:
-        return Reply(204, headers=_headers(call, _found(call, tx)))
+def head(request: RequestContext) -> Response:
+    with request.app.store.read() as tx:
+        return Response(204, headers=_headers(request, _find(request, tx)))
 
 
-def index(call: Call) -> Reply:
-    account, name = account_of(call.path), call.path["container"]
-    page = listings.asked(call)
-    kind = "versions" if "versions" in call.query else "container"
+def index(request: RequestContext) -> Response:
+    """List the objects of a container, or with ``versions`` all their versions."""
+    account, name = account_of(request.path), request.path["container"]
+    page = listings.parse_query(request)
+    kind = "versions" if "versions" in request.query else "container"
     if kind == "versions" and (page.delimiter or page.path is not None):
         raise Invalid("a list of versions knows neither delimiter nor path: ask with a prefix")
-    with call.services.store.read() as tx:
-        said = _headers(call, _found(call, tx))
+    with request.app.store.read() as tx:
+        said = _headers(request, _find(request, tx))
         listed = objects.versions if kind == "versions" else objects.page
         found = listed(tx, account, name, page)
-    return listings.reply(call, name, kind, found, said)
+    return listings.reply(request, name, kind, found, said)
 
 
-def _found(call: Call, tx: Tx) -> Container:
-    return holding.container(tx, account_of(call.path), call.path["container"])
+def _find(request: RequestContext, tx: Tx) -> Container:
+    return container_operations.container(tx, account_of(request.path), request.path["container"])
 
 
-def _said(call: Call) -> dict[str, str]:
-    said = headers.said(call.request)
+def _read_headers(request: RequestContext) -> dict[str, str]:
+    said = headers.read_headers(request.raw)
     for name in _LISTS:
         if said.get(name):
             raise Invalid(f"containers have no access lists here ({name}): give others signed URLs instead")
     return said
 
 
-def _headers(call: Call, container: Container) -> dict[str, str]:
-    kept = headers.owners(call, container.headers)
+def _headers(request: RequestContext, container: Container) -> dict[str, str]:
+    kept = headers.owners(request, container.headers)
     if "x-versions-enabled" in kept:
         kept["x-versions-enabled"] = kept["x-versions-enabled"].title()
     return headers.wire(

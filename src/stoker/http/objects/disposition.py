@@ -1,7 +1,13 @@
-"""What somebody with a signed URL is shown: no metadata but what is public, and a file to save."""
+"""
+Decides whether a browser displays an object or saves it.
+
+Responses to signed URLs omit all metadata except public metadata, and are saved as a file by default. Active content is
+always saved as a file, because objects have the same origin as the API.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -11,9 +17,14 @@ from stoker.model.objects import Stored
 from stoker.objects import metadata, tempurl
 
 _PUBLIC = metadata.OBJECT + "public-"
+#: Parts of media types with which a browser might run scripts or display misleading content.
+_ACTIVE = re.compile("html|xml|svg|script|pdf|flash|css|xsl|multipart|message", re.IGNORECASE)
 
 
-def behind_signature(query: Mapping[str, str], stored: Stored, shown: Mapping[str, str]) -> dict[str, str]:
+def for_signed_url(query: Mapping[str, str], stored: Stored, shown: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return the headers for a request with a signed URL: without private metadata, with Content-Disposition and Expires.
+    """
     left = {
         name: value for name, value in shown.items() if not name.startswith(metadata.OBJECT) or name.startswith(_PUBLIC)
     }
@@ -24,8 +35,7 @@ def behind_signature(query: Mapping[str, str], stored: Stored, shown: Mapping[st
     elif filename:
         left["Content-Disposition"] = _disposition("attachment", filename)
     else:
-        bare = stored.name.rstrip("/").rpartition("/")[2]
-        left["Content-Disposition"] = own or _disposition("attachment", bare)
+        left["Content-Disposition"] = own or _attachment(stored)
     signed = tempurl.read(query)
     if signed is not None:
         left.pop("expires", None)
@@ -33,6 +43,30 @@ def behind_signature(query: Mapping[str, str], stored: Stored, shown: Mapping[st
     return left
 
 
+def force_attachment(stored: Stored, shown: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return ``shown``, with Content-Disposition changed to an attachment if the media type can contain active content.
+    """
+    if not _ACTIVE.search(stored.content_type):
+        return dict(shown)
+    others = {name: value for name, value in shown.items() if name.lower() != "content-disposition"}
+    own = next((value for name, value in shown.items() if name.lower() == "content-disposition"), "")
+    kind, _, rest = own.partition(";")
+    if not rest.strip():
+        disposition = own if kind.strip().lower() == "attachment" else _attachment(stored)
+    else:
+        disposition = f"attachment;{rest}"
+    return {**others, "Content-Disposition": disposition}
+
+
+def _attachment(stored: Stored) -> str:
+    return _disposition("attachment", stored.name.rstrip("/").rpartition("/")[2])
+
+
 def _disposition(kind: str, filename: str) -> str:
-    """For old readers in quotes, for new ones as UTF-8; percent-encoded, so that nothing breaks out of either."""
+    """
+    Return the header with the filename in quotes for old clients, and in UTF-8 for new ones.
+
+    Both are percent-encoded, so that the filename cannot inject header syntax.
+    """
     return f"{kind}; filename=\"{quote(filename, safe=' ')}\"; filename*=UTF-8''{quote(filename, safe='')}"

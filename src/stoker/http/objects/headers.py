@@ -1,4 +1,4 @@
-"""Headers as text, both ways: on the wire they are bytes, here UTF-8."""
+"""Reads and writes headers as text: on the wire they are bytes, here in UTF-8."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from email.utils import format_datetime
 
 from starlette.requests import Request
 
-from stoker.http.call import Call
+from stoker.http.request_context import RequestContext
 from stoker.model.errors import Invalid
 from stoker.model.objects import Stored, timestamp
 from stoker.objects import limits, metadata
 from stoker.objects.tempurl import KEY_HEADERS
 
 _SECOND = 1_000_000
-#: The last one that Swift can tell: ten digits.
+#: The last time that Swift can represent: ten digits.
 _LAST_SECOND = 9_999_999_999
-#: Of objects, besides their metadata.
-KEPT = ("content-disposition", "content-encoding", "content-language", "cache-control", "expires", "x-robots-tag")
+#: Headers that are stored with an object, besides its metadata.
+STORED = ("content-disposition", "content-encoding", "content-language", "cache-control", "expires", "x-robots-tag")
 _SECRET = frozenset(prefix + name for prefix in (metadata.ACCOUNT, metadata.CONTAINER) for name in KEY_HEADERS)
 
 
-def said(request: Request) -> dict[str, str]:
-    """All headers by their lower-case names. Raises Invalid for those that are no UTF-8 where it matters."""
+def read_headers(request: Request) -> dict[str, str]:
+    """Return all headers by their names in lower case. Raises Invalid if a header is not valid UTF-8."""
     found = {}
     for name, value in request.headers.raw:
         try:
@@ -34,27 +34,33 @@ def said(request: Request) -> dict[str, str]:
 
 
 def wire(headers: Mapping[str, str]) -> dict[str, str]:
-    """Ready for an answer, which writes Latin-1: each byte of the UTF-8 as a character."""
+    """Encode headers for a response. The framework writes Latin-1, so each byte of the UTF-8 becomes a character."""
     return {name: value.encode().decode("latin-1") for name, value in headers.items()}
 
 
-def owners(call: Call, kept: Mapping[str, str]) -> dict[str, str]:
-    """Without the keys of signed URLs for those who may only read: with a key one may write."""
-    if call.principal is not None and call.principal.roles & {"member", "admin"}:
+def owners(request: RequestContext, kept: Mapping[str, str]) -> dict[str, str]:
+    """
+    Return the headers; for callers without write access, without the keys of signed URLs, which grant write access.
+    """
+    if request.principal is not None and request.principal.roles & {"member", "admin"}:
         return dict(kept)
     return {name: value for name, value in kept.items() if name not in _SECRET}
 
 
-def kept_of_object(headers: Mapping[str, str]) -> dict[str, str]:
-    """What of a request's headers stays with the object. Raises Invalid."""
-    found = {name: limits.header(name, headers[name]) for name in KEPT if headers.get(name)}
+def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of a request that are stored with the object. Raises Invalid."""
+    found = {name: limits.header(name, headers[name]) for name in STORED if headers.get(name)}
     found |= {name: value for name, value in headers.items() if name.startswith(metadata.OBJECT)}
     limits.metadata(found, metadata.OBJECT)
     return found
 
 
 def delete_at(headers: Mapping[str, str], now: float) -> int | None:
-    """Microseconds. Raises Invalid for what is no time to come."""
+    """
+    Return the time of deletion in microseconds, or None if the request sets none.
+
+    ``now`` is in seconds. Raises Invalid if the time is malformed or has passed.
+    """
     if (after := headers.get("x-delete-after")) is not None:
         seconds = int(now) + _whole("X-Delete-After", after)
     elif (at := headers.get("x-delete-at")) is not None:
@@ -67,6 +73,7 @@ def delete_at(headers: Mapping[str, str], now: float) -> int | None:
 
 
 def of_object(stored: Stored) -> dict[str, str]:
+    """Return the response headers that describe an object."""
     found = {
         "Content-Type": stored.content_type,
         "ETag": stored.etag,
@@ -83,11 +90,14 @@ def of_object(stored: Stored) -> dict[str, str]:
 
 
 def http_time(moment: int) -> str:
-    """RFC 1123, rounded up: what was changed later in that second is not taken for unchanged."""
+    """
+    Format microseconds by RFC 1123, rounded up, so that a later change in the same second is not taken for unchanged.
+    """
     return format_datetime(datetime.fromtimestamp(-(-moment // _SECOND), UTC), usegmt=True)
 
 
 def iso_time(moment: int) -> str:
+    """Format microseconds by ISO 8601, as Swift's listings do."""
     return datetime.fromtimestamp(moment // _SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{moment % _SECOND:06}"
 
 

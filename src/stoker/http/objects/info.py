@@ -1,16 +1,16 @@
-"""What clients ask first: which of Swift's abilities are here, and how much they may send."""
+"""/object-store/info: the supported features of Swift, and the limits of requests."""
 
 from __future__ import annotations
 
-from stoker.http.call import Call, Reply
 from stoker.http.objects import bulk
+from stoker.http.request_context import RequestContext, Response
 from stoker.objects import limits, tempurl
 
 
-def show(call: Call) -> Reply:
-    settings = call.services.settings
+def show(request: RequestContext) -> Response:
+    settings = request.app.settings
     digests = ["sha256", "sha512"]
-    return Reply(
+    return Response(
         200,
         {
             "swift": {
@@ -37,7 +37,8 @@ def show(call: Call) -> Reply:
                 "outgoing_allow_headers": ["x-object-meta-public-*"],
                 "outgoing_remove_headers": ["x-object-meta-*"],
             },
-            # openstacksdk reads this before it sends anything: objects made of segments are not had.
+            # openstacksdk reads this before it sends an object. Stoker does not support objects that consist of
+            # segments.
             "slo": {"min_segment_size": 1, "max_manifest_segments": 0, "max_manifest_size": 0},
             "bulk_delete": {"max_deletes_per_request": bulk.MOST, "max_failed_deletes": bulk.MOST},
             "versioned_writes": {"allowed_flags": ["x-versions-location", "x-history-location"]},

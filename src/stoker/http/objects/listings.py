@@ -1,4 +1,4 @@
-"""Pages of accounts and containers, as Swift writes them: JSON, XML or lines of text."""
+"""Listings of accounts and containers in Swift's formats: JSON, XML or plain text."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 import msgspec
 
-from stoker.http.call import Call, Reply
 from stoker.http.objects.headers import iso_time
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import NotAcceptable, PreconditionFailed
 from stoker.model.objects import Entry, Page
 from stoker.objects import limits
@@ -26,9 +26,9 @@ _TYPES = {
 _FORMATS = {"json": "application/json", "xml": "application/xml", "plain": "text/plain"}
 
 
-def asked(call: Call) -> Page:
-    """Raises PreconditionFailed for a limit beyond what a page may have."""
-    query = call.query
+def parse_query(request: RequestContext) -> Page:
+    """Return the requested page. Raises PreconditionFailed if ``limit`` is too large."""
+    query = request.query
     said = query.get("limit", "")
     limit = limits.LISTING
     if said.isascii() and said.isdigit():
@@ -47,12 +47,16 @@ def asked(call: Call) -> Page:
     )
 
 
-def form(call: Call) -> str:
-    """json, xml or plain: what the query says, else what the client likes best. Raises NotAcceptable."""
-    if "format" in call.query:
-        said = call.query["format"].lower()
+def form(request: RequestContext) -> str:
+    """
+    Return the format of the response, ``json``, ``xml`` or ``plain``: from the query, otherwise from Accept.
+
+    Raises NotAcceptable.
+    """
+    if "format" in request.query:
+        said = request.query["format"].lower()
         return said if said in _FORMATS else "plain"
-    accept = call.request.headers.get("accept", "")
+    accept = request.raw.headers.get("accept", "")
     if not accept.strip():
         return "plain"
     liked: list[tuple[float, int, str]] = []
@@ -65,18 +69,20 @@ def form(call: Call) -> str:
     return min(liked)[2]
 
 
-def reply(call: Call, name: str, kind: str, entries: Sequence[Entry], headers: dict[str, str]) -> Reply:
-    """``kind``: whether the entries are of an account, of a container, or versions."""
-    shape = form(call)
+def reply(request: RequestContext, name: str, kind: str, entries: Sequence[Entry], headers: dict[str, str]) -> Response:
+    """
+    Return the listing. ``name`` is the account or container; ``kind`` is ``account``, ``container`` or ``versions``.
+    """
+    shape = form(request)
     content_type = {**headers, "Content-Type": f"{_FORMATS[shape]}; charset=utf-8"}
     if shape == "json":
         show = _JSON[kind]
-        return Reply(200, msgspec.json.encode([show(entry) for entry in entries]), content_type)
+        return Response(200, msgspec.json.encode([show(entry) for entry in entries]), content_type)
     if shape == "xml":
-        return Reply(200, _xml(name, kind, entries).encode(), content_type)
+        return Response(200, _xml(name, kind, entries).encode(), content_type)
     if not entries:
-        return Reply(204, headers=content_type)
-    return Reply(200, "".join(f"{entry.name}\n" for entry in entries).encode(), content_type)
+        return Response(204, headers=content_type)
+    return Response(200, "".join(f"{entry.name}\n" for entry in entries).encode(), content_type)
 
 
 def _weight(parameters: Sequence[str]) -> float:

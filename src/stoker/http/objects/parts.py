@@ -1,20 +1,20 @@
-"""Some of an object's bytes: one part as it is, several with a line between them."""
+"""Responses with ranges of an object: one range as is, several as multipart/byteranges."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
 
-from stoker.http.call import Reply
 from stoker.http.objects.headers import wire
+from stoker.http.request_context import Response
 from stoker.model.objects import Stored
 
 
-def reply(stored: Stored, data: bytes, wanted: Sequence[tuple[int, int]], shown: Mapping[str, str]) -> Reply:
-    """``wanted``: (first byte, one behind the last), at least one."""
+def reply(stored: Stored, data: bytes, wanted: Sequence[tuple[int, int]], shown: Mapping[str, str]) -> Response:
+    """Return a partial response. ``wanted`` has at least one range: (first byte, last byte + 1)."""
     if len(wanted) == 1:
         start, end = wanted[0]
-        return Reply(206, data[start:end], wire({**shown, "Content-Range": _range(start, end, stored.size)}))
+        return Response(206, data[start:end], wire({**shown, "Content-Range": _range(start, end, stored.size)}))
     line = secrets.token_hex(16)
     kind = {**shown, "Content-Type": f"multipart/byteranges;boundary={line}"}
     heads = [
@@ -25,8 +25,11 @@ def reply(stored: Stored, data: bytes, wanted: Sequence[tuple[int, int]], shown:
         for start, end in wanted
     ]
     last = f"--{line}--".encode()
-    pieces = [head + data[start:end] + b"\r\n" for head, (start, end) in zip(heads, wanted, strict=True)]
-    return Reply(206, b"".join([*pieces, last]), wire(kind))
+    view = memoryview(data)  # a memoryview, so that join makes the only copy
+    pieces = [
+        piece for head, (start, end) in zip(heads, wanted, strict=True) for piece in (head, view[start:end], b"\r\n")
+    ]
+    return Response(206, b"".join([*pieces, last]), wire(kind))
 
 
 def _range(start: int, end: int, size: int) -> str:

@@ -1,12 +1,12 @@
-"""What of Swift's API Stoker speaks."""
+"""Routes of the object store API, a subset of Swift's."""
 
 from __future__ import annotations
 
 from stoker.http import errors
 from stoker.http.access import MEMBER, READER, Public
-from stoker.http.call import Route
-from stoker.http.objects import accounts, containers, copying, info, objects
+from stoker.http.objects import accounts, containers, info, object_copy, objects
 from stoker.http.objects.access import OwnToken, TokenOrSignature
+from stoker.http.request_context import Route
 from stoker.settings import Settings
 
 _ACCOUNT = errors.OBJECTS + "/v1/{account}"
@@ -36,5 +36,5 @@ ROUTES = [
     Route("DELETE", _OBJECT, _WRITE_ONE, objects.delete),
     Route("HEAD", _OBJECT, _READ_ONE, objects.head),
     Route("GET", _OBJECT, _READ_ONE, objects.get),
-    Route("COPY", _OBJECT, _WRITE_ONE, copying.out_of),
+    Route("COPY", _OBJECT, _WRITE_ONE, object_copy.out_of),
 ]

@@ -1,1 +1,1 @@
-"""What /openapi.json says of the routes: one module a noun, as beside them their handlers."""
+"""Descriptions of the routes for /openapi.json: one module per noun, parallel to the modules of the handlers."""

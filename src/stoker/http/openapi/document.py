@@ -1,4 +1,4 @@
-"""From rows and their descriptions to one OpenAPI document."""
+"""Builds the OpenAPI document from routes and their descriptions."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stoker.http.access import Public
-from stoker.http.call import Handler, Route
-from stoker.http.openapi import errors, places
+from stoker.http.openapi import errors, parameters
 from stoker.http.openapi.operations import Answer, Noun, Operation
-from stoker.http.openapi.schemas import ID, TEXT, merged
+from stoker.http.openapi.schemas import ID, TEXT, merge
+from stoker.http.request_context import Handler, Route
 from stoker.version import VERSION
 
 _NAMES = re.compile(r"{(\w+)}")
 
 
 def document(rows: Iterable[Route], nouns: Iterable[Noun], public_url: str) -> dict[str, Any]:
-    """Raises LookupError for a row that nothing describes."""
+    """Return the OpenAPI document of these routes. Raises LookupError if a route has no description."""
     nouns = list(nouns)
     paths: dict[str, dict[str, Any]] = {}
     for row in rows:
-        noun, operation = described(row, nouns)
+        noun, operation = describe_row(row, nouns)
         paths.setdefault(row.path, {})[row.verb.lower()] = _operation(row, noun, operation)
     for path, verbs in paths.items():
         if names := _NAMES.findall(path):
@@ -38,14 +38,14 @@ def document(rows: Iterable[Route], nouns: Iterable[Noun], public_url: str) -> d
         "paths": dict(sorted(paths.items())),
         "components": {
             "securitySchemes": {"token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}},
-            "schemas": merged((errors.SCHEMAS, *(noun.schemas for noun in nouns))),
+            "schemas": merge((errors.SCHEMAS, *(noun.schemas for noun in nouns))),
             "responses": errors.responses(),
         },
     }
 
 
-def described(row: Route, nouns: Iterable[Noun]) -> tuple[Noun, Operation]:
-    """Raises LookupError."""
+def describe_row(row: Route, nouns: Iterable[Noun]) -> tuple[Noun, Operation]:
+    """Return the noun and the operation that describe a route. Raises LookupError."""
     handler: Handler = row.handler
     for noun in nouns:
         if handler in noun.operations:
@@ -73,19 +73,19 @@ def _operation(row: Route, noun: Noun, operation: Operation) -> dict[str, Any]:
 
 
 def _id(row: Route) -> str:
-    """One of its own for every row."""
+    """Return the operationId, which is unique for each route."""
     return f"{row.verb.lower()}_{re.sub(r'[^a-zA-Z0-9]+', '_', row.path).strip('_') or 'root'}"
 
 
 def _in_path(name: str) -> dict[str, Any]:
-    words, schema = places.PATH[name]
+    words, schema = parameters.PATH[name]
     return {"name": name, "in": "path", "required": True, "description": words, "schema": schema}
 
 
 def _in_query(operation: Operation) -> list[dict[str, Any]]:
     found = []
     for name, schema in operation.query.items():
-        words = schema.get("description", places.QUERY.get(name, ""))
+        words = schema.get("description", parameters.QUERY.get(name, ""))
         bare = {key: value for key, value in schema.items() if key != "description"}
         found.append({"name": name, "in": "query", "description": words, "schema": bare})
     return found

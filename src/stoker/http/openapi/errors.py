@@ -1,4 +1,4 @@
-"""Errors: which a row can give, and how each face puts them."""
+"""Error responses: which errors a route can return, and their format in each API."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from http import HTTPStatus
 from typing import Any
 
 from stoker.http.access import Public
-from stoker.http.call import Route
 from stoker.http.openapi.operations import Operation
-from stoker.http.openapi.schemas import TEXT, WHOLE, Schema, record, told
+from stoker.http.openapi.schemas import TEXT, WHOLE, Schema, record, with_description
+from stoker.http.request_context import Route
 
 SCHEMAS: dict[str, Schema] = {
     "HeatError": record(
@@ -17,8 +17,8 @@ SCHEMAS: dict[str, Schema] = {
             "title": TEXT,
             "explanation": TEXT,
             "error": record(
-                {"type": told(TEXT, "The kind of error, as Heat names it"), "traceback": {"type": "null"}},
-                message=told(TEXT, "What is wrong, and with what"),
+                {"type": with_description(TEXT, "The kind of error, as Heat names it"), "traceback": {"type": "null"}},
+                message=with_description(TEXT, "What is wrong, and with what"),
             ),
         }
     ),
@@ -27,28 +27,29 @@ SCHEMAS: dict[str, Schema] = {
 
 
 def of(route: Route, operation: Operation) -> dict[str, Any]:
-    """The responses of a row that are errors, by status."""
+    """Return the error responses of a route by status."""
     statuses = {400, *operation.errors}
     if not isinstance(route.access, Public):
         statuses |= {401, 403}
     if "{" in route.path:
         statuses.add(404)
-    face = _face(route.path)
-    found: dict[str, Any] = {str(each): {"$ref": f"#/components/responses/{face}{each}"} for each in sorted(statuses)}
-    return {**found, "503": {"$ref": f"#/components/responses/{face}503"}}
+    api = _api(route.path)
+    found: dict[str, Any] = {str(each): {"$ref": f"#/components/responses/{api}{each}"} for each in sorted(statuses)}
+    busy = {str(each): {"$ref": f"#/components/responses/{api}{each}"} for each in (429, 503)}
+    return {**found, **busy}
 
 
 def responses() -> dict[str, Any]:
-    """The document's shared responses."""
+    """Return the shared responses of the document."""
     return {
-        f"{face}{status}": {
+        f"{api}{status}": {
             "description": HTTPStatus(status).phrase,
-            "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{face}Error"}}},
+            "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{api}Error"}}},
         }
-        for face in ("Heat", "Keystone")
-        for status in (400, 401, 403, 404, 409, 503)
+        for api in ("Heat", "Keystone")
+        for status in (400, 401, 403, 404, 409, 429, 503)
     }
 
 
-def _face(path: str) -> str:
+def _api(path: str) -> str:
     return "Keystone" if path.startswith("/identity") else "Heat"

@@ -1,17 +1,17 @@
-"""What a route does, as its noun's module tells it; verb, path, access and errors are known from its row."""
+"""Types that describe a route. Method, path, access rule and errors are derived from the route itself."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stoker.http.call import Handler
 from stoker.http.openapi.schemas import Schema
+from stoker.http.request_context import Handler
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``schema`` None: no body. ``headers`` are always there."""
+    """A successful response. ``schema`` None: no body. ``headers`` are always present."""
 
     schema: Schema | None = None
     headers: tuple[str, ...] = ()
@@ -20,23 +20,25 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
+    """The description of one route."""
+
     summary: str
-    #: By status, those of success.
+    #: Successful responses by status.
     answers: Mapping[int, Answer]
     query: Mapping[str, Schema] = field(default_factory=dict)
-    #: Headers it needs besides the token.
+    #: Required headers besides the token.
     headers: tuple[str, ...] = ()
     body: Schema | None = None
-    #: A whole good request to begin with.
+    #: A complete valid request body.
     example: object = None
     body_needed: bool = True
-    #: Errors besides those that follow from the row: 409 where the state of things may forbid it.
+    #: Errors besides those that follow from the route: 409, for example, if the current state may forbid the request.
     errors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """One module's share of the document."""
+    """The part of the document that one module describes."""
 
     tag: str
     operations: Mapping[Handler, Operation]
@@ -44,8 +46,10 @@ class Noun:
 
 
 def ok(schema: Schema, status: int = 200, *headers: str) -> dict[int, Answer]:
+    """Return a successful response with a body and the given headers."""
     return {status: Answer(schema, headers)}
 
 
 def empty(status: int = 204) -> dict[int, Answer]:
+    """Return a successful response without a body."""
     return {status: Answer()}

@@ -1,4 +1,4 @@
-"""/openapi.json: the document of Heat's face and of the identity face."""
+"""/openapi.json: the OpenAPI document of the Heat API and the identity API."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import msgspec
 
 from stoker.http import health
 from stoker.http.access import Public
-from stoker.http.call import Call, Reply, Route
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.openapi.document import document
-from stoker.http.openapi.heat import resources, site, software, stacks, templates, triggering
-from stoker.http.openapi.identity import people, tokens
+from stoker.http.openapi.heat import resources, site, software, stacks, templates, triggers
+from stoker.http.openapi.identity import accounts, tokens
 from stoker.http.openapi.operations import Noun, Operation, ok
 from stoker.http.openapi.schemas import MAP
+from stoker.http.request_context import RequestContext, Response, Route
 
 
-def show(call: Call) -> Reply:
-    return Reply(200, _rendered(call.services.settings.public_url))
+def show(request: RequestContext) -> Response:
+    return Response(200, _render(request.app.settings.public_url))
 
 
 ROUTES = [Route("GET", "/openapi.json", Public(), show)]
@@ -32,21 +32,21 @@ NOUNS = (
     resources.SNAPSHOTS,
     software.CONFIGS,
     software.DEPLOYMENTS,
-    triggering.TRIGGERS,
-    triggering.SCHEDULES,
+    triggers.TRIGGERS,
+    triggers.SCHEDULES,
     templates.NOUN,
     site.SERVERS,
     site.AUDIT,
     site.SITE,
     Noun("The service", {show: Operation(summary="This document", answers=ok(MAP))}),
     tokens.NOUN,
-    people.PROJECTS,
-    people.USERS,
-    people.ROLES_AND_GRANTS,
-    people.CREDENTIALS,
+    accounts.PROJECTS,
+    accounts.USERS,
+    accounts.ROLES_AND_GRANTS,
+    accounts.CREDENTIALS,
 )
 
 
 @lru_cache(maxsize=1)
-def _rendered(public_url: str) -> bytes:
+def _render(public_url: str) -> bytes:
     return msgspec.json.encode(document(DESCRIBED, NOUNS, public_url))

@@ -1,4 +1,4 @@
-"""Words for JSON schemas: plain dicts, said briefly."""
+"""Helpers that build JSON schemas as plain dictionaries."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ Schema = Mapping[str, Any]
 ANYTHING: Schema = {}
 NOTHING: Schema = {"type": "null"}
 TEXT: Schema = {"type": "string"}
-#: Nothing that is asked may hold a NUL.
-ASKED: Schema = {"type": "string", "pattern": r"^[^\u0000]*$"}
+#: Strings in requests must not contain NUL.
+REQUESTED: Schema = {"type": "string", "pattern": r"^[^\u0000]*$"}
 FLAG: Schema = {"type": "boolean"}
-#: Heat's flags are words as well.
+#: Heat accepts flags as strings, too.
 WORD_FLAG: Schema = {"type": ["boolean", "string"], "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$"}
 WHOLE: Schema = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
-#: Of what is counted without end.
+#: Counters without an upper limit of their own.
 COUNTED: Schema = {**WHOLE, "maximum": 2**63 - 1}
 NUMBER: Schema = {"type": "number"}
 #: Any keys, any values.
 MAP: Schema = {"type": "object"}
 ID: Schema = {"type": "string", "minLength": 1}
 TIME: Schema = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"}
-#: Keystone's, to the microsecond.
+#: Keystone's time format, with microseconds.
 FINE_TIME: Schema = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$"}
 
 
 def ref(name: str) -> Schema:
-    """One of the document's own schemas."""
+    """Return a reference to a schema of the document."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def record(needed: Mapping[str, Schema], **may: Schema) -> Schema:
-    """An object of exactly these: what an answer holds."""
+    """Return the schema of an object with exactly these members, for responses."""
     return {
         "type": "object",
         "properties": {**needed, **may},
@@ -43,23 +43,25 @@ def record(needed: Mapping[str, Schema], **may: Schema) -> Schema:
 
 
 def request(needed: Mapping[str, Schema] | None = None, **may: Schema) -> dict[str, Any]:
-    """An object of at least these: what is asked may say more, which is ignored."""
+    """
+    Return the schema of an object with at least these members, for requests, in which Stoker ignores unknown members.
+    """
     needed = needed or {}
     said: dict[str, Any] = {"type": "object", "properties": {**needed, **may}}
     return {**said, "required": list(needed)} if needed else said
 
 
-def closed(schema: Schema) -> Schema:
-    """And of no others."""
+def without_extras(schema: Schema) -> Schema:
+    """Return the schema without additional members."""
     return {**schema, "additionalProperties": False}
 
 
-def listed(each: Schema) -> Schema:
+def list_of(each: Schema) -> Schema:
     return {"type": "array", "items": each}
 
 
 def by_name(each: Schema) -> Schema:
-    """An object whose keys are names."""
+    """Return the schema of an object whose keys are names."""
     return {"type": "object", "additionalProperties": each}
 
 
@@ -68,7 +70,7 @@ def one_of(*words: str) -> Schema:
 
 
 def maybe(schema: Schema) -> Schema:
-    """Or null."""
+    """Return the schema that also allows null."""
     if "$ref" in schema:
         return {"anyOf": [schema, NOTHING]}
     kinds = schema["type"]
@@ -77,21 +79,21 @@ def maybe(schema: Schema) -> Schema:
 
 
 def text(longest: int, least: int = 0) -> Schema:
-    return {**ASKED, "minLength": least, "maxLength": longest}
+    return {**REQUESTED, "minLength": least, "maxLength": longest}
 
 
 def under(name: str, schema: Schema) -> Schema:
-    """An answer that holds one thing under its noun."""
+    """Return the schema of a response that contains one object under its noun."""
     return record({name: schema})
 
 
-def told(schema: Schema, words: str) -> Schema:
-    """With a description."""
+def with_description(schema: Schema, words: str) -> Schema:
+    """Return the schema with a description."""
     return {**schema, "description": words}
 
 
-def merged(parts: Iterable[Mapping[str, Schema]]) -> dict[str, Schema]:
-    """Raises ValueError for a name that is given twice."""
+def merge(parts: Iterable[Mapping[str, Schema]]) -> dict[str, Schema]:
+    """Merge dictionaries of schemas. Raises ValueError if a name occurs twice."""
     found: dict[str, Schema] = {}
     for part in parts:
         if twice := found.keys() & part.keys():

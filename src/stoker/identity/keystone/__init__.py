@@ -1,5 +1,5 @@
 """
-The users of a real Keystone instead of Stoker's own (``identity_mode = keystone``).
+Authentication by an external Keystone in place of Stoker's own users (``identity_mode = keystone``).
 
-Nothing here is imported in the other mode: keystoneauth1 is an extra.
+Other modes import nothing of this package, because keystoneauth1 is an optional dependency.
 """

@@ -1,4 +1,4 @@
-"""The projects and users that stand for stacks and their resources, in a domain of their own at Keystone."""
+"""Projects and users at Keystone for stacks and their resources, in a separate domain."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stoker.identity.stack_users import ROLE
 from stoker.model.errors import Unavailable
 
 _SETTINGS = "see the settings stack_domain_admin, stack_domain_admin_password and stack_user_domain"
-#: Nobody changes their passwords, and a typing mistake of somebody else's must not lock an agent out.
+#: These users cannot change passwords, and failed logins by others must not lock an agent out.
 _OPTIONS = {
     "ignore_change_password_upon_first_use": True,
     "ignore_password_expiry": True,
@@ -24,9 +24,9 @@ _OPTIONS = {
 
 class Accounts:
     """
-    Everything may be done again: what is there already is taken for what was asked for, what is gone for gone.
+    Creates, changes and deletes the projects and users. All operations are idempotent.
 
-    Raises Unavailable when Keystone does not answer, Refused when it will not have it.
+    All methods raise Unavailable if Keystone does not answer, and Refused if it rejects the request.
     """
 
     def __init__(self, session: Session, url: str) -> None:
@@ -41,7 +41,7 @@ class Accounts:
         return str(access.domain_id)
 
     def project(self, name: str, description: str) -> str:
-        """The id of the project of that name."""
+        """Create the project if it is missing. Returns its id."""
         said = {"name": name, "domain_id": self.domain_id, "description": description}
         made = self._call("POST", "/projects", {"project": said}, allowed=(201, 409))
         if made.status_code == 201:
@@ -49,7 +49,11 @@ class Accounts:
         return self._there("projects", name)
 
     def user(self, name: str, project_id: str, password: str) -> str:
-        """The id of the enabled user of that name, who has the role in the project. Raises Refused for another's."""
+        """
+        Create the user, enabled and with the role in the project, if it is missing. Returns its id.
+
+        Raises Refused if another project's user has the name.
+        """
         said = {
             "name": name,
             "domain_id": self.domain_id,
@@ -68,17 +72,18 @@ class Accounts:
         return id
 
     def enable(self, user_id: str, *, enabled: bool) -> bool:
-        """False: somebody has removed it."""
+        """Enable or disable a user. Returns False if the user no longer exists."""
         said = {"user": {"enabled": enabled}}
         return bool(self._call("PATCH", f"/users/{user_id}", said, allowed=(200, 404)).status_code == 200)
 
     def delete_user(self, id: str | None, name: str) -> None:
-        """By its name where the id was never learnt."""
+        """Delete a user, by name if the id is None."""
         known = id or self._find("users", name)
         if known is not None:
             self._call("DELETE", f"/users/{known}", allowed=(204, 404))
 
     def delete_project(self, id: str | None, name: str) -> None:
+        """Delete a project, by name if the id is None."""
         known = id or self._find("projects", name)
         if known is not None:
             self._call("DELETE", f"/projects/{known}", allowed=(204, 404))

@@ -1,4 +1,4 @@
-"""What Stoker asks Keystone about others, with a login of its own."""
+"""The client with which Stoker validates tokens and signatures at Keystone, with a login of its own."""
 
 from __future__ import annotations
 
@@ -16,28 +16,30 @@ from stoker.identity import ec2
 from stoker.model.errors import Unauthorized, Unavailable
 
 _log = structlog.get_logger("stoker.keystone")
-#: Seconds between two doubts about our own token: a wrong signature looks the same as a token that was revoked.
+#: Seconds between two renewals of Stoker's own token after a 401: a wrong signature and a revoked token look the same.
 _DOUBT = 60.0
-#: What may stand in a header.
+#: Characters that a header may contain.
 _TOKEN = re.compile("[!-~]+")
 
 Body = Mapping[str, Any]
 
 
 class Refused(Unavailable):
-    """Keystone is there, and it is us that it does not want."""
+    """Keystone answers, but refuses Stoker's own request."""
 
 
 class Client:
     """
-    ``url`` ends with the version. While Keystone does not answer, one request at a time finds out whether it does
-    again; the others are told at once, so that no threads pile up behind a network that swallows packets.
+    A client for Keystone's v3 API. ``url`` includes the version.
+
+    While Keystone does not answer, one request at a time probes it and all others fail at once, so that no threads pile
+    up behind a network that drops packets.
     """
 
     def __init__(self, session: Session, url: str, settings_named: str) -> None:
         self._session = session
         self._url = url
-        #: The settings to look at when Keystone refuses us.
+        #: Names of the settings to check if Keystone refuses Stoker's login; part of error messages.
         self._settings_named = settings_named
         self._down = False
         self._trying = threading.Lock()
@@ -45,7 +47,7 @@ class Client:
         self._in_use = False
 
     def token(self, subject: str) -> Body | None:
-        """What Keystone says of a token; None: that it is none, or not valid any more. Raises Unavailable."""
+        """Keystone's description of a token; None if the token is invalid. Raises Unavailable."""
         if not _TOKEN.fullmatch(subject):
             return None
         answer = self._ask("GET", "/auth/tokens?nocatalog", headers={"X-Subject-Token": subject})
@@ -55,8 +57,8 @@ class Client:
             return _body(answer)
         raise self._refused(answer.status_code, "to look at a token")
 
-    def signed(self, request: ec2.Request) -> Body:
-        """The token's body of whose EC2 key signed a request. Raises Unauthorized, Unavailable."""
+    def validate_signature(self, request: ec2.Request) -> Body:
+        """The token body for the owner of the EC2 key that signed the request. Raises Unauthorized, Unavailable."""
         said = {
             "ec2Credentials": {
                 "access": ec2.access_of(request),
@@ -65,7 +67,7 @@ class Client:
                 "verb": request.verb,
                 "path": request.path,
                 "params": dict(request.params),
-                "headers": _signed_headers(request),
+                "headers": _signature_headers(request),
                 "body_hash": request.body_hash,
             }
         }
@@ -81,7 +83,7 @@ class Client:
         raise self._refused(answer.status_code, "to check a signature")
 
     def log_in(self) -> None:
-        """Whether our own login is right. Raises Refused, Unavailable."""
+        """Check Stoker's own login. Raises Refused, Unavailable."""
         try:
             self._guarded(self._session.get_token)
         finally:
@@ -89,7 +91,7 @@ class Client:
 
     def _ask_signed(self, said: Body) -> Any:
         def ask() -> Any:
-            # Not through the session's own way: that takes each 401 for an end of our token and logs in anew.
+            # With ``authenticated``, the session takes each 401 as the end of its own token and logs in again.
             headers = {"X-Auth-Token": self._session.get_token()}
             return self._request("POST", "/ec2tokens", headers=headers, json=said, authenticated=False)
 
@@ -118,7 +120,7 @@ class Client:
             self._is_down(str(error))
             raise self._silent() from None
         except exceptions.HttpError as error:
-            # Only our own login raises these.
+            # Only Stoker's own login raises HTTP errors.
             if error.http_status >= 500:
                 self._is_down(f"it answers {error.http_status}")
                 raise self._silent() from None
@@ -131,13 +133,13 @@ class Client:
             self._is_down(f"it answers {answer.status_code}")
             raise self._silent()
         if self._down:
-            _log.info("Keystone answers again", url=self._url)
+            _log.info("keystone.recovered", url=self._url)
             self._down = False
         return answer
 
     def _is_down(self, why: str) -> None:
         if not self._down:
-            _log.warning("Keystone does not answer", url=self._url, error=why)
+            _log.warning("keystone.unavailable", url=self._url, error=why)
             self._down = True
 
     def _silent(self) -> Unavailable:
@@ -145,22 +147,22 @@ class Client:
 
     def _refused(self, status: int, what: str) -> Refused:
         sentence = f"Keystone at {self._url} refuses Stoker {what} ({status}): see the settings {self._settings_named}"
-        if self._in_use:  # who starts Stoker is told anyway
-            _log.error(sentence)
+        if self._in_use:  # at start-up, the caller reports the error
+            _log.error("keystone.misconfigured", error=sentence)
         return Refused(sentence)
 
 
-def _signed_headers(request: ec2.Request) -> dict[str, str]:
-    """Those that a signature of version 4 may cover, with the one that holds it."""
+def _signature_headers(request: ec2.Request) -> dict[str, str]:
+    """The headers that a version 4 signature may cover, and the header that contains the signature."""
     kept = ("authorization", "host", "content-type")
     found = {name: value for name, value in request.headers.items() if name in kept or name.startswith("x-amz-")}
-    # Keystone looks for these two by the names that Heat sends.
+    # Keystone reads these two only under the exact names that Heat sends.
     named = {"authorization": "Authorization", "x-amz-date": "X-Amz-Date"}
     return {named.get(name, name): value for name, value in found.items()}
 
 
 def _body(answer: Any) -> Body:
-    """Raises Unavailable for what is no word of Keystone's, as a proxy's page."""
+    """The token in an answer. Raises Unavailable if the answer is not Keystone's, such as a proxy's error page."""
     try:
         token = answer.json()["token"]
     except (ValueError, KeyError, TypeError):

@@ -1,6 +1,8 @@
-"""Who signed a request: a resource, with a key that Stoker derives, or one of Keystone's users."""
+"""Authenticates signed requests: by a resource's key, which Stoker derives, or by a Keystone user's key."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 from stoker.identity import ec2, stack_users
 from stoker.identity.ec2_keys import Ec2Keys
@@ -12,6 +14,8 @@ from stoker.store.open import Store
 
 
 class KeystoneKeys:
+    """Authenticates requests signed with an EC2 key in Keystone mode."""
+
     def __init__(self, store: Store, own: Ec2Keys, client: Client, tokens: KeystoneTokens) -> None:
         self._store = store
         self._own = own
@@ -21,8 +25,12 @@ class KeystoneKeys:
     def stands_for(self, request: ec2.Request) -> str | None:
         return self._own.stands_for(request)
 
+    def may_exist(self, access: str) -> bool:
+        """Always True: Keystone only checks signatures and does not reveal which keys exist."""
+        return True
+
     def authenticate(self, request: ec2.Request) -> Principal:
-        """Keystone is asked about keys that are not ours, not for agents whose resource is gone."""
+        """Ask Keystone only about keys that Stoker did not derive, and not about keys of deleted resources."""
         access = ec2.access_of(request)
         with self._store.read() as tx:
             ours = stack_users.find(tx, access) is not None
@@ -30,4 +38,5 @@ class KeystoneKeys:
             return self._own.authenticate(request)
         if self._own.stands_for(request) is not None:
             raise Unauthorized("The EC2 access key is not valid any more.")
-        return self._tokens.principal(self._client.signed(request))
+        ec2.check_time(request, datetime.now(UTC))  # Keystone accepts a signature without a time for ever
+        return self._tokens.principal(self._client.validate_signature(request))

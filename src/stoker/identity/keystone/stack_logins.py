@@ -1,8 +1,8 @@
 """
-Users at Keystone for those resources whose agents log in there, each in the project of its stack.
+Keystone users for the resources whose agents log in there, each in the project of its stack.
 
-A transaction says only what a user should be; a durable job, one at a time for each user, makes Keystone agree with
-that, however often it has to try. The last user of a stack that is gone takes the project with it.
+A transaction records only the desired state of a user. A durable job, one at a time for each user, applies the state to
+Keystone and retries until it succeeds. When the last user of a deleted stack is removed, the project is deleted, too.
 """
 
 from __future__ import annotations
@@ -18,63 +18,77 @@ from stoker.identity.stack_users import StackUsers
 from stoker.model.stack import Stack
 from stoker.store import stack_users, stacks
 from stoker.store.open import Store
-from stoker.store.stack_users import Row, Wanted
+from stoker.store.stack_users import DesiredState, Row
 from stoker.store.tx import Tx
-from stoker.work import GiveUp, Work
+from stoker.work import PermanentFailure, Work
 
 #: Kinds of jobs.
 USER, PROJECT = "keystone.user", "keystone.project"
-#: Seconds: a Keystone with threads that has just begun refuses what it allows once its policy is read (seen with 30.0).
+#: Seconds between retries after a refusal. A multi-threaded Keystone that has just started refuses allowed requests
+#: until it has read its policy (observed with 30.0).
 _DOUBTS = (0.5, 2.0)
-#: Characters of a project's name at Keystone.
+#: Maximum length of a Keystone project's name.
 _LONGEST = 64
 
 
 def project_name(project_id: str, root_id: str) -> str:
-    """Of the project for a stack's users: as long as names may be, and never another stack's."""
+    """The name of the project for a stack's users: unique for each root stack, and cut to the maximum length."""
     own = root_id.replace("-", "")
     return f"{project_id[: _LONGEST - 1 - len(own)]}-{own}"
 
 
 class StackLogins:
+    """Manages stack users at Keystone."""
+
     def __init__(self, store: Store, work: Work, accounts: Accounts, users: StackUsers) -> None:
         self._store = store
         self._work = work
         self._accounts = accounts
         self._users = users
-        #: Told in the transaction that knows: the resource's id, and why it cannot have a user if that is so.
+        #: Called in the transaction that records the outcome: with the resource's id, and the reason if the user was
+        #: refused.
         self.on_settled: Callable[[Tx, str, str | None], None] = lambda _tx, _id, _failure: None
         work.register(USER, self._agree)
         work.register(PROJECT, self._remove_project)
 
-    def want(self, tx: Tx, resource_id: str, stack_id: str, name: str) -> None:
-        """Have an enabled user called so; ``on_settled`` hears of it, also when there is one already."""
-        stack_users.want(tx, resource_id, stack_id, name)
+    def ensure(self, tx: Tx, resource_id: str, stack_id: str, name: str) -> None:
+        """
+        Request an enabled user with this name.
+
+        ``on_settled`` is called when the user exists, also if it existed before, or when Keystone refuses it.
+        """
+        stack_users.set_enabled(tx, resource_id, stack_id, name)
         self._defer(tx, resource_id)
 
-    def found(self, tx: Tx, resource_id: str) -> Mapping[str, str] | None:
-        """The user's ids, as soon as it is there and enabled."""
+    def find(self, tx: Tx, resource_id: str) -> Mapping[str, str] | None:
+        """The ids of the user; None until the user exists and is enabled."""
         row = stack_users.find(tx, resource_id)
-        if row is None or not row.user_id or not row.user_project_id or not row.wanted == row.state == Wanted.ENABLED:
+        if (
+            row is None
+            or not row.user_id
+            or not row.user_project_id
+            or not row.wanted == row.state == DesiredState.ENABLED
+        ):
             return None
         return {"user_id": row.user_id, "project_id": row.user_project_id, "domain_id": row.domain_id or ""}
 
-    def rest(self, tx: Tx, resource_id: str) -> None:
-        """It must not log in until it is wanted again."""
-        if stack_users.mark(tx, resource_id, Wanted.DISABLED):
+    def disable(self, tx: Tx, resource_id: str) -> None:
+        """Disable the user until the next ``ensure``."""
+        if stack_users.mark(tx, resource_id, DesiredState.DISABLED):
             self._defer(tx, resource_id)
 
-    def forget(self, tx: Tx, resource_id: str) -> None:
-        if stack_users.mark(tx, resource_id, Wanted.GONE):
+    def drop(self, tx: Tx, resource_id: str) -> None:
+        """Request the deletion of the user."""
+        if stack_users.mark(tx, resource_id, DesiredState.GONE):
             self._defer(tx, resource_id)
 
-    def stack_gone(self, tx: Tx, stack: Stack) -> None:
-        """The top of a tree of stacks: whatever is left of its users goes, and the project."""
+    def drop_stack(self, tx: Tx, stack: Stack) -> None:
+        """Request the deletion of all remaining users of a root stack, and of its project."""
         left = stack_users.of_root(tx, stack.id)
-        if any(row.wanted is not Wanted.GONE for row in left):
-            stack_users.mark_all(tx, stack.id, Wanted.GONE)
+        if any(row.wanted is not DesiredState.GONE for row in left):
+            stack_users.mark_all(tx, stack.id, DesiredState.GONE)
         for row in left:
-            if row.wanted is not Wanted.GONE:
+            if row.wanted is not DesiredState.GONE:
                 self._defer(tx, row.resource_id)
         if not left:
             self._defer_project(tx, stack)
@@ -93,29 +107,29 @@ class StackLogins:
             stack = stacks.find(tx, row.root_id) if row else None
         if row is None:
             return
-        if row.wanted is Wanted.GONE or stack is None:
+        if row.wanted is DesiredState.GONE or stack is None:
             self._accounts.delete_user(row.user_id, row.name)
-            self._store.write(lambda tx: self._gone(tx, row))
+            self._store.write(lambda tx: self._delete(tx, row))
             return
         try:
-            made = self._made_if_refused_no_more(row, stack)
+            made = self._create_if_allowed(row, stack)
         except Refused as error:
             why = error.message
             self._store.write(lambda tx: self.on_settled(tx, row.resource_id, why))
-            raise GiveUp(why) from None
+            raise PermanentFailure(why) from None
         self._store.write(lambda tx: self._note(tx, made))
 
-    def _made_if_refused_no_more(self, row: Row, stack: Stack) -> Row:
+    def _create_if_allowed(self, row: Row, stack: Stack) -> Row:
         for pause in _DOUBTS:
             try:
-                return self._made(row, stack)
+                return self._create(row, stack)
             except Refused:
                 time.sleep(pause)
-        return self._made(row, stack)
+        return self._create(row, stack)
 
-    def _made(self, row: Row, stack: Stack) -> Row:
-        """The user as Keystone has it now."""
-        enabled = row.wanted is Wanted.ENABLED
+    def _create(self, row: Row, stack: Stack) -> Row:
+        """Apply the desired state to the user at Keystone. Returns the row with the ids."""
+        enabled = row.wanted is DesiredState.ENABLED
         if row.user_id and self._accounts.enable(row.user_id, enabled=enabled):
             return replace(row, state=row.wanted.value)
         project_id = stack.user_project_id
@@ -129,15 +143,15 @@ class StackLogins:
         return replace(known, state=row.wanted.value)
 
     def _note(self, tx: Tx, made: Row) -> None:
-        """Meanwhile it may be wanted otherwise: then another job waits to see to that."""
-        stack = stacks.find(tx, made.root_id, hold=True)
+        """Store the outcome. If the desired state has changed meanwhile, another job is already waiting to apply it."""
+        stack = stacks.find(tx, made.root_id, for_update=True)
         stack_users.save(tx, made)
         if stack is not None and stack.user_project_id != made.user_project_id:
             stack_users.set_project(tx, made.root_id, str(made.user_project_id))
         self.on_settled(tx, made.resource_id, None)
 
-    def _gone(self, tx: Tx, row: Row) -> None:
-        stack = stacks.find(tx, row.root_id, hold=True)
+    def _delete(self, tx: Tx, row: Row) -> None:
+        stack = stacks.find(tx, row.root_id, for_update=True)
         stack_users.drop(tx, row.resource_id)
         if stack is not None and stack.deleted_at is not None and not stack_users.any_of_root(tx, row.root_id):
             self._defer_project(tx, stack)

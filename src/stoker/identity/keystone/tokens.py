@@ -1,7 +1,7 @@
 """
-Keystone's tokens. What it said lately of one is answered from memory, the bad news too.
+Keystone tokens. Validation results are cached in memory, including negative ones.
 
-So a revoked token is good for as long as that memory lasts (``keystone_cache_seconds``), and no longer.
+Token validation results are cached for ``keystone_cache_seconds``, so a revoked token may be accepted for that long.
 """
 
 from __future__ import annotations
@@ -13,42 +13,47 @@ from datetime import UTC, datetime
 
 from stoker.identity import stack_users
 from stoker.identity.keystone.client import Body, Client
+from stoker.identity.tokens import ADMIN
 from stoker.model.errors import Unauthorized, Unavailable
 from stoker.model.principal import Principal
 from stoker.store import stack_users as known_users
 from stoker.store.open import Store
 
 _REMEMBERED = 10_000
-#: Seconds: a token just made may be unknown to one of several Keystones for a moment.
+#: Seconds that a rejection is cached. Short, because one of several Keystone servers may not know a new token yet.
 _REFUSED_SECONDS = 2.0
-#: Threads that ask at once after one and the same token wait for the first of them.
+#: Number of locks. Threads that validate the same token at the same time wait for the first of them.
 _LANES = 64
 _WRONG = "The token is not valid, or no longer."
 
 
 class KeystoneTokens:
+    """Validates tokens at Keystone. ``seconds``: how long a validated token is cached."""
+
     def __init__(self, store: Store, client: Client, seconds: int) -> None:
         self._store = store
         self._client = client
         self._seconds = float(seconds)
         self._lock = threading.Lock()
         self._lanes = [threading.Lock() for _ in range(_LANES)]
-        #: Hash → (until when by the monotonic clock, who).
+        #: Hash → (end of validity by the monotonic clock, principal).
         self._seen: dict[bytes, tuple[float, Principal]] = {}
         self._refused: dict[bytes, float] = {}
 
-    def known(self, token: str) -> Principal | None:
-        """Without I/O; None: look with ``validate``."""
+    def get_cached(self, token: str) -> Principal | None:
+        """The principal of a recently validated token, without I/O; None if ``validate`` is needed."""
         found = self._seen.get(_hash(token))
         if found is None or found[0] < time.monotonic() or found[1].expires_at <= datetime.now(UTC):
             return None
         return found[1]
 
     def validate(self, token: str) -> Principal:
-        """Raises Unauthorized, whatever is wrong with it; Unavailable when Keystone does not answer."""
+        """
+        The principal of a token. Raises Unauthorized for any invalid token, Unavailable if Keystone does not answer.
+        """
         key = _hash(token)
         with self._lanes[key[0] % _LANES]:
-            known = self.known(token)
+            known = self.get_cached(token)
             if known is not None:
                 return known
             if self._refused.get(key, 0.0) > time.monotonic():
@@ -63,22 +68,27 @@ class KeystoneTokens:
             return principal
 
     def principal(self, body: Body) -> Principal:
-        """Whom Keystone speaks of. Raises Unauthorized, Unavailable."""
+        """The principal that a token body describes. Raises Unauthorized, Unavailable."""
         try:
             user, project = body["user"], body.get("project")
+            roles = frozenset(role["name"].lower() for role in body.get("roles") or ())
             principal = Principal(
                 user_id=user["id"],
                 user_name=user["name"],
                 project_id=project["id"] if project else None,
-                roles=frozenset(role["name"].lower() for role in body.get("roles") or ()),
+                roles=roles,
                 expires_at=datetime.fromisoformat(body["expires_at"]),
+                site_admin=ADMIN in roles and _is_for_the_site(body),
             )
         except (KeyError, TypeError, ValueError, AttributeError):
             raise Unavailable("Keystone's answer cannot be read: check the setting keystone_auth_url") from None
-        return self._standing_for(principal) if stack_users.ROLE in principal.roles else principal
+        return self._with_resource(principal) if stack_users.ROLE in principal.roles else principal
 
-    def _standing_for(self, principal: Principal) -> Principal:
-        """A user that Stoker made stands for its resource, in the project of that; others are who they are."""
+    def _with_resource(self, principal: Principal) -> Principal:
+        """
+        Replace a user that Stoker created by a principal for its resource, in the resource's project; return others
+        unchanged.
+        """
         with self._store.read() as tx:
             found = known_users.of_user(tx, principal.user_id)
         if found is None:
@@ -107,6 +117,11 @@ class KeystoneTokens:
             if len(self._refused) >= _REMEMBERED:
                 self._refused.clear()
             self._refused[key] = asked + _REFUSED_SECONDS
+
+
+def _is_for_the_site(body: Body) -> bool:
+    """Whether the token is for the system, or for the project that Keystone's ``admin_project_name`` names."""
+    return (body.get("system") or {}).get("all") is True or body.get("is_admin_project") is True
 
 
 def _hash(token: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the migrations on the connection that ``store.migrate`` hands over."""
+"""Alembic's entry point: runs the migrations on the connection that ``store.migrate`` provides."""
 
 from __future__ import annotations
 

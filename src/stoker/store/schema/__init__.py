@@ -1,4 +1,4 @@
-"""The tables, and nothing else. Alembic's migrations must lead to exactly this (a test compares)."""
+"""Definitions of all tables. The migrations must produce exactly this schema, which a test verifies."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from stoker.store.schema.identity import (
     ec2_credentials,
     projects,
     stack_users,
+    system_assignments,
     tokens,
     users,
 )
 from stoker.store.schema.jobs import jobs
 from stoker.store.schema.messaging import claims, messages, queues, subscriptions
-from stoker.store.schema.objects import accounts, containers, lodgings, objects
+from stoker.store.schema.objects import accounts, containers, objects, remote_objects
 from stoker.store.schema.orchestration import edges, events, resources, snapshots, stacks, steps
+from stoker.store.schema.site import site_properties
 from stoker.store.schema.software import configs, deployments, documents, enrolments, logs, runs, servers
-from stoker.store.schema.triggering import audit, schedules, selectors, trigger_targets, triggers
+from stoker.store.schema.trigger_tables import audit, schedules, selectors, trigger_targets, triggers
 
 __all__ = [
     "accounts",
@@ -34,23 +36,25 @@ __all__ = [
     "enrolments",
     "events",
     "jobs",
-    "lodgings",
     "logs",
     "messages",
     "metadata",
     "objects",
     "projects",
     "queues",
+    "remote_objects",
     "resources",
     "runs",
     "schedules",
     "selectors",
     "servers",
+    "site_properties",
     "snapshots",
     "stack_users",
     "stacks",
     "steps",
     "subscriptions",
+    "system_assignments",
     "tokens",
     "trigger_targets",
     "triggers",

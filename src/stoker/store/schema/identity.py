@@ -1,4 +1,4 @@
-"""Who there is, and what they log in with."""
+"""Tables of the identity service: projects, users, roles and credentials."""
 
 from __future__ import annotations
 
@@ -37,6 +37,14 @@ assignments = sa.Table(
     sa.Column("role", Id, primary_key=True),
 )
 
+#: Roles for the whole site. The administrator's role is the only one.
+system_assignments = sa.Table(
+    "system_assignments",
+    metadata,
+    sa.Column("user_id", Id, primary_key=True),
+    sa.Column("role", Id, primary_key=True),
+)
+
 tokens = sa.Table(
     "tokens",
     metadata,
@@ -45,9 +53,13 @@ tokens = sa.Table(
     sa.Column("project_id", Id),
     sa.Column("issued_at", Time, nullable=False),
     sa.Column("expires_at", Time, nullable=False, index=True),
-    #: Got by one: it may do no more than that, and ends with it.
+    #: The credential that created the token. It limits the token's roles, and its deletion revokes the token.
     sa.Column("application_credential_id", Id),
-    #: How it was got, as Keystone names the ways, separated by commas.
+    #: Valid for the whole site, not for a project.
+    sa.Column("system", sa.Boolean, nullable=False),
+    #: Hash of the token that this one was created from. Revoking that token revokes this one.
+    sa.Column("parent_hash", Id, index=True),
+    #: Keystone's names of the authentication methods, separated by commas.
     sa.Column("methods", Name),
 )
 
@@ -66,7 +78,7 @@ application_credentials = sa.Table(
     sa.UniqueConstraint("user_id", "name"),
 )
 
-#: Keys to sign requests with; the secrets are sealed with the site's own.
+#: Keys with which users sign requests. The secrets are encrypted with the site's key.
 ec2_credentials = sa.Table(
     "ec2_credentials",
     metadata,
@@ -76,18 +88,18 @@ ec2_credentials = sa.Table(
     sa.Column("project_id", Id, nullable=False),
 )
 
-#: Users that Stoker has made at a Keystone, each for one resource; a row goes once its user has.
+#: Users that Stoker creates at a Keystone, one for each resource. A row is deleted after its user.
 stack_users = sa.Table(
     "stack_users",
     metadata,
     sa.Column("resource_id", Id, primary_key=True),
     sa.Column("root_id", Id, nullable=False, index=True),
     sa.Column("name", Name, nullable=False),
-    #: NULL until they are made.
+    #: NULL until the user exists.
     sa.Column("user_id", Id, unique=True),
     sa.Column("user_project_id", Id),
     sa.Column("domain_id", Id),
-    #: What it should be there, and what it is.
+    #: The desired and the actual state of the user.
     sa.Column("wanted", Id, nullable=False),
     sa.Column("state", Id, nullable=False),
 )

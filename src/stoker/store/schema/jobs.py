@@ -1,4 +1,4 @@
-"""What is to be done later."""
+"""The table of jobs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from stoker.store.schema.base import Id, Json, Name, Time, metadata, serial
 
-#: The SQLite runner's table (PostgreSQL has Procrastinate's own).
+#: Jobs of the SQLite queue. On PostgreSQL, Procrastinate has its own tables.
 jobs = sa.Table(
     "jobs",
     metadata,
@@ -18,4 +18,6 @@ jobs = sa.Table(
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("last_error", sa.Text),
     sa.Index("ix_jobs_kind_key", "kind", "key"),
+    #: For kinds of jobs with their own threads.
+    sa.Index("ix_jobs_kind_due", "kind", "due"),
 )

@@ -1,4 +1,4 @@
-"""The messaging service: queues, messages, claims and subscriptions."""
+"""Tables of the messaging service: queues, messages, claims and subscriptions."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ queues = sa.Table(
     sa.Column("project_id", Id, nullable=False),
     sa.Column("name", Id, nullable=False),
     sa.Column("metadata", Json, nullable=False),
-    #: The resource or server that it was made for; None: somebody's own.
+    #: The resource or server that Stoker created the queue for; NULL: a user created it.
     sa.Column("owner", Name),
     sa.Column("created_at", Time, nullable=False),
     sa.UniqueConstraint("project_id", "name"),
 )
 
-#: They name their queue by id: a queue of the same name made later is another one.
+#: Messages refer to their queue by id: a later queue with the same name is a different one.
 messages = sa.Table(
     "messages",
     metadata,
     serial(),
     sa.Column("id", Id, nullable=False, unique=True),
     sa.Column("queue_id", Id, nullable=False),
-    #: Who posted it, by the Client-ID they gave; None: Stoker itself.
+    #: The Client-ID of the poster; NULL: Stoker posted the message.
     sa.Column("client_id", Id),
     sa.Column("body", Json, nullable=False),
     sa.Column("checksum", Id, nullable=False),
-    #: Seconds, as they are shown; what decides is when it expires.
+    #: Seconds, for display. ``expires_at`` limits the message's life.
     sa.Column("ttl", sa.Integer, nullable=False),
     sa.Column("created_at", Time, nullable=False),
     sa.Column("expires_at", Time, nullable=False, index=True),
     sa.Column("delayed_until", Time, nullable=False),
-    #: Holds until the time beside it, whatever stands here afterwards.
+    #: Valid until ``claimed_until``, whatever the column contains afterwards.
     sa.Column("claim_id", Id, index=True),
     sa.Column("claimed_until", Time, nullable=False),
     sa.Column("claim_count", sa.Integer, nullable=False),
     sa.Index("ix_messages_queue_id_seq", "queue_id", "seq"),
-    # A reader's place must not be given again when the last message is gone.
+    # After the last message is deleted, its position must not be reused: readers continue after it.
     sqlite_autoincrement=True,
 )
 

@@ -1,4 +1,4 @@
-"""The object store; and what was made in one, or in a messaging service, elsewhere."""
+"""Tables of the object store, and of remote objects in external services."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from stoker.store.schema.base import Bytewise, Id, Json, Time, metadata, serial
 
-#: An account is a project's.
+#: Each project has one account.
 accounts = sa.Table(
     "accounts",
     metadata,
@@ -20,7 +20,7 @@ containers = sa.Table(
     metadata,
     sa.Column("account", Id, primary_key=True),
     sa.Column("name", Bytewise, primary_key=True),
-    #: The resource or server it was made for.
+    #: The resource or server that Stoker created the container for.
     sa.Column("owner", Id),
     sa.Column("headers", Json, nullable=False),
     sa.Column("objects", sa.BigInteger, nullable=False),
@@ -43,10 +43,12 @@ objects = sa.Table(
     sa.Column("headers", Json, nullable=False),
     sa.Column("modified_at", Time, nullable=False),
     sa.Column("delete_at", Time),
-    #: NULL for what the name means now.
+    #: NULL for the current version.
     sa.Column("replaced_at", Time),
     sa.Column("marker", sa.Boolean, nullable=False),
-    #: Last, so that SQLite finds everything else without reading through it.
+    #: Whether ``data`` is encrypted: the data of documents and results, which may contain secrets.
+    sa.Column("encrypted", sa.Boolean, nullable=False),
+    #: The last column, so that SQLite reads the others without reading this one.
     sa.Column("data", sa.LargeBinary, nullable=False),
     sa.Index("ix_objects_account_container_name_modified_at", "account", "container", "name", "modified_at"),
 )
@@ -61,32 +63,32 @@ sa.Index(
     postgresql_where=objects.c.replaced_at.is_(None),
 )
 
-#: What Stoker has made, or is to make, in a Swift or a Zaqar: an object or a queue each.
-lodgings = sa.Table(
-    "lodgings",
+#: Objects and queues that Stoker has created, or has to create, in an external Swift or Zaqar.
+remote_objects = sa.Table(
+    "remote_objects",
     metadata,
     sa.Column("id", Id, primary_key=True),
     sa.Column("kind", Id, nullable=False),
     sa.Column("name", sa.String(512), nullable=False),
     sa.Column("project_id", Id, nullable=False),
     sa.Column("resource_id", Id, nullable=False, index=True),
-    #: What is to be there, in JSON; None: nothing yet, but a place for results.
+    #: The desired content as JSON; NULL: no content, but a place for results.
     sa.Column("body", Json),
-    #: Counts what was asked for, and how far that was brought there.
-    sa.Column("revision", sa.BigInteger, nullable=False),
-    sa.Column("reached", sa.BigInteger, nullable=False),
-    sa.Column("gone", sa.Boolean, nullable=False),
-    #: When to look for a result next, and microseconds between looks; None: nobody waits for one.
-    sa.Column("look_at", Time),
-    sa.Column("pause", sa.BigInteger, nullable=False),
-    #: Until when signals are waited for that are no run's.
+    #: The desired generation counts requests; the observed generation is the last one that was applied.
+    sa.Column("desired_generation", sa.BigInteger, nullable=False),
+    sa.Column("observed_generation", sa.BigInteger, nullable=False),
+    sa.Column("is_removed", sa.Boolean, nullable=False),
+    #: When to poll for a result next, and the pause between polls in microseconds; NULL: no result is expected.
+    sa.Column("poll_at", Time),
+    sa.Column("poll_interval", sa.BigInteger, nullable=False),
+    #: Until when signals without a run are expected.
     sa.Column("awaited_until", Time),
-    #: The method that an agent's signed URL opens it to; None: no agent has one.
-    sa.Column("opens_to", sa.String(16)),
-    #: The result that was taken last, as its kind tells results apart; where versions count, all of them.
-    sa.Column("heard", sa.Text),
-    #: What it was given there: a signed URL, a subscription.
+    #: The HTTP method of the agent's signed URL; NULL: no agent has one.
+    sa.Column("signed_method", sa.String(16)),
+    #: The identifier of the last processed result, in the form of the object's kind; for versions, of all results.
+    sa.Column("last_result", sa.Text),
+    #: Data from the service: a signed URL, a subscription.
     sa.Column("details", Json, nullable=False),
     sa.UniqueConstraint("kind", "name"),
-    sa.Index("ix_lodgings_kind_look_at", "kind", "look_at"),
+    sa.Index("ix_remote_objects_kind_poll_at", "kind", "poll_at"),
 )

@@ -1,10 +1,10 @@
-"""Stacks and the plans that are under way."""
+"""Tables of stacks, their resources, plans and events."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
-from stoker.store.schema.base import Id, Json, Name, Time, metadata, serial
+from stoker.store.schema.base import Id, Json, Name, Time, child_of, metadata, serial
 
 stacks = sa.Table(
     "stacks",
@@ -22,7 +22,7 @@ stacks = sa.Table(
     sa.Column("parameters", Json, nullable=False),
     sa.Column("outputs", Json, nullable=False),
     sa.Column("tags", Json, nullable=False),
-    #: Queues that are told of its events.
+    #: Queues that receive the stack's events.
     sa.Column("event_sinks", Json),
     sa.Column("timeout_mins", sa.Integer),
     sa.Column("disable_rollback", sa.Boolean, nullable=False),
@@ -38,7 +38,7 @@ stacks = sa.Table(
     sa.Column("parent_resource_id", Id),
     sa.Column("parent_resource", Name),
     sa.Column("depth", sa.Integer, nullable=False),
-    #: ``model.stack.Source`` of what is being or was applied, and of the last one that completed.
+    #: ``model.stack.Source`` of the current or last operation, and of the last one that completed.
     sa.Column("source", Json, nullable=False),
     sa.Column("previous", Json),
     sa.Index("ix_stacks_project_id_created_at", "project_id", "created_at"),
@@ -57,7 +57,7 @@ resources = sa.Table(
     "resources",
     metadata,
     sa.Column("id", Id, primary_key=True),
-    sa.Column("stack_id", Id, nullable=False),
+    sa.Column("stack_id", Id, child_of("stacks.id"), nullable=False),
     sa.Column("name", Name, nullable=False),
     sa.Column("type", Name, nullable=False),
     sa.Column("action", Id, nullable=False),
@@ -70,20 +70,20 @@ resources = sa.Table(
     sa.Column("data", Json, nullable=False),
     sa.Column("requires", Json, nullable=False),
     sa.Column("current", sa.Boolean, nullable=False),
-    #: The breakpoint it waits at.
+    #: The breakpoint that the resource waits at.
     sa.Column("hook", Id),
     sa.Column("created_at", Time, nullable=False),
     sa.Column("updated_at", Time),
     sa.Index("ix_resources_stack_id_name", "stack_id", "name"),
 )
 
-#: What a stack was, to be restored.
+#: The state of a stack at one time, to be restored.
 snapshots = sa.Table(
     "snapshots",
     metadata,
     serial(),
     sa.Column("id", Id, nullable=False, unique=True),
-    sa.Column("stack_id", Id, nullable=False),
+    sa.Column("stack_id", Id, child_of("stacks.id"), nullable=False),
     sa.Column("name", Name),
     sa.Column("status", Id, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
@@ -95,18 +95,18 @@ snapshots = sa.Table(
 steps = sa.Table(
     "steps",
     metadata,
-    sa.Column("stack_id", Id, primary_key=True),
+    sa.Column("stack_id", Id, child_of("stacks.id"), primary_key=True),
     sa.Column("key", Name, primary_key=True),
     sa.Column("waiting", sa.Integer, nullable=False),
     sa.Column("state", Id, nullable=False),
     sa.Column("definition", Json),
 )
 
-#: ``key`` waits for ``need``.
+#: The step ``key`` waits for the step ``need``.
 edges = sa.Table(
     "edges",
     metadata,
-    sa.Column("stack_id", Id, primary_key=True),
+    sa.Column("stack_id", Id, child_of("stacks.id"), primary_key=True),
     sa.Column("need", Name, primary_key=True),
     sa.Column("key", Name, primary_key=True),
 )
@@ -116,7 +116,7 @@ events = sa.Table(
     metadata,
     serial(),
     sa.Column("id", Id, nullable=False, unique=True),
-    sa.Column("stack_id", Id, nullable=False),
+    sa.Column("stack_id", Id, child_of("stacks.id"), nullable=False),
     sa.Column("resource_name", Name, nullable=False),
     sa.Column("resource_type", Name, nullable=False),
     sa.Column("physical_id", sa.Text),

@@ -1,10 +1,10 @@
-"""Servers, what is to run on them, and what came of it."""
+"""Tables of servers, configs, deployments, runs and their output."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 
-from stoker.store.schema.base import Id, Json, Name, Time, metadata, serial
+from stoker.store.schema.base import Id, Json, Name, Time, child_of, link_to, metadata, serial
 
 servers = sa.Table(
     "servers",
@@ -13,21 +13,21 @@ servers = sa.Table(
     sa.Column("project_id", Id, nullable=False),
     sa.Column("name", Name, nullable=False),
     sa.Column("kind", Id, nullable=False),
-    sa.Column("stack_id", Id),
-    sa.Column("resource_id", Id),
+    sa.Column("stack_id", Id, link_to("stacks.id"), index=True),
+    sa.Column("resource_id", Id, link_to("resources.id"), index=True),
     sa.Column("resource_name", Name),
     sa.Column("key_generation", sa.Integer, nullable=False),
     sa.Column("last_seen", Time),
-    #: Which agent runs there, as its resource says; None: that of its kind.
+    #: The agent on the server, as its resource declares it; NULL: the default of the server's kind.
     sa.Column("agent", Id),
     sa.Column("agent_version", sa.Text),
     sa.Column("hooks", Json, nullable=False),
     sa.Column("hostname", sa.Text),
-    #: What selectors find it by.
+    #: Labels, which selectors match.
     sa.Column("labels", Json, nullable=False),
-    #: Who may deploy to it, and when (``deployments.policy``); None: the site's default.
+    #: Who may deploy to the server, and when (``deployments.policy``); NULL: the default policy of the site.
     sa.Column("policy", Json),
-    #: Of an enrolled one: the resources that stand for it, by id, each with the id of the stack at the top of its tree.
+    #: Of an enrolled server: the resources that represent it, each by its id with the id of the root stack of its tree.
     sa.Column("stands_for", Json, nullable=False),
     sa.Column("created_at", Time, nullable=False),
     sa.Index("ix_servers_project_id_name", "project_id", "name"),
@@ -37,22 +37,24 @@ enrolments = sa.Table(
     "enrolments",
     metadata,
     sa.Column("token_hash", Id, primary_key=True),
-    sa.Column("server_id", Id, nullable=False, index=True),
+    sa.Column("server_id", Id, child_of("servers.id"), nullable=False, index=True),
     sa.Column("expires_at", Time, nullable=False),
     sa.Column("instance", sa.Text),
 )
 
-#: One row per server id that any deployment ever named, whether Stoker knows that server or not.
+#: One row for each server id that a deployment ever named, whether Stoker knows the server or not.
 
 documents = sa.Table(
     "documents",
     metadata,
     sa.Column("server_id", Id, primary_key=True),
     sa.Column("revision", sa.BigInteger, nullable=False),
-    #: The resource whose transport carries the document somewhere; None: it is only polled.
+    #: The resource whose transport publishes the document; NULL: agents only poll it.
     sa.Column("channel", Id),
-    #: Digest of what was carried there last.
+    #: Digest of the last published document.
     sa.Column("published", Id),
+    #: The signed revision of the published document: microseconds since 1970, never decreasing.
+    sa.Column("signed_revision", sa.BigInteger, nullable=False, server_default=sa.text("0")),
 )
 
 configs = sa.Table(
@@ -63,8 +65,12 @@ configs = sa.Table(
     sa.Column("project_id", Id, nullable=False),
     sa.Column("name", Name),
     sa.Column("group", Name),
+    #: The config is a deployment's copy, with the name of the source config.
+    sa.Column("is_derived", sa.Boolean, nullable=False),
     sa.Column("created_at", Time, nullable=False),
-    #: The config as every face serves it, rendered once: documents are joins of these.
+    #: Stoker created the config for the run of a deployment, and deletes it with the last deployment that runs it.
+    sa.Column("is_owned", sa.Boolean, nullable=False),
+    #: The config as every API serves it, rendered once; documents are joined from these.
     sa.Column("body", Json, nullable=False),
     sa.Index("ix_configs_project_id_seq", "project_id", "seq"),
 )
@@ -83,15 +89,15 @@ deployments = sa.Table(
     sa.Column("input_values", Json, nullable=False),
     sa.Column("output_values", Json, nullable=False),
     sa.Column("signal_transport", Id),
-    sa.Column("resource_id", Id),
+    sa.Column("resource_id", Id, link_to("resources.id")),
     sa.Column("stack_id", Id),
-    #: The trigger that began it, if one did.
+    #: The trigger that started the deployment, if any.
     sa.Column("trigger_id", Id),
-    #: Why no document has it: it waits for something (WINDOW), or is not to run any more (CANCELLED).
-    sa.Column("withheld", Id),
-    #: The agent has its run and is to be told to stop it; until it says that it has.
+    #: Why no document contains the deployment: it waits for a window (WINDOW) or must not run any more (CANCELLED).
+    sa.Column("held_by", Id),
+    #: The agent has the run and has to stop it. False again when the agent has confirmed the stop.
     sa.Column("cancelling", sa.Boolean, nullable=False),
-    #: Another project's server takes it: its policy says so.
+    #: The server belongs to another project, whose policy admits the deployment.
     sa.Column("admitted", sa.Boolean, nullable=False),
     sa.Column("created_at", Time, nullable=False),
     sa.Column("updated_at", Time),
@@ -100,48 +106,59 @@ deployments = sa.Table(
     sa.Index("ix_deployments_config_id", "config_id"),
 )
 
-#: Every run of every deployment: an action, from when it was asked for to what came of it. REST clients may give
-#: several deployments one config.
+#: For the deletion of a resource, which searches its deployments. Deployments of REST clients have no resource.
+sa.Index(
+    "ix_deployments_resource_id",
+    deployments.c.resource_id,
+    sqlite_where=deployments.c.resource_id.is_not(None),
+    postgresql_where=deployments.c.resource_id.is_not(None),
+)
+
+#: Every run of every deployment, from the request to the result. REST clients may give one config to several
+#: deployments.
 
 runs = sa.Table(
     "runs",
     metadata,
-    sa.Column("deployment_id", Id, primary_key=True),
+    sa.Column("deployment_id", Id, child_of("deployments.id"), primary_key=True),
     sa.Column("config_id", Id, primary_key=True),
-    #: Counts the runs of its deployment, from 1.
+    #: Counts the runs of the deployment, from 1.
     sa.Column("number", sa.Integer, nullable=False),
     sa.Column("action", Name),
     #: ``model.deployment.RunState``.
     sa.Column("state", Id, nullable=False),
-    #: What the agent said last, and when.
+    #: The agent's last report, and its time.
     sa.Column("percent", sa.Integer),
     sa.Column("message", sa.Text),
-    sa.Column("heard_at", Time),
+    sa.Column("last_heartbeat_at", Time),
     sa.Column("queued_at", Time, nullable=False),
-    sa.Column("delivered_at", Time),
-    #: The transport that it was delivered by.
+    sa.Column("sent_at", Time),
+    #: The transport that delivered the run.
     sa.Column("channel", Id),
     sa.Column("started_at", Time),
     sa.Column("ended_at", Time),
     sa.Column("status", Name),
     sa.Column("status_code", sa.Text),
     sa.Column("status_reason", sa.Text),
-    #: Name of the user who asked for it; None: a stack of theirs did.
-    sa.Column("asked_by", Name),
-    #: Without the values of secret ones.
+    #: Name of the user who requested the run; NULL: the action of a stack started it.
+    sa.Column("requested_by", Name),
+    #: Without the values of secret inputs.
     sa.Column("input_values", Json, nullable=False),
-    #: Without what the log has.
+    #: Without the output in the log.
     sa.Column("output_values", Json, nullable=False),
-    #: Bytes that were written, kept or not.
+    #: Bytes that the run has written, stored or not.
     sa.Column("stdout_bytes", sa.BigInteger, nullable=False),
     sa.Column("stderr_bytes", sa.BigInteger, nullable=False),
+    #: The last bytes, encrypted, if they may be the beginning of a secret: no chunk contains them yet.
+    sa.Column("stdout_held", sa.LargeBinary),
+    sa.Column("stderr_held", sa.LargeBinary),
 )
 
 logs = sa.Table(
     "logs",
     metadata,
     serial(),
-    sa.Column("deployment_id", Id, nullable=False),
+    sa.Column("deployment_id", Id, child_of("deployments.id"), nullable=False),
     sa.Column("config_id", Id, nullable=False),
     sa.Column("stream", Id, nullable=False),
     sa.Column("offset", sa.BigInteger, nullable=False),

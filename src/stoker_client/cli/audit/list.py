@@ -2,19 +2,18 @@
 
 import click
 
-from stoker_client.cli._output import emit_list, output_option
+from stoker_client.cli._output import Output, emit_list, list_options
 from stoker_client.cli._servers import server_id
 from stoker_client.cli._session import Session
 
-COLUMNS = ("time", "who", "what", "decision", "server_id", "reason")
+COLUMNS = ("time", "actor", "action", "outcome", "server_id", "reason")
 
 
 @click.command()
 @click.option("--server", metavar="SERVER", help="Only about this server: name or id.")
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, metavar="N", help="The newest N.")
-@output_option
+@list_options(limit=100)
 @click.pass_obj
-def command(session: Session, server: str | None, limit: int, form: str) -> None:
+def command(session: Session, server: str | None, output: Output) -> None:
     client = session.client
     wanted = server_id(client, server) if server is not None else None
-    emit_list(form, client.audit.all(server=wanted, limit=limit), COLUMNS)
+    emit_list(output, client.audit.all(server=wanted, limit=output.first), COLUMNS)

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._values import read_text
 from stoker_client.errors import BadInput
@@ -38,17 +38,17 @@ def command(
     definition: str | None,
     inputs: Sequence[str],
     outputs: Sequence[str],
-    form: str,
+    output: Output,
 ) -> None:
     body = _definition(definition) if definition else {section: kind() for section, kind in SECTIONS.items()}
     body["inputs"] = [*body["inputs"], *(_input(text) for text in inputs)]
     body["outputs"] = [*body["outputs"], *({"name": output} for output in outputs)]
     body |= {"name": name, "group": group, "config": read_text(file, "--file")}
-    emit_one(form, session.client.configs.create(body), FIELDS)
+    emit_one(output, session.client.configs.create(body), FIELDS)
 
 
 def _definition(path: str) -> dict[str, Any]:
-    from stoker_client.templates.documents import parse  # PyYAML: only for those who write a definition
+    from stoker_client.templates.documents import parse  # imported here because only definitions need PyYAML
 
     data = parse(read_text(path, "--definition"), path)
     if not isinstance(data, dict) or set(data) - set(SECTIONS):
@@ -60,7 +60,7 @@ def _definition(path: str) -> dict[str, Any]:
 
 
 def _input(text: str) -> dict[str, str]:
-    """``NAME`` or ``NAME:TYPE``, the type in any case."""
+    """Parse ``NAME`` or ``NAME:TYPE``, with the type in any case."""
     name, colon, wanted = text.partition(":")
     if not colon:
         return {"name": name}

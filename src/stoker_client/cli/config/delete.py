@@ -4,13 +4,15 @@ from collections.abc import Sequence
 
 import click
 
-from stoker_client.cli._each import each, end
+from stoker_client.cli._batch import delete_each
+from stoker_client.cli._confirm import yes_option
 from stoker_client.cli._session import Session
 
 
 @click.command()
 @click.argument("configs", nargs=-1, required=True, metavar="CONFIG...")
+@yes_option
 @click.pass_obj
-def command(session: Session, configs: Sequence[str]) -> None:
-    client = session.client
-    end(each(configs, lambda config: client.configs.delete(client.configs.find(config)["id"])))
+def command(session: Session, configs: Sequence[str], yes: bool) -> None:
+    found = session.client.configs
+    delete_each(configs, "config", lambda config: found.delete(found.find_id(config)), yes=yes)

@@ -2,14 +2,15 @@
 
 import click
 
-from stoker_client.cli._output import emit_list, output_option
+from stoker_client.cli._output import Output, emit_list, list_options
 from stoker_client.cli._session import Session
 
 COLUMNS = ("id", "name", "group", "creation_time")
 
 
 @click.command()
-@output_option
+@click.option("--all", "derived", is_flag=True, help="Also the copies that deployments run.")
+@list_options()
 @click.pass_obj
-def command(session: Session, form: str) -> None:
-    emit_list(form, session.client.configs.all(), COLUMNS)
+def command(session: Session, output: Output, derived: bool) -> None:
+    emit_list(output, session.client.configs.all(derived=derived), COLUMNS)

@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import emit_one, emit_value, output_option
+from stoker_client.cli._output import Output, emit_one, emit_value, output_option
 from stoker_client.cli._session import Session
 
 FIELDS = ("id", "name", "group", "creation_time", "inputs", "outputs", "options", "config")
@@ -13,9 +13,9 @@ FIELDS = ("id", "name", "group", "creation_time", "inputs", "outputs", "options"
 @click.option("--config-only", is_flag=True, help="Print its content and nothing else.")
 @output_option
 @click.pass_obj
-def command(session: Session, config: str, config_only: bool, form: str) -> None:
+def command(session: Session, config: str, config_only: bool, output: Output) -> None:
     found = session.client.configs.find(config)
     if config_only:
-        emit_value(form, found.get("config"))
+        emit_value(output, found.get("config"))
     else:
-        emit_one(form, found, FIELDS)
+        emit_one(output, found, FIELDS)

@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._session import Session
 
 
@@ -12,6 +12,6 @@ from stoker_client.cli._session import Session
 @click.option("--expires", metavar="TIME", help="When it ends, such as 2030-01-31T12:00:00 (UTC).")
 @output_option
 @click.pass_obj
-def command(session: Session, name: str, roles: tuple[str, ...], expires: str | None, form: str) -> None:
+def command(session: Session, name: str, roles: tuple[str, ...], expires: str | None, output: Output) -> None:
     made = session.client.identity.create_credential(name, list(roles), expires)
-    emit_one(form, made, ("id", "name", "secret", "project_id", "expires_at"))
+    emit_one(output, made, ("id", "name", "secret", "project_id", "expires_at"))

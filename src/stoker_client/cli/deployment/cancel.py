@@ -1,12 +1,11 @@
 """Cancel what deployments run: the agent stops the script; one that has not begun never will."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import click
 
-from stoker_client.cli._deployed import wait_for_end
-from stoker_client.cli._each import each_then, end
+from stoker_client.cli._batch import Batch
+from stoker_client.cli._deployment_wait import wait_for_end
 from stoker_client.cli._session import Session
 
 
@@ -16,13 +15,21 @@ from stoker_client.cli._session import Session
 @click.option("--wait", is_flag=True, help="Wait until it has stopped.")
 @click.pass_obj
 def command(session: Session, deployments: Sequence[str], force: bool, wait: bool) -> None:
-    def cancel(deployment: str) -> None:
-        session.client.deployments.cancel(deployment, force=force)
+    client = session.client
 
-    end(each_then(deployments, cancel, partial(_ended, session) if wait else None))
+    def cancel(deployment: str) -> str:
+        id_ = client.deployments.cancel(client.deployments.find_id(deployment), force=force)["id"]
+        click.echo(f"deployment {deployment} cancelled")
+        return id_
+
+    batch = Batch()
+    cancelled = batch.each(deployments, cancel)
+    if wait:  # after all cancellations, so that waiting delays none of them
+        batch.each(cancelled, lambda id_: _wait(session, id_))
+    batch.exit()
 
 
-def _ended(session: Session, deployment: str) -> None:
+def _wait(session: Session, deployment: str) -> None:
     left = (
         f"is cancelled, and over once its agent has stopped (`stoker deployment cancel --force {deployment}`: at once)"
     )

@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._deployed import wait_for
-from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._deployment_wait import report_waiting, wait_for
+from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._servers import server_id
 from stoker_client.cli._session import Session
-from stoker_client.cli._values import changed, pair
+from stoker_client.cli._values import given_options, pair
 
 FIELDS = ("id", "server_id", "config_id", "action", "status", "status_reason", "creation_time", "output_values")
 
@@ -33,16 +33,17 @@ def command(
     server: str,
     inputs: Sequence[tuple[str, str]],
     wait: bool,
-    form: str,
+    output: Output,
     **more: Any,
 ) -> None:
     client = session.client
     body = {
-        "config_id": client.configs.find(config)["id"],
+        "config_id": client.configs.find_id(config),
         "server_id": server_id(client, server),
         "input_values": dict(inputs),
     }
-    made = client.deployments.create(body | changed(more))
+    made = client.deployments.create(body | given_options(more))
     if wait:
+        report_waiting(made)
         made = wait_for(session.client, made["id"])
-    emit_one(form, made, FIELDS)
+    emit_one(output, made, FIELDS)

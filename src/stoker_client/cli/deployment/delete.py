@@ -4,17 +4,21 @@ from collections.abc import Sequence
 
 import click
 
-from stoker_client.cli._each import each, end
+from stoker_client.cli._batch import delete_each
+from stoker_client.cli._confirm import yes_option
 from stoker_client.cli._session import Session
 
 
 @click.command()
 @click.argument("deployments", nargs=-1, required=True, metavar="DEPLOYMENT...")
+@yes_option
 @click.pass_obj
-def command(session: Session, deployments: Sequence[str]) -> None:
-    def delete(deployment: str) -> None:
-        found = session.client.deployments.show(deployment)
-        session.client.deployments.delete(deployment)
-        session.client.configs.delete_derived(found["config_id"])
+def command(session: Session, deployments: Sequence[str], yes: bool) -> None:
+    client = session.client
 
-    end(each(deployments, delete))
+    def delete(deployment: str) -> None:
+        found = client.deployments.show(client.deployments.find_id(deployment))
+        client.deployments.delete(found["id"])
+        client.configs.delete_derived(found["config_id"])
+
+    delete_each(deployments, "deployment", delete, yes=yes)

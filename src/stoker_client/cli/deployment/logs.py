@@ -1,23 +1,125 @@
-"""Print what a deployment writes: its standard output and standard error, each to ours."""
+"""Print what a deployment writes: its standard output and standard error, each to ours.
+
+The newest run is shown, unless --run or --all says otherwise.
+
+\b
+  stoker deployment logs web/app1 --follow
+  stoker deployment logs web/app1 --run 2 --tail 20
+  stoker deployment logs web/app1 --since 10m --timestamps
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 import click
 
 from stoker_client.cli._log_output import LogPrinter, stream_option
-from stoker_client.cli._output import emit_data, output_option
+from stoker_client.cli._log_selection import Since, is_since, of_runs
+from stoker_client.cli._output import data_option, emit_data, raw_option
 from stoker_client.cli._session import Session
+from stoker_client.deployments import Deployments
+from stoker_client.errors import NotFound
+from stoker_client.log_text import last_lines
+from stoker_client.shapes import LogChunk, Run
 
 
 @click.command()
 @click.argument("deployment")
 @click.option("-f", "--follow", is_flag=True, help="Go on until it is over.")
+@click.option("--run", "number", type=click.IntRange(min=1), metavar="N", help="Of this run; `history` lists them.")
+@click.option("--all", "all_", is_flag=True, help="Of all runs, oldest first, with a line before each.")
+@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines of each run.")
+@click.option("--since", type=Since(), metavar="TIME", help="Only what is newer: 10m, 2h, 1d or a time in ISO 8601.")
+@click.option("--timestamps", is_flag=True, help="Begin every line with the time it was written.")
 @stream_option
-@output_option
+@raw_option
+@data_option
 @click.pass_obj
-def command(session: Session, deployment: str, follow: bool, stream: str | None, form: str) -> None:
+def command(
+    session: Session,
+    /,
+    *,
+    deployment: str,
+    follow: bool,
+    number: int | None,
+    all_: bool,
+    tail: int | None,
+    since: datetime | None,
+    timestamps: bool,
+    stream: str | None,
+    raw: bool,
+    form: str,
+) -> None:
+    if all_ and (number is not None or follow):
+        raise click.UsageError(f"give either --all or {'--follow' if follow else '--run'}")
     deployments = session.client.deployments
-    chunks = deployments.stream(deployment) if follow else deployments.logs(deployment)
-    found = (chunk for chunk in chunks if stream in (None, chunk["stream"]))
-    if form != "table" and not follow:
-        emit_data(form, list(found))
+    id_ = deployments.find_id(deployment)
+    log = _Log(deployments, id_, stream, since, tail)
+    printer = LogPrinter(form, raw=raw, timestamps=timestamps)
+    runs = deployments.runs(id_)
+    if all_ and form == "table":
+        for run in reversed(runs):
+            click.echo(_separator(run))
+            printer.all(log.written([run]))
+    elif follow:
+        printer.all(log.follow(_chosen(runs, number, deployment)))
     else:
-        LogPrinter(form).all(found)
+        found = log.written(None if all_ else _chosen(runs, number, deployment))
+        if form == "table":
+            printer.all(found)
+        else:
+            emit_data(form, list(found))
+
+
+def _chosen(runs: Sequence[Run], number: int | None, deployment: str) -> Sequence[Run] | None:
+    """Return the requested run, or else the newest; None if the service has no history of runs."""
+    if number is None:
+        return runs[:1] or None
+    for run in runs:
+        if run.get("number") == number:
+            return [run]
+    known = ", ".join(str(run.get("number")) for run in runs) or "none so far"
+    raise NotFound(f"deployment {deployment} has no run {number}; it has: {known}", 404)
+
+
+def _separator(run: Run) -> str:
+    times = f"{run.get('start_time') or 'not begun'} to {run.get('end_time') or 'now'}"
+    code = run.get("status_code")
+    words = (run.get("action"), run.get("status") or run.get("state"), None if code is None else f"exit {code}", times)
+    return f"==> run {run.get('number')}: {', '.join(str(word) for word in words if word)} <=="
+
+
+@dataclass(frozen=True)
+class _Log:
+    """The selected part of a deployment's log."""
+
+    deployments: Deployments
+    id: str
+    stream: str | None
+    since: datetime | None
+    tail: int | None
+
+    def written(self, runs: Sequence[Run] | None) -> Iterator[LogChunk]:
+        """Yield the log so far, of ``runs`` or of all runs."""
+        found = self._select(self.deployments.logs(self.id), runs)
+        yield from found if self.tail is None else last_lines(found, self.tail)
+
+    def follow(self, runs: Sequence[Run] | None) -> Iterator[LogChunk]:
+        """Yield the log so far, and new chunks until the deployment ends."""
+        if self.tail is None:
+            yield from self._select(self.deployments.stream(self.id), runs)
+            return
+        so_far = list(self.deployments.logs(self.id))
+        yield from last_lines(self._select(so_far, runs), self.tail)
+        for page in self.deployments.follow(self.id, so_far[-1]["seq"] if so_far else 0):
+            yield from self._select(page["logs"], runs)
+
+    def _select(self, chunks: Iterable[LogChunk], runs: Sequence[Run] | None) -> Iterator[LogChunk]:
+        wanted = None if runs is None else {run.get("config_id") or "" for run in runs}
+        return (
+            chunk for chunk in of_runs(chunks, wanted)
+            if self.stream in (None, chunk["stream"]) and is_since(chunk, self.since)
+        )  # fmt: skip

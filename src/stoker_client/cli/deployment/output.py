@@ -6,7 +6,7 @@ deploy_status_code).
 
 import click
 
-from stoker_client.cli._output import emit_list, emit_value, output_option
+from stoker_client.cli._output import Output, emit_list, emit_value, list_options, raw_option
 from stoker_client.cli._session import Session
 from stoker_client.errors import ClientError
 
@@ -15,18 +15,20 @@ from stoker_client.errors import ClientError
 @click.argument("deployment")
 @click.argument("name", required=False)
 @click.option("--all", "all_", is_flag=True, help="With what the script wrote, and its exit code.")
-@output_option
+@raw_option
+@list_options()
 @click.pass_obj
-def command(session: Session, deployment: str, name: str | None, all_: bool, form: str) -> None:
-    values = session.client.deployments.show(deployment).get("output_values") or {}
+def command(session: Session, deployment: str, name: str | None, all_: bool, raw: bool, output: Output) -> None:
+    deployments = session.client.deployments
+    values = deployments.show(deployments.find_id(deployment)).get("output_values") or {}
     if name is not None:
         if name not in values:
             known = ", ".join(sorted(values)) or "none so far"
             raise ClientError(f"deployment {deployment} has no output {name!r}; it has: {known}")
-        emit_value(form, values[name])
+        emit_value(output, values[name], raw=raw)
         return
     shown = {key: value for key, value in values.items() if all_ or not key.startswith("deploy_")}
-    if form != "table":
-        emit_value(form, shown)
+    if output.is_data and not output.columns:
+        emit_value(output, shown)
     else:
-        emit_list(form, [{"output": key, "value": value} for key, value in shown.items()], ("output", "value"))
+        emit_list(output, [{"output": key, "value": value} for key, value in shown.items()], ("output", "value"))

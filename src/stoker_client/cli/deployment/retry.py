@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import click
 
-from stoker_client.cli._deployed import wait_for
-from stoker_client.cli._each import each, end
+from stoker_client.cli._batch import Batch
+from stoker_client.cli._deployment_wait import wait_for
 from stoker_client.cli._session import Session
 
 
@@ -14,15 +14,14 @@ from stoker_client.cli._session import Session
 @click.option("--wait", is_flag=True, help="Wait until it is done; fail if it fails.")
 @click.pass_obj
 def command(session: Session, deployments: Sequence[str], wait: bool) -> None:
-    fine = each(deployments, lambda deployment: _retry(session, deployment))
+    client, batch = session.client, Batch()
+
+    def retry(deployment: str) -> str:
+        id_ = client.deployments.retry(client.deployments.find_id(deployment))["id"]
+        click.echo(f"deployment {deployment} runs again")
+        return id_
+
+    started = batch.each(deployments, retry)
     if wait:
-        fine = each(deployments, lambda deployment: _done(session, deployment)) and fine
-    end(fine)
-
-
-def _retry(session: Session, deployment: str) -> None:
-    session.client.deployments.retry(deployment)
-
-
-def _done(session: Session, deployment: str) -> None:
-    wait_for(session.client, deployment)
+        batch.each(started, lambda id_: wait_for(client, id_))
+    batch.exit()

@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._session import Session
 
 FIELDS = (
@@ -15,5 +15,6 @@ FIELDS = (
 @click.argument("deployment")
 @output_option
 @click.pass_obj
-def command(session: Session, deployment: str, form: str) -> None:
-    emit_one(form, session.client.deployments.show(deployment), FIELDS)
+def command(session: Session, deployment: str, output: Output) -> None:
+    deployments = session.client.deployments
+    emit_one(output, deployments.show(deployments.find_id(deployment)), FIELDS)

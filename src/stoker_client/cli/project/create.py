@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._session import Session
 
 
@@ -11,6 +11,6 @@ from stoker_client.cli._session import Session
 @click.option("--description", default="", help="What it is for.")
 @output_option
 @click.pass_obj
-def command(session: Session, name: str, description: str, form: str) -> None:
+def command(session: Session, name: str, description: str, output: Output) -> None:
     made = session.client.identity.create_project(name, description)
-    emit_one(form, made, ("id", "name", "description", "enabled"))
+    emit_one(output, made, ("id", "name", "description", "enabled"))

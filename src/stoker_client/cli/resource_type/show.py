@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import emit_data, emit_list, output_option
+from stoker_client.cli._output import Output, emit_data, emit_list, list_options
 from stoker_client.cli._session import Session
 
 COLUMNS = ("name", "type", "required", "update_allowed", "default", "description")
@@ -11,14 +11,14 @@ COLUMNS = ("name", "type", "required", "update_allowed", "default", "description
 @click.command()
 @click.argument("name")
 @click.option("--template", is_flag=True, help="Print a template with one resource of the type.")
-@output_option
+@list_options()
 @click.pass_obj
-def command(session: Session, name: str, template: bool, form: str) -> None:
+def command(session: Session, name: str, template: bool, output: Output) -> None:
     if template:
-        emit_data("yaml" if form == "table" else form, session.client.templates.type_template(name))
+        emit_data(output.data_form, session.client.templates.type_template(name))
         return
     shown = session.client.templates.type(name)
-    if form != "table":
-        emit_data(form, shown)
+    if output.is_data:
+        emit_data(output.form, shown)
         return
-    emit_list(form, [{"name": each, **said} for each, said in shown["properties"].items()], COLUMNS)
+    emit_list(output, [{"name": each, **said} for each, said in shown["properties"].items()], COLUMNS)

@@ -4,20 +4,20 @@ What shall run and where is said as for `stoker trigger create`.
 
 \b
   stoker schedule create app database BACKUP --cron '30 2 * * *' --timezone Europe/Vienna --name nightly
-  stoker schedule create app database BACKUP --at 2031-05-06T02:30:00Z --in-window
+  stoker schedule create app database BACKUP --at 2031-05-06T02:30:00Z --require-window
 """
 
 from typing import Any
 
 import click
 
-from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._schedule import FIELDS, schedule_options
 from stoker_client.cli._session import Session
 from stoker_client.cli._trigger_input import TriggerInput, trigger_options
-from stoker_client.cli._values import changed, one_of
+from stoker_client.cli._values import given_options, one_of
 
-PLAN = ("name", "cron", "at", "timezone", "in_window", "missed")
+PLAN = ("name", "cron", "at", "timezone", "require_window", "misfire_policy")
 
 
 @click.command()
@@ -26,12 +26,12 @@ PLAN = ("name", "cron", "at", "timezone", "in_window", "missed")
 @click.option("--disabled", is_flag=True, help="Do nothing until `stoker schedule set --enable`.")
 @output_option
 @click.pass_obj
-def command(session: Session, /, *, disabled: bool, form: str, **given: Any) -> None:
-    plan = changed({key: given.pop(key) for key in PLAN})
+def command(session: Session, /, *, disabled: bool, output: Output, **given: Any) -> None:
+    plan = given_options({key: given.pop(key) for key in PLAN})
     if not one_of("cron" in plan, "at" in plan):
         raise click.UsageError("say when, either with --cron or with --at")
     wanted = TriggerInput(**given)
     trigger = wanted.body(lambda: session.client)
     plan = {"name": wanted.title, **plan, "trigger": trigger, "enabled": not disabled}
     made = session.client.schedules.create(plan)
-    emit_one(form, made, FIELDS)
+    emit_one(output, made, FIELDS)

@@ -2,14 +2,15 @@
 
 import click
 
-from stoker_client.cli._output import emit_list, output_option
+from stoker_client.cli._output import Output, emit_list, list_options
 from stoker_client.cli._session import Session
 
-COLUMNS = ("id", "name", "cron", "at", "timezone", "enabled", "next_time", "last_time", "last_error")
+COLUMNS = ("id", "name", "cron", "at", "enabled", "next_time", "last_error")
+WIDE = ("timezone", "last_time", "last_trigger_id", "misfire_policy", "require_window", "creation_time")
 
 
 @click.command()
-@output_option
+@list_options()
 @click.pass_obj
-def command(session: Session, form: str) -> None:
-    emit_list(form, session.client.schedules.all(), COLUMNS)
+def command(session: Session, output: Output) -> None:
+    emit_list(output, session.client.schedules.all(), COLUMNS, wide=WIDE, order="name")

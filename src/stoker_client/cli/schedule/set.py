@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._schedule import FIELDS, schedule_options
 from stoker_client.cli._session import Session
-from stoker_client.cli._values import changed
+from stoker_client.cli._values import given_options
 
 
 @click.command()
@@ -16,10 +16,10 @@ from stoker_client.cli._values import changed
 @click.option("--enable/--disable", "enabled", default=None, help="Let it come, or not.")
 @output_option
 @click.pass_obj
-def command(session: Session, /, *, schedule: str, form: str, **given: Any) -> None:
-    changes = changed(given)
+def command(session: Session, /, *, schedule: str, output: Output, **given: Any) -> None:
+    changes = given_options(given)
     if not changes:
         raise click.UsageError("there is nothing to change: give one of the options")
     if "cron" in changes and "at" in changes:
         raise click.UsageError("say when, either with --cron or with --at")
-    emit_one(form, session.client.schedules.change(schedule, changes), FIELDS)
+    emit_one(output, session.client.schedules.change(schedule, changes), FIELDS)

@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._schedule import FIELDS
 from stoker_client.cli._session import Session
 
@@ -11,5 +11,5 @@ from stoker_client.cli._session import Session
 @click.argument("schedule")
 @output_option
 @click.pass_obj
-def command(session: Session, schedule: str, form: str) -> None:
-    emit_one(form, session.client.schedules.find(schedule), FIELDS)
+def command(session: Session, schedule: str, output: Output) -> None:
+    emit_one(output, session.client.schedules.find(schedule), FIELDS)

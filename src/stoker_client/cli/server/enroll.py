@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import emit_data, output_option
+from stoker_client.cli._output import Output, emit_data, output_option
 from stoker_client.cli._session import Session
 
 
@@ -10,9 +10,13 @@ from stoker_client.cli._session import Session
 @click.argument("name")
 @output_option
 @click.pass_obj
-def command(session: Session, name: str, form: str) -> None:
+def command(session: Session, name: str, output: Output) -> None:
     enrolled = session.client.servers.enroll(name)
-    if form != "table":
-        emit_data(form, enrolled)
+    enrolment = enrolled["enrolment"]
+    if output.is_data:
+        emit_data(output.form, enrolled)
     else:
-        click.echo(enrolled["enrolment"]["command"])
+        click.echo(enrolment["command"])
+        click.echo(f"Paste this line on {name}. It is good for one machine, until {enrolment['expires_at']}.", err=True)
+    if warning := enrolment.get("warning"):
+        click.secho(f"Warning: {warning}.", err=True, fg="yellow")

@@ -1,15 +1,17 @@
 """List the servers of the project."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
-from stoker_client.cli._output import emit_list, output_option
+from stoker_client.cli._output import Output, emit_list, list_options
 from stoker_client.cli._session import Session
 from stoker_client.cli._values import pair
-from stoker_client.shapes import Server
 
-COLUMNS = ("id", "name", "kind", "status", "last_seen", "hostname", "labels")
+COLUMNS = ("id", "name", "status", "last_seen", "labels")
+WIDE = ("kind", "hostname", "agent_version", "hooks", "policy_source", "created_at")
+STATUSES = ("ENROLLING", "ONLINE", "OFFLINE")
 
 
 @click.command()
@@ -17,15 +19,13 @@ COLUMNS = ("id", "name", "kind", "status", "last_seen", "hostname", "labels")
     "--label", "labels", type=pair, multiple=True, metavar="NAME=VALUE",
     help="Only those with this label; of several, with all.",
 )  # fmt: skip
-@output_option
+@click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only those in this state.")
+@list_options()
 @click.pass_obj
-def command(session: Session, labels: Sequence[tuple[str, str]], form: str) -> None:
-    servers = session.client.servers.all(dict(labels))
-    if form != "table":
-        emit_list(form, servers, COLUMNS)
-    else:
-        emit_list(form, [{**server, "labels": _labels(server)} for server in servers], COLUMNS)
+def command(session: Session, labels: Sequence[tuple[str, str]], status: str | None, output: Output) -> None:
+    found = [each for each in session.client.servers.all(dict(labels)) if status in (None, each["status"])]
+    emit_list(output, found, COLUMNS, wide=WIDE, order="name", cells=lambda each: {"labels": _labels(each)})
 
 
-def _labels(server: Server) -> str:
+def _labels(server: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted((server.get("labels") or {}).items()))

@@ -5,8 +5,9 @@ standard input) or the options replace all of it; --clear leaves it to the site.
 
 \b
   stoker server policy db1 --allow STACK
-  stoker server policy db1 --allow stack=app --allow project=7f3e… --group script --max-concurrent 2
+  stoker server policy db1 --allow stack=app --allow project=blue --group script --max-concurrent 2
   stoker server policy db1 --window '0 2 * * *; 120; Europe/Vienna'
+  stoker server policy --label role=db --max-concurrent 1
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,9 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._batch import Batch
+from stoker_client.cli._chosen_servers import chosen_servers, label_option
+from stoker_client.cli._output import Output, emit_list, emit_one, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._values import one_of, read_text
 from stoker_client.errors import BadInput
@@ -23,13 +26,13 @@ WORDS = ("STACK", "PROJECT")
 FIELDS = ("policy", "policy_source", "window")
 
 
-def _allowed(text: str) -> str | dict[str, str]:
+def _parse_allowed(text: str) -> str | dict[str, str]:
     kind, equals, which = text.partition("=")
     if text.upper() in WORDS:
         return text.upper()
     if equals and which and kind in ("stack", "project"):
         return {kind: which}
-    raise click.BadParameter(f"{text!r} is none of STACK, PROJECT, stack=NAME and project=ID")
+    raise click.BadParameter(f"{text!r} is none of STACK, PROJECT, stack=NAME and project=NAME")
 
 
 def _window(text: str) -> dict[str, Any]:
@@ -40,9 +43,15 @@ def _window(text: str) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("server")
-@click.argument("file", required=False)
-@click.option("--allow", type=_allowed, multiple=True, metavar="WHO", help="STACK, PROJECT, stack=NAME or project=ID.")
+@click.argument("words", nargs=-1, metavar="SERVER [FILE]")
+@label_option
+@click.option(
+    "--allow",
+    type=_parse_allowed,
+    multiple=True,
+    metavar="WHO",
+    help="STACK, PROJECT, stack=NAME or project=NAME (or its id).",
+)
 @click.option("--group", "groups", multiple=True, metavar="GROUP", help="A group of configs that may run (script …).")
 @click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="So many runs at a time.")
 @click.option(
@@ -52,19 +61,38 @@ def _window(text: str) -> dict[str, Any]:
 @click.option("--clear", is_flag=True, help="No policy of its own.")
 @output_option
 @click.pass_obj
-def command(session: Session, /, *, server: str, file: str | None, clear: bool, form: str, **given: Any) -> None:
-    said = _said(**given)
-    if file is None and not said and not clear:
-        shown = session.client.servers.show(server)
-    elif not one_of(file is not None, bool(said), clear):
+def command(
+    session: Session,
+    /,
+    *,
+    words: Sequence[str],
+    labels: Sequence[tuple[str, str]],
+    clear: bool,
+    output: Output,
+    **given: Any,
+) -> None:
+    refs, files = (words[:0], words) if labels else (words[:1], words[1:])
+    if len(files) > 1:
+        raise click.UsageError(f"there is nothing to take {files[1]!r} for: SERVER FILE is all")
+    chosen = chosen_servers(session, refs, labels)
+    options = _options(**given)
+    changes = bool(files or options or clear)
+    if changes and not one_of(bool(files), bool(options), clear):
         raise click.UsageError("give a file, or options, or --clear")
+    policy = None if clear else options or (_read(files[0]) if files else None)
+    servers, batch = session.client.servers, Batch()
+    shown = batch.each(chosen, lambda ref: servers.set_policy(ref, policy) if changes else servers.show(ref))
+    if not labels and shown:
+        emit_one(output, {name: shown[0].get(name) for name in FIELDS})
+    elif changes:
+        for server in shown:
+            click.echo(f"policy of server {server['name']} set")
     else:
-        policy = None if clear else said if file is None else _read(file)
-        shown = session.client.servers.set_policy(server, policy)
-    emit_one(form, {name: shown.get(name) for name in FIELDS})
+        emit_list(output, shown, ("name", *FIELDS), order="name")
+    batch.exit()
 
 
-def _said(
+def _options(
     allow: Sequence[str | dict[str, str]],
     groups: Sequence[str],
     max_concurrent: int | None,
@@ -86,7 +114,7 @@ def _said(
 
 
 def _read(file: str) -> Any:
-    import yaml  # only for those who have a file
+    import yaml  # imported here because only files need PyYAML
 
     try:
         policy = yaml.safe_load(read_text(file, "FILE"))

@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._session import Session
 
 
@@ -10,5 +10,5 @@ from stoker_client.cli._session import Session
 @click.argument("server")
 @output_option
 @click.pass_obj
-def command(session: Session, server: str, form: str) -> None:
-    emit_one(form, session.client.servers.show(server))
+def command(session: Session, server: str, output: Output) -> None:
+    emit_one(output, session.client.servers.show(server))

@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import emit_one, output_option
+from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._session import Session
 
 
@@ -11,5 +11,5 @@ from stoker_client.cli._session import Session
 @click.argument("name", required=False)
 @output_option
 @click.pass_obj
-def command(session: Session, stack: str, name: str | None, form: str) -> None:
-    emit_one(form, session.client.stacks.take_snapshot(stack, name), ("id", "name", "status", "creation_time"))
+def command(session: Session, stack: str, name: str | None, output: Output) -> None:
+    emit_one(output, session.client.stacks.take_snapshot(stack, name), ("id", "name", "status", "creation_time"))

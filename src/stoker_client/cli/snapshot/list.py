@@ -2,13 +2,13 @@
 
 import click
 
-from stoker_client.cli._output import emit_list, output_option
+from stoker_client.cli._output import Output, emit_list, list_options
 from stoker_client.cli._session import Session
 
 
 @click.command()
 @click.argument("stack")
-@output_option
+@list_options()
 @click.pass_obj
-def command(session: Session, stack: str, form: str) -> None:
-    emit_list(form, session.client.stacks.snapshots(stack), ("id", "name", "status", "creation_time"))
+def command(session: Session, stack: str, output: Output) -> None:
+    emit_list(output, session.client.stacks.snapshots(stack), ("id", "name", "status", "creation_time"))

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from stoker_client.cli._session import Session
+from stoker_client.terminal import escape_controls
 
 
 @click.command()
@@ -19,9 +20,9 @@ from stoker_client.cli._session import Session
 @click.pass_obj
 def command(session: Session, stack: str, output_file: Path | None) -> None:
     if output_file is not None:
-        output_file.touch(mode=0o600)  # a place that cannot be written must not cost the data
+        output_file.touch(mode=0o600)  # fail before the stack is abandoned if the file cannot be written
     text = json.dumps(session.client.stacks.abandon(stack), indent=2, ensure_ascii=False)
     if output_file is None:
-        click.echo(text)
+        click.echo(escape_controls(text))
     else:
         output_file.write_text(text + "\n")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from stoker_client.cli._output import output_option
+from stoker_client.cli._output import Output, output_option
 from stoker_client.cli._session import Session
 
 
@@ -14,10 +14,11 @@ from stoker_client.cli._session import Session
 @click.option("--wait", is_flag=True, help="Watch until it is done; fail if it fails.")
 @output_option
 @click.pass_obj
-def command(session: Session, name: str, data: Path, wait: bool, form: str) -> None:
-    from stoker_client.cli._waiting import emit_result, wait_for  # rich: not for a usage error
+def command(session: Session, name: str, data: Path, wait: bool, output: Output) -> None:
+    # imported here because rich is slow, and usage errors do not need it
+    from stoker_client.cli._stack_wait import emit_result, wait_for
 
     ref = session.client.stacks.create({"stack_name": name, "adopt_stack_data": data.read_text()})
     if wait:
         wait_for(session.client, ref, "ADOPT")
-    emit_result(form, session.client.stacks.show(ref), outputs=wait)
+    emit_result(output, session.client.stacks.show(ref), outputs=wait)

@@ -14,3 +14,4 @@ from stoker_client.cli._session import Session
 @click.pass_obj
 def command(session: Session, stack: str, no_rollback: bool) -> None:
     session.client.stacks.act(stack, "cancel_without_rollback" if no_rollback else "cancel_update")
+    click.echo(f"stack {stack}: cancel begun")

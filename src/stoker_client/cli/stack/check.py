@@ -1,5 +1,5 @@
 """Check whether the resources of stacks are what they should be."""
 
-from stoker_client.cli.stack._acting import acting
+from stoker_client.cli.stack._action_command import action_command
 
-command = acting("check", "CHECK")
+command = action_command("check", "CHECK")

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._output import output_option
+from stoker_client.cli._output import Output, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._stack_input import StackInput, stack_options
 
@@ -19,13 +19,14 @@ from stoker_client.cli._stack_input import StackInput, stack_options
 @click.option("--enable-rollback", is_flag=True, help="Undo everything when it fails.")
 @output_option
 @click.pass_obj
-def command(session: Session, /, *, name: str, wait: bool, enable_rollback: bool, form: str, **given: Any) -> None:
+def command(session: Session, /, *, name: str, wait: bool, enable_rollback: bool, output: Output, **given: Any) -> None:
     if given["template"] is None:
         raise click.UsageError("--template is missing")
-    from stoker_client.cli._waiting import emit_result, wait_for  # rich: not for a usage error
+    # imported here because rich is slow, and usage errors do not need it
+    from stoker_client.cli._stack_wait import emit_result, wait_for
 
     body = StackInput(**given).body() | {"stack_name": name, "disable_rollback": not enable_rollback}
     ref = session.client.stacks.create(body)
     if wait:
         wait_for(session.client, ref, "CREATE")
-    emit_result(form, session.client.stacks.show(ref), outputs=wait)
+    emit_result(output, session.client.stacks.show(ref), outputs=wait)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import click
 
-from stoker_client.cli._output import emit_data, emit_list, output_option, printable
+from stoker_client.cli._output import Output, emit_data, emit_list, list_options, printable
 from stoker_client.cli._session import Session
 from stoker_client.errors import NotFound
 from stoker_client.shapes import Event
@@ -18,21 +18,21 @@ PAUSE = 1.0
 @click.command()
 @click.argument("stack")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the stack is gone or Ctrl-C.")
-@output_option
+@list_options()
 @click.pass_obj
-def command(session: Session, stack: str, follow: bool, form: str) -> None:
+def command(session: Session, stack: str, follow: bool, output: Output) -> None:
     ref = session.client.stacks.canonical(stack)
     if not follow:
-        emit_list(form, session.client.stacks.events(ref), COLUMNS)
+        emit_list(output, session.client.stacks.events(ref), COLUMNS)
         return
-    for event in _following(session.client.stacks, ref):
-        if form == "table":
+    for event in _follow(session.client.stacks, ref):
+        if not output.is_data:
             click.echo(printable("  ".join(str(event.get(column) or "") for column in COLUMNS)))
         else:
-            emit_data(form, event, stream=True)
+            emit_data(output.form, event, stream=True)
 
 
-def _following(stacks: Stacks, ref: str) -> Iterator[Event]:
+def _follow(stacks: Stacks, ref: str) -> Iterator[Event]:
     last: str | None = None
     id_ = ref.partition("/")[2]
     while True:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from stoker_client import graph_drawing
+from stoker_client import graph_renderer
+from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
 
 
@@ -17,8 +18,8 @@ from stoker_client.cli._session import Session
 @click.pass_obj
 def command(session: Session, stack: str, form: str, output_file: Path | None) -> None:
     found = session.client.stacks.resources(session.client.stacks.canonical(stack))
-    text = graph_drawing.svg(found) if form == "svg" else graph_drawing.dot(found)
+    text = graph_renderer.svg(found) if form == "svg" else graph_renderer.dot(found)
     if output_file is None:
-        click.echo(text, nl=False)
+        echo(text, nl=False)
     else:
         output_file.write_text(text)

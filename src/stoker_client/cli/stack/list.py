@@ -2,14 +2,18 @@
 
 import click
 
-from stoker_client.cli._output import emit_list, output_option
+from stoker_client.cli._output import Output, emit_list, list_options
 from stoker_client.cli._session import Session
+from stoker_client.cli._stack_status import is_status, status_option
 
-COLUMNS = ("id", "stack_name", "stack_status", "creation_time", "updated_time")
+COLUMNS = ("id", "stack_name", "stack_status", "creation_time")
+WIDE = ("updated_time", "stack_owner", "tags", "parent")
 
 
 @click.command()
-@output_option
+@status_option
+@list_options()
 @click.pass_obj
-def command(session: Session, form: str) -> None:
-    emit_list(form, session.client.stacks.all(), COLUMNS)
+def command(session: Session, status: str | None, output: Output) -> None:
+    found = [each for each in session.client.stacks.all() if is_status(each["stack_status"], status)]
+    emit_list(output, found, COLUMNS, wide=WIDE)

@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import emit_list, emit_value, output_option
+from stoker_client.cli._output import Output, emit_list, emit_value, list_options
 from stoker_client.cli._session import Session
 from stoker_client.errors import ClientError
 
@@ -12,17 +12,17 @@ COLUMNS = ("output_key", "output_value", "output_error", "description")
 @click.command()
 @click.argument("stack")
 @click.argument("key", required=False)
-@output_option
+@list_options()
 @click.pass_obj
-def command(session: Session, stack: str, key: str | None, form: str) -> None:
+def command(session: Session, stack: str, key: str | None, output: Output) -> None:
     if key is None:
         outputs = session.client.stacks.show(stack).get("outputs") or []
-        emit_list(form, outputs, [column for column in COLUMNS if column != "output_error" or _any_error(outputs)])
+        emit_list(output, outputs, [column for column in COLUMNS if column != "output_error" or _any_error(outputs)])
         return
-    output = session.client.stacks.output(stack, key)
-    if output.get("output_error"):
-        raise ClientError(f"output {key} cannot be worked out: {output['output_error']}")
-    emit_value(form, output.get("output_value"))
+    found = session.client.stacks.output(stack, key)
+    if found.get("output_error"):
+        raise ClientError(f"output {key} cannot be worked out: {found['output_error']}")
+    emit_value(output, found.get("output_value"))
 
 
 def _any_error(outputs: object) -> bool:

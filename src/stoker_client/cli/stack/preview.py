@@ -1,10 +1,11 @@
 """Show the resources that a template would make, and make nothing."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from stoker_client.cli._output import emit_data, emit_list, output_option
+from stoker_client.cli._output import Output, emit_data, emit_list, list_options
 from stoker_client.cli._session import Session
 from stoker_client.cli._stack_input import StackInput, stack_options
 
@@ -12,15 +13,24 @@ from stoker_client.cli._stack_input import StackInput, stack_options
 @click.command()
 @click.argument("name", default="preview")
 @stack_options
-@output_option
+@list_options()
 @click.pass_obj
-def command(session: Session, /, *, name: str, wait: bool, form: str, **given: Any) -> None:
+def command(session: Session, /, *, name: str, wait: bool, output: Output, **given: Any) -> None:
     if given["template"] is None:
         raise click.UsageError("--template is missing")
     if wait:
         raise click.UsageError("there is nothing to wait for")
     shown: Any = session.client.stacks.preview(StackInput(**given).body() | {"stack_name": name})
-    if form != "table":
-        emit_data(form, shown)
+    if output.is_data:
+        emit_data(output.form, shown)
         return
-    emit_list(form, shown["resources"], ("resource_name", "resource_type", "properties"))
+    emit_list(output, list(_flat(shown["resources"])), ("stack_name", "resource_name", "resource_type", "properties"))
+
+
+def _flat(resources: list[Any]) -> Iterator[dict[str, Any]]:
+    """Yield all resources, including those of nested stacks, which are nested lists."""
+    for each in resources:
+        if isinstance(each, list):
+            yield from _flat(each)
+        else:
+            yield each

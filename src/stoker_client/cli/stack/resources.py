@@ -2,15 +2,19 @@
 
 import click
 
-from stoker_client.cli._output import emit_list, output_option
+from stoker_client.cli._output import Output, emit_list, list_options
 from stoker_client.cli._session import Session
+from stoker_client.cli._stack_status import is_status, status_option
 
-COLUMNS = ("resource_name", "physical_resource_id", "resource_type", "resource_status", "updated_time")
+COLUMNS = ("resource_name", "physical_resource_id", "resource_status", "resource_type")
+WIDE = ("updated_time", "resource_status_reason", "required_by")
 
 
 @click.command()
 @click.argument("stack")
-@output_option
+@status_option
+@list_options()
 @click.pass_obj
-def command(session: Session, stack: str, form: str) -> None:
-    emit_list(form, session.client.stacks.resources(stack), COLUMNS)
+def command(session: Session, stack: str, status: str | None, output: Output) -> None:
+    found = [each for each in session.client.stacks.resources(stack) if is_status(each["resource_status"], status)]
+    emit_list(output, found, COLUMNS, wide=WIDE)

@@ -1,5 +1,5 @@
 """Resume suspended stacks."""
 
-from stoker_client.cli.stack._acting import acting
+from stoker_client.cli.stack._action_command import action_command
 
-command = acting("resume", "RESUME")
+command = action_command("resume", "RESUME")

@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import emit_data, emit_one, output_option
+from stoker_client.cli._output import Output, emit_data, emit_one, output_option
 from stoker_client.cli._session import Session
 
 FIELDS = (
@@ -15,10 +15,10 @@ FIELDS = (
 @click.argument("stack")
 @output_option
 @click.pass_obj
-def command(session: Session, stack: str, form: str) -> None:
+def command(session: Session, stack: str, output: Output) -> None:
     found = session.client.stacks.show(stack)
-    if form != "table":
-        emit_data(form, found)
+    if output.is_data:
+        emit_data(output.form, found)
         return
     outputs = {output["output_key"]: output.get("output_value") for output in found.get("outputs") or []}
-    emit_one(form, {**found, "outputs": outputs}, FIELDS)
+    emit_one(output, {**found, "outputs": outputs}, FIELDS)

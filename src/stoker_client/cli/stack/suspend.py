@@ -1,5 +1,5 @@
 """Suspend stacks: run what their deployments have for that."""
 
-from stoker_client.cli.stack._acting import acting
+from stoker_client.cli.stack._action_command import action_command
 
-command = acting("suspend", "SUSPEND")
+command = action_command("suspend", "SUSPEND")

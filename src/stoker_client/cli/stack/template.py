@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import emit_data, output_option
+from stoker_client.cli._output import Output, emit_data, output_option
 from stoker_client.cli._session import Session
 
 
@@ -10,5 +10,5 @@ from stoker_client.cli._session import Session
 @click.argument("stack")
 @output_option
 @click.pass_obj
-def command(session: Session, stack: str, form: str) -> None:
-    emit_data("yaml" if form == "table" else form, session.client.stacks.template(stack))
+def command(session: Session, stack: str, output: Output) -> None:
+    emit_data(output.data_form, session.client.stacks.template(stack))

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._output import emit_data, output_option
+from stoker_client.cli._output import Output, emit_data, output_option
 from stoker_client.cli._plan import show_plan
 from stoker_client.cli._session import Session
 from stoker_client.cli._stack_input import StackInput, stack_options
@@ -42,11 +42,12 @@ def command(
     clear: Sequence[str],
     rollback: str,
     wait: bool,
-    form: str,
+    output: Output,
     **given: Any,
 ) -> None:
     _check(given["template"], existing, clear)
-    from stoker_client.cli._waiting import emit_result, wait_for  # rich: not for a usage error
+    # imported here because rich is slow, and usage errors do not need it
+    from stoker_client.cli._stack_wait import emit_result, wait_for
 
     body = StackInput(**given).body()
     if clear:
@@ -55,19 +56,19 @@ def command(
         body["disable_rollback"] = rollback == "disabled"
     ref = session.client.stacks.canonical(stack)
     if dry_run:
-        _show_plan(form, session.client.stacks.preview_update(ref, body, existing=existing))
+        _show_plan(output, session.client.stacks.preview_update(ref, body, existing=existing))
         return
     session.client.stacks.update(ref, body, existing=existing)
     if wait:
         wait_for(session.client, ref, "UPDATE")
-    emit_result(form, session.client.stacks.show(ref), outputs=wait)
+    emit_result(output, session.client.stacks.show(ref), outputs=wait)
 
 
-def _show_plan(form: str, changes: dict[str, list[Change]]) -> None:
-    if form == "table":
+def _show_plan(output: Output, changes: dict[str, list[Change]]) -> None:
+    if not output.is_data:
         show_plan(changes)
     else:
-        emit_data(form, changes)
+        emit_data(output.form, changes)
 
 
 def _check(template: str | None, existing: bool, clear: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import emit_list, output_option
+from stoker_client.cli._output import Output, emit_list, list_options
 from stoker_client.cli._session import Session
 
 _PREFIX = "heat_template_version."
@@ -10,11 +10,11 @@ _PREFIX = "heat_template_version."
 
 @click.command()
 @click.argument("version", required=False)
-@output_option
+@list_options()
 @click.pass_obj
-def command(session: Session, version: str | None, form: str) -> None:
+def command(session: Session, version: str | None, output: Output) -> None:
     if version is None:
-        emit_list(form, session.client.templates.versions(), ("version", "type", "aliases"))
+        emit_list(output, session.client.templates.versions(), ("version", "type", "aliases"))
         return
     full = version if "." in version else f"{_PREFIX}{version}"
-    emit_list(form, session.client.templates.functions(full), ("functions", "description"))
+    emit_list(output, session.client.templates.functions(full), ("functions", "description"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._output import emit_data, emit_list, output_option
+from stoker_client.cli._output import Output, emit_data, emit_list, list_options
 from stoker_client.cli._session import Session
 from stoker_client.cli._stack_input import StackInput, stack_options
 
@@ -13,15 +13,15 @@ COLUMNS = ("name", "Type", "Default", "Description")
 
 @click.command()
 @stack_options
-@output_option
+@list_options()
 @click.pass_obj
-def command(session: Session, /, *, wait: bool, form: str, **given: Any) -> None:
+def command(session: Session, /, *, wait: bool, output: Output, **given: Any) -> None:
     if given["template"] is None:
         raise click.UsageError("--template is missing")
     if wait:
         raise click.UsageError("there is nothing to wait for")
     shown = session.client.templates.validate(StackInput(**given).body())
-    if form == "table":
-        emit_list(form, [{"name": name, **each} for name, each in shown["Parameters"].items()], COLUMNS)
+    if not output.is_data:
+        emit_list(output, [{"name": name, **each} for name, each in shown["Parameters"].items()], COLUMNS)
     else:
-        emit_data(form, shown)
+        emit_data(output.form, shown)

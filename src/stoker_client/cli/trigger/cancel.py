@@ -1,13 +1,12 @@
 """Cancel triggers: what has not begun never will, what runs is told to stop."""
 
 from collections.abc import Sequence
-from functools import partial
 
 import click
 
-from stoker_client.cli._each import each_then, end
+from stoker_client.cli._batch import Batch
 from stoker_client.cli._session import Session
-from stoker_client.cli._trigger_result import leaving
+from stoker_client.cli._trigger_result import explaining_interrupt
 
 
 @click.command()
@@ -16,17 +15,25 @@ from stoker_client.cli._trigger_result import leaving
 @click.option("--wait", is_flag=True, help="Watch until everything has stopped.")
 @click.pass_obj
 def command(session: Session, triggers: Sequence[str], force: bool, wait: bool) -> None:
-    def cancel(trigger: str) -> None:
-        session.client.triggers.cancel(trigger, force=force)
+    client, batch = session.client, Batch()
 
-    end(each_then(triggers, cancel, partial(_watch, session) if wait else None))
+    def cancel(trigger: str) -> str:
+        id_ = client.triggers.cancel(client.triggers.find_id(trigger), force=force)["id"]
+        click.echo(f"trigger {trigger} cancelled")
+        return id_
+
+    cancelled = batch.each(triggers, cancel)
+    if wait:  # after all cancellations, so that waiting delays none of them
+        batch.each(cancelled, lambda id_: _watch(session, id_))
+    batch.exit()
 
 
 def _watch(session: Session, trigger: str) -> None:
-    with leaving(
+    with explaining_interrupt(
         f"trigger {trigger} is cancelled, and over once its agents have stopped: "
         f"`stoker trigger show --follow {trigger}` shows it, `stoker trigger cancel --force {trigger}` waits for none"
     ):
-        from stoker_client.cli._trigger_follow import follow  # rich: only for those who watch
+        # imported here because rich is slow, and only watching needs it
+        from stoker_client.cli._trigger_follow import follow
 
         follow(session.client, trigger)

@@ -11,26 +11,30 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._output import output_option
+from stoker_client.cli._output import Output, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._trigger_input import TriggerInput, trigger_options
 from stoker_client.cli._trigger_result import emit_trigger, follow_option, follow_trigger
-from stoker_client.cli._values import changed
+from stoker_client.cli._values import given_options
 
 
 @click.command()
 @trigger_options
 @click.option("--name", metavar="NAME", help="A name for it (default: of the deployment, and the action).")
-@click.option("--in-window", is_flag=True, help="Begin on each server when its maintenance window opens.")
+@click.option("--require-window", is_flag=True, help="Begin on each server when its maintenance window opens.")
 @follow_option
 @output_option
 @click.pass_context
-def command(ctx: click.Context, /, *, name: str | None, in_window: bool, follow: bool, form: str, **given: Any) -> None:
+def command(
+    ctx: click.Context, /, *, name: str | None, require_window: bool, follow: bool, output: Output, **given: Any
+) -> None:
     session = ctx.find_object(Session)
     assert session is not None
     body = TriggerInput(**given).body(lambda: session.client)
-    made = session.client.triggers.create(body | changed({"name": name, "in_window": in_window or None}))
+    made = session.client.triggers.create(
+        body | given_options({"name": name, "require_window": require_window or None})
+    )
     if follow:
-        follow_trigger(ctx, session.client, made["id"], form)
+        follow_trigger(ctx, session.client, made["id"], output)
     else:
-        emit_trigger(form, made)
+        emit_trigger(output, made)

@@ -2,16 +2,21 @@
 
 import click
 
-from stoker_client.cli._output import emit_list, output_option
+from stoker_client.cli._output import Output, emit_list, list_options
 from stoker_client.cli._session import Session
-from stoker_client.triggers import COLUMNS, STATUSES
+from stoker_client.references import is_prefix
+from stoker_client.triggers import STATUSES
+
+COLUMNS = ("id", "name", "status", "total", "complete", "failed", "creation_time")
+WIDE = ("action", "queued", "running", "cancelled", "requested_by", "end_time")
 
 
 @click.command()
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only those that are so.")
 @click.option("--stack", metavar="STACK", help="Only those of this stack: name or id.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="The newest N.")
-@output_option
+@list_options()
 @click.pass_obj
-def command(session: Session, status: str | None, stack: str | None, limit: int | None, form: str) -> None:
-    emit_list(form, session.client.triggers.all(status=status, stack=stack, limit=limit), COLUMNS)
+def command(session: Session, status: str | None, stack: str | None, output: Output) -> None:
+    if stack is not None and is_prefix(stack):
+        stack = session.client.stacks.canonical(stack).rpartition("/")[2]
+    emit_list(output, session.client.triggers.all(status=status, stack=stack, limit=output.first), COLUMNS, wide=WIDE)

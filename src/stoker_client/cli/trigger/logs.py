@@ -3,11 +3,12 @@
 import click
 
 from stoker_client.cli._log_output import LogPrinter, stream_option
-from stoker_client.cli._output import emit_data, output_option
+from stoker_client.cli._output import data_option, emit_data, raw_option
+from stoker_client.cli._servers import service_name
 from stoker_client.cli._session import Session
 from stoker_client.errors import ClientError
 from stoker_client.shapes import Target
-from stoker_client.trigger_logs import follow_written, written
+from stoker_client.trigger_logs import follow_written, read_written
 
 
 @click.command()
@@ -15,15 +16,20 @@ from stoker_client.trigger_logs import follow_written, written
 @click.option("-f", "--follow", is_flag=True, help="Go on until it is over.")
 @click.option("--server", metavar="SERVER", help="Only this server's: name or id.")
 @stream_option
-@output_option
+@raw_option
+@data_option
 @click.pass_obj
-def command(session: Session, trigger: str, follow: bool, server: str | None, stream: str | None, form: str) -> None:
+def command(
+    session: Session, /, *, trigger: str, follow: bool, server: str | None, stream: str | None, raw: bool, form: str
+) -> None:
     client = session.client
-    targets = [each for each in client.triggers.show(trigger).get("targets") or [] if _is(each, server)]
+    id_ = client.triggers.find_id(trigger)
+    wanted_server = service_name(client, server) if server is not None else None
+    targets = [each for each in client.triggers.show(id_).get("targets") or [] if _is(each, wanted_server)]
     if server is not None and not targets:
         raise ClientError(f"trigger {trigger} does not run on a server {server!r} (`stoker trigger show` says where)")
     wanted = {each["server_id"] for each in targets}
-    chunks = follow_written(client, trigger) if follow else written(client, targets)
+    chunks = follow_written(client, id_) if follow else read_written(client, targets)
     found = (
         chunk for chunk in chunks
         if stream in (None, chunk["stream"]) and (server is None or chunk["server_id"] in wanted)
@@ -31,7 +37,7 @@ def command(session: Session, trigger: str, follow: bool, server: str | None, st
     if form != "table" and not follow:
         emit_data(form, list(found))
     else:
-        LogPrinter(form, named=len(wanted) > 1).all(found)
+        LogPrinter(form, named=len(wanted) > 1, raw=raw).all(found)
 
 
 def _is(target: Target, server: str | None) -> bool:

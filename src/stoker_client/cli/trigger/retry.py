@@ -2,7 +2,7 @@
 
 import click
 
-from stoker_client.cli._output import output_option
+from stoker_client.cli._output import Output, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._trigger_result import emit_trigger, follow_option, follow_trigger
 
@@ -13,11 +13,11 @@ from stoker_client.cli._trigger_result import emit_trigger, follow_option, follo
 @follow_option
 @output_option
 @click.pass_context
-def command(ctx: click.Context, trigger: str, all_: bool, follow: bool, form: str) -> None:
+def command(ctx: click.Context, trigger: str, all_: bool, follow: bool, output: Output) -> None:
     session = ctx.find_object(Session)
     assert session is not None
-    made = session.client.triggers.retry(trigger, only_failed=not all_)
+    made = session.client.triggers.retry(session.client.triggers.find_id(trigger), only_failed=not all_)
     if follow:
-        follow_trigger(ctx, session.client, made["id"], form)
+        follow_trigger(ctx, session.client, made["id"], output)
     else:
-        emit_trigger(form, made)
+        emit_trigger(output, made)

@@ -2,32 +2,41 @@
 
 import click
 
-from stoker_client.cli._output import emit_data, emit_list, output_option
+from stoker_client.cli._output import Output, emit_list, emit_one, output_option
 from stoker_client.cli._session import Session
-from stoker_client.cli._targets import name_of, run_of, said_by, seconds_of, state_of
-from stoker_client.cli._trigger_result import emit_trigger, follow_option, follow_trigger
+from stoker_client.cli._targets import name_of, run_of, seconds_of, state_of, summary_of
+from stoker_client.cli._trigger_result import FIELDS, emit_trigger, follow_option, follow_trigger
 from stoker_client.shapes import Target
 
 COLUMNS = ("server", "state", "percent", "code", "seconds", "deployment_id", "reason")
+TARGET_STATUSES = ("QUEUED", "IN_PROGRESS", "COMPLETE", "FAILED", "CANCELLED")
 
 
 @click.command()
 @click.argument("trigger")
+@click.option(
+    "--status", type=click.Choice(TARGET_STATUSES, case_sensitive=False), help="Only the servers in this state."
+)
 @follow_option
 @output_option
 @click.pass_context
-def command(ctx: click.Context, trigger: str, follow: bool, form: str) -> None:
+def command(ctx: click.Context, trigger: str, status: str | None, follow: bool, output: Output) -> None:
     session = ctx.find_object(Session)
     assert session is not None
+    id_ = session.client.triggers.find_id(trigger)
     if follow:
-        follow_trigger(ctx, session.client, trigger, form)
-    shown = session.client.triggers.show(trigger)
-    if form != "table":
-        emit_data(form, shown)
+        follow_trigger(ctx, session.client, id_, output)
+    shown = session.client.triggers.show(id_)
+    targets = [each for each in shown.get("targets") or [] if status in (None, each["status"])]
+    if output.form not in ("table", "wide"):
+        emit_one(output, {**shown, "targets": targets}, FIELDS)
         return
-    emit_trigger(form, shown)
+    emit_trigger(output, shown)
+    if output.columns:
+        return
     click.echo()
-    emit_list(form, [_row(target) for target in shown.get("targets") or []], COLUMNS)
+    rows = [_row(target) for target in targets]
+    emit_list(output, rows, COLUMNS, wide=("server_id",), order="server")
 
 
 def _row(target: Target) -> dict[str, object]:
@@ -39,5 +48,5 @@ def _row(target: Target) -> dict[str, object]:
         "code": run.get("status_code"),
         "seconds": seconds_of(run),
         "deployment_id": target.get("deployment_id"),
-        "reason": said_by(target),
+        "reason": summary_of(target),
     }

@@ -2,12 +2,12 @@
 
 import click
 
-from stoker_client.cli._output import emit_list, output_option
+from stoker_client.cli._output import Output, emit_list, list_options
 from stoker_client.cli._session import Session
 
 
 @click.command()
-@output_option
+@list_options()
 @click.pass_obj
-def command(session: Session, form: str) -> None:
-    emit_list(form, session.client.identity.users(), ("id", "name", "enabled", "default_project_id"))
+def command(session: Session, output: Output) -> None:
+    emit_list(output, session.client.identity.users(), ("id", "name", "enabled", "default_project_id"), order="name")

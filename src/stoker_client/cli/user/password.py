@@ -11,3 +11,4 @@ from stoker_client.cli._session import Session
 @click.pass_obj
 def command(session: Session, user: str, password: str) -> None:
     session.client.identity.change_user(user, password=password)
+    click.echo(f"the password of user {user} is changed")

@@ -1,14 +1,16 @@
-"""Take a role from a user."""
+"""Take from a user a role in a project, or with --system that of an administrator of the site."""
 
 import click
 
 from stoker_client.cli._session import Session
+from stoker_client.cli.user._assignment import place_options, project_of
 
 
 @click.command()
 @click.argument("user")
-@click.option("--project", required=True, metavar="PROJECT")
-@click.option("--role", required=True, type=click.Choice(["admin", "member", "reader"]))
+@place_options
 @click.pass_obj
-def command(session: Session, user: str, project: str, role: str) -> None:
-    session.client.identity.revoke(user, project, role)
+def command(session: Session, /, *, user: str, project: str | None, system: bool, role: str | None) -> None:
+    place, granted = project_of(project, role, system=system)
+    session.client.identity.revoke(user, place, granted)
+    click.echo(f"user {user} is no longer {granted} {f'in project {place}' if place else 'of the site'}")

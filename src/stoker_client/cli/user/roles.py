@@ -1,16 +1,23 @@
-"""List what a user is in which projects."""
+"""List what a user is in which projects, and whether they administer the site."""
+
+from typing import Any
 
 import click
 
-from stoker_client.cli._output import emit_list, output_option
+from stoker_client.cli._output import Output, emit_list, list_options
 from stoker_client.cli._session import Session
 
 
 @click.command()
 @click.argument("user")
-@output_option
+@list_options()
 @click.pass_obj
-def command(session: Session, user: str, form: str) -> None:
+def command(session: Session, user: str, output: Output) -> None:
     found = session.client.identity.roles(user)
-    rows = [{"project": each["scope"]["project"]["name"], "role": each["role"]["name"]} for each in found]
-    emit_list(form, rows, ("project", "role"))
+    emit_list(output, [_row(each) for each in found], ("project", "system", "role"))
+
+
+def _row(assignment: dict[str, Any]) -> dict[str, Any]:
+    scope = assignment["scope"]
+    project = scope["project"]["name"] if "project" in scope else None
+    return {"project": project, "system": "all" if "system" in scope else None, "role": assignment["role"]["name"]}

@@ -1,1 +1,1 @@
-"""Heat's API, described."""
+"""Descriptions of the Heat API's routes."""

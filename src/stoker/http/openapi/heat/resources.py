@@ -1,4 +1,4 @@
-"""A stack's resources, events and snapshots."""
+"""Resources, events and snapshots of a stack."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from stoker.http.openapi.heat.stacks import LINKS, STATUS
 from stoker.http.openapi.operations import Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
     ANYTHING,
-    ASKED,
     ID,
     MAP,
     NOTHING,
+    REQUESTED,
     TEXT,
     TIME,
     WHOLE,
     WORD_FLAG,
     Schema,
-    closed,
-    listed,
+    list_of,
     maybe,
     one_of,
     record,
     ref,
     request,
     text,
-    told,
     under,
+    with_description,
+    without_extras,
 )
 from stoker.model.status import Status
 
-_DEPTH = told(WHOLE, "With those of so many levels of nested stacks")
-_MANY = told(ASKED, "Only those of this value; may be given several times")
+_DEPTH = with_description(WHOLE, "With those of so many levels of nested stacks")
+_MANY = with_description(REQUESTED, "Only those of this value; may be given several times")
 _EVENT: dict[str, Schema] = {
     "id": ID,
     "event_time": TIME,
@@ -48,19 +48,19 @@ SCHEMAS: dict[str, Schema] = {
         {
             "resource_name": ID,
             "logical_resource_id": ID,
-            "physical_resource_id": told(TEXT, "Empty when there is none"),
+            "physical_resource_id": with_description(TEXT, "Empty when there is none"),
             "resource_type": TEXT,
             "resource_status": STATUS,
             "resource_status_reason": TEXT,
             "creation_time": TIME,
             "updated_time": TIME,
-            "required_by": listed(TEXT),
+            "required_by": list_of(TEXT),
             "links": LINKS,
         },
         parent_resource=TEXT,
         description=TEXT,
-        attributes=told(MAP, "In detail only"),
-        deployment=told(
+        attributes=with_description(MAP, "In detail only"),
+        deployment=with_description(
             record({"status_reason": maybe(TEXT), "last_log": maybe(TEXT)}),
             "Of a deployment under way (Stoker's own)",
         ),
@@ -90,12 +90,12 @@ RESOURCES = Noun(
                 "nested_depth": _DEPTH,
                 **dict.fromkeys(resources.FILTERS, _MANY),
             },
-            answers=ok(under("resources", listed(ref("Resource")))),
+            answers=ok(under("resources", list_of(ref("Resource")))),
         ),
         resources.show: Operation(summary="One resource", answers=ok(under("resource", ref("Resource")))),
         resources.mark: Operation(
             summary="Call a resource unhealthy, so that the next update replaces it, or healthy again",
-            body=closed(request({"mark_unhealthy": WORD_FLAG}, resource_status_reason=maybe(text(65535)))),
+            body=without_extras(request({"mark_unhealthy": WORD_FLAG}, resource_status_reason=maybe(text(65535)))),
             example={"mark_unhealthy": True},
             answers=ok(NOTHING),
             errors=(409,),
@@ -106,7 +106,8 @@ RESOURCES = Noun(
         resources.signal: Operation(
             summary="Signal a resource: what came of a deployment, a condition, or a breakpoint to go on from",
             body=request(
-                unset_hook=told(ANYTHING, "The breakpoint to leave, such as pre-create"), deploy_status_code=ANYTHING
+                unset_hook=with_description(ANYTHING, "The breakpoint to leave, such as pre-create"),
+                deploy_status_code=ANYTHING,
             ),
             body_needed=False,
             example={"deploy_stdout": "done", "deploy_status_code": 0},
@@ -124,13 +125,13 @@ EVENTS = Noun(
             summary="What happened to a stack or a resource, newest first",
             query={
                 "limit": WHOLE,
-                "marker": ASKED,
-                "sort_keys": ASKED,
-                "sort_dir": ASKED,
+                "marker": REQUESTED,
+                "sort_keys": REQUESTED,
+                "sort_dir": REQUESTED,
                 "nested_depth": _DEPTH,
                 **dict.fromkeys(events.FILTERS, _MANY),
             },
-            answers=ok(under("events", listed(ref("Event")))),
+            answers=ok(under("events", list_of(ref("Event")))),
         ),
         events.show: Operation(summary="One event", answers=ok(under("event", ref("EventDetail")))),
     },
@@ -147,7 +148,7 @@ SNAPSHOTS = Noun(
             errors=(409,),
         ),
         snapshots.index: Operation(
-            summary="A stack's snapshots", answers=ok(under("snapshots", listed(ref("Snapshot"))))
+            summary="A stack's snapshots", answers=ok(under("snapshots", list_of(ref("Snapshot"))))
         ),
         snapshots.show: Operation(summary="One snapshot", answers=ok(under("snapshot", ref("Snapshot")))),
         snapshots.delete: Operation(summary="Delete a snapshot", answers=empty(), errors=(409,)),

@@ -1,4 +1,4 @@
-"""Servers (Stoker's own), and what there is to know of the service itself."""
+"""Servers (Stoker's own), and information about the service."""
 
 from __future__ import annotations
 
@@ -6,49 +6,49 @@ from stoker.http import health
 from stoker.http.heat import audit, servers, site
 from stoker.http.openapi.operations import Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
-    ASKED,
     COUNTED,
     FLAG,
     ID,
+    REQUESTED,
     TEXT,
     TIME,
     WHOLE,
     Schema,
     by_name,
-    closed,
-    listed,
+    list_of,
     maybe,
     one_of,
     record,
     ref,
     request,
     text,
-    told,
     under,
+    with_description,
+    without_extras,
 )
-from stoker.model.audit import Verdict
+from stoker.model.audit import Outcome
 from stoker.model.server import Kind
 
 _REVISION = record({"revision": TEXT})
 
 _WHO = one_of("STACK", "PROJECT")
 _NAMED = text(255, 1)
-_LET_IN: Schema = {"anyOf": [closed(request({"stack": _NAMED})), closed(request({"project": _NAMED}))]}
-#: As it is asked for; what is no cron expression and no time zone is refused besides.
+_LET_IN: Schema = {"anyOf": [without_extras(request({"stack": _NAMED})), without_extras(request({"project": _NAMED}))]}
+#: As clients send it; the server also checks cron expressions and time zones.
 _POLICY: Schema = {
     "anyOf": [
         {"type": "null"},
         _WHO,
-        {**listed(_LET_IN), "maxItems": 100},
-        closed(
+        {**list_of(_LET_IN), "maxItems": 100},
+        without_extras(
             request(
-                allow={"anyOf": [{"type": "null"}, _WHO, {**listed(_LET_IN), "maxItems": 100}]},
-                groups=maybe({**listed(_NAMED), "maxItems": 100}),
+                allow={"anyOf": [{"type": "null"}, _WHO, {**list_of(_LET_IN), "maxItems": 100}]},
+                groups=maybe({**list_of(_NAMED), "maxItems": 100}),
                 max_concurrent_runs=maybe({**WHOLE, "minimum": 1, "maximum": 1000}),
                 maintenance_windows=maybe(
                     {
-                        **listed(
-                            closed(
+                        **list_of(
+                            without_extras(
                                 request(
                                     {
                                         "cron": one_of("0 2 * * *", "30 22 * * sun", "*/5 1-3 1,15 * *"),
@@ -76,36 +76,36 @@ SCHEMAS: dict[str, Schema] = {
             "last_seen": maybe(TIME),
             "created_at": TIME,
             "agent_version": maybe(TEXT),
-            "hooks": listed(TEXT),
+            "hooks": list_of(TEXT),
             "hostname": maybe(TEXT),
             "stack_id": maybe(TEXT),
             "resource_name": maybe(TEXT),
             "labels": by_name(TEXT),
-            "policy": told(ref("DeploymentPolicy"), "What holds: its own, or else the site's"),
+            "policy": with_description(ref("DeploymentPolicy"), "What holds: its own, or else the site's"),
             "policy_source": one_of("server", "site"),
-            "window": told(
+            "window": with_description(
                 record({"open": FLAG, "changes_at": maybe(TIME)}), "Whether runs may begin now, and until or from when"
             ),
         }
     ),
     "DeploymentPolicy": record(
         {
-            "allow": told(
-                {"anyOf": [_WHO, listed(_LET_IN)]},
+            "allow": with_description(
+                {"anyOf": [_WHO, list_of(_LET_IN)]},
                 "STACK: the stack it belongs to; PROJECT: anybody of its project; or who else is let in",
             ),
-            "groups": told(maybe(listed(TEXT)), "Groups of the configs that may run; null: any"),
+            "groups": with_description(maybe(list_of(TEXT)), "Groups of the configs that may run; null: any"),
             "max_concurrent_runs": {**WHOLE, "minimum": 1},
-            "maintenance_windows": listed(record({"cron": TEXT, "minutes": WHOLE, "timezone": TEXT})),
+            "maintenance_windows": list_of(record({"cron": TEXT, "minutes": WHOLE, "timezone": TEXT})),
         }
     ),
     "AuditEntry": record(
         {
             "id": COUNTED,
             "time": TIME,
-            "who": told(maybe(TEXT), "Name of the user"),
-            "what": told(TEXT, "Such as run CREATE, or change policy"),
-            "decision": one_of(*Verdict),
+            "actor": with_description(maybe(TEXT), "Name of the user"),
+            "action": with_description(TEXT, "Such as run CREATE, or change policy"),
+            "outcome": one_of(*Outcome),
             "server_id": maybe(TEXT),
             "deployment_id": maybe(TEXT),
             "stack_id": maybe(TEXT),
@@ -114,9 +114,11 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "Enrolment": record(
         {
-            "token": told(TEXT, "Good for one agent"),
+            "token": with_description(TEXT, "Good for one agent"),
             "expires_at": TIME,
-            "command": told(TEXT, "What installs the agent on the server"),
+            "command": with_description(TEXT, "What installs the agent on the server"),
+            "url": with_description(TEXT, "Where the agent reaches Stoker"),
+            "warning": with_description(maybe(TEXT), "Why other machines cannot reach that, if they cannot"),
         }
     ),
 }
@@ -126,8 +128,8 @@ SERVERS = Noun(
     {
         servers.index: Operation(
             summary="The servers of the project",
-            query={"labels": told(ASKED, "Only those with all of these, like tier=web,zone=a")},
-            answers=ok(under("servers", listed(ref("Server")))),
+            query={"labels": with_description(REQUESTED, "Only those with all of these, like tier=web,zone=a")},
+            answers=ok(under("servers", list_of(ref("Server")))),
         ),
         servers.show: Operation(summary="One server", answers=ok(under("server", ref("Server"))), errors=(409,)),
         servers.create: Operation(
@@ -139,8 +141,8 @@ SERVERS = Noun(
         servers.change: Operation(
             summary="Change a server's labels and its policy",
             body=request(
-                labels=told(by_name(maybe(text(63))), "Those that are null are taken away"),
-                policy=told(_POLICY, "null: what the site says"),
+                labels=with_description(by_name(maybe(text(63))), "Those that are null are taken away"),
+                policy=with_description(_POLICY, "null: what the site says"),
             ),
             example={"labels": {"tier": "web"}, "policy": {"allow": "STACK", "groups": ["script"]}},
             answers=ok(under("server", ref("Server"))),
@@ -158,10 +160,10 @@ AUDIT = Noun(
             summary="What policies decided and who changed them, newest first",
             query={
                 "limit": {**WHOLE, "minimum": 1},
-                "marker": told({**COUNTED, "minimum": 1}, "The id of an entry: those before it"),
-                "server": told(ASKED, "Only those about this one, by name or id"),
+                "marker": with_description({**COUNTED, "minimum": 1}, "The id of an entry: those before it"),
+                "server": with_description(REQUESTED, "Only those about this one, by name or id"),
             },
-            answers=ok(under("audit", listed(ref("AuditEntry")))),
+            answers=ok(under("audit", list_of(ref("AuditEntry")))),
         ),
     },
 )
@@ -169,7 +171,7 @@ AUDIT = Noun(
 _VERSIONS = ok(
     under(
         "versions",
-        listed(record({"id": TEXT, "status": TEXT, "links": listed(ref("Link"))})),
+        list_of(record({"id": TEXT, "status": TEXT, "links": list_of(ref("Link"))})),
     ),
     300,
 )
@@ -177,7 +179,7 @@ SITE = Noun(
     "The service",
     {
         health.health: Operation(
-            summary="Whether the service and its database are well",
+            summary="Whether the service and its database are well; 503 names the checks that fail",
             answers=ok(record({"status": one_of("ok"), "version": TEXT})),
         ),
         health.versions: Operation(summary="The versions of the API", answers=_VERSIONS),
@@ -189,7 +191,7 @@ SITE = Noun(
             answers=ok(
                 under(
                     "services",
-                    listed(
+                    list_of(
                         record(
                             {
                                 "id": ID,

@@ -7,38 +7,38 @@ from stoker.http.heat import configs, deployments, logs, runs
 from stoker.http.openapi.operations import Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
     ANYTHING,
-    ASKED,
     COUNTED,
     FLAG,
     ID,
     MAP,
+    REQUESTED,
     TEXT,
     TIME,
     WHOLE,
     WORD_FLAG,
     Schema,
-    closed,
-    listed,
+    list_of,
     maybe,
     one_of,
     record,
     ref,
     request,
     text,
-    told,
     under,
+    with_description,
+    without_extras,
 )
 
 _NAME = text(255)
-#: How a result may come.
+#: The signal transports of a deployment.
 SIGNALS = ("AUTO", "CFN_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "STOKER_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL")
 _SAID = {
     "name": maybe(_NAME),
-    "group": told(maybe(_NAME), "Which hook runs it"),
-    "config": told(ANYTHING, "What the hook runs: mostly a text"),
+    "group": with_description(maybe(_NAME), "Which hook runs it"),
+    "config": with_description(ANYTHING, "What the hook runs: mostly a text"),
     "inputs": maybe(
-        listed(
-            closed(
+        list_of(
+            without_extras(
                 request(
                     {"name": text(255, 1)},
                     type=maybe(one_of(*TYPES)),
@@ -51,8 +51,8 @@ _SAID = {
         )
     ),
     "outputs": maybe(
-        listed(
-            closed(
+        list_of(
+            without_extras(
                 request(
                     {"name": text(255, 1)},
                     type=maybe(one_of(*TYPES)),
@@ -81,8 +81,8 @@ SCHEMAS: dict[str, Schema] = {
             "group": maybe(TEXT),
             "creation_time": TIME,
             "config": ANYTHING,
-            "inputs": listed(ref("ConfigInput")),
-            "outputs": listed(ref("ConfigOutput")),
+            "inputs": list_of(ref("ConfigInput")),
+            "outputs": list_of(ref("ConfigOutput")),
             "options": MAP,
         }
     ),
@@ -90,7 +90,7 @@ SCHEMAS: dict[str, Schema] = {
         {
             "id": ID,
             "server_id": ID,
-            "config_id": told(ID, "The config that runs: with each run another one"),
+            "config_id": with_description(ID, "The config that runs: with each run another one"),
             "input_values": MAP,
             "output_values": MAP,
             "action": maybe(TEXT),
@@ -102,45 +102,51 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "Run": record(
         {
-            "number": told(WHOLE, "Counts the runs of its deployment"),
+            "number": with_description(WHOLE, "Counts the runs of its deployment"),
             "config_id": ID,
             "action": maybe(TEXT),
-            "state": told(TEXT, "HELD, WAITING, DELIVERED, RUNNING or what its agent says, SILENT, CANCELLING, DONE"),
-            "silent_seconds": told(maybe(WHOLE), "How long its agent has said nothing, once that is too long"),
+            "state": with_description(
+                TEXT, "PENDING_WINDOW, QUEUED, DELIVERED, RUNNING, UNRESPONSIVE, CANCELLING, DONE"
+            ),
+            "unresponsive_seconds": with_description(
+                maybe(WHOLE), "How long its agent has said nothing, once that is too long"
+            ),
             "percent": maybe(WHOLE),
             "message": maybe(TEXT),
-            "heard_time": maybe(TIME),
+            "last_heartbeat": maybe(TIME),
             "queued_time": TIME,
             "delivered_time": maybe(TIME),
-            "channel": told(maybe(TEXT), "The transport by which it was delivered"),
+            "channel": with_description(maybe(TEXT), "The transport by which it was delivered"),
             "start_time": maybe(TIME),
             "end_time": maybe(TIME),
             "status": maybe(TEXT),
             "status_code": maybe(TEXT),
             "status_reason": maybe(TEXT),
-            "asked_by": told(maybe(TEXT), "Null: a stack's action did"),
-            "input_values": told(MAP, "Without the values of secret ones"),
-            "output_values": told(MAP, "Without what the log has"),
+            "requested_by": with_description(maybe(TEXT), "Null: a stack's action did"),
+            "input_values": with_description(MAP, "Without the values of secret ones"),
+            "output_values": with_description(MAP, "Without what the log has"),
             "stdout_bytes": COUNTED,
             "stderr_bytes": COUNTED,
         }
     ),
     "DeploymentLogs": record(
         {
-            "logs": listed(
+            "logs": list_of(
                 record(
                     {
                         "seq": COUNTED,
                         "config_id": ID,
                         "stream": TEXT,
-                        "offset": told(COUNTED, "In bytes; between two chunks of a stream some may have been cut"),
-                        "size": told(WHOLE, "In bytes"),
+                        "offset": with_description(
+                            COUNTED, "In bytes; between two chunks of a stream some may have been cut"
+                        ),
+                        "size": with_description(WHOLE, "In bytes"),
                         "data": TEXT,
                         "time": TIME,
                     }
                 )
             ),
-            "next": told(COUNTED, "What to give as after next time"),
+            "next": with_description(COUNTED, "What to give as after next time"),
             "status": maybe(TEXT),
             "status_reason": maybe(TEXT),
             "progress": maybe(
@@ -153,7 +159,7 @@ _CONFIG = ok(under("software_config", ref("SoftwareConfig")))
 _DEPLOYMENT = ok(under("software_deployment", ref("SoftwareDeployment")))
 _VALUES = {
     "input_values": maybe(MAP),
-    "action": told(maybe(_NAME), "Which of a server's life it is for, such as CREATE"),
+    "action": with_description(maybe(_NAME), "Which of a server's life it is for, such as CREATE"),
     "status": maybe(_NAME),
     "status_reason": maybe(text(65535)),
 }
@@ -163,11 +169,16 @@ CONFIGS = Noun(
     {
         configs.index: Operation(
             summary="The configs of the project, newest first",
-            query={"limit": WHOLE, "marker": ASKED, "global_tenant": told(one_of("false"), "Not supported")},
+            query={
+                "limit": WHOLE,
+                "marker": REQUESTED,
+                "global_tenant": with_description(one_of("false"), "Not supported"),
+                "derived": with_description(one_of("true", "false"), "false: without the copies that deployments run"),
+            },
             answers=ok(
                 under(
                     "software_configs",
-                    listed(
+                    list_of(
                         record({"id": ID, "name": maybe(TEXT), "group": maybe(TEXT), "creation_time": TIME}),
                     ),
                 )
@@ -190,12 +201,16 @@ DEPLOYMENTS = Noun(
     {
         deployments.index: Operation(
             summary="The deployments of the project, oldest first",
-            query={"server_id": told(ASKED, "Only those of this server")},
-            answers=ok(under("software_deployments", listed(ref("SoftwareDeployment")))),
+            query={
+                "server_id": with_description(REQUESTED, "Only those of this server"),
+                "limit": WHOLE,
+                "marker": REQUESTED,
+            },
+            answers=ok(under("software_deployments", list_of(ref("SoftwareDeployment")))),
         ),
         deployments.metadata: Operation(
             summary="What a server's agent has to run: the configs of all its deployments",
-            answers=ok(under("metadata", listed(ref("SoftwareConfig")))),
+            answers=ok(under("metadata", list_of(ref("SoftwareConfig")))),
         ),
         deployments.create: Operation(
             summary="Bring a config to a server",
@@ -203,12 +218,12 @@ DEPLOYMENTS = Noun(
                 {"config_id": ID, "server_id": text(36, 1)},
                 **_VALUES,
                 stack_user_project_id=maybe(text(64)),
-                signal_transport=told(
+                signal_transport=with_description(
                     one_of(*SIGNALS),
                     "Stoker's own: the config given is a source, from which the one to run is derived",
                 ),
-                name=told(maybe(_NAME), "With signal_transport: of the derived config"),
-                timeout=told(
+                name=with_description(maybe(_NAME), "With signal_transport: of the derived config"),
+                timeout=with_description(
                     {"type": ["number", "null"], "exclusiveMinimum": 0, "exclusiveMaximum": 2**31},
                     "With signal_transport: seconds that a run may take",
                 ),
@@ -224,11 +239,11 @@ DEPLOYMENTS = Noun(
         deployments.delete: Operation(summary="Withdraw a deployment", answers=empty()),
         runs.index: Operation(
             summary="The runs of a deployment, newest first (Stoker's own)",
-            answers=ok(under("runs", listed(ref("Run")))),
+            answers=ok(under("runs", list_of(ref("Run")))),
         ),
         runs.cancel: Operation(
             summary="End the run under way: its agent is told to stop it (Stoker's own)",
-            body=request(force=told(maybe(WORD_FLAG), "Do not wait for what its agent says")),
+            body=request(force=with_description(maybe(WORD_FLAG), "Do not wait for what its agent says")),
             body_needed=False,
             answers=ok(under("software_deployment", ref("SoftwareDeployment")), 202),
             errors=(409,),
@@ -243,19 +258,26 @@ DEPLOYMENTS = Noun(
         runs.signal: Operation(
             summary="Report what came of a deployment's run (Stoker's own)",
             query={
-                "token": told(ASKED, "In place of X-Auth-Token: of the URL that the deployment's config brings"),
-                "run": told(ASKED, "Its number: a result of an earlier run changes nothing"),
+                "token": with_description(
+                    REQUESTED, "In place of X-Auth-Token: of the URL that the deployment's config brings"
+                ),
+                "run": with_description(REQUESTED, "Its number: a result of an earlier run changes nothing"),
             },
-            body=told(request(), "deploy_stdout, deploy_stderr, deploy_status_code, and the config's outputs"),
+            body=with_description(
+                request(), "deploy_stdout, deploy_stderr, deploy_status_code, and the config's outputs"
+            ),
             body_needed=False,
             answers=ok(under("status", maybe(TEXT))),
         ),
         logs.follow: Operation(
-            # With Accept: text/event-stream the same comes as events: log, progress, status, and at last end.
+            # With Accept: text/event-stream, the response is a stream of the events log, progress, status and finally
+            # end.
             summary="The live output of a deployment's runs, also as server-sent events (Stoker's own)",
             query={
-                "after": told(COUNTED, "What came after this one"),
-                "wait": told({**WHOLE, "maximum": 60}, "Seconds to wait for the first, while the run is under way"),
+                "after": with_description(COUNTED, "What came after this one"),
+                "wait": with_description(
+                    {**WHOLE, "maximum": 60}, "Seconds to wait for the first, while the run is under way"
+                ),
             },
             answers=ok(ref("DeploymentLogs")),
         ),

@@ -1,36 +1,36 @@
-"""Stacks: made, changed, looked at, and what is done to them."""
+"""Stacks: create, change, read, and run actions on them."""
 
 from __future__ import annotations
 
-from stoker.http.heat import actions, finding, previews, stacks
+from stoker.http.heat import actions, previews, stack_lookup, stacks
 from stoker.http.openapi.heat import templates
 from stoker.http.openapi.operations import Answer, Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
     ANYTHING,
-    ASKED,
     FLAG,
     ID,
     MAP,
     NOTHING,
+    REQUESTED,
     TEXT,
     TIME,
     WHOLE,
     WORD_FLAG,
     Schema,
     by_name,
-    listed,
+    list_of,
     maybe,
     one_of,
     record,
     ref,
     request,
-    told,
     under,
+    with_description,
 )
 from stoker.model.status import Action, Status
 
 STATUS: Schema = {"type": "string", "pattern": f"^({'|'.join(Action)})_({'|'.join(Status)})$"}
-LINKS = listed(ref("Link"))
+LINKS = list_of(ref("Link"))
 _SUMMARY: dict[str, Schema] = {
     "id": ID,
     "links": LINKS,
@@ -40,16 +40,16 @@ _SUMMARY: dict[str, Schema] = {
     "updated_time": maybe(TIME),
     "deletion_time": maybe(TIME),
     "stack_owner": maybe(TEXT),
-    "parent": told(maybe(TEXT), "The id of the stack that it is nested in"),
+    "parent": with_description(maybe(TEXT), "The id of the stack that it is nested in"),
     "stack_user_project_id": TEXT,
     "tags": {"type": ["array", "null"], "items": TEXT},
 }
 _STATUS: dict[str, Schema] = {"stack_status": STATUS, "stack_status_reason": TEXT}
 _DETAIL: dict[str, Schema] = {
     "template_description": TEXT,
-    "notification_topics": listed(TEXT),
-    "capabilities": listed(TEXT),
-    "parameters": told(by_name(TEXT), "All values as text, hidden ones as ******"),
+    "notification_topics": list_of(TEXT),
+    "capabilities": list_of(TEXT),
+    "parameters": with_description(by_name(TEXT), "All values as text, hidden ones as ******"),
     "disable_rollback": FLAG,
     "timeout_mins": maybe(WHOLE),
 }
@@ -58,7 +58,7 @@ _IDENTITY = record({"tenant": TEXT, "stack_name": TEXT, "stack_id": ID, "path": 
 SCHEMAS: dict[str, Schema] = {
     "Link": record({"href": TEXT, "rel": TEXT}),
     "StackSummary": record({**_SUMMARY, **_STATUS}),
-    "Stack": record({**_SUMMARY, **_STATUS, **_DETAIL}, outputs=listed(ref("Output"))),
+    "Stack": record({**_SUMMARY, **_STATUS, **_DETAIL}, outputs=list_of(ref("Output"))),
     "Output": record({"output_key": TEXT, "description": ANYTHING, "output_value": ANYTHING}, output_error=TEXT),
     "Change": record(
         {
@@ -76,11 +76,38 @@ SCHEMAS: dict[str, Schema] = {
             "description": TEXT,
             "metadata": MAP,
             "attributes": MAP,
-            "required_by": listed(TEXT),
+            "required_by": list_of(TEXT),
             "properties": MAP,
-            "changed_properties": told(listed(TEXT), "Names of the properties that differ"),
+            "changed_properties": with_description(list_of(TEXT), "Names of the properties that differ"),
         }
     ),
+    "PreviewedResource": {
+        "description": "A resource; or of one that would be a stack, the list of the resources in it",
+        "anyOf": [
+            record(
+                {
+                    "resource_name": ID,
+                    "resource_type": TEXT,
+                    "resource_action": one_of(Action.INIT),
+                    "resource_status": one_of(Status.COMPLETE),
+                    "resource_status_reason": TEXT,
+                    "resource_identity": _IDENTITY,
+                    "stack_identity": _IDENTITY,
+                    "stack_name": ID,
+                    "physical_resource_id": TEXT,
+                    "creation_time": NOTHING,
+                    "updated_time": NOTHING,
+                    "description": TEXT,
+                    "metadata": MAP,
+                    "attributes": MAP,
+                    "required_by": list_of(TEXT),
+                    "properties": MAP,
+                },
+                parent_resource=TEXT,
+            ),
+            list_of(ref("PreviewedResource")),
+        ],
+    },
     "ExportedResource": record(
         {
             "name": ID,
@@ -91,7 +118,7 @@ SCHEMAS: dict[str, Schema] = {
             "metadata": MAP,
             "resource_data": MAP,
         },
-        resources=told(by_name(ref("ExportedResource")), "Of the nested stack that it is"),
+        resources=with_description(by_name(ref("ExportedResource")), "Of the nested stack that it is"),
     ),
     "ExportedStack": record(
         {
@@ -104,17 +131,19 @@ SCHEMAS: dict[str, Schema] = {
             "files": by_name(TEXT),
             "project_id": TEXT,
             "stack_user_project_id": TEXT,
-            "tags": listed(TEXT),
+            "tags": list_of(TEXT),
             "resources": by_name(ref("ExportedResource")),
         }
     ),
 }
 
 _SOME: dict[str, Schema] = {
-    **templates.HANDED,
-    "timeout_mins": told({"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1}, "0: the site's own"),
+    **templates.STACK_REQUEST,
+    "timeout_mins": with_description(
+        {"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1}, "0: the site's own"
+    ),
     "disable_rollback": maybe(WORD_FLAG),
-    "tags": told(maybe(TEXT), "With commas"),
+    "tags": with_description(maybe(TEXT), "With commas"),
 }
 _NEW = request(
     {"stack_name": {"type": "string", "pattern": "^[a-zA-Z][a-zA-Z0-9_.-]{0,254}$"}},
@@ -125,14 +154,14 @@ _ADOPTED = {
     **_NEW,
     "properties": {
         **_NEW["properties"],
-        "adopt_stack_data": told(
+        "adopt_stack_data": with_description(
             {"anyOf": [ref("ExportedStack"), {"type": "string"}]}, "What an export says, to be taken over"
         ),
     },
     "anyOf": [{"required": ["template"]}, {"required": ["adopt_stack_data"]}],
 }
 _WHOLE = request({"template": templates.TEMPLATE}, **_SOME)
-_PART = request(**_SOME, template=templates.TEMPLATE, clear_parameters=maybe(listed(TEXT)))
+_PART = request(**_SOME, template=templates.TEMPLATE, clear_parameters=maybe(list_of(TEXT)))
 _EXAMPLE = {"stack_name": "example", "template": templates.EXAMPLE, "parameters": {"length": 8}, "tags": "a,b"}
 _FRESH = {**_EXAMPLE, "parameters": {"length": 9}}
 _PLAIN_FLAG = one_of("true", "false")
@@ -141,7 +170,7 @@ _WORDS = ("tags", "tags_any", "not_tags", "not_tags_any")
 _REDIRECT = under("stack", record({"links": LINKS}))
 _CHANGES = under(
     "resource_changes",
-    record({kind: listed(ref("Change")) for kind in ("unchanged", "updated", "replaced", "added", "deleted")}),
+    record({kind: list_of(ref("Change")) for kind in ("unchanged", "updated", "replaced", "added", "deleted")}),
 )
 
 NOUN = Noun(
@@ -151,14 +180,16 @@ NOUN = Noun(
             summary="The stacks of the project, newest first",
             query={
                 "limit": WHOLE,
-                "marker": ASKED,
-                "sort_keys": ASKED,
-                "sort_dir": ASKED,
+                "marker": REQUESTED,
+                "sort_keys": REQUESTED,
+                "sort_dir": REQUESTED,
                 **dict.fromkeys(_FLAGS, _PLAIN_FLAG),
-                **dict.fromkeys(_WORDS, told(ASKED, "Tags with commas")),
-                **dict.fromkeys(stacks.FILTERS, told(ASKED, "Only those of this value; may be given several times")),
+                **dict.fromkeys(_WORDS, with_description(REQUESTED, "Tags with commas")),
+                **dict.fromkeys(
+                    stacks.FILTERS, with_description(REQUESTED, "Only those of this value; may be given several times")
+                ),
             },
-            answers=ok(record({"stacks": listed(ref("StackSummary"))}, links=LINKS, count=WHOLE)),
+            answers=ok(record({"stacks": list_of(ref("StackSummary"))}, links=LINKS, count=WHOLE)),
         ),
         stacks.create: Operation(
             summary="Make a stack",
@@ -171,16 +202,24 @@ NOUN = Noun(
             summary="What a stack would be, without making it",
             body={**_NEW, "required": ["stack_name", "template"]},
             example={**_EXAMPLE, "stack_name": "previewed"},
-            answers=ok(under("stack", record({**_SUMMARY, **_DETAIL, "resources": listed(ref("Change"))}))),
+            answers=ok(
+                under(
+                    "stack",
+                    record(
+                        {**_SUMMARY, **_DETAIL, "resources": list_of(ref("PreviewedResource"))},
+                        outputs=list_of(ref("Output")),
+                    ),
+                )
+            ),
             errors=(409,),
         ),
-        finding.redirect: Operation(
+        stack_lookup.redirect: Operation(
             summary="From a name or an id to the stack's own URL: the same is to be asked there",
             answers={302: Answer(_REDIRECT, ("Location",))},
         ),
         stacks.show: Operation(
             summary="One stack",
-            query={"resolve_outputs": told(_PLAIN_FLAG, "false: without its outputs")},
+            query={"resolve_outputs": with_description(_PLAIN_FLAG, "false: without its outputs")},
             answers=ok(under("stack", ref("Stack"))),
         ),
         stacks.replace: Operation(
@@ -236,7 +275,7 @@ NOUN = Noun(
         stacks.files: Operation(summary="The files that came with the template", answers=ok(by_name(TEXT))),
         stacks.list_outputs: Operation(
             summary="The outputs' names",
-            answers=ok(under("outputs", listed(record({"output_key": TEXT, "description": ANYTHING})))),
+            answers=ok(under("outputs", list_of(record({"output_key": TEXT, "description": ANYTHING})))),
         ),
         stacks.show_output: Operation(summary="One output's value", answers=ok(under("output", ref("Output")))),
     },

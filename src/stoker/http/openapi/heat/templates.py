@@ -1,4 +1,4 @@
-"""Templates: what can stand in them, and what is handed in with them."""
+"""Templates: validation, resource types and functions, and the members of requests that contain a template."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from stoker.http.heat import types
 from stoker.http.openapi.operations import Noun, Operation, ok
 from stoker.http.openapi.schemas import (
     ANYTHING,
-    ASKED,
     FLAG,
     ID,
     MAP,
     NUMBER,
+    REQUESTED,
     TEXT,
     Schema,
     by_name,
-    closed,
-    listed,
+    list_of,
     maybe,
     one_of,
     record,
     ref,
     request,
-    told,
     under,
+    with_description,
+    without_extras,
 )
 
 EXAMPLE = {
@@ -39,16 +39,20 @@ EXAMPLE = {
     },
     "outputs": {"secret": {"value": {"get_attr": ["secret", "value"]}}},
 }
-#: What comes with a template wherever one does.
+#: The members that accompany a template in every request that contains one.
 TEMPLATE: Schema = {
     "description": "As data or as YAML text",
     "anyOf": [ref("HotTemplate"), ref("CfnTemplate"), {"type": "string"}],
 }
-HANDED: dict[str, Schema] = {
-    "environment": told({"type": ["object", "string", "null"]}, "As data or as YAML text"),
-    "environment_files": told({"type": ["array", "null"], "items": TEXT}, "Which of the files are environments"),
-    "files": told({"type": ["object", "null"], "additionalProperties": TEXT}, "Texts by the names that templates use"),
-    "parameters": told({"type": ["object", "null"]}, "Values by name"),
+STACK_REQUEST: dict[str, Schema] = {
+    "environment": with_description({"type": ["object", "string", "null"]}, "As data or as YAML text"),
+    "environment_files": with_description(
+        {"type": ["array", "null"], "items": TEXT}, "Which of the files are environments"
+    ),
+    "files": with_description(
+        {"type": ["object", "null"], "additionalProperties": TEXT}, "Texts by the names that templates use"
+    ),
+    "parameters": with_description({"type": ["object", "null"]}, "Values by name"),
 }
 
 _HOT_PARAMETER: dict[str, Schema] = {
@@ -57,8 +61,8 @@ _HOT_PARAMETER: dict[str, Schema] = {
     "default": ANYTHING,
     "hidden": FLAG,
     "immutable": FLAG,
-    "constraints": listed(MAP),
-    "tags": listed(TEXT),
+    "constraints": list_of(MAP),
+    "tags": list_of(TEXT),
     "schema": MAP,
 }
 _HOT_RESOURCE: dict[str, Schema] = {
@@ -72,7 +76,7 @@ _HOT_RESOURCE: dict[str, Schema] = {
     "external_id": ANYTHING,
 }
 _KINDS = one_of("string", "integer", "number", "boolean", "list", "map", "any")
-_CONSTRAINT = record({}, allowed_values=listed(ANYTHING), range=record({}, min=NUMBER, max=NUMBER))
+_CONSTRAINT = record({}, allowed_values=list_of(ANYTHING), range=record({}, min=NUMBER, max=NUMBER))
 _PARAMETER: dict[str, Schema] = {
     "Type": one_of("String", "Number", "CommaDelimitedList", "Json", "Boolean"),
     "Description": TEXT,
@@ -87,15 +91,15 @@ _INNER: dict[str, Schema] = {
 _HOT_TYPES = ("string", "number", "boolean", "comma_delimited_list", "json")
 
 SCHEMAS: dict[str, Schema] = {
-    "HotTemplate": closed(
+    "HotTemplate": without_extras(
         request(
             {"heat_template_version": one_of(*VERSIONS, *(alias for alias in VERSIONS.values() if alias))},
             description=TEXT,
-            parameter_groups=listed(MAP),
-            parameters=by_name(closed(request({"type": one_of(*_HOT_TYPES)}, **_HOT_PARAMETER))),
+            parameter_groups=list_of(MAP),
+            parameters=by_name(without_extras(request({"type": one_of(*_HOT_TYPES)}, **_HOT_PARAMETER))),
             conditions=MAP,
-            resources=by_name(closed(request({"type": TEXT}, **_HOT_RESOURCE))),
-            outputs=by_name(closed(request({"value": ANYTHING}, description=TEXT, condition=ANYTHING))),
+            resources=by_name(without_extras(request({"type": TEXT}, **_HOT_RESOURCE))),
+            outputs=by_name(without_extras(request({"value": ANYTHING}, description=TEXT, condition=ANYTHING))),
         )
     ),
     "CfnTemplate": {
@@ -116,17 +120,28 @@ SCHEMAS: dict[str, Schema] = {
             "parameters": MAP,
             "parameter_defaults": MAP,
             "resource_registry": MAP,
-            "event_sinks": listed(ANYTHING),
-            "encrypted_param_names": listed(ANYTHING),
+            "event_sinks": list_of(ANYTHING),
+            "encrypted_param_names": list_of(ANYTHING),
         },
         parameter_merge_strategies=MAP,
+    ),
+    "ValidatedEnvironment": with_description(
+        record(
+            {
+                "parameters": MAP,
+                "parameter_defaults": MAP,
+                "resource_registry": MAP,
+                "event_sinks": list_of(ANYTHING),
+            }
+        ),
+        "With the request's own parameters, hidden ones as ******, and the templates that are types",
     ),
     "Property": record(
         {"type": _KINDS, "required": FLAG, "update_allowed": FLAG, "immutable": FLAG},
         description=TEXT,
         default=ANYTHING,
-        constraints=listed(_CONSTRAINT),
-        schema=told(by_name(ref("Property")), "Of a map's entries by name; * for those of a list"),
+        constraints=list_of(_CONSTRAINT),
+        schema=with_description(by_name(ref("Property")), "Of a map's entries by name; * for those of a list"),
     ),
     "ResourceType": record(
         {
@@ -143,28 +158,31 @@ SCHEMAS: dict[str, Schema] = {
         _PARAMETER,
         Default=ANYTHING,
         Value=ANYTHING,
-        Tags=listed(TEXT),
+        Tags=list_of(TEXT),
         MinLength=NUMBER,
         MaxLength=NUMBER,
         MinValue=NUMBER,
         MaxValue=NUMBER,
         Step=NUMBER,
         Offset=NUMBER,
-        AllowedValues=listed(ANYTHING),
+        AllowedValues=list_of(ANYTHING),
         AllowedPattern=TEXT,
         CustomConstraint=TEXT,
         ConstraintDescription=TEXT,
     ),
     "NestedTemplate": record(
-        {"Type": TEXT, **_INNER}, ParameterGroups=listed(MAP), NestedParameters=by_name(ref("NestedTemplate"))
+        {"Type": TEXT, **_INNER}, ParameterGroups=list_of(MAP), NestedParameters=by_name(ref("NestedTemplate"))
     ),
     "ValidatedTemplate": record(
-        {**_INNER, "Environment": ref("Environment")},
-        ParameterGroups=listed(MAP),
+        {**_INNER, "Environment": ref("ValidatedEnvironment")},
+        Warnings=with_description(
+            list_of(TEXT), "What is odd and refuses nothing, such as an output that cannot have a value"
+        ),
+        ParameterGroups=list_of(MAP),
         NestedParameters=by_name(ref("NestedTemplate")),
     ),
 }
-_DESCRIBED = told(one_of("true", "false"), "With what each is for")
+_DESCRIBED = with_description(one_of("true", "false"), "With what each is for")
 
 NOUN = Noun(
     "Templates",
@@ -172,8 +190,8 @@ NOUN = Noun(
         types.index: Operation(
             summary="The resource types",
             query={
-                "name": told(ASKED, "A regular expression that the name begins with"),
-                "support_status": ASKED,
+                "name": with_description(REQUESTED, "A regular expression that the name begins with"),
+                "support_status": REQUESTED,
                 "with_description": _DESCRIBED,
             },
             answers=ok(
@@ -198,19 +216,19 @@ NOUN = Noun(
             answers=ok(
                 under(
                     "template_versions",
-                    listed(record({"version": TEXT, "type": one_of("hot", "cfn"), "aliases": listed(TEXT)})),
+                    list_of(record({"version": TEXT, "type": one_of("hot", "cfn"), "aliases": list_of(TEXT)})),
                 )
             ),
         ),
         types.functions: Operation(
             summary="The functions of a template version",
             query={"with_condition_func": one_of("true", "false")},
-            answers=ok(under("template_functions", listed(record({"functions": TEXT, "description": TEXT})))),
+            answers=ok(under("template_functions", list_of(record({"functions": TEXT, "description": TEXT})))),
         ),
         types.validate: Operation(
             summary="What a template asks for, once it is known to hold together",
             query={"show_nested": one_of("true", "false")},
-            body=request({"template": TEMPLATE}, **HANDED),
+            body=request({"template": TEMPLATE}, **STACK_REQUEST),
             example={"template": EXAMPLE},
             answers=ok(ref("ValidatedTemplate")),
         ),

@@ -1,1 +1,1 @@
-"""What of Keystone's API there is, described."""
+"""Descriptions of the identity API's routes."""

@@ -1,27 +1,27 @@
-"""Logging in, and what a token opens."""
+"""Tokens, and the lookups that every token permits."""
 
 from __future__ import annotations
 
 from stoker.http.identity import auth, ec2_credentials, reads
 from stoker.http.openapi.operations import Answer, Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
-    ASKED,
     FINE_TIME,
     FLAG,
     ID,
     MAP,
     NOTHING,
+    REQUESTED,
     TEXT,
     Schema,
     by_name,
-    listed,
+    list_of,
     maybe,
     one_of,
     record,
     ref,
     request,
-    told,
     under,
+    with_description,
 )
 
 _ROLE = record({"id": ID, "name": ID})
@@ -33,19 +33,20 @@ _ENDPOINT: dict[str, Schema] = {"id": ID, "interface": TEXT, "region": TEXT, "re
 SCHEMAS: dict[str, Schema] = {
     "DomainName": record({"id": ID, "name": ID}),
     "Domain": record({"id": ID, "name": ID, "enabled": FLAG, "description": TEXT}),
-    "CatalogEntry": record({"id": ID, "type": TEXT, "name": TEXT, "endpoints": listed(record(_ENDPOINT))}),
+    "CatalogEntry": record({"id": ID, "type": TEXT, "name": TEXT, "endpoints": list_of(record(_ENDPOINT))}),
     "Token": record(
         {
-            "methods": listed(TEXT),
+            "methods": list_of(TEXT),
             "user": record({"id": ID, "name": ID, "domain": ref("DomainName"), "password_expires_at": NOTHING}),
-            "audit_ids": listed(TEXT),
+            "audit_ids": list_of(TEXT),
             "issued_at": FINE_TIME,
             "expires_at": FINE_TIME,
         },
         project=record({"id": ID, "name": ID, "domain": ref("DomainName")}),
+        system=record({"all": FLAG}),
         is_domain=FLAG,
-        roles=listed(_ROLE),
-        catalog=listed(ref("CatalogEntry")),
+        roles=list_of(_ROLE),
+        catalog=list_of(ref("CatalogEntry")),
         application_credential=record({"id": ID, "restricted": FLAG}),
     ),
     "KeystoneVersion": record(
@@ -53,21 +54,22 @@ SCHEMAS: dict[str, Schema] = {
             "id": TEXT,
             "status": TEXT,
             "updated": TEXT,
-            "media-types": listed(record({"base": TEXT, "type": TEXT})),
-            "links": listed(ref("Link")),
+            "media-types": list_of(record({"base": TEXT, "type": TEXT})),
+            "links": list_of(ref("Link")),
         }
     ),
 }
-_CATALOG_WANTED: dict[str, Schema] = {"nocatalog": told(ASKED, "Leave the catalog out")}
+_SYSTEM = request({"all": {"const": True}})
+_CATALOG_WANTED: dict[str, Schema] = {"nocatalog": with_description(REQUESTED, "Leave the catalog out")}
 _TOKEN = under("token", ref("Token"))
-_DOMAINS = ok(record({"domains": listed(ref("Domain")), "links": _LINKS}))
+_DOMAINS = ok(record({"domains": list_of(ref("Domain")), "links": _LINKS}))
 
 NOUN = Noun(
     "Tokens",
     {
         reads.versions: Operation(
             summary="The versions of the API",
-            answers=ok(under("versions", under("values", listed(ref("KeystoneVersion")))), 300),
+            answers=ok(under("versions", under("values", list_of(ref("KeystoneVersion")))), 300),
         ),
         reads.version: Operation(
             summary="The version of the API", answers=ok(under("version", ref("KeystoneVersion")))
@@ -80,13 +82,15 @@ NOUN = Noun(
                     "auth": request(
                         {
                             "identity": request(
-                                {"methods": listed(one_of("password", "token", "application_credential"))},
+                                {"methods": list_of(one_of("password", "token", "application_credential"))},
                                 password=request({"user": {**_NAMED, "required": ["password"]}}),
                                 token=request({"id": TEXT}),
                                 application_credential={**_NAMED, "required": ["secret"]},
                             )
                         },
-                        scope={"anyOf": [request(project=_NAMED), one_of("unscoped"), NOTHING]},
+                        scope={
+                            "anyOf": [request(project=_NAMED), request(system=_SYSTEM), one_of("unscoped"), NOTHING]
+                        },
                     )
                 }
             ),
@@ -103,11 +107,11 @@ NOUN = Noun(
         auth.revoke: Operation(summary="End a token", headers=("X-Subject-Token",), answers=empty(), errors=(404,)),
         auth.catalog: Operation(
             summary="Where the services are",
-            answers=ok(record({"catalog": listed(ref("CatalogEntry")), "links": _LINKS})),
+            answers=ok(record({"catalog": list_of(ref("CatalogEntry")), "links": _LINKS})),
         ),
         auth.projects: Operation(
             summary="The projects that the caller has a role in",
-            answers=ok(record({"projects": listed(ref("Project")), "links": _LINKS})),
+            answers=ok(record({"projects": list_of(ref("Project")), "links": _LINKS})),
         ),
         auth.domains: Operation(summary="The domains: there is one", answers=_DOMAINS),
         reads.show_domain: Operation(summary="One domain", answers=ok(under("domain", ref("Domain")))),
@@ -116,7 +120,7 @@ NOUN = Noun(
             answers=ok(
                 record(
                     {
-                        "services": listed(record({"id": ID, "type": TEXT, "name": TEXT, "enabled": FLAG})),
+                        "services": list_of(record({"id": ID, "type": TEXT, "name": TEXT, "enabled": FLAG})),
                         "links": _LINKS,
                     }
                 )
@@ -125,7 +129,9 @@ NOUN = Noun(
         reads.endpoints: Operation(
             summary="The services' addresses",
             answers=ok(
-                record({"endpoints": listed(record({**_ENDPOINT, "service_id": ID, "enabled": FLAG})), "links": _LINKS})
+                record(
+                    {"endpoints": list_of(record({**_ENDPOINT, "service_id": ID, "enabled": FLAG})), "links": _LINKS}
+                )
             ),
         ),
         reads.regions: Operation(
@@ -133,7 +139,7 @@ NOUN = Noun(
             answers=ok(
                 record(
                     {
-                        "regions": listed(record({"id": ID, "description": TEXT, "parent_region_id": maybe(TEXT)})),
+                        "regions": list_of(record({"id": ID, "description": TEXT, "parent_region_id": maybe(TEXT)})),
                         "links": _LINKS,
                     }
                 )
@@ -152,7 +158,7 @@ NOUN = Noun(
                     headers=maybe(by_name(TEXT)),
                     body_hash=maybe(TEXT),
                 ),
-                credentials=told(MAP, "The same under an older name"),
+                credentials=with_description(MAP, "The same under an older name"),
             )
             | {"anyOf": [{"required": ["ec2Credentials"]}, {"required": ["credentials"]}]},
             answers=ok(_TOKEN, 200, "X-Subject-Token"),

@@ -44,9 +44,9 @@ def upgrade() -> None:
         sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("project_id", sa.String(length=64), nullable=False),
         sa.Column("at", sa.BigInteger(), nullable=False),
-        sa.Column("who", sa.String(length=255), nullable=True),
-        sa.Column("what", sa.String(length=255), nullable=False),
-        sa.Column("decision", sa.String(length=64), nullable=False),
+        sa.Column("actor", sa.String(length=255), nullable=True),
+        sa.Column("action", sa.String(length=255), nullable=False),
+        sa.Column("outcome", sa.String(length=64), nullable=False),
         sa.Column("server_id", sa.String(length=64), nullable=True),
         sa.Column("deployment_id", sa.String(length=64), nullable=True),
         sa.Column("stack_id", sa.String(length=64), nullable=True),
@@ -77,7 +77,9 @@ def upgrade() -> None:
         sa.Column("project_id", sa.String(length=64), nullable=False),
         sa.Column("name", sa.String(length=255), nullable=True),
         sa.Column("group", sa.String(length=255), nullable=True),
+        sa.Column("is_derived", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("is_owned", sa.Boolean(), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("seq", name=op.f("pk_configs")),
         sa.UniqueConstraint("id", name=op.f("uq_configs_id")),
@@ -98,40 +100,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("account", "name", name=op.f("pk_containers")),
     )
     op.create_table(
-        "deployments",
-        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
-        sa.Column("id", sa.String(length=64), nullable=False),
-        sa.Column("project_id", sa.String(length=64), nullable=False),
-        sa.Column("server_id", sa.String(length=64), nullable=False),
-        sa.Column("config_id", sa.String(length=64), nullable=False),
-        sa.Column("action", sa.String(length=255), nullable=True),
-        sa.Column("status", sa.String(length=255), nullable=True),
-        sa.Column("status_reason", sa.Text(), nullable=True),
-        sa.Column("input_values", sa.Text(), nullable=False),
-        sa.Column("output_values", sa.Text(), nullable=False),
-        sa.Column("signal_transport", sa.String(length=64), nullable=True),
-        sa.Column("resource_id", sa.String(length=64), nullable=True),
-        sa.Column("stack_id", sa.String(length=64), nullable=True),
-        sa.Column("trigger_id", sa.String(length=64), nullable=True),
-        sa.Column("withheld", sa.String(length=64), nullable=True),
-        sa.Column("cancelling", sa.Boolean(), nullable=False),
-        sa.Column("admitted", sa.Boolean(), nullable=False),
-        sa.Column("created_at", sa.BigInteger(), nullable=False),
-        sa.Column("updated_at", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("seq", name=op.f("pk_deployments")),
-        sa.UniqueConstraint("id", name=op.f("uq_deployments_id")),
-    )
-    with op.batch_alter_table("deployments", schema=None) as batch_op:
-        batch_op.create_index("ix_deployments_config_id", ["config_id"], unique=False)
-        batch_op.create_index("ix_deployments_project_id_seq", ["project_id", "seq"], unique=False)
-        batch_op.create_index("ix_deployments_server_id_seq", ["server_id", "seq"], unique=False)
-
-    op.create_table(
         "documents",
         sa.Column("server_id", sa.String(length=64), nullable=False),
         sa.Column("revision", sa.BigInteger(), nullable=False),
         sa.Column("channel", sa.String(length=64), nullable=True),
         sa.Column("published", sa.String(length=64), nullable=True),
+        sa.Column("signed_revision", sa.BigInteger(), server_default=sa.text("0"), nullable=False),
         sa.PrimaryKeyConstraint("server_id", name=op.f("pk_documents")),
     )
     op.create_table(
@@ -146,43 +120,6 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_ec2_credentials_user_id"), ["user_id"], unique=False)
 
     op.create_table(
-        "edges",
-        sa.Column("stack_id", sa.String(length=64), nullable=False),
-        sa.Column("need", sa.String(length=255), nullable=False),
-        sa.Column("key", sa.String(length=255), nullable=False),
-        sa.PrimaryKeyConstraint("stack_id", "need", "key", name=op.f("pk_edges")),
-    )
-    op.create_table(
-        "enrolments",
-        sa.Column("token_hash", sa.String(length=64), nullable=False),
-        sa.Column("server_id", sa.String(length=64), nullable=False),
-        sa.Column("expires_at", sa.BigInteger(), nullable=False),
-        sa.Column("instance", sa.Text(), nullable=True),
-        sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_enrolments")),
-    )
-    with op.batch_alter_table("enrolments", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_enrolments_server_id"), ["server_id"], unique=False)
-
-    op.create_table(
-        "events",
-        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
-        sa.Column("id", sa.String(length=64), nullable=False),
-        sa.Column("stack_id", sa.String(length=64), nullable=False),
-        sa.Column("resource_name", sa.String(length=255), nullable=False),
-        sa.Column("resource_type", sa.String(length=255), nullable=False),
-        sa.Column("physical_id", sa.Text(), nullable=True),
-        sa.Column("action", sa.String(length=64), nullable=False),
-        sa.Column("status", sa.String(length=64), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
-        sa.Column("properties", sa.Text(), nullable=False),
-        sa.Column("at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("seq", name=op.f("pk_events")),
-        sa.UniqueConstraint("id", name=op.f("uq_events_id")),
-    )
-    with op.batch_alter_table("events", schema=None) as batch_op:
-        batch_op.create_index("ix_events_stack_id_seq", ["stack_id", "seq"], unique=False)
-
-    op.create_table(
         "jobs",
         sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("kind", sa.String(length=64), nullable=False),
@@ -195,46 +132,32 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("jobs", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_jobs_due"), ["due"], unique=False)
+        batch_op.create_index("ix_jobs_kind_due", ["kind", "due"], unique=False)
         batch_op.create_index("ix_jobs_kind_key", ["kind", "key"], unique=False)
 
     op.create_table(
-        "lodgings",
+        "remote_objects",
         sa.Column("id", sa.String(length=64), nullable=False),
         sa.Column("kind", sa.String(length=64), nullable=False),
         sa.Column("name", sa.String(length=512), nullable=False),
         sa.Column("project_id", sa.String(length=64), nullable=False),
         sa.Column("resource_id", sa.String(length=64), nullable=False),
         sa.Column("body", sa.Text(), nullable=True),
-        sa.Column("revision", sa.BigInteger(), nullable=False),
-        sa.Column("reached", sa.BigInteger(), nullable=False),
-        sa.Column("gone", sa.Boolean(), nullable=False),
-        sa.Column("look_at", sa.BigInteger(), nullable=True),
-        sa.Column("pause", sa.BigInteger(), nullable=False),
+        sa.Column("desired_generation", sa.BigInteger(), nullable=False),
+        sa.Column("observed_generation", sa.BigInteger(), nullable=False),
+        sa.Column("is_removed", sa.Boolean(), nullable=False),
+        sa.Column("poll_at", sa.BigInteger(), nullable=True),
+        sa.Column("poll_interval", sa.BigInteger(), nullable=False),
         sa.Column("awaited_until", sa.BigInteger(), nullable=True),
-        sa.Column("opens_to", sa.String(length=16), nullable=True),
-        sa.Column("heard", sa.Text(), nullable=True),
+        sa.Column("signed_method", sa.String(length=16), nullable=True),
+        sa.Column("last_result", sa.Text(), nullable=True),
         sa.Column("details", sa.Text(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_lodgings")),
-        sa.UniqueConstraint("kind", "name", name=op.f("uq_lodgings_kind_name")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_remote_objects")),
+        sa.UniqueConstraint("kind", "name", name=op.f("uq_remote_objects_kind_name")),
     )
-    with op.batch_alter_table("lodgings", schema=None) as batch_op:
-        batch_op.create_index("ix_lodgings_kind_look_at", ["kind", "look_at"], unique=False)
-        batch_op.create_index(batch_op.f("ix_lodgings_resource_id"), ["resource_id"], unique=False)
-
-    op.create_table(
-        "logs",
-        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
-        sa.Column("deployment_id", sa.String(length=64), nullable=False),
-        sa.Column("config_id", sa.String(length=64), nullable=False),
-        sa.Column("stream", sa.String(length=64), nullable=False),
-        sa.Column("offset", sa.BigInteger(), nullable=False),
-        sa.Column("data", sa.LargeBinary(), nullable=False),
-        sa.Column("at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("seq", name=op.f("pk_logs")),
-    )
-    with op.batch_alter_table("logs", schema=None) as batch_op:
-        batch_op.create_index("ix_logs_at", ["at"], unique=False)
-        batch_op.create_index("ix_logs_deployment_id_seq", ["deployment_id", "seq"], unique=False)
+    with op.batch_alter_table("remote_objects", schema=None) as batch_op:
+        batch_op.create_index("ix_remote_objects_kind_poll_at", ["kind", "poll_at"], unique=False)
+        batch_op.create_index(batch_op.f("ix_remote_objects_resource_id"), ["resource_id"], unique=False)
 
     op.create_table(
         "messages",
@@ -275,6 +198,7 @@ def upgrade() -> None:
         sa.Column("delete_at", sa.BigInteger(), nullable=True),
         sa.Column("replaced_at", sa.BigInteger(), nullable=True),
         sa.Column("marker", sa.Boolean(), nullable=False),
+        sa.Column("encrypted", sa.Boolean(), nullable=False),
         sa.Column("data", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("seq", name=op.f("pk_objects")),
     )
@@ -314,79 +238,34 @@ def upgrade() -> None:
         sa.UniqueConstraint("project_id", "name", name=op.f("uq_queues_project_id_name")),
     )
     op.create_table(
-        "resources",
-        sa.Column("id", sa.String(length=64), nullable=False),
-        sa.Column("stack_id", sa.String(length=64), nullable=False),
-        sa.Column("name", sa.String(length=255), nullable=False),
-        sa.Column("type", sa.String(length=255), nullable=False),
-        sa.Column("action", sa.String(length=64), nullable=False),
-        sa.Column("status", sa.String(length=64), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
-        sa.Column("physical_id", sa.Text(), nullable=True),
-        sa.Column("definition", sa.Text(), nullable=False),
-        sa.Column("properties", sa.Text(), nullable=False),
-        sa.Column("metadata", sa.Text(), nullable=False),
-        sa.Column("data", sa.Text(), nullable=False),
-        sa.Column("requires", sa.Text(), nullable=False),
-        sa.Column("current", sa.Boolean(), nullable=False),
-        sa.Column("hook", sa.String(length=64), nullable=True),
-        sa.Column("created_at", sa.BigInteger(), nullable=False),
-        sa.Column("updated_at", sa.BigInteger(), nullable=True),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_resources")),
-    )
-    with op.batch_alter_table("resources", schema=None) as batch_op:
-        batch_op.create_index("ix_resources_stack_id_name", ["stack_id", "name"], unique=False)
-
-    op.create_table(
-        "runs",
-        sa.Column("deployment_id", sa.String(length=64), nullable=False),
-        sa.Column("config_id", sa.String(length=64), nullable=False),
-        sa.Column("number", sa.Integer(), nullable=False),
-        sa.Column("action", sa.String(length=255), nullable=True),
-        sa.Column("state", sa.String(length=64), nullable=False),
-        sa.Column("percent", sa.Integer(), nullable=True),
-        sa.Column("message", sa.Text(), nullable=True),
-        sa.Column("heard_at", sa.BigInteger(), nullable=True),
-        sa.Column("queued_at", sa.BigInteger(), nullable=False),
-        sa.Column("delivered_at", sa.BigInteger(), nullable=True),
-        sa.Column("channel", sa.String(length=64), nullable=True),
-        sa.Column("started_at", sa.BigInteger(), nullable=True),
-        sa.Column("ended_at", sa.BigInteger(), nullable=True),
-        sa.Column("status", sa.String(length=255), nullable=True),
-        sa.Column("status_code", sa.Text(), nullable=True),
-        sa.Column("status_reason", sa.Text(), nullable=True),
-        sa.Column("asked_by", sa.String(length=255), nullable=True),
-        sa.Column("input_values", sa.Text(), nullable=False),
-        sa.Column("output_values", sa.Text(), nullable=False),
-        sa.Column("stdout_bytes", sa.BigInteger(), nullable=False),
-        sa.Column("stderr_bytes", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("deployment_id", "config_id", name=op.f("pk_runs")),
-    )
-    op.create_table(
         "schedules",
         sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("id", sa.String(length=64), nullable=False),
         sa.Column("project_id", sa.String(length=64), nullable=False),
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
+        sa.Column("config_id", sa.String(length=64), nullable=True),
         sa.Column("cron", sa.String(length=255), nullable=True),
         sa.Column("at", sa.BigInteger(), nullable=True),
         sa.Column("timezone", sa.String(length=64), nullable=False),
-        sa.Column("in_window", sa.Boolean(), nullable=False),
-        sa.Column("missed", sa.String(length=64), nullable=False),
+        sa.Column("require_window", sa.Boolean(), nullable=False),
+        sa.Column("misfire_policy", sa.String(length=64), nullable=False),
         sa.Column("enabled", sa.Boolean(), nullable=False),
-        sa.Column("asked_by", sa.String(length=255), nullable=True),
+        sa.Column("requested_by", sa.String(length=255), nullable=True),
         sa.Column("next_at", sa.BigInteger(), nullable=True),
         sa.Column("last_at", sa.BigInteger(), nullable=True),
         sa.Column("last_trigger_id", sa.String(length=64), nullable=True),
         sa.Column("last_error", sa.Text(), nullable=True),
-        sa.Column("times", sa.Integer(), nullable=False),
-        sa.Column("times_missed", sa.Integer(), nullable=False),
+        sa.Column("run_count", sa.Integer(), nullable=False),
+        sa.Column("missed_count", sa.Integer(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("seq", name=op.f("pk_schedules")),
         sa.UniqueConstraint("id", name=op.f("uq_schedules_id")),
         sa.UniqueConstraint("project_id", "name", name=op.f("uq_schedules_project_id_name")),
     )
+    with op.batch_alter_table("schedules", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_schedules_config_id"), ["config_id"], unique=False)
+
     op.create_table(
         "selectors",
         sa.Column("resource_id", sa.String(length=64), nullable=False),
@@ -400,45 +279,11 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_selectors_waits_for"), ["waits_for"], unique=False)
 
     op.create_table(
-        "servers",
-        sa.Column("id", sa.String(length=64), nullable=False),
-        sa.Column("project_id", sa.String(length=64), nullable=False),
-        sa.Column("name", sa.String(length=255), nullable=False),
-        sa.Column("kind", sa.String(length=64), nullable=False),
-        sa.Column("stack_id", sa.String(length=64), nullable=True),
-        sa.Column("resource_id", sa.String(length=64), nullable=True),
-        sa.Column("resource_name", sa.String(length=255), nullable=True),
-        sa.Column("key_generation", sa.Integer(), nullable=False),
-        sa.Column("last_seen", sa.BigInteger(), nullable=True),
-        sa.Column("agent", sa.String(length=64), nullable=True),
-        sa.Column("agent_version", sa.Text(), nullable=True),
-        sa.Column("hooks", sa.Text(), nullable=False),
-        sa.Column("hostname", sa.Text(), nullable=True),
-        sa.Column("labels", sa.Text(), nullable=False),
-        sa.Column("policy", sa.Text(), nullable=True),
-        sa.Column("stands_for", sa.Text(), nullable=False),
-        sa.Column("created_at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_servers")),
+        "site_properties",
+        sa.Column("name", sa.String(length=64), nullable=False),
+        sa.Column("value", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_site_properties")),
     )
-    with op.batch_alter_table("servers", schema=None) as batch_op:
-        batch_op.create_index("ix_servers_project_id_name", ["project_id", "name"], unique=False)
-
-    op.create_table(
-        "snapshots",
-        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
-        sa.Column("id", sa.String(length=64), nullable=False),
-        sa.Column("stack_id", sa.String(length=64), nullable=False),
-        sa.Column("name", sa.String(length=255), nullable=True),
-        sa.Column("status", sa.String(length=64), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
-        sa.Column("data", sa.Text(), nullable=False),
-        sa.Column("created_at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("seq", name=op.f("pk_snapshots")),
-        sa.UniqueConstraint("id", name=op.f("uq_snapshots_id")),
-    )
-    with op.batch_alter_table("snapshots", schema=None) as batch_op:
-        batch_op.create_index("ix_snapshots_stack_id_seq", ["stack_id", "seq"], unique=False)
-
     op.create_table(
         "stack_users",
         sa.Column("resource_id", sa.String(length=64), nullable=False),
@@ -502,15 +347,6 @@ def upgrade() -> None:
         )
 
     op.create_table(
-        "steps",
-        sa.Column("stack_id", sa.String(length=64), nullable=False),
-        sa.Column("key", sa.String(length=255), nullable=False),
-        sa.Column("waiting", sa.Integer(), nullable=False),
-        sa.Column("state", sa.String(length=64), nullable=False),
-        sa.Column("definition", sa.Text(), nullable=True),
-        sa.PrimaryKeyConstraint("stack_id", "key", name=op.f("pk_steps")),
-    )
-    op.create_table(
         "subscriptions",
         sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("id", sa.String(length=64), nullable=False),
@@ -531,6 +367,12 @@ def upgrade() -> None:
         batch_op.create_index("ix_subscriptions_queue_id_seq", ["queue_id", "seq"], unique=False)
 
     op.create_table(
+        "system_assignments",
+        sa.Column("user_id", sa.String(length=64), nullable=False),
+        sa.Column("role", sa.String(length=64), nullable=False),
+        sa.PrimaryKeyConstraint("user_id", "role", name=op.f("pk_system_assignments")),
+    )
+    op.create_table(
         "tokens",
         sa.Column("hash", sa.String(length=64), nullable=False),
         sa.Column("user_id", sa.String(length=64), nullable=False),
@@ -538,31 +380,15 @@ def upgrade() -> None:
         sa.Column("issued_at", sa.BigInteger(), nullable=False),
         sa.Column("expires_at", sa.BigInteger(), nullable=False),
         sa.Column("application_credential_id", sa.String(length=64), nullable=True),
+        sa.Column("system", sa.Boolean(), nullable=False),
+        sa.Column("parent_hash", sa.String(length=64), nullable=True),
         sa.Column("methods", sa.String(length=255), nullable=True),
         sa.PrimaryKeyConstraint("hash", name=op.f("pk_tokens")),
     )
     with op.batch_alter_table("tokens", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_tokens_expires_at"), ["expires_at"], unique=False)
+        batch_op.create_index(batch_op.f("ix_tokens_parent_hash"), ["parent_hash"], unique=False)
         batch_op.create_index(batch_op.f("ix_tokens_user_id"), ["user_id"], unique=False)
-
-    op.create_table(
-        "trigger_targets",
-        sa.Column("trigger_id", sa.String(length=64), nullable=False),
-        sa.Column("position", sa.Integer(), nullable=False),
-        sa.Column("server_id", sa.String(length=64), nullable=False),
-        sa.Column("server_name", sa.String(length=255), nullable=False),
-        sa.Column("name", sa.String(length=255), nullable=False),
-        sa.Column("input_values", sa.Text(), nullable=False),
-        sa.Column("status", sa.String(length=64), nullable=False),
-        sa.Column("status_reason", sa.Text(), nullable=False),
-        sa.Column("deployment_id", sa.String(length=64), nullable=True),
-        sa.PrimaryKeyConstraint("trigger_id", "position", name=op.f("pk_trigger_targets")),
-    )
-    with op.batch_alter_table("trigger_targets", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_trigger_targets_deployment_id"), ["deployment_id"], unique=False)
-        batch_op.create_index(
-            "ix_trigger_targets_trigger_id_status_position", ["trigger_id", "status", "position"], unique=False
-        )
 
     op.create_table(
         "triggers",
@@ -576,7 +402,7 @@ def upgrade() -> None:
         sa.Column("config", sa.Text(), nullable=False),
         sa.Column("input_values", sa.Text(), nullable=False),
         sa.Column("options", sa.Text(), nullable=False),
-        sa.Column("asked_by", sa.String(length=255), nullable=True),
+        sa.Column("requested_by", sa.String(length=255), nullable=True),
         sa.Column("schedule_id", sa.String(length=64), nullable=True),
         sa.Column("status", sa.String(length=64), nullable=False),
         sa.Column("status_reason", sa.Text(), nullable=False),
@@ -606,135 +432,260 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
         sa.UniqueConstraint("domain_id", "name", name=op.f("uq_users_domain_id_name")),
     )
-    # ### end Alembic commands ###
-
-
-def downgrade() -> None:
-    # ### commands auto generated by Alembic - please adjust! ###
-    op.drop_table("users")
-    with op.batch_alter_table("triggers", schema=None) as batch_op:
-        batch_op.drop_index("ix_triggers_schedule_id_seq")
-        batch_op.drop_index("ix_triggers_project_id_seq")
-
-    op.drop_table("triggers")
-    with op.batch_alter_table("trigger_targets", schema=None) as batch_op:
-        batch_op.drop_index("ix_trigger_targets_trigger_id_status_position")
-        batch_op.drop_index(batch_op.f("ix_trigger_targets_deployment_id"))
-
-    op.drop_table("trigger_targets")
-    with op.batch_alter_table("tokens", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_tokens_user_id"))
-        batch_op.drop_index(batch_op.f("ix_tokens_expires_at"))
-
-    op.drop_table("tokens")
-    with op.batch_alter_table("subscriptions", schema=None) as batch_op:
-        batch_op.drop_index("ix_subscriptions_queue_id_seq")
-        batch_op.drop_index(batch_op.f("ix_subscriptions_expires_at"))
-
-    op.drop_table("subscriptions")
-    op.drop_table("steps")
-    with op.batch_alter_table("stacks", schema=None) as batch_op:
-        batch_op.drop_index(
-            "uq_stacks_live_name",
-            sqlite_where=sa.text("deleted_at IS NULL"),
-            postgresql_where=sa.text("deleted_at IS NULL"),
-        )
-        batch_op.drop_index(batch_op.f("ix_stacks_root_id"))
-        batch_op.drop_index("ix_stacks_project_id_created_at")
-        batch_op.drop_index(batch_op.f("ix_stacks_parent_id"))
-
-    op.drop_table("stacks")
-    with op.batch_alter_table("stack_users", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_stack_users_root_id"))
-
-    op.drop_table("stack_users")
-    with op.batch_alter_table("snapshots", schema=None) as batch_op:
-        batch_op.drop_index("ix_snapshots_stack_id_seq")
-
-    op.drop_table("snapshots")
-    with op.batch_alter_table("servers", schema=None) as batch_op:
-        batch_op.drop_index("ix_servers_project_id_name")
-
-    op.drop_table("servers")
-    with op.batch_alter_table("selectors", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_selectors_waits_for"))
-        batch_op.drop_index(batch_op.f("ix_selectors_project_id"))
-
-    op.drop_table("selectors")
-    op.drop_table("schedules")
-    op.drop_table("runs")
-    with op.batch_alter_table("resources", schema=None) as batch_op:
-        batch_op.drop_index("ix_resources_stack_id_name")
-
-    op.drop_table("resources")
-    op.drop_table("queues")
-    op.drop_table("projects")
-    with op.batch_alter_table("objects", schema=None) as batch_op:
-        batch_op.drop_index(
-            "uq_objects_current",
-            sqlite_where=sa.text("replaced_at IS NULL"),
-            postgresql_where=sa.text("replaced_at IS NULL"),
-        )
-        batch_op.drop_index("ix_objects_account_container_name_modified_at")
-
-    op.drop_table("objects")
-    with op.batch_alter_table("messages", schema=None) as batch_op:
-        batch_op.drop_index("ix_messages_queue_id_seq")
-        batch_op.drop_index(batch_op.f("ix_messages_expires_at"))
-        batch_op.drop_index(batch_op.f("ix_messages_claim_id"))
-
-    op.drop_table("messages")
-    with op.batch_alter_table("logs", schema=None) as batch_op:
-        batch_op.drop_index("ix_logs_deployment_id_seq")
-        batch_op.drop_index("ix_logs_at")
-
-    op.drop_table("logs")
-    with op.batch_alter_table("lodgings", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_lodgings_resource_id"))
-        batch_op.drop_index("ix_lodgings_kind_look_at")
-
-    op.drop_table("lodgings")
-    with op.batch_alter_table("jobs", schema=None) as batch_op:
-        batch_op.drop_index("ix_jobs_kind_key")
-        batch_op.drop_index(batch_op.f("ix_jobs_due"))
-
-    op.drop_table("jobs")
+    op.create_table(
+        "edges",
+        sa.Column("stack_id", sa.String(length=64), nullable=False),
+        sa.Column("need", sa.String(length=255), nullable=False),
+        sa.Column("key", sa.String(length=255), nullable=False),
+        sa.ForeignKeyConstraint(["stack_id"], ["stacks.id"], name=op.f("fk_edges_stack_id_stacks"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("stack_id", "need", "key", name=op.f("pk_edges")),
+    )
+    op.create_table(
+        "events",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("stack_id", sa.String(length=64), nullable=False),
+        sa.Column("resource_name", sa.String(length=255), nullable=False),
+        sa.Column("resource_type", sa.String(length=255), nullable=False),
+        sa.Column("physical_id", sa.Text(), nullable=True),
+        sa.Column("action", sa.String(length=64), nullable=False),
+        sa.Column("status", sa.String(length=64), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("properties", sa.Text(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["stack_id"], ["stacks.id"], name=op.f("fk_events_stack_id_stacks"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("seq", name=op.f("pk_events")),
+        sa.UniqueConstraint("id", name=op.f("uq_events_id")),
+    )
     with op.batch_alter_table("events", schema=None) as batch_op:
-        batch_op.drop_index("ix_events_stack_id_seq")
+        batch_op.create_index("ix_events_stack_id_seq", ["stack_id", "seq"], unique=False)
 
-    op.drop_table("events")
-    with op.batch_alter_table("enrolments", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_enrolments_server_id"))
+    op.create_table(
+        "resources",
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("stack_id", sa.String(length=64), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("type", sa.String(length=255), nullable=False),
+        sa.Column("action", sa.String(length=64), nullable=False),
+        sa.Column("status", sa.String(length=64), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("physical_id", sa.Text(), nullable=True),
+        sa.Column("definition", sa.Text(), nullable=False),
+        sa.Column("properties", sa.Text(), nullable=False),
+        sa.Column("metadata", sa.Text(), nullable=False),
+        sa.Column("data", sa.Text(), nullable=False),
+        sa.Column("requires", sa.Text(), nullable=False),
+        sa.Column("current", sa.Boolean(), nullable=False),
+        sa.Column("hook", sa.String(length=64), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["stack_id"], ["stacks.id"], name=op.f("fk_resources_stack_id_stacks"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_resources")),
+    )
+    with op.batch_alter_table("resources", schema=None) as batch_op:
+        batch_op.create_index("ix_resources_stack_id_name", ["stack_id", "name"], unique=False)
 
-    op.drop_table("enrolments")
-    op.drop_table("edges")
-    with op.batch_alter_table("ec2_credentials", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_ec2_credentials_user_id"))
+    op.create_table(
+        "snapshots",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("stack_id", sa.String(length=64), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=True),
+        sa.Column("status", sa.String(length=64), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("data", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["stack_id"], ["stacks.id"], name=op.f("fk_snapshots_stack_id_stacks"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("seq", name=op.f("pk_snapshots")),
+        sa.UniqueConstraint("id", name=op.f("uq_snapshots_id")),
+    )
+    with op.batch_alter_table("snapshots", schema=None) as batch_op:
+        batch_op.create_index("ix_snapshots_stack_id_seq", ["stack_id", "seq"], unique=False)
 
-    op.drop_table("ec2_credentials")
-    op.drop_table("documents")
+    op.create_table(
+        "steps",
+        sa.Column("stack_id", sa.String(length=64), nullable=False),
+        sa.Column("key", sa.String(length=255), nullable=False),
+        sa.Column("waiting", sa.Integer(), nullable=False),
+        sa.Column("state", sa.String(length=64), nullable=False),
+        sa.Column("definition", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["stack_id"], ["stacks.id"], name=op.f("fk_steps_stack_id_stacks"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("stack_id", "key", name=op.f("pk_steps")),
+    )
+    op.create_table(
+        "trigger_targets",
+        sa.Column("trigger_id", sa.String(length=64), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("server_id", sa.String(length=64), nullable=False),
+        sa.Column("server_name", sa.String(length=255), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("input_values", sa.Text(), nullable=False),
+        sa.Column("status", sa.String(length=64), nullable=False),
+        sa.Column("status_reason", sa.Text(), nullable=False),
+        sa.Column("deployment_id", sa.String(length=64), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["trigger_id"], ["triggers.id"], name=op.f("fk_trigger_targets_trigger_id_triggers"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("trigger_id", "position", name=op.f("pk_trigger_targets")),
+    )
+    with op.batch_alter_table("trigger_targets", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_trigger_targets_deployment_id"), ["deployment_id"], unique=False)
+        batch_op.create_index(
+            "ix_trigger_targets_trigger_id_status_position", ["trigger_id", "status", "position"], unique=False
+        )
+
+    op.create_table(
+        "deployments",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("project_id", sa.String(length=64), nullable=False),
+        sa.Column("server_id", sa.String(length=64), nullable=False),
+        sa.Column("config_id", sa.String(length=64), nullable=False),
+        sa.Column("action", sa.String(length=255), nullable=True),
+        sa.Column("status", sa.String(length=255), nullable=True),
+        sa.Column("status_reason", sa.Text(), nullable=True),
+        sa.Column("input_values", sa.Text(), nullable=False),
+        sa.Column("output_values", sa.Text(), nullable=False),
+        sa.Column("signal_transport", sa.String(length=64), nullable=True),
+        sa.Column("resource_id", sa.String(length=64), nullable=True),
+        sa.Column("stack_id", sa.String(length=64), nullable=True),
+        sa.Column("trigger_id", sa.String(length=64), nullable=True),
+        sa.Column("held_by", sa.String(length=64), nullable=True),
+        sa.Column("cancelling", sa.Boolean(), nullable=False),
+        sa.Column("admitted", sa.Boolean(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["resource_id"],
+            ["resources.id"],
+            name=op.f("fk_deployments_resource_id_resources"),
+            ondelete="SET NULL",
+            initially="DEFERRED",
+            deferrable=True,
+        ),
+        sa.PrimaryKeyConstraint("seq", name=op.f("pk_deployments")),
+        sa.UniqueConstraint("id", name=op.f("uq_deployments_id")),
+    )
     with op.batch_alter_table("deployments", schema=None) as batch_op:
-        batch_op.drop_index("ix_deployments_server_id_seq")
-        batch_op.drop_index("ix_deployments_project_id_seq")
-        batch_op.drop_index("ix_deployments_config_id")
+        batch_op.create_index("ix_deployments_config_id", ["config_id"], unique=False)
+        batch_op.create_index("ix_deployments_project_id_seq", ["project_id", "seq"], unique=False)
+        batch_op.create_index(
+            "ix_deployments_resource_id",
+            ["resource_id"],
+            unique=False,
+            sqlite_where=sa.text("resource_id IS NOT NULL"),
+            postgresql_where=sa.text("resource_id IS NOT NULL"),
+        )
+        batch_op.create_index("ix_deployments_server_id_seq", ["server_id", "seq"], unique=False)
 
-    op.drop_table("deployments")
-    op.drop_table("containers")
-    with op.batch_alter_table("configs", schema=None) as batch_op:
-        batch_op.drop_index("ix_configs_project_id_seq")
+    op.create_table(
+        "servers",
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("project_id", sa.String(length=64), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("kind", sa.String(length=64), nullable=False),
+        sa.Column("stack_id", sa.String(length=64), nullable=True),
+        sa.Column("resource_id", sa.String(length=64), nullable=True),
+        sa.Column("resource_name", sa.String(length=255), nullable=True),
+        sa.Column("key_generation", sa.Integer(), nullable=False),
+        sa.Column("last_seen", sa.BigInteger(), nullable=True),
+        sa.Column("agent", sa.String(length=64), nullable=True),
+        sa.Column("agent_version", sa.Text(), nullable=True),
+        sa.Column("hooks", sa.Text(), nullable=False),
+        sa.Column("hostname", sa.Text(), nullable=True),
+        sa.Column("labels", sa.Text(), nullable=False),
+        sa.Column("policy", sa.Text(), nullable=True),
+        sa.Column("stands_for", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["resource_id"],
+            ["resources.id"],
+            name=op.f("fk_servers_resource_id_resources"),
+            ondelete="SET NULL",
+            initially="DEFERRED",
+            deferrable=True,
+        ),
+        sa.ForeignKeyConstraint(
+            ["stack_id"],
+            ["stacks.id"],
+            name=op.f("fk_servers_stack_id_stacks"),
+            ondelete="SET NULL",
+            initially="DEFERRED",
+            deferrable=True,
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_servers")),
+    )
+    with op.batch_alter_table("servers", schema=None) as batch_op:
+        batch_op.create_index("ix_servers_project_id_name", ["project_id", "name"], unique=False)
+        batch_op.create_index(batch_op.f("ix_servers_resource_id"), ["resource_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_servers_stack_id"), ["stack_id"], unique=False)
 
-    op.drop_table("configs")
-    with op.batch_alter_table("claims", schema=None) as batch_op:
-        batch_op.drop_index(batch_op.f("ix_claims_queue_id"))
-        batch_op.drop_index(batch_op.f("ix_claims_expires_at"))
+    op.create_table(
+        "enrolments",
+        sa.Column("token_hash", sa.String(length=64), nullable=False),
+        sa.Column("server_id", sa.String(length=64), nullable=False),
+        sa.Column("expires_at", sa.BigInteger(), nullable=False),
+        sa.Column("instance", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["server_id"], ["servers.id"], name=op.f("fk_enrolments_server_id_servers"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_enrolments")),
+    )
+    with op.batch_alter_table("enrolments", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_enrolments_server_id"), ["server_id"], unique=False)
 
-    op.drop_table("claims")
-    with op.batch_alter_table("audit", schema=None) as batch_op:
-        batch_op.drop_index("ix_audit_server_id_seq")
-        batch_op.drop_index("ix_audit_project_id_seq")
+    op.create_table(
+        "logs",
+        sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
+        sa.Column("deployment_id", sa.String(length=64), nullable=False),
+        sa.Column("config_id", sa.String(length=64), nullable=False),
+        sa.Column("stream", sa.String(length=64), nullable=False),
+        sa.Column("offset", sa.BigInteger(), nullable=False),
+        sa.Column("data", sa.LargeBinary(), nullable=False),
+        sa.Column("at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["deployment_id"], ["deployments.id"], name=op.f("fk_logs_deployment_id_deployments"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("seq", name=op.f("pk_logs")),
+    )
+    with op.batch_alter_table("logs", schema=None) as batch_op:
+        batch_op.create_index("ix_logs_at", ["at"], unique=False)
+        batch_op.create_index("ix_logs_deployment_id_seq", ["deployment_id", "seq"], unique=False)
 
-    op.drop_table("audit")
-    op.drop_table("assignments")
-    op.drop_table("application_credentials")
-    op.drop_table("accounts")
+    op.create_table(
+        "runs",
+        sa.Column("deployment_id", sa.String(length=64), nullable=False),
+        sa.Column("config_id", sa.String(length=64), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("action", sa.String(length=255), nullable=True),
+        sa.Column("state", sa.String(length=64), nullable=False),
+        sa.Column("percent", sa.Integer(), nullable=True),
+        sa.Column("message", sa.Text(), nullable=True),
+        sa.Column("last_heartbeat_at", sa.BigInteger(), nullable=True),
+        sa.Column("queued_at", sa.BigInteger(), nullable=False),
+        sa.Column("sent_at", sa.BigInteger(), nullable=True),
+        sa.Column("channel", sa.String(length=64), nullable=True),
+        sa.Column("started_at", sa.BigInteger(), nullable=True),
+        sa.Column("ended_at", sa.BigInteger(), nullable=True),
+        sa.Column("status", sa.String(length=255), nullable=True),
+        sa.Column("status_code", sa.Text(), nullable=True),
+        sa.Column("status_reason", sa.Text(), nullable=True),
+        sa.Column("requested_by", sa.String(length=255), nullable=True),
+        sa.Column("input_values", sa.Text(), nullable=False),
+        sa.Column("output_values", sa.Text(), nullable=False),
+        sa.Column("stdout_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("stderr_bytes", sa.BigInteger(), nullable=False),
+        sa.Column("stdout_held", sa.LargeBinary(), nullable=True),
+        sa.Column("stderr_held", sa.LargeBinary(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["deployment_id"], ["deployments.id"], name=op.f("fk_runs_deployment_id_deployments"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("deployment_id", "config_id", name=op.f("pk_runs")),
+    )
     # ### end Alembic commands ###

@@ -1,0 +1,104 @@
+"""
+Removal of objects and queues whose resource no longer exists: the implementation of ``stoker db sweep``.
+
+In normal operation, no orphans arise. They remain after the restore of a database backup, after a change to another
+external service, or if an agent reports after its deployment was deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from stoker.backends.reconciler import BackendDriver, apply
+from stoker.backends.service_client import ServiceRejected, ServiceUnavailable
+from stoker.objects import Objects
+from stoker.store import orphans, queues, remote_objects
+from stoker.store.open import Store
+from stoker.store.remote_objects import RemoteObject
+from stoker.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class CollectedObject:
+    """An orphan that was found."""
+
+    what: str
+    #: Why the orphan was not removed; None: it was, or would be without ``dry_run``.
+    problem: str | None = None
+
+
+def collect(
+    store: Store, objects: Objects, drivers: Mapping[str, BackendDriver], *, dry_run: bool
+) -> Iterator[CollectedObject]:
+    """Remove the orphans, and yield each orphan after its removal. ``dry_run``: remove nothing."""
+    yield from _collect_embedded(store, objects, dry_run)
+    yield from _collect_remote(store, drivers, dry_run)
+    for kind, driver in drivers.items():
+        yield from _strays(store, kind, driver, dry_run)
+
+
+def _collect_embedded(store: Store, objects: Objects, dry_run: bool) -> Iterator[CollectedObject]:
+    def do(tx: Tx) -> list[CollectedObject]:
+        found = []
+        for queue in orphans.of_queues(tx):
+            found.append(CollectedObject(f"queue {queue.name} of project {queue.project_id}"))
+            if not dry_run:
+                queues.delete(tx, queue.id)
+        for account, name in orphans.of_containers(tx):
+            found.append(CollectedObject(f"container {name} of project {account}"))
+            if not dry_run:
+                objects.delete_container_and_all(tx, account, name)
+        for account, container, name in orphans.of_objects(tx):
+            found.append(CollectedObject(f"object {container}/{name} of project {account}"))
+            if not dry_run:
+                objects.discard(tx, account, container, name)
+        return found
+
+    yield from store.write(do)
+
+
+def _collect_remote(store: Store, drivers: Mapping[str, BackendDriver], dry_run: bool) -> Iterator[CollectedObject]:
+    with store.read() as tx:
+        found = remote_objects.orphans(tx)
+    for each in found:
+        yield _remove(store, drivers.get(each.kind), each, dry_run)
+
+
+def _remove(store: Store, driver: BackendDriver | None, found: RemoteObject, dry_run: bool) -> CollectedObject:
+    what = f"{found.kind} {found.name} of project {found.project_id}, elsewhere"
+    if driver is None:
+        return CollectedObject(what, f"the settings name no place where an {found.kind} could be")
+    if dry_run:
+        return CollectedObject(what)
+
+    def end(tx: Tx) -> RemoteObject | None:
+        remote_objects.mark_removed(tx, found.kind, found.name)
+        return remote_objects.find(tx, found.id)
+
+    going = store.write(end)
+    try:
+        if going is not None:
+            apply(store, driver, going)
+    except (ServiceUnavailable, ServiceRejected) as error:
+        return CollectedObject(what, str(error))
+    return CollectedObject(what)
+
+
+def _strays(store: Store, kind: str, driver: BackendDriver, dry_run: bool) -> Iterator[CollectedObject]:
+    """
+    Remove objects in Stoker's own containers that the database does not know.
+
+    The service is listed before the database is read, so that a new object is not mistaken for an orphan.
+    """
+    try:
+        for names in driver.names():
+            with store.read() as tx:
+                known = remote_objects.known_names(tx, kind, names)
+            for name in names:
+                if name not in known:
+                    if not dry_run:
+                        driver.discard(name)
+                    yield CollectedObject(f"{kind} {name}, elsewhere, of no record")
+    except (ServiceUnavailable, ServiceRejected) as error:
+        yield CollectedObject(f"{kind}s of no record", str(error))

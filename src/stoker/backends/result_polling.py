@@ -1,0 +1,125 @@
+"""
+Polling for results in an external Swift or Zaqar while runs wait for them.
+
+One job polls many objects in turn: frequently after a run has begun, then at growing intervals while no result arrives.
+Polling ends with the run. A Zaqar that notifies Stoker of new messages triggers the next poll at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from stoker.backends.service_client import ServiceRejected, ServiceUnavailable
+from stoker.model.errors import Invalid, StokerError, Unavailable
+from stoker.store import poll_schedule, remote_objects
+from stoker.store.open import Store
+from stoker.store.poll_schedule import Due, Polled
+from stoker.store.remote_objects import RemoteObject
+from stoker.store.tx import Tx
+from stoker.work import Work
+
+if TYPE_CHECKING:
+    from stoker.backends.reconciler import BackendDriver
+
+#: Kind of the job that polls for results; one job per kind of remote object.
+POLL = "remote_object.poll"
+SOON, LONGEST = timedelta(seconds=0.2), timedelta(seconds=30)
+#: A result that is older than its run by at most this time is accepted, because clocks differ.
+TOLERANCE = timedelta(seconds=2)
+#: Growth of the interval while no result arrives. If the service notifies Stoker, polls only cover lost notifications.
+_GROWTH, _GROWTH_WITH_CALLS = 1.5, 4.0
+#: Limit of the objects that one job polls.
+_AT_ONCE = 100
+_log = structlog.get_logger("stoker.backends")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A result; ``mark`` identifies it among the results of one remote object."""
+
+    mark: str
+    #: None: the result exceeds the size limit.
+    data: bytes | None
+
+
+#: Applies a result: (transaction, resource id, data). Raises StokerError for data that is not a valid result.
+OnSignal = Callable[[Tx, str, bytes], None]
+
+
+class ResultPoller:
+    """The jobs that poll for results and apply them."""
+
+    def __init__(self, store: Store, work: Work, drivers: Mapping[str, BackendDriver], on_signal: OnSignal) -> None:
+        self._store = store
+        self._work = work
+        self._drivers = drivers
+        self._on_signal = on_signal
+        work.register(POLL, self.poll)
+
+    def poll(self, args: Mapping[str, Any]) -> None:
+        """Poll the objects of one kind that are due, and defer the next job."""
+        kind = args["kind"]
+        driver = self._drivers.get(kind)
+        if driver is None:  # the settings no longer select an external service, but may change back
+            self._store.write(lambda tx: self._work.defer(tx, POLL, kind, args, at=tx.now + LONGEST))
+            return
+        with self._store.read() as tx:
+            due = poll_schedule.due(tx, kind, _AT_ONCE)
+        done = [self._poll(driver, each) for each in due]
+
+        def go_on(tx: Tx) -> None:
+            self._work.cancel(tx, POLL, kind)
+            poll_schedule.record_polls(tx, done)
+            following = poll_schedule.next_poll(tx, kind)
+            if following is not None:
+                self._work.defer(tx, POLL, kind, {"kind": kind}, at=max(following, tx.now))
+
+        self._store.write(go_on)
+
+    def poll_now(self, resource_id: str) -> None:
+        """Poll the resource's queue at once, because the service reported a new message."""
+
+        def do(tx: Tx) -> None:
+            if poll_schedule.poll_now(tx, resource_id, SOON):
+                self._work.defer(tx, POLL, remote_objects.QUEUE, {"kind": remote_objects.QUEUE})
+
+        self._store.write(do)
+
+    def _poll(self, driver: BackendDriver, due: Due) -> Polled:
+        remote_object = due.remote_object
+        if due.since is None:
+            return Polled(remote_object, None)
+        found: list[Result] = []
+        try:
+            found = driver.poll(remote_object, due.since)
+            for each in found:
+                self._take(remote_object, each)
+            if found:
+                driver.acknowledge(remote_object, found)
+        except (ServiceUnavailable, ServiceRejected) as error:
+            _log.warning("result_poll.failed", resource=remote_object.resource_id, problem=str(error))
+        if found:
+            return Polled(remote_object, datetime.now(UTC) + SOON, SOON)
+        growth = _GROWTH_WITH_CALLS if remote_object.details.get("calls") else _GROWTH
+        pause = min(remote_object.poll_interval * growth, LONGEST)
+        return Polled(remote_object, datetime.now(UTC) + pause, pause)
+
+    def _take(self, remote_object: RemoteObject, found: Result) -> None:
+        def do(tx: Tx) -> None:
+            if found.data is None:
+                raise Invalid("a result may have 16 MiB")
+            self._on_signal(tx, remote_object.resource_id, found.data)
+            poll_schedule.set_result(tx, remote_object.id, found.mark)
+
+        try:
+            self._store.write(do)
+        except Unavailable:  # the database failed: the next poll returns the result again
+            raise
+        except StokerError as error:
+            _log.warning("signal.rejected", resource=remote_object.resource_id, problem=error.message)
+            self._store.write(lambda tx: poll_schedule.set_result(tx, remote_object.id, found.mark))

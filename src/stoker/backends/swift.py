@@ -1,0 +1,174 @@
+"""
+Objects in an external Swift.
+
+All objects are in one container of Stoker's own, so an agent can write its result as soon as it has the URL; no object
+has to be created first. The container carries the key for signed URLs, which derives from the site secret. Therefore
+Stoker signs URLs without a request, and does not change the keys of the account.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import hashlib
+import hmac
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from stoker.backends.reconciler import RemoteObjects
+from stoker.backends.result_polling import TOLERANCE, Result
+from stoker.backends.service_client import ServiceClient, check_status, rejecting_malformed
+from stoker.objects import tempurl
+from stoker.store import remote_objects
+from stoker.store.remote_objects import RemoteObject
+from stoker.store.tx import Tx
+from stoker.transports.base import ObjectRef, TransportTarget
+
+#: Limit of a result in bytes.
+_LONGEST = 16 * 1024 * 1024
+KEY_HEADER = "X-Container-Meta-Temp-Url-Key"
+
+
+@dataclass(frozen=True, slots=True)
+class SwiftObjects:
+    """The object store for transports; all methods run inside a transaction."""
+
+    remote_objects: RemoteObjects
+    driver: SwiftDriver
+    #: The driver for objects whose every version counts.
+    versions: SwiftDriver
+
+    def open(self, tx: Tx, target: TransportTarget, ref: ObjectRef, owner: str) -> None:
+        """Record the object. Swift creates it with the first PUT."""
+        self.remote_objects.open(tx, _kind(ref), _name(ref), target)
+
+    def put(self, tx: Tx, target: TransportTarget, ref: ObjectRef, data: bytes) -> None:
+        self.remote_objects.put(tx, _kind(ref), _name(ref), target, data.decode())
+
+    def close(self, tx: Tx, target: TransportTarget, ref: ObjectRef) -> None:
+        self.remote_objects.close(tx, _kind(ref), _name(ref))
+
+    def await_result(self, tx: Tx, target: TransportTarget, ref: ObjectRef, until: datetime | None = None) -> None:
+        self.remote_objects.listen(tx, _kind(ref), _name(ref), until)
+
+    def url(self, target: TransportTarget, ref: ObjectRef, verb: str) -> str:
+        return (self.versions if ref.versions else self.driver).url(_name(ref), verb)
+
+
+class SwiftDriver:
+    """The driver for objects in Swift. ``account_url``: the account's URL, which contains ``/v1/``."""
+
+    #: Suffix of the container's name.
+    suffix = ""
+
+    def __init__(self, account_url: str, client: ServiceClient, secret: bytes) -> None:
+        host, _, account = account_url.rpartition("/v1/")
+        self._root, self._account = host, f"/v1/{account}"
+        key = hmac.digest(secret, b"stoker signed urls in swift", hashlib.sha256)
+        self._key = key.hex()
+        # Sites may share an account, so each site has its own container with its own key.
+        self._container = f"stoker-{hashlib.sha256(key).hexdigest()[:12]}{self.suffix}"
+        self._client = client
+
+    def url(self, name: str, verb: str) -> str:
+        """Return a signed URL for an object of the container."""
+        path = f"{self._account}/{self._container}/{name}"
+        return tempurl.url_of(self._root, self._key, verb, path, tempurl.FOREVER)
+
+    def prepare(self) -> None:
+        """Create the container. Raises ServiceUnavailable and ServiceRejected."""
+        check_status(self._client.send_request("PUT", f"/{self._container}", headers={KEY_HEADER: self._key}), 201, 202)
+
+    def apply(self, remote_object: RemoteObject) -> Mapping[str, Any]:
+        if remote_object.body is None:
+            return {}
+        content, headers = remote_object.body.encode(), {"Content-Type": "application/json"}
+        answer = self._client.send_request("PUT", self._path(remote_object), content=content, headers=headers)
+        if answer.status_code == 404:
+            self.prepare()
+            answer = self._client.send_request("PUT", self._path(remote_object), content=content, headers=headers)
+        check_status(answer, 201, 202)
+        return {}
+
+    def remove(self, remote_object: RemoteObject) -> None:
+        self.discard(remote_object.name)
+
+    def discard(self, name: str) -> None:
+        check_status(self._client.send_request("DELETE", f"/{self._container}/{quote(name)}"), 204, 404)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def names(self) -> Iterator[list[str]]:
+        return self._list(self._container)
+
+    def _list(self, container: str, prefix: str = "") -> Iterator[list[str]]:
+        marker = ""
+        while True:
+            query = urlencode({"format": "json", "prefix": prefix, "marker": marker})
+            answer = self._client.send_request("GET", f"/{container}?{query}")
+            if answer.status_code == 404:
+                return
+            check_status(answer, 200)
+            with rejecting_malformed():
+                found = [each["name"] for each in answer.json()]
+            if not found:
+                return
+            yield found
+            marker = found[-1]
+
+    def poll(self, remote_object: RemoteObject, since: datetime) -> list[Result]:
+        """Return the result, if one was written since the run began and is not stored yet."""
+        head = self._client.send_request("HEAD", self._path(remote_object))
+        if head.status_code == 404 or head.headers.get("Content-Length") == "0":
+            return []
+        check_status(head, 200)
+        if not _is_new(head.headers, remote_object.last_result, since):
+            return []
+        stamp = head.headers.get("X-Timestamp", "")
+        if not head.headers.get("Content-Length", "").isdigit() or int(head.headers["Content-Length"]) > _LONGEST:
+            return [Result(stamp, None)]
+        found = self._read(self._path(remote_object))
+        return [found] if found and found.data else []  # another client may have emptied the object since the HEAD
+
+    def acknowledge(self, remote_object: RemoteObject, found: list[Result]) -> None:
+        """Keep the object: the agent overwrites it with the next result."""
+
+    def _read(self, path: str) -> Result | None:
+        """Return the object's content; None if the object does not exist."""
+        answer = self._client.send_request("GET", path, headers={"Range": f"bytes=0-{_LONGEST}"})
+        stamp = answer.headers.get("X-Timestamp", "")
+        if answer.status_code == 404:
+            return None
+        if answer.status_code == 416:  # Swift's answer for a range of an empty object
+            return Result(stamp, b"")
+        check_status(answer, 200, 206)
+        return Result(stamp, answer.content if len(answer.content) <= _LONGEST else None)
+
+    def _path(self, remote_object: RemoteObject) -> str:
+        return f"/{self._container}/{quote(remote_object.name)}"
+
+
+def _is_new(headers: Mapping[str, str], last_stamp: str | None, since: datetime) -> bool:
+    stamp = headers.get("X-Timestamp", "")
+    if stamp == last_stamp:
+        return False
+    try:
+        put = datetime.fromtimestamp(float(stamp), UTC)
+        # X-Timestamp is by the service's clock; the Date header shows the difference from this one.
+        ahead = email.utils.parsedate_to_datetime(headers.get("Date", "")) - datetime.now(UTC)
+    except (ValueError, OverflowError):
+        return True
+    if abs(ahead) < TOLERANCE:
+        ahead = timedelta(0)
+    return put >= since + ahead - TOLERANCE
+
+
+def _kind(ref: ObjectRef) -> str:
+    return remote_objects.VERSIONS if ref.versions else remote_objects.OBJECT
+
+
+def _name(ref: ObjectRef) -> str:
+    return f"{ref.container}/{ref.name}"

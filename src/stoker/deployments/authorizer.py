@@ -1,0 +1,246 @@
+"""
+Authorization of runs: applies the server's policy to each run and records the decision in the audit log.
+
+Every run of a deployment passes the authorizer before it starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import structlog
+
+from stoker.deployments import maintenance_windows, policy, window_holds
+from stoker.deployments.policy import PROJECT, Policy, Target, Tree
+from stoker.deployments.window_holds import load_policy
+from stoker.hot.words import clip
+from stoker.model.audit import Decision, Outcome
+from stoker.model.config import UNGROUPED
+from stoker.model.deployment import WINDOW
+from stoker.model.errors import DeploymentRefused
+from stoker.store import audit, configs, server_policies, stacks
+from stoker.store.open import Store
+from stoker.store.server_policies import Governed
+from stoker.store.tx import Tx
+from stoker.work.port import Work
+
+_log = structlog.get_logger("stoker.audit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorizationRequest:
+    """A run that is about to start."""
+
+    project_id: str
+    server_id: str
+    #: Empty if the deployment does not exist yet.
+    deployment_id: str
+    action: str | None
+    #: Group of the config; None: the group of the config with ``config_id``.
+    group: str | None = None
+    config_id: str | None = None
+    stack_id: str | None = None
+    trigger_id: str | None = None
+    #: Name of the user; None: an action of a stack starts the run.
+    actor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The conditions on which a run starts."""
+
+    #: True if the server belongs to another project and its policy admits the run.
+    admitted: bool = False
+    #: WINDOW if the run waits for a maintenance window; ``reason`` names the window. None if the run may start now.
+    held_by: str | None = None
+    reason: str | None = None
+
+
+_FREE = Admission()
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentAuthorizer:
+    """Applies servers' policies to runs."""
+
+    work: Work
+    #: STACK or PROJECT: the scope for servers whose policy has no ``allow``.
+    default_scope: str = PROJECT
+
+    def authorize(self, tx: Tx, request: AuthorizationRequest) -> Admission:
+        """
+        Return the conditions on which a run starts.
+
+        Raises DeploymentRefused if the server's policy denies the run. The decision is in the audit log of this
+        transaction. Only one query runs if the server is unknown, or if neither the server nor the site has a policy.
+        """
+        server = server_policies.server(tx, request.server_id, staying=True)
+        if server is None:
+            return _without_server(request)
+        is_own = server.project_id == request.project_id
+        if server.policy is None and self.default_scope == PROJECT:
+            return _FREE if is_own else _without_server(request)
+        said = load_policy(server.policy)
+        stack = self._decide_and_record(tx, server, said, request)
+        admitted = policy.admits(said, _target(request.server_id, server), project_id=request.project_id, stack=stack)
+        if not is_own and not admitted:
+            return _without_server(request)
+        return self._check_windows(tx, server, said, request, admitted=admitted)
+
+    def authorize_cleanup(self, tx: Tx, request: AuthorizationRequest, *, admitted: bool) -> Admission:
+        """
+        Return the conditions for the last run of an existing deployment, which cleans up.
+
+        No policy denies this run, but maintenance windows apply.
+        """
+        server = server_policies.server(tx, request.server_id, staying=True)
+        if server is None or server.policy is None:
+            return _FREE if not admitted else Admission(admitted=True)
+        return self._check_windows(tx, server, load_policy(server.policy), request, admitted=admitted)
+
+    def precheck(
+        self, tx: Tx, *, server_id: str, project_id: str, stack: Tree, group: str | None, actor: str, standing: bool
+    ) -> None:
+        """
+        Raise DeploymentRefused for a run that ``authorize`` would deny, before a stack is created or updated.
+
+        ``group`` is None if it is not known yet. ``standing``: the stack may get a resource that represents the server.
+        """
+        server = server_policies.server(tx, server_id)
+        if server is None or (server.policy is None and self.default_scope == PROJECT):
+            return
+        said, target = load_policy(server.policy), _target(server_id, server, tx)
+        if standing and not target.owned and project_id == server.project_id:
+            target = Target(
+                id=target.id, name=target.name, project_id=target.project_id, trees=target.trees | {stack.id}
+            )
+        if group is None:
+            said = Policy(allow=said.allow)
+        why = policy.decide(
+            said, target, project_id=project_id, stack=stack, group=group or "", site=self.default_scope
+        )
+        if why is not None:
+            made = Decision(
+                project_id=server.project_id,
+                actor=actor,
+                action="validate",
+                outcome=Outcome.REFUSED,
+                reason=why,
+                server_id=server_id,
+                stack_id=stack.id,
+            )
+            raise DeploymentRefused(why, made)
+
+    def check(self, tx: Tx, request: AuthorizationRequest) -> DeploymentRefused | None:
+        """Return the error that ``authorize`` would raise, or None. Writes nothing."""
+        server = server_policies.server(tx, request.server_id)
+        if server is None or (server.policy is None and self.default_scope == PROJECT):
+            return None
+        made, _ = self._decision(tx, server, load_policy(server.policy), request)
+        return None if made.outcome is Outcome.ALLOWED else DeploymentRefused(made.reason, made)
+
+    def _decide_and_record(self, tx: Tx, server: Governed, said: Policy, request: AuthorizationRequest) -> Tree | None:
+        """Record the decision. Return the root of the requesting stack, if there is one. Raises DeploymentRefused."""
+        made, stack = self._decision(tx, server, said, request)
+        record(tx, made)
+        if made.outcome is Outcome.REFUSED:
+            raise DeploymentRefused(made.reason, made)
+        return stack
+
+    def _decision(
+        self, tx: Tx, server: Governed, said: Policy, request: AuthorizationRequest
+    ) -> tuple[Decision, Tree | None]:
+        group = request.group
+        if group is None and said.groups is not None and request.config_id is not None:
+            config = configs.find(tx, request.config_id)
+            group = config.group if config else None
+        stack, who = _asker(tx, request)
+        target = _target(request.server_id, server, tx)
+        why = policy.decide(
+            said, target, project_id=request.project_id, stack=stack, group=group or UNGROUPED, site=self.default_scope
+        )
+        made = Decision(
+            project_id=server.project_id,
+            actor=who,
+            action=f"run {request.action or ''}".strip(),
+            outcome=Outcome.ALLOWED if why is None else Outcome.REFUSED,
+            reason=why or "The server's policy lets it in.",
+            server_id=request.server_id,
+            deployment_id=request.deployment_id or None,
+            stack_id=request.stack_id,
+        )
+        return made, stack
+
+    def _check_windows(
+        self, tx: Tx, server: Governed, said: Policy, request: AuthorizationRequest, *, admitted: bool
+    ) -> Admission:
+        runs = admitted or request.project_id == server.project_id
+        if not said.windows or not runs:
+            return Admission(admitted=admitted)
+        opening = maintenance_windows.find_opening(said.windows, tx.now)
+        window_holds.schedule_check(
+            tx, self.work, request.server_id, opening or maintenance_windows.find_closing(said.windows, tx.now)
+        )
+        if opening is None:
+            return Admission(admitted=admitted)
+        return Admission(admitted, WINDOW, window_holds.waiting_reason(server.name, opening))
+
+
+def _without_server(request: AuthorizationRequest) -> Admission:
+    """
+    Admit a run that will not be delivered, because the project has no such server.
+
+    Another project may own the server, which is not disclosed. Or an agent of OpenStack may poll with the id of a
+    server that Stoker does not know.
+    """
+    return Admission(reason=f"Waiting for an agent: this project has no server with the id {clip(request.server_id)}")
+
+
+def record(tx: Tx, made: Decision) -> None:
+    """Write a decision to the audit log and, after the commit, to the server's log."""
+    audit.add(tx, made)
+    tx.after_commit(
+        lambda: _log.info(
+            "policy.decision",
+            outcome=made.outcome.value,
+            action=made.action,
+            actor=made.actor,
+            project_id=made.project_id,
+            server_id=made.server_id,
+            deployment_id=made.deployment_id,
+            stack_id=made.stack_id,
+            reason=made.reason,
+        )
+    )
+
+
+def record_denial(store: Store, refused: DeploymentRefused) -> None:
+    """Write the audit entry of a denial in a new transaction, after the rollback of the transaction that raised it."""
+    store.write(lambda tx: record(tx, refused.decision))
+
+
+def _target(server_id: str, server: Governed, tx: Tx | None = None) -> Target:
+    """Return the server in the terms of policies. With ``tx``, the target includes the stack that owns the server."""
+    trees = set(server.stood_for_by)
+    if tx is not None and server.stack_id is not None:
+        top = stacks.find(tx, server.stack_id)
+        trees.add(top.root_id if top else server.stack_id)
+    return Target(
+        id=server_id,
+        name=server.name,
+        project_id=server.project_id,
+        trees=frozenset(trees),
+        owned=server.stack_id is not None,
+    )
+
+
+def _asker(tx: Tx, request: AuthorizationRequest) -> tuple[Tree | None, str | None]:
+    """Return the root of the requesting stack and the name of the requesting user."""
+    stack_id = request.stack_id
+    if stack_id is None and request.trigger_id is not None:
+        # On servers of a stack, a trigger whose source is in the stack counts as the stack itself.
+        stack_id = server_policies.stack_of_trigger(tx, request.trigger_id)
+    top = server_policies.top(tx, stack_id) if stack_id else None
+    if top is None:
+        return None, request.actor
+    return Tree(top.id, top.name), request.actor or top.username

@@ -1,0 +1,65 @@
+"""Opening and closing times of maintenance windows. Pure functions: the caller passes the time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from stoker.work.cron import Cron
+
+#: Number of adjoining windows after which a chain of windows counts as never closing.
+_CHAINED = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window opens at each time of the cron expression and lasts ``minutes``, also across a change of the clock."""
+
+    begins: Cron
+    minutes: int
+
+
+def find_opening(windows: Sequence[Window], now: datetime) -> datetime | None:
+    """Return when the next window opens, or None if a run may begin now: a window is open, or there are none."""
+    return _find_opening(tuple(windows), _minute(now))
+
+
+def find_closing(windows: Sequence[Window], now: datetime) -> datetime | None:
+    """
+    Return when the current chain of open and adjoining windows ends.
+
+    Returns None if no window is open or the chain never ends.
+    """
+    return _find_closing(tuple(windows), _minute(now))
+
+
+def _minute(now: datetime) -> datetime:
+    """
+    Round down to the minute, the resolution of windows, so that the cached functions compute a result once a minute.
+    """
+    return now.replace(second=0, microsecond=0)
+
+
+@lru_cache(maxsize=4096)
+def _find_opening(windows: tuple[Window, ...], now: datetime) -> datetime | None:
+    if not windows or _until(windows, now) is not None:
+        return None
+    return min(each.begins.after(now) for each in windows)
+
+
+@lru_cache(maxsize=4096)
+def _find_closing(windows: tuple[Window, ...], now: datetime) -> datetime | None:
+    end, until = None, _until(windows, now)
+    for _ in range(_CHAINED):
+        if until is None:
+            return end
+        end, until = until, _until(windows, until)
+    return None
+
+
+def _until(windows: Sequence[Window], now: datetime) -> datetime | None:
+    """Return the latest end of the windows that are open at ``now``, or None."""
+    ends = (each.begins.upto(now) + timedelta(minutes=each.minutes) for each in windows)
+    return max((end for end in ends if end > now), default=None)

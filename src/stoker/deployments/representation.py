@@ -1,0 +1,37 @@
+"""Configs and deployments in the form of Heat's API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.deployments.derive import redact_config
+from stoker.model.deployment import Deployment
+from stoker.store import configs, rows
+from stoker.store.tx import Tx
+
+
+def config(tx: Tx, id: str, project_id: str) -> dict[str, Any]:
+    """
+    Return a config without the values of secret inputs.
+
+    Raises EntityNotFound, also if the config belongs to another project.
+    """
+    return redact_config(tx, rows.load(configs.body(tx, id, project_id)))
+
+
+def deployment(tx: Tx, deployment: Deployment) -> dict[str, Any]:
+    """Return a deployment without secrets."""
+    shown: dict[str, Any] = {
+        "id": deployment.id,
+        "server_id": deployment.server_id,
+        "config_id": deployment.config_id,
+        "input_values": tx.secrets.redact(dict(deployment.input_values)),
+        "output_values": tx.secrets.redact(dict(deployment.output_values)),
+        "action": deployment.action,
+        "status": deployment.status,
+        "status_reason": deployment.status_reason,
+        "creation_time": rows.heat_time(deployment.created_at),
+    }
+    if deployment.updated_at is not None:
+        shown["updated_time"] = rows.heat_time(deployment.updated_at)
+    return shown

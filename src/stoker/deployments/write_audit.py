@@ -1,0 +1,84 @@
+"""Audit log entries for writes to containers and queues that belong to servers and deployments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stoker.deployments import authorizer
+from stoker.model.audit import Decision, Outcome
+from stoker.model.errors import WriteRefused
+from stoker.store import deployments, resources, servers, stacks
+from stoker.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """The objects that an owner's id refers to, in the terms of the audit log."""
+
+    server_id: str | None = None
+    deployment_id: str | None = None
+    stack_id: str | None = None
+
+
+def record_refusal(tx: Tx, refused: WriteRefused, *, actor: str | None, action: str) -> None:
+    """
+    Record a refused write to a container or queue.
+
+    ``actor`` is the user's name, or None for an unauthenticated request. ``action`` is, for example, ``PUT container``
+    or the name of a resource type.
+    """
+    subject = _subject(tx, refused.owner)
+    authorizer.record(
+        tx,
+        Decision(
+            project_id=refused.project_id,
+            actor=actor,
+            action=action,
+            outcome=Outcome.REFUSED,
+            reason=refused.message,
+            server_id=subject.server_id,
+            deployment_id=subject.deployment_id,
+            stack_id=subject.stack_id,
+        ),
+    )
+
+
+def record_signal(
+    tx: Tx,
+    project_id: str,
+    name: str,
+    channel: str,
+    *,
+    deployment_id: str | None = None,
+    stack_id: str | None = None,
+) -> None:
+    """
+    Record a signal that the agent of the resource ``name`` wrote to its own object or queue.
+
+    ``channel`` names the way of the signal, such as ``queue``.
+    """
+    authorizer.record(
+        tx,
+        Decision(
+            project_id=project_id,
+            actor=f"the agent of {name}",
+            action=f"signal by {channel}",
+            outcome=Outcome.ALLOWED,
+            reason="Written with a login or a pre-signed URL that Stoker made for it.",
+            deployment_id=deployment_id,
+            stack_id=stack_id,
+        ),
+    )
+
+
+def _subject(tx: Tx, owner: str) -> _Subject:
+    resource = resources.find(tx, owner)
+    if resource is not None:
+        id = resource.physical_id or resource.id
+        if servers.find(tx, id) is not None:
+            return _Subject(server_id=id, stack_id=resource.stack_id)
+        found = deployments.find(tx, id) is not None
+        return _Subject(deployment_id=id if found else None, stack_id=resource.stack_id)
+    if stacks.find(tx, owner) is not None:
+        return _Subject(stack_id=owner)
+    return _Subject(deployment_id=owner)

@@ -1,0 +1,191 @@
+"""
+Regular expressions from users. RE2 executes them: its time grows linearly with the text, whatever the pattern.
+
+Python's ``re`` backtracks, holds the interpreter lock meanwhile and cannot be interrupted, so one pattern could block
+the whole process. No other module may compile a user's pattern.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import re2
+
+from stoker.hot.words import quote_word
+
+#: Maximum number of characters of a pattern; the longest in use (IPv6 addresses) have about 1,500.
+MAX_PATTERN = 4096
+#: Maximum bytes of a compiled pattern with its matcher's caches. 1 MiB is enough for 9,000 characters' worth of
+#: repetitions.
+_MAX_MEMORY = 1024 * 1024
+#: Maximum number of instructions of a pattern times bytes of a text: about one second, which cannot be interrupted.
+MAX_WORK = 50_000_000
+_COMPILED = 32
+
+_SPLIT = "split the condition into several expressions that must all match"
+_WRITE_OUT = "write the repeated part out"
+_NO_BACKTRACKING = "use the plain form, which is as fast: RE2 never backtracks"
+#: The beginning of RE2's complaint, the name of the construct, and the alternative. The first match counts.
+_CONSTRUCTS = (
+    ("(?=", "a look-ahead", _SPLIT),
+    ("(?!", "a negative look-ahead", _SPLIT),
+    ("(?<", "a look-behind", _SPLIT),
+    ("(?>", "an atomic group", _NO_BACKTRACKING),
+    ("(?P", "a named back-reference", _WRITE_OUT),
+    ("(?(", "a conditional group", "use alternatives: a|b"),
+    ("(?#", "a comment", "remove it"),
+    ("(?", "an unknown flag", "use (?i), (?m) or (?s)"),
+    *((rf"\{digit}", "a back-reference", _WRITE_OUT) for digit in "123456789"),
+    (r"\C", "a match of single bytes", "use a dot"),
+    (r"\N", "a character by its name", r"write it as \x{…}"),
+)
+#: Tokens that Python and RE2 may write differently: escapes, character classes, repetitions.
+_ESCAPE = r"\\(?:u(?P<short>[0-9a-fA-F]{4})|U(?P<long>[0-9a-fA-F]{8})|.)"
+_CLASS = r"\[\^?\]?(?:\\.|[^\]\\])*\]"
+_REPETITION = r"\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}"
+_TOKEN = re.compile(f"{_ESCAPE}|(?P<class>{_CLASS})|{_REPETITION}", re.DOTALL)
+_TOKEN_IN_CLASS = re.compile(_ESCAPE, re.DOTALL)
+_GLOB_TOKEN = re.compile(r"\*+|\?|\[(?P<other>!?)(?P<among>\]?[^\]]*)\]|.", re.DOTALL)
+#: RE2 treats longer numbers as plain text.
+_LONGEST_NUMBER = 8
+
+
+class BadPattern(ValueError):
+    """The pattern is invalid, or too expensive for a text. The message is for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A compiled pattern. Every method raises ``BadPattern`` if pattern and text together are too expensive."""
+
+    #: As the user wrote it.
+    source: str
+    _compiled: Any
+
+    def matches_whole(self, text: str) -> bool:
+        """
+        Whether the match at the beginning of ``text`` covers all of it, as Heat's ``allowed_pattern`` requires.
+
+        This differs from a full match: for ``a|ab`` the first matching alternative counts, so ``ab`` is refused.
+        """
+        match = self.match(text)
+        return match is not None and match.end() == len(text)
+
+    def match(self, text: str) -> Any:
+        """The match at the beginning of ``text``, or None; it has the methods of Python's match objects."""
+        self._check_work(text)
+        return self._compiled.match(text)
+
+    def search(self, text: str) -> Any:
+        """The first match in ``text``, or None."""
+        self._check_work(text)
+        return self._compiled.search(text)
+
+    def find_all(self, text: str) -> Iterator[Any]:
+        """All matches that do not overlap. Each may cost as much as a search."""
+        self._check_work(text)
+        before = None
+        for match in self._compiled.finditer(text):
+            if match.span() != before:  # google-re2 yields an empty match at the very end twice
+                yield match
+            before = match.span()
+
+    @property
+    def size(self) -> int:
+        """Number of instructions of the compiled pattern."""
+        return int(self._compiled.programsize)
+
+    def _check_work(self, text: str) -> None:
+        if self.size * len(text) > MAX_WORK:
+            raise BadPattern(
+                f"the regular expression {quote_word(self.source)} is too large for a text of {len(text)} characters: "
+                "shorten either, or repeat less in the expression"
+            )
+
+
+def compile_pattern(
+    source: str, *, ignore_case: bool = False, multi_line: bool = False, dot_all: bool = False
+) -> Pattern:
+    """
+    Compile a user's pattern. The flags are those of Python's ``re``.
+
+    Raises BadPattern, which names the pattern, the construct and the alternative.
+    """
+    if len(source) > MAX_PATTERN:
+        raise BadPattern(
+            f"the regular expression {quote_word(source)} has more than {MAX_PATTERN} characters: shorten it"
+        )
+    flags = "".join(flag for flag, chosen in (("i", ignore_case), ("m", multi_line), ("s", dot_all)) if chosen)
+    return _compile(source, flags)
+
+
+def compile_glob(glob: str) -> Pattern:
+    """Compile a shell pattern (``*``, ``?``, ``[abc]``, ``[!abc]``) for ``matches_whole``. Raises BadPattern."""
+    return compile_pattern(_GLOB_TOKEN.sub(_translate_glob, glob) + r"\z", dot_all=True)
+
+
+@lru_cache(maxsize=_COMPILED)
+def _compile(source: str, flags: str) -> Pattern:
+    options = re2.Options()
+    options.max_mem = _MAX_MEMORY
+    options.log_errors = False
+    try:
+        pattern = _TOKEN.sub(_translate, source)
+        compiled = re2.compile(f"(?{flags}){pattern}" if flags else pattern, options)
+        re2.purge()  # RE2's own cache keeps 128 patterns of up to 1 MiB each
+    except UnicodeEncodeError:
+        raise BadPattern("the regular expression has half a surrogate pair, which is no character") from None
+    except re2.error as error:
+        detail = error.args[0] if error.args else error
+        raise BadPattern(_explain(source, detail.decode() if isinstance(detail, bytes) else str(detail))) from None
+    return Pattern(source, compiled)
+
+
+def _translate(token: re.Match[str]) -> str:
+    """Translate one token from Python's syntax to RE2's. Raises re2.error."""
+    if token["class"] is not None:
+        return _TOKEN_IN_CLASS.sub(_translate_escape, token["class"])
+    if token["comma"] is None:
+        return _translate_escape(token)
+    least, most = token["least"], token["most"]
+    if len(least) > _LONGEST_NUMBER or len(most) > _LONGEST_NUMBER:
+        raise re2.error(f"invalid repetition size: {token[0]}")
+    return f"{{0,{most}}}" if token["comma"] and most and not least else token[0]
+
+
+def _translate_escape(token: re.Match[str]) -> str:
+    if number := token["short"] or token["long"]:
+        return rf"\x{{{number}}}"
+    if token[0] == r"\C":  # matches single bytes, which are not text
+        raise re2.error(r"invalid escape sequence: \C")
+    return r"\z" if token[0] == r"\Z" else token[0]
+
+
+def _translate_glob(token: re.Match[str]) -> str:
+    text = token[0]
+    if token["among"] is None:
+        return {"*": ".*", "?": "."}.get(text[0]) or re.escape(text)
+    among = "".join(each if each == "-" else re.escape(each) for each in token["among"])
+    return f"[{'^' if token['other'] else ''}{among}]"
+
+
+def _explain(source: str, detail: str) -> str:
+    problem, _, token = detail.rpartition(": ")
+    constructs = _CONSTRUCTS
+    if problem == "bad repetition operator" and token.endswith("+"):
+        constructs = ((token, "a possessive quantifier", _NO_BACKTRACKING),)
+    for beginning, name, remedy in constructs:
+        if token.startswith(beginning):
+            return (
+                f"the regular expression {quote_word(source)} has {name} ({token}), which RE2 does not support:"
+                f" {remedy}"
+            )
+    if detail.startswith("pattern too large"):
+        detail = "it is too large: repeat less"
+    elif problem == "invalid repetition size":
+        detail += " (at most 1000, nested repetitions multiplied)"
+    return f"{quote_word(source)} is no regular expression: {detail}"

@@ -1,0 +1,78 @@
+"""
+Answers DescribeStackResource, which agents poll continuously, signed with the key of their resource.
+
+Most polls are answered from memory on the event loop. The key is derived, so checking the signature needs no database
+read. The last response is cached until the server's document changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stoker.deployments.documents import Document
+from stoker.http.cfn import query
+from stoker.http.cfn.reads import describe_resource
+from stoker.http.cfn.request import params_of, request_of
+from stoker.http.cfn.serialize import answer
+from stoker.http.request_context import RequestContext, Response
+from stoker.model.errors import StokerError
+from stoker.model.status import is_suspended
+from stoker.store import documents, resources, runs, stacks
+
+_ACTION = "DescribeStackResource"
+#: Maximum bytes of a query that is parsed and verified on the event loop.
+_LONGEST = 4096
+
+
+async def poll(request: RequestContext) -> Response:
+    """Return the cached response to an agent's poll. Any other request is passed to ``query.act``."""
+    params = _plain_poll(request)
+    resource_id = params and request.app.keys.stands_for(request_of(request, params))
+    if params and resource_id:
+        known = request.app.documents.get_cached(resource_id, _form(params))
+        found = known if known is not None else await request.in_thread(_load, request, params, resource_id)
+        if found is not None:
+            request.app.documents.record_sent(found, "POLL_SERVER_CFN")
+            return _reply(found)
+    return await query.act(request)
+
+
+def _plain_poll(request: RequestContext) -> Mapping[str, str] | None:
+    """Return the parameters of a short DescribeStackResource request without special options; otherwise None."""
+    if len(request.raw.scope["query_string"]) > _LONGEST:
+        return None
+    if request.raw.method != "GET" or "x-auth-token" in request.raw.headers:
+        return None
+    try:
+        params = params_of(request)
+    except StokerError:
+        return None  # query.act reports the error
+    plain = params.get("Action") == _ACTION and "ContentType" not in params and "Signature" in params
+    return params if plain and {"StackName", "LogicalResourceId"} <= params.keys() else None
+
+
+def _load(request: RequestContext, params: Mapping[str, str], resource_id: str) -> Document | None:
+    """Read and cache the response. Return None if the request names another resource, or the resource is suspended."""
+    epoch = request.app.documents.epoch
+    with request.app.store.read() as tx:
+        found = resources.find(tx, resource_id)
+        stack = stacks.find(tx, found.stack_id) if found else None
+        if found is None or stack is None or not found.physical_id or not query.is_itself(found, stack, params):
+            return None
+        if is_suspended(found.action, found.status):
+            return None
+        server_id = found.physical_id
+        revision = documents.revision(tx, server_id)
+        shown = describe_resource(tx, request.app.engine, stack, found)
+        unsent = runs.unsent(tx, server_id, stack.project_id)
+    body = answer(_ACTION, {"StackResourceDetail": shown}, as_json=False).content
+    document = Document(revision, body, unsent)
+    return request.app.documents.cache(resource_id, server_id, _form(params), document, epoch)
+
+
+def _form(params: Mapping[str, str]) -> str:
+    return f"cfn/{params['StackName']}/{params['LogicalResourceId']}"
+
+
+def _reply(document: Document) -> Response:
+    return Response(200, document.body, media_type="application/xml")

@@ -1,0 +1,125 @@
+"""A request of CloudFormation's query API: its parameters and its signature."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import parse_qsl, urlsplit
+
+from stoker.http.cfn.serialize import Refused
+from stoker.http.request_context import RequestContext
+from stoker.identity import ec2
+from stoker.model.arn import Arn
+from stoker.model.errors import EntityNotFound, Invalid, Unauthorized
+from stoker.model.principal import Principal
+from stoker.model.stack import Stack
+from stoker.store import stacks
+from stoker.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class CfnRequest:
+    """An authenticated request with its parameters."""
+
+    context: RequestContext
+    params: Mapping[str, str]
+    principal: Principal
+
+    def one(self, name: str) -> str:
+        """Return the parameter. Raises Refused if the parameter is missing."""
+        if name not in self.params:
+            raise Refused(400, "MissingParameter", f"{name} parameter is missing")
+        return self.params[name]
+
+    @property
+    def project(self) -> str:
+        """The caller's project."""
+        assert self.principal.project_id is not None, "keys and tokens without a project are refused"
+        return self.principal.project_id
+
+    def stack(self, tx: Tx, name: str | None = None) -> Stack:
+        """
+        Find a stack of the caller's project by name, id or ARN; by default by the parameter StackName.
+
+        Raises EntityNotFound or Refused.
+        """
+        said = name if name is not None else self.one("StackName")
+        if said.lower().startswith("arn:"):
+            found = stacks.find(tx, Arn.parse(said).stack_id)
+        else:
+            found = stacks.find_by_name(tx, said, self.project) or stacks.find(tx, said)
+        if found is None or found.project_id != self.project or found.deleted_at is not None:
+            raise EntityNotFound.of("Stack", said)
+        return found
+
+
+def params_of(request: RequestContext) -> dict[str, str]:
+    """Return the parameters of the query string and the form. Raises Invalid if they are not UTF-8 text."""
+    said = [request.raw.url.query]
+    try:
+        if request.body and request.media_type == "application/x-www-form-urlencoded":
+            said.append(request.body.decode())
+        # Bytes that are not UTF-8 can be neither looked up nor displayed.
+        pairs = [
+            pair
+            for each in said
+            for pair in parse_qsl(each, keep_blank_values=True, errors="strict", max_num_fields=10_000)
+        ]
+    except ValueError:
+        raise Invalid("the parameters are not of a form: at most 10000 texts in UTF-8") from None
+    found = dict(pairs)
+    if any("\0" in value or "\0" in name for name, value in found.items()):
+        raise Invalid("a parameter holds a NUL character")
+    return found
+
+
+def signer(request: RequestContext, params: Mapping[str, str]) -> Principal:
+    """Authenticate the caller by token or signature. Raises Refused or Unauthorized."""
+    token = request.raw.headers.get("x-auth-token")
+    principal = _by_token(request, token) if token else _by_signature(request, params)
+    if principal.project_id is None:
+        raise Unauthorized("a token of a project is needed")
+    return principal
+
+
+def _by_token(request: RequestContext, token: str) -> Principal:
+    return request.app.tokens.get_cached(token) or request.app.tokens.validate(token)
+
+
+def request_of(request: RequestContext, params: Mapping[str, str]) -> ec2.Request:
+    """
+    Return the parts of the request that its signature covers. The signature is empty if the request is not signed.
+    """
+    headers = {name.lower(): value for name, value in request.raw.headers.items()}
+    signature = params.get("Signature") or params.get("X-Amz-Signature")
+    if signature is None:
+        _, _, signature = headers.get("authorization", "").rpartition("Signature=")
+    return ec2.Request(
+        verb=request.raw.method,
+        host=headers.get("host", ""),
+        path=request.raw.scope["path"],
+        params={name: value for name, value in params.items() if name not in ("Signature", "X-Amz-Signature")},
+        signature=signature,
+        headers=headers,
+        body_hash=hashlib.sha256(request.body).hexdigest(),
+    )
+
+
+def _by_signature(request: RequestContext, params: Mapping[str, str]) -> Principal:
+    signed = request_of(request, params)
+    if not signed.signature:
+        raise Refused(400, "IncompleteSignature", "the request is not signed")
+    try:
+        ec2.access_of(signed)
+    except Unauthorized as error:
+        raise Refused(403, "MissingAuthenticationToken", error.message) from None
+    known = request.app.keys
+    try:
+        return known.authenticate(signed)
+    except Unauthorized:
+        # A proxy may send another Host header than the host of the URL that the agent received and signed.
+        public = urlsplit(request.app.settings.public_url).netloc
+        if public.lower() == signed.host.lower():
+            raise
+        return known.authenticate(replace(signed, host=public))

@@ -1,0 +1,74 @@
+"""Finds the stack of a URL, and redirects to a stack's canonical URL."""
+
+from __future__ import annotations
+
+import re
+
+from stoker.http.heat.serializers import Links
+from stoker.http.request_context import RequestContext, Response
+from stoker.model.errors import EntityNotFound, NotSupported
+from stoker.model.stack import Stack
+from stoker.store import resources, stacks
+from stoker.store.tx import Tx
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def stack(tx: Tx, request: RequestContext, *, live: bool = False) -> Stack:
+    """
+    Return the stack of a ``/stacks/{name}/{id}`` URL.
+
+    Raises EntityNotFound; with ``live`` also if the stack is deleted.
+    """
+    name, id = request.path["stack_name"], request.path["stack_id"]
+    found = stacks.find(tx, id)
+    if found is None or found.project_id != request.project or found.name != name:
+        raise EntityNotFound.of("Stack", f"{name}/{id}")
+    if live and found.deleted_at is not None:
+        raise EntityNotFound.of("Stack", f"{name}/{id}")
+    return found
+
+
+def within(tx: Tx, top: Stack, depth: int) -> list[Stack]:
+    """Return the stack and its nested stacks, ``depth`` levels down."""
+    if depth == 0:
+        return [top]
+    return [each for each in stacks.tree(tx, top.id) if each.depth - top.depth <= depth]
+
+
+def refuse_nested(found: Stack) -> None:
+    """Raises NotSupported for a nested stack, which is managed through its parent stack."""
+    if found.parent_id is not None:
+        raise NotSupported(
+            f"Stack {found.name} is nested, the resource {found.parent_resource} of another: "
+            "do this to the stack it lives in."
+        )
+
+
+def redirect(request: RequestContext) -> Response:
+    """
+    Redirect (302) from a stack's name or id to the canonical URL, and keep the rest of the path and the query.
+
+    Clients repeat the request there with the same method. The user of a resource is redirected only to the stack of
+    that resource; for any other stack EntityNotFound is raised.
+    """
+    named = request.path["stack_name"]
+    with request.app.store.read() as tx:
+        found = _by_id(tx, request, named) or stacks.find_by_name(tx, named, request.project)
+        own = resources.find(tx, request.only) if request.only is not None else None
+    if found is None or (request.only is not None and (own is None or own.stack_id != found.id)):
+        raise EntityNotFound.of("Stack", named)
+    rest = "".join(f"/{segment}" for segment in request.raw.url.path.split("/")[5:])
+    query = f"?{request.raw.url.query}" if request.raw.url.query else ""
+    location = f"{links(request).stack(found)}{rest}{query}"
+    return Response(302, {"stack": {"links": [{"href": location, "rel": "self"}]}}, {"Location": location})
+
+
+def links(request: RequestContext) -> Links:
+    """Return the link builder for the request's project."""
+    return Links(request.app.settings.public_url, request.project)
+
+
+def _by_id(tx: Tx, request: RequestContext, id: str) -> Stack | None:
+    found = stacks.find(tx, id) if _UUID.fullmatch(id) else None
+    return found if found is not None and found.project_id == request.project else None

@@ -1,0 +1,112 @@
+"""
+Lists of unlimited length: read, encoded and sent page by page, so that a long list is never in memory as a whole.
+
+A short list (up to 1 MiB) is an ordinary response. Each page is a separate snapshot: the response may or may not
+include rows that are created while it is sent, as with pages that a client requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from starlette.responses import Response as StarletteResponse
+from starlette.responses import StreamingResponse
+
+from stoker.http.access import only_reads
+from stoker.http.pieces import LARGE
+from stoker.http.request_context import RequestContext, Response
+from stoker.model.secrets import redact_credentials
+
+_encoder = msgspec.json.Encoder()
+#: Rows of the first page, which shows how large a row is, and the maximum rows of any page.
+_FIRST, _MOST = 2, 1000
+
+#: Reads one page. Arguments: the position to start after (None: the beginning) and the maximum number of rows. Returns
+#: the position and the JSON value of each row.
+Read = Callable[[int | None, int], list[tuple[int, Any]]]
+
+
+#: Takes the same arguments. Returns the number of rows that fit into the bytes of a page, at least 1.
+Fit = Callable[[int | None, int], int]
+
+
+class _Pages:
+    def __init__(
+        self, request: RequestContext, read: Read, start: int | None, limit: int | None, first: int, fit: Fit | None
+    ) -> None:
+        self._only_reads = only_reads(request.principal)
+        self._read = read
+        self._fit = fit
+        self._position = start
+        self._left = limit
+        self._rows = first
+        self.over = limit == 0
+
+    def next(self) -> bytes:
+        """Return the next entries, separated by commas: about ``LARGE`` bytes; empty at the end."""
+        parts: list[bytes] = []
+        size = 0
+        while not self.over and size < LARGE:
+            asked = self._rows if self._left is None else min(self._rows, self._left)
+            if self._fit is not None and asked > 1:  # rows after the last page may be much larger than its rows
+                asked = self._fit(self._position, asked)
+            rows = self._read(self._position, asked)
+            entries = [self._encode(shown) for _, shown in rows]
+            parts += entries
+            if self._left is not None:
+                self._left -= len(rows)
+            self.over = len(rows) < asked or self._left == 0
+            if rows:
+                self._position = rows[-1][0]
+                page = sum(map(len, entries)) + 1
+                size += page
+                self._rows = max(1, min(_MOST, LARGE * len(rows) // page))
+        return b",".join(parts)
+
+    def _encode(self, shown: Any) -> bytes:
+        """Redact each entry here, because a streamed page does not pass through ``without_credentials``."""
+        raw = _encoder.encode(shown)
+        return redact_credentials(raw) if self._only_reads else raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Streamed(Response):
+    chunks: AsyncIterator[bytes]
+
+    def to_starlette(self) -> StarletteResponse:
+        return StreamingResponse(self.chunks, self.status, dict(self.headers), media_type=self.media_type)
+
+
+def reply(
+    request: RequestContext,
+    name: str,
+    read: Read,
+    *,
+    start: int | None = None,
+    limit: int | None = None,
+    first: int = _FIRST,
+    fit: Fit | None = None,
+) -> Response:
+    """
+    Return ``{name: [...]}`` with the rows that ``read`` returns after ``start``, at most ``limit``. Runs on a thread.
+
+    ``first`` is the number of rows of the first page; pass a small number if one row may be large. ``fit`` is for lists
+    whose rows may be large.
+    """
+    pages = _Pages(request, read, start, limit, first, fit)
+    start_of_list = b'{"%s":[%s' % (name.encode(), pages.next())
+    if pages.over:
+        return Response(200, start_of_list + b"]}")
+    return _Streamed(status=200, chunks=_chunks(request, pages, start_of_list))
+
+
+async def _chunks(request: RequestContext, pages: _Pages, start_of_list: bytes) -> AsyncIterator[bytes]:
+    yield start_of_list
+    while not pages.over:
+        page = await request.in_thread(pages.next)
+        if page:
+            yield b"," + page
+    yield b"]}"

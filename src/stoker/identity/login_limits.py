@@ -1,0 +1,125 @@
+"""
+Limits for failed logins: they slow down password guessing without locking the user out.
+
+Failures are counted for each pair of user and address, for each address and for each user. After a number of failures,
+the next attempt has to wait: 1 second, then 2, 4 and so on. The wait per user is short, and it does not apply to
+addresses from which the user has logged in, so an attacker elsewhere cannot lock the user out. Each process counts on
+its own, in bounded memory.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+import structlog
+
+from stoker.model.errors import TooManyRequests
+
+_log = structlog.get_logger("stoker.identity")
+
+#: Failures are forgotten after this many seconds without another failure.
+_MEMORY_SECONDS = 900.0
+#: The longest wait in seconds: for a pair or an address, and for a user.
+_LONGEST, _LONGEST_FOR_USER = 900.0, 30.0
+#: Free failures of one address, and of one user, as multiples of those of a pair. Many users may share one address.
+_ADDRESS_SHARE, _USER_SHARE = 10, 20
+#: Maximum number of users, addresses, pairs and known logins to remember; the least recently used are dropped first.
+_ENTRIES = 10_000
+
+
+@dataclass(slots=True)
+class _Record:
+    failures: int = 0
+    #: Time of the last failure, by the limiter's clock.
+    last: float = -math.inf
+    blocked_until: float = -math.inf
+
+
+class _Counter:
+    def __init__(self, what: str, free: int, longest: float) -> None:
+        self._what = what
+        self._free = free
+        self._longest = longest
+        self._records: OrderedDict[Hashable, _Record] = OrderedDict()
+
+    def wait(self, key: Hashable, now: float) -> float:
+        """Seconds until the next attempt is allowed; 0 or less if it is allowed now."""
+        record = self._records.get(key)
+        return record.blocked_until - now if record else 0.0
+
+    def fail(self, key: Hashable, now: float) -> None:
+        record = self._records.setdefault(key, _Record())
+        self._records.move_to_end(key)
+        if now - max(record.last, record.blocked_until) > _MEMORY_SECONDS:
+            record.failures = 0
+        record.failures += 1
+        record.last = now
+        beyond = record.failures - self._free
+        if beyond >= 0:
+            seconds = min(2.0 ** min(beyond, 30), self._longest)
+            record.blocked_until = now + seconds
+            if beyond == 0:
+                _log.warning("login.locked_out", limit=self._what, who=key, failures=record.failures)
+        while len(self._records) > _ENTRIES:
+            self._records.popitem(last=False)
+
+    def forget(self, key: Hashable) -> None:
+        self._records.pop(key, None)
+
+
+class LoginLimiter:
+    """
+    Limits failed logins. Thread-safe.
+
+    ``most_failures``: failures of one user from one address before attempts have to wait; 0 disables all limits.
+    """
+
+    def __init__(self, most_failures: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._is_on = most_failures > 0
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._pairs = _Counter("user at address", most_failures, _LONGEST)
+        self._addresses = _Counter("address", most_failures * _ADDRESS_SHARE, _LONGEST)
+        self._users = _Counter("user", most_failures * _USER_SHARE, _LONGEST_FOR_USER)
+        #: Pairs (user, address) of successful logins.
+        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    def check(self, user: str, address: str) -> None:
+        """Raises TooManyRequests while ``user`` has to wait at ``address``."""
+        if not self._is_on:
+            return
+        now = self._clock()
+        with self._lock:
+            waits = [self._pairs.wait((user, address), now), self._addresses.wait(address, now)]
+            if (user, address) not in self._known:
+                waits.append(self._users.wait(user, now))
+        if max(waits) > 0:
+            seconds = math.ceil(max(waits))
+            raise TooManyRequests(f"Too many logins have failed: try again in {seconds} seconds", seconds)
+
+    def record_failure(self, user: str, address: str) -> None:
+        """Count a failed login for the pair, the address and the user."""
+        if not self._is_on:
+            return
+        now = self._clock()
+        with self._lock:
+            self._pairs.fail((user, address), now)
+            self._addresses.fail(address, now)
+            self._users.fail(user, now)
+
+    def record_success(self, user: str, address: str) -> None:
+        """
+        Clear the failures of the pair. The address keeps its failures, because an attacker there may own an account,
+        too.
+        """
+        with self._lock:
+            self._pairs.forget((user, address))
+            self._known[user, address] = None
+            self._known.move_to_end((user, address))
+            if len(self._known) > _ENTRIES:
+                self._known.popitem(last=False)

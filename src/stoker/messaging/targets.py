@@ -1,0 +1,143 @@
+"""
+Permitted webhook targets: public addresses, and the networks in the site's settings.
+
+Names are resolved on separate threads, so that a slow DNS server cannot block a caller beyond its time limit.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import queue
+import re
+import socket
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+
+from stoker.model.errors import Invalid
+
+_Address = IPv4Address | IPv6Address
+#: Prefixes of IPv6 addresses that contain an IPv4 address: in the last 32 bits, and in bits 16 to 48.
+_NAT64, _SIX_TO_FOUR = IPv6Network("64:ff9b::/96"), IPv6Network("2002::/16")
+_NUMBERS = re.compile(r"[0-9a-fA-FxX.]+")
+#: Maximum number of concurrent look-ups, and the time limit in seconds when a subscriber is checked. The limit is
+#: short, because every delivery resolves the name again.
+_LOOKUPS, _SHORT = threading.BoundedSemaphore(32), 2.0
+
+
+class TargetRefused(Exception):
+    """The target is not permitted or cannot be resolved; the message gives the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The permitted targets. ``allowed``: networks in addition to the public ones."""
+
+    allowed: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    @classmethod
+    def of(cls, networks: str) -> Targets:
+        """Parse comma-separated networks, such as ``10.1.0.0/16, fd00::/8``. Raises Invalid."""
+        words = [word.strip() for word in networks.split(",") if word.strip()]
+        try:
+            return cls(tuple(ipaddress.ip_network(word) for word in words))
+        except ValueError as error:
+            raise Invalid(f"webhook_networks must be networks in CIDR notation, separated by commas: {error}") from None
+
+    def check_literal(self, host: str) -> None:
+        """Raises Invalid if ``host`` is a forbidden address in any notation. Makes no look-up."""
+        bare = host.strip("[]").rstrip(".").lower()
+        address = _literal(bare)
+        local = bare == "localhost" or bare.endswith(".localhost")
+        if local and not self.allows(IPv4Address("127.0.0.1")) and not self.allows(IPv6Address("::1")):
+            raise Invalid(_refusal(host))
+        if address is not None and not self.allows(address):
+            raise Invalid(_refusal(host))
+
+    def check(self, host: str) -> None:
+        """
+        Raises Invalid if ``host`` is a forbidden address or a name of one.
+
+        A name that cannot be resolved in time passes, because every delivery resolves the name again.
+        """
+        self.check_literal(host)
+        try:
+            found = _look_up(host, 0, _SHORT)
+        except TargetRefused:
+            return
+        if not all(self.allows(address) for address in found):
+            raise Invalid(_refusal(host))
+
+    def resolve(self, host: str, port: int, seconds: float) -> Sequence[str]:
+        """The permitted addresses of a host. Raises TargetRefused if there is none."""
+        found = [address for address in _look_up(host, port, seconds) if self.allows(address)]
+        if not found:
+            raise TargetRefused(_refusal(host))
+        return [str(address) for address in found]
+
+    def allows(self, address: _Address) -> bool:
+        """
+        Whether an address is permitted. An IPv6 address that contains an IPv4 address is treated as the IPv4 address.
+        """
+        plain = _plain(address)
+        if any(plain in network for network in self.allowed if network.version == plain.version):
+            return True
+        site_local = isinstance(plain, IPv6Address) and plain.is_site_local
+        return plain.is_global and not (plain.is_multicast or plain.is_reserved or site_local)
+
+
+def _refusal(host: str) -> str:
+    return (
+        f"a webhook cannot go to {host!r:.300}: that is no public address, and the site's setting webhook_networks "
+        "does not name it"
+    )
+
+
+def _plain(address: _Address) -> _Address:
+    if not isinstance(address, IPv6Address):
+        return address
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    if address in _SIX_TO_FOUR:
+        return IPv4Address(int(address) >> 80 & 0xFFFFFFFF)
+    return address
+
+
+def _literal(host: str) -> _Address | None:
+    """Parse an address, also in the forms that C libraries accept: ``2130706433``, ``0x7f.1``. None for a name."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        pass
+    try:
+        return IPv4Address(socket.inet_aton(host)) if _NUMBERS.fullmatch(host) else None
+    except OSError:
+        return None
+
+
+def _look_up(host: str, port: int, seconds: float) -> list[_Address]:
+    """Resolve a host. Raises TargetRefused if there is no answer in time."""
+    answers: queue.SimpleQueue[list[_Address] | OSError] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answers.put([ipaddress.ip_address(str(each[4][0]).partition("%")[0]) for each in found])
+        except (OSError, UnicodeError, ValueError) as error:
+            answers.put(OSError(str(error)))
+        finally:
+            _LOOKUPS.release()
+
+    if not _LOOKUPS.acquire(timeout=max(0.0, seconds)):
+        raise TargetRefused("too many names are being looked up")
+    threading.Thread(target=ask, name="look-up", daemon=True).start()
+    try:
+        answer = answers.get(timeout=max(0.0, seconds))
+    except queue.Empty:
+        raise TargetRefused(f"looking up {host!r:.300} took longer than {seconds:.1f} s") from None
+    if isinstance(answer, OSError):
+        raise TargetRefused(f"cannot look up {host!r:.300}: {answer}")
+    return answer

@@ -1,0 +1,96 @@
+"""Operations on accounts and containers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from stoker.model.errors import Conflict, EntityNotFound
+from stoker.model.objects import Account, Container
+from stoker.model.ownership import check_write
+from stoker.objects import expiry, limits, metadata
+from stoker.objects.object_operations import lock
+from stoker.objects.tempurl import KEY_HEADERS
+from stoker.store import accounts, containers, objects, rows
+from stoker.store.tx import Tx
+
+
+def account(tx: Tx, account: str) -> Account:
+    """The account; an empty one if nothing is stored for it, because every account exists."""
+    return accounts.find(tx, account) or Account(id=account, created_at=rows.to_micros(tx.now))
+
+
+def change_account(tx: Tx, account: str, said: Mapping[str, str]) -> None:
+    """Change the account's metadata. The header names in ``said`` are lower case. Raises Invalid."""
+    old = accounts.lock(tx, account)
+    accounts.change(tx, account, metadata.merge(old.headers, said, metadata.ACCOUNT))
+
+
+def keys(account: Account | None, container: Container | None) -> list[str]:
+    """All keys that may sign URLs for objects in the container."""
+    found = []
+    for thing, prefix in ((account, metadata.ACCOUNT), (container, metadata.CONTAINER)):
+        if thing is not None:
+            found += [thing.headers[prefix + name] for name in KEY_HEADERS if thing.headers.get(prefix + name)]
+    return found
+
+
+def create_container(
+    tx: Tx, account: str, name: str, headers: Mapping[str, str] | None = None, *, owner: str | None = None
+) -> bool:
+    """
+    Create a container. Returns False if it exists already.
+
+    For an existing container, ``headers`` are merged into its metadata and the owner stays. With ``owner``, a container
+    of that name that a user created is replaced. Raises Invalid, and WriteRefused if the container belongs to a server
+    or deployment and no ``owner`` is given.
+    """
+    limits.container_name(name)
+    said = headers or {}
+    fresh = metadata.of_container({}, said)
+    if containers.add(tx, account, name, fresh, owner):
+        return True
+    known = containers.find(tx, account, name)
+    if owner is not None and known is not None and known.owner is None:
+        delete_container_and_all(tx, account, name)
+        return containers.add(tx, account, name, fresh, owner)
+    if known is not None:
+        check_write(known, as_owner=owner is not None)
+    if said:
+        change_container(tx, account, name, said, as_owner=owner is not None)
+    return False
+
+
+def change_container(tx: Tx, account: str, name: str, said: Mapping[str, str], *, as_owner: bool = False) -> None:
+    """
+    Change the container's metadata. The header names in ``said`` are lower case.
+
+    Raises EntityNotFound, Invalid, WriteRefused.
+    """
+    old = lock(tx, account, name, as_owner=as_owner)
+    changed = metadata.of_container(old.headers, said)
+    if changed != old.headers:
+        containers.change(tx, account, name, changed)
+
+
+def container(tx: Tx, account: str, name: str) -> Container:
+    """The container. Raises EntityNotFound."""
+    found = containers.find(tx, account, name)
+    if found is None:
+        raise EntityNotFound.of("Container", name)
+    return found
+
+
+def delete_container(tx: Tx, account: str, name: str) -> None:
+    """Delete an empty container. Raises EntityNotFound, and Conflict if the container is not empty."""
+    expiry.sweep(tx, lock(tx, account, name))
+    left = container(tx, account, name)
+    if left.objects or left.kept:
+        raise Conflict(f"the container {name} is not empty: {left.objects} objects, {left.kept} versions of others")
+    containers.delete(tx, account, name)
+
+
+def delete_container_and_all(tx: Tx, account: str, name: str) -> None:
+    """Delete a container with all its objects; does nothing if it does not exist."""
+    if containers.find(tx, account, name, for_update=True) is not None:
+        objects.delete_all(tx, account, name)
+        containers.delete(tx, account, name)

@@ -1,0 +1,213 @@
+"""Services that resource types use. ``serve`` provides them; ``stacks.nested`` implements ``Nested``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from stoker.deployments.authorizer import DeploymentAuthorizer
+from stoker.deployments.policy import PROJECT
+from stoker.identity.project_lookup import ProjectLookup
+from stoker.identity.signal_tokens import SignalTokens
+from stoker.model.stack import Resource, Stack
+from stoker.model.status import Action, Status
+from stoker.servers.keys import Keys
+from stoker.store.tx import Tx
+from stoker.transports import Transports
+from stoker.transports.base import Platform
+from stoker.work import Work
+
+if TYPE_CHECKING:
+    from stoker.resources.base import Context
+
+
+class Compute(Protocol):
+    """A provider that creates servers for ``OS::Nova::Server``."""
+
+    def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: Owner) -> None:
+        """
+        Record the server and defer the job that starts it. The provider calls back when the server has started or
+        failed.
+        """
+
+    def delete(self, tx: Tx, server_id: str) -> None:
+        """Delete the server's record and defer the job that removes the server."""
+
+    def address(self, server_id: str) -> str:
+        """Return the server's IP address."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The stack resource that owns a server."""
+
+    stack_id: str
+    resource_id: str
+    resource_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NestedSpec:
+    """The desired state of a nested stack: the template, as text or decoded, and values for its parameters."""
+
+    template: Any
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    #: Abandoned resources that the nested stack takes over, as in Heat's ``adopt_stack_data``.
+    adopt: Mapping[str, Any] | None = None
+    #: Names of members that this operation neither creates nor changes, whatever their state.
+    frozen_members: Collection[str] = ()
+    #: If True, a failed member does not stop the others: the operation continues, and fails after all members are
+    #: processed.
+    lenient: bool = False
+
+
+class NestedStatus(Protocol):
+    """The state of a nested stack."""
+
+    @property
+    def status(self) -> Status:
+        """The status of the stack's current or last operation."""
+        ...
+
+    @property
+    def deleted(self) -> bool:
+        """Whether the stack was deleted."""
+        ...
+
+    def failure(self) -> tuple[str, str]:
+        """Return Heat's path from the nested stack to the resource that failed, and the type of the error."""
+
+
+class NestedView(Protocol):
+    """Read access to the resources of a nested stack."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the resources inside."""
+        ...
+
+    def reference(self, name: str) -> Any:
+        """Return the value of ``get_resource`` for a resource inside. Raises NoSuchAttribute."""
+
+    def attribute(self, name: str, attribute: str, path: tuple[Any, ...]) -> Any:
+        """Return the value of ``get_attr`` for a resource inside. Raises NoSuchAttribute."""
+        ...
+
+
+class Nested(Protocol):
+    """Operations on nested stacks. An operation may end before the call returns: read ``status`` afterwards."""
+
+    def create(self, context: Context, resource: Resource, spec: NestedSpec) -> str:
+        """Create the nested stack; return its id. Raises StokerError for an invalid spec."""
+
+    def update(self, context: Context, resource: Resource, spec: NestedSpec) -> None:
+        """Update the nested stack to ``spec``."""
+        ...
+
+    def act(self, context: Context, resource: Resource, action: Action) -> None:
+        """Start DELETE, SUSPEND, RESUME or CHECK."""
+
+    def cancel(self, context: Context, resource: Resource) -> None:
+        """Cancel the nested stack's operation."""
+        ...
+
+    def status(self, context: Context, id: str | None) -> NestedStatus | None:
+        """Return the state of the nested stack; None if there is no such stack."""
+        ...
+
+    def output(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+        """Return an output of the nested stack. Raises NoSuchAttribute."""
+
+    def reference(self, context: Context, resource: Resource) -> Any:
+        """
+        Return the nested stack's output ``OS::stack_id``, otherwise the stack's ARN; None if there is no nested stack.
+        """
+
+    def view(self, context: Context, resource: Resource) -> NestedView | None:
+        """Return the current resources inside; None if there is no nested stack."""
+
+    def resources(self, context: Context, resource: Resource) -> Sequence[Resource]:
+        """Return all resources inside, replaced ones included; empty if there is no nested stack."""
+
+    def template(self, context: Context, resource: Resource) -> Mapping[str, Any]:
+        """Return the template of the nested stack's last create or update; empty if there is no nested stack."""
+
+    def file(self, context: Context, name: str) -> str:
+        """Return the text of a file that was sent with the root stack's template. Raises ResourceFailure."""
+
+    def fingerprint(self, context: Context) -> str:
+        """Return a digest of the files and the environment of the stack tree."""
+
+
+class StackUsers(Protocol):
+    """Keystone users for agents. Not needed if users are Stoker's own."""
+
+    def ensure(self, tx: Tx, resource_id: str, stack_id: str, name: str) -> None:
+        """Request an enabled user. Stoker calls the resource's ``check`` once the user exists."""
+
+    def find(self, tx: Tx, resource_id: str) -> Mapping[str, str] | None:
+        """Return ``user_id``, ``project_id`` and ``domain_id`` if the user exists and is enabled; otherwise None."""
+
+    def disable(self, tx: Tx, resource_id: str) -> None:
+        """Request that the user is disabled."""
+
+    def drop(self, tx: Tx, resource_id: str) -> None:
+        """Request that the user is deleted."""
+        ...
+
+    def drop_stack(self, tx: Tx, stack: Stack) -> None:
+        """Request that everything that Keystone has for a tree of stacks is deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response of a Heat API: the HTTP status and the decoded body."""
+
+    status: int
+    #: None if the response has no JSON body.
+    body: Any
+
+
+class RemoteHeats(Protocol):
+    """Clients for the Heat APIs of this site and of other regions."""
+
+    def problem(self, region: str | None) -> str | None:
+        """Return why the region cannot be reached; None if it can. ``region`` None: this site."""
+
+    def is_local(self, region: str | None) -> bool:
+        """Return whether the region is this site's."""
+
+    def ask(self, region: str | None, project_id: str, verb: str, path: str, body: Any = None) -> Answer:
+        """
+        Send a request to ``path`` below the project's root URL. Must not be called in a transaction.
+
+        Raises ServiceUnavailable and ServiceRejected.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceEnv:
+    """The services that resource types use, for all calls of one process."""
+
+    transports: Transports
+    work: Work
+    #: None if no provider is enabled.
+    compute: Compute | None
+    signal_tokens: SignalTokens
+    platform: Platform
+    remote_heats: RemoteHeats
+    projects: ProjectLookup
+    #: Agent keys, with which published documents are signed.
+    keys: Keys
+    #: None if users are Stoker's own.
+    stack_users: StackUsers | None = None
+    #: Who may deploy to a server whose policy does not specify it: STACK or PROJECT.
+    deployment_policy: str = PROJECT
+
+    @property
+    def authorizer(self) -> DeploymentAuthorizer:
+        """The authorizer that every run of a deployment passes."""
+        return DeploymentAuthorizer(self.work, self.deployment_policy)

@@ -1,0 +1,291 @@
+"""
+Groups: resources with a nested stack of similar members, which change all at once or in batches.
+
+Each batch is one operation of the nested stack. When the operation ends, ``check`` evaluates the result and starts the
+next stage. The state of the roll-out is stored in the resource's data (see ``rollout``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from stoker.hot import literal
+from stoker.model.errors import StackValidationFailed
+from stoker.model.stack import Resource
+from stoker.model.status import Action, Status
+from stoker.resources import nested_base, update_policy
+from stoker.resources.base import Context, NestedFailure, Outcome, Properties, Replace, ResourceFailure, wake_at
+from stoker.resources.env import NestedSpec
+from stoker.resources.properties import Property
+from stoker.resources.rollout import (
+    Members,
+    MembersPlan,
+    Rollout,
+    Stage,
+    broken,
+    clash,
+    health_of,
+    next_batch,
+    plan_members,
+    without,
+)
+from stoker.resources.update_policy import CHANGING, CREATING, UpdatePolicy
+
+_AT_ONCE = UpdatePolicy()
+#: Limit of the names in one message.
+_FEW = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The functions of a group type. ``members`` returns the members for given properties and resource data."""
+
+    members: Callable[[Resource, Properties], Members]
+    #: Schema of the type's ``update_policy``.
+    policies: Mapping[str, Property]
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Create the members. A group that failed is retried in place, with the policy for changes if it has one."""
+        known = context.nested.status(context, resource.physical_id)
+        if known is None or known.deleted:
+            return self._begin(context, resource, properties, CREATING)
+        # The group failed earlier; it is retried in place.
+        said = resource.definition.get("update_policy") or {}
+        return self._begin(context, resource, properties, CHANGING if said.get(CHANGING) else CREATING)
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Start a roll-out of the changed members. Raises Replace if the nested stack does not exist."""
+        known = context.nested.status(context, resource.physical_id)
+        if known is None or known.deleted:
+            raise Replace(resource.name)
+        return self._begin(context, resource, properties, CHANGING)
+
+    def check(self, context: Context, resource: Resource) -> Outcome:
+        """Continue the roll-out when a stage has ended or a pause is over."""
+        rollout = Rollout.of(resource)
+        if rollout is None or resource.action not in (Action.CREATE, Action.UPDATE):
+            return nested_base.check(context, resource)
+        return self._go_on(context, resource, rollout)
+
+    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        members = self._members(replace(resource, properties=properties))
+        adopted = resource.data.get("adopt") or {}
+        id = context.nested.create(context, resource, NestedSpec(MembersPlan(members).template, adopt=adopted))
+        kept = {name: value for name, value in without(resource.data).items() if name != "adopt"}
+        return nested_base.began_status(context, id, {**kept, "made_from": context.nested.fingerprint(context)})
+
+    def check_policy(self, said: Any, _properties: Properties) -> None:
+        """Validate the ``update_policy``. Raises PropertyError."""
+        update_policy.check(self.policies, said)
+
+    def _begin(self, context: Context, resource: Resource, properties: Properties, name: str) -> Outcome:
+        asked = replace(resource, properties=properties)
+        policy = self._policy(asked, name)
+        members = self._members(asked)
+        if policy.health_check and (taken := clash(members)):
+            raise StackValidationFailed(
+                f"the health of a server would have the name of the server {taken!r}: name that one otherwise"
+            )
+        present = _present(context, asked)
+        changing = [] if policy == _AT_ONCE else _changing(context, asked, members, present, policy)
+        turns = policy.batches(changing, len(members))
+        if policy.goes_back and changing and present.keys() - members.keys() - set(map(health_of, members)):
+            turns.append([])  # a last batch without members removes old ones, once no roll-back can need them
+        rollout = Rollout(
+            policy=name,
+            round=int(resource.data.get("round") or 0) + 1,
+            stage=Stage.MEMBERS,
+            now=(),
+            left=tuple(map(tuple, turns)),
+        )
+        rollout = next_batch(rollout, policy, present)
+        return self._go_on(context, self._act(context, asked, rollout), rollout)
+
+    def _go_on(self, context: Context, resource: Resource, rollout: Rollout) -> Outcome:
+        """Advance through the stages until a stage has to wait for the nested stack or for a time."""
+        while True:
+            under_way = Outcome(False, resource.physical_id, rollout.into(resource.data))
+            if rollout.stage is not Stage.PAUSE and _is_busy(context, resource):
+                return under_way
+            try:
+                following = self._after(context, resource, rollout)
+            except ResourceFailure as error:
+                # The stored state must list the member that has just failed among the failed members.
+                error.outcome = error.outcome or under_way
+                raise
+            if following.stage is Stage.DONE:
+                return self._done(resource, following)
+            rollout = following
+            if rollout.stage is Stage.PAUSE:
+                pause = timedelta(seconds=self._policy(resource, rollout.policy).pause_time)
+                wake_at(context, resource, context.tx.now + pause)
+                return Outcome(False, resource.physical_id, rollout.into(resource.data))
+            resource = self._act(context, resource, rollout)
+
+    def _act(self, context: Context, resource: Resource, rollout: Rollout) -> Resource:
+        """Start the nested stack's operation for the current stage."""
+        policy = self._policy(resource, rollout.policy)
+        members = self._members(resource)
+        checks = self._checks(resource, rollout, policy) if rollout.stage is Stage.HEALTH else {}
+        asked = plan_members(rollout, policy, members, checks, _present(context, resource))
+        lenient = rollout.stage is Stage.BACK or policy.tolerated(len(members)) > 0
+        inner = NestedSpec(asked.template, frozen_members=asked.frozen_members, lenient=lenient)
+        id = resource.physical_id
+        known = context.nested.status(context, id)
+        if id and known is not None and not known.deleted:
+            context.nested.update(context, resource, inner)
+        else:
+            id = context.nested.create(context, resource, inner)
+        data = rollout.into({**resource.data, "made_from": context.nested.fingerprint(context)})
+        return replace(resource, physical_id=id, data=data)
+
+    def _after(self, context: Context, resource: Resource, rollout: Rollout) -> Rollout:
+        """Return the state after a completed stage. Raises ResourceFailure if the group fails."""
+        policy = self._policy(resource, rollout.policy)
+        if rollout.stage is not Stage.PAUSE:
+            rollout = self._judge(context, resource, rollout, policy)
+            if rollout.stage is Stage.BACK:
+                return rollout
+            if rollout.stage is Stage.MEMBERS and policy.health_check and rollout.sound:
+                return replace(rollout, stage=Stage.HEALTH)
+            if not rollout.left:
+                return replace(rollout, stage=Stage.DONE)
+            if policy.pause_time and rollout.left[0]:
+                return replace(rollout, stage=Stage.PAUSE)
+        return next_batch(rollout, policy, _present(context, resource))
+
+    def _judge(self, context: Context, resource: Resource, rollout: Rollout, policy: UpdatePolicy) -> Rollout:
+        """
+        Record the members that failed, and decide whether the policy tolerates them or requires a roll-back.
+
+        Raises ResourceFailure if it does neither.
+        """
+        status = context.nested.status(context, resource.physical_id)
+        if status is None:
+            raise ResourceFailure("the nested stack is gone")
+        inside = context.nested.resources(context, resource) if status.status is Status.FAILED else ()
+        by_name = {each.name: each for each in inside if each.current}
+        if rollout.stage is Stage.BACK:
+            raise NestedFailure(_after_all(rollout, broken(by_name, rollout.now)), rollout.reason[1])
+        if status.status is not Status.FAILED:
+            return rollout
+        turn = rollout.sound
+        if rollout.stage is Stage.HEALTH:
+            by_name = {name: by_name[health_of(name)] for name in turn if health_of(name) in by_name}
+        failed = broken(by_name, turn)
+        text, kind = status.failure()
+        if not failed or any(each.status is Status.FAILED and not each.current for each in inside):
+            raise NestedFailure(text, kind)  # the failure is not a member's, so the tolerance does not apply
+        rollout = replace(rollout, failed={**rollout.failed, **failed})
+        total = len(self._members(resource))
+        borne = policy.tolerated(total)
+        if len(rollout.failed) <= borne:
+            return rollout
+        if borne:
+            text = f"{text} ({len(rollout.failed)} of {total} members failed, {borne} may)"
+        if policy.goes_back:
+            return replace(rollout, stage=Stage.BACK, left=(), reason=(text, kind))
+        error = NestedFailure(text, kind)
+        error.outcome = Outcome(False, resource.physical_id, rollout.into(resource.data))
+        raise error
+
+    def _done(self, resource: Resource, rollout: Rollout) -> Outcome:
+        data = without(rollout.into(resource.data))
+        if not rollout.failed:
+            return Outcome(True, resource.physical_id, data)
+        total = len(self._members(resource))
+        reason = f"{len(rollout.failed)} of {total} members failed, which is tolerated: {_few(rollout.failed)}"
+        return Outcome(True, resource.physical_id, data, reason)
+
+    def _members(self, resource: Resource) -> Members:
+        """
+        Return the members for the nested template. Their values are final, so they are escaped: nothing in them is a
+        function.
+        """
+        values = ("properties", "metadata")
+        return {
+            name: {key: literal(part) if key in values else part for key, part in said.items()}
+            for name, said in self.members(resource, resource.properties).items()
+        }
+
+    def _checks(self, resource: Resource, rollout: Rollout, policy: UpdatePolicy) -> Members:
+        """
+        Return the health check members of the changed members. Their metadata changes with each round, so the checks
+        run again.
+        """
+        members = self.members(resource, resource.properties)
+        found: dict[str, Mapping[str, Any]] = {}
+        for name in rollout.sound:
+            given = members[name]["properties"]
+            said = {
+                "config": policy.health_check,
+                "server": given["server"],
+                "signal_transport": given.get("signal_transport"),
+                "timeout": policy.health_timeout,
+            }
+            known = {key: value for key, value in said.items() if value is not None}
+            round = {"round": rollout.round}
+            found[health_of(name)] = {"type": "OS::Heat::SoftwareDeployment", "properties": known, "metadata": round}
+        return found
+
+    def _policy(self, resource: Resource, name: str) -> UpdatePolicy:
+        return update_policy.of_resource(self.policies, resource.definition.get("update_policy"), name)
+
+
+def _is_busy(context: Context, resource: Resource) -> bool:
+    status = context.nested.status(context, resource.physical_id)
+    return status is not None and status.status is Status.IN_PROGRESS
+
+
+def _present(context: Context, resource: Resource) -> Members:
+    """Return the members of the nested stack's current template."""
+    known = context.nested.status(context, resource.physical_id)
+    if known is None or known.deleted:
+        return {}
+    found: Members = context.nested.template(context, resource).get("resources") or {}
+    return found
+
+
+def _changing(
+    context: Context, resource: Resource, members: Members, present: Members, policy: UpdatePolicy
+) -> list[str]:
+    """
+    Return the members to change: members that differ from their definition or are not complete, and members
+    whose last health check failed or did not finish.
+    """
+    inside = {each.name: each for each in context.nested.resources(context, resource) if each.current}
+    before = Rollout.of(resource)
+    unproven = frozenset(before.unproven) if before is not None and policy.health_check else frozenset()
+    ill = frozenset(name for name in members if policy.health_check and broken(inside, (health_of(name),)))
+    return [
+        name
+        for name, said in members.items()
+        if present.get(name) != said or not _is_made(inside.get(name), said) or name in unproven or name in ill
+    ]
+
+
+def _is_made(resource: Resource | None, said: Mapping[str, Any]) -> bool:
+    if resource is None or resource.action is Action.INIT or resource.status is not Status.COMPLETE:
+        return False
+    return all((resource.definition.get(part) or {}) == (said.get(part) or {}) for part in ("properties", "metadata"))
+
+
+def _after_all(rollout: Rollout, failed: Mapping[str, str]) -> str:
+    """
+    Return the reason of a group that failed: the first failure, and the members that were and were not rolled back.
+    """
+    back = [name for name in rollout.now if name not in failed]
+    said = [rollout.reason[0]]
+    if back:
+        said.append(f"brought back to what it was before: {_few(back)}")
+    if failed:
+        said.append(f"could not be brought back: {_few(failed)}")
+    return "; ".join(said)
+
+
+def _few(names: Iterable[str]) -> str:
+    said = list(names)
+    return ", ".join(said[:_FEW]) + (f" and {len(said) - _FEW} more" if len(said) > _FEW else "")

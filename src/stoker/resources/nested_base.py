@@ -1,0 +1,180 @@
+"""Shared functions of resource types whose resources are nested stacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stoker.model.stack import Resource
+from stoker.model.status import Action, Status
+from stoker.resources.base import (
+    DONE,
+    Context,
+    NestedFailure,
+    NoSuchAttribute,
+    Outcome,
+    Properties,
+    Replace,
+    ResourceFailure,
+    ResourceType,
+)
+from stoker.resources.env import NestedSpec
+
+#: Suffixes of type names that denote a template file.
+TEMPLATE_ENDINGS = (".yaml", ".template")
+_INSIDE = "resource."
+
+
+@dataclass(frozen=True, slots=True)
+class NestedBase:
+    """
+    The functions of a ``ResourceType`` whose resource is a nested stack. ``spec`` returns the stack's desired state.
+    """
+
+    spec: Callable[[Context, Resource, Properties], NestedSpec]
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Create the nested stack; retry in place if it exists."""
+        known = context.nested.status(context, resource.physical_id)
+        if known is not None and not known.deleted:
+            return self.update(context, resource, properties)  # a failed stack is retried in place
+        inner = self.spec(context, resource, properties)
+        id = context.nested.create(context, resource, inner)
+        return began_status(context, id, {**resource.data, "made_from": context.nested.fingerprint(context)})
+
+    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Create the nested stack from abandoned resources."""
+        inner = replace(self.spec(context, resource, properties), adopt=resource.data.get("adopt") or {})
+        id = context.nested.create(context, resource, inner)
+        return began_status(context, id, {"made_from": context.nested.fingerprint(context)})
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Update the nested stack. Raises Replace if it does not exist."""
+        if context.nested.status(context, resource.physical_id) is None:
+            raise Replace(resource.name)  # the nested stack was not created, or no longer exists
+        assert resource.physical_id is not None
+        context.nested.update(context, resource, self.spec(context, resource, properties))
+        made = _current_status(context, resource.physical_id)
+        return Outcome(made, data={**resource.data, "made_from": context.nested.fingerprint(context)})
+
+
+def began_status(context: Context, id: str, data: Mapping[str, Any]) -> Outcome:
+    """
+    Return the outcome for a new nested stack.
+
+    The stack exists even if its creation failed at once. Raises NestedFailure with the outcome.
+    """
+    begun = Outcome(done=False, physical_id=id, data=data)
+    try:
+        return replace(begun, done=_current_status(context, id))
+    except ResourceFailure as error:
+        error.outcome = begun
+        raise
+
+
+def _current_status(context: Context, id: str | None) -> bool:
+    """Return whether the nested stack's operation is complete. Raises NestedFailure."""
+    status = context.nested.status(context, id)
+    if status is None:
+        raise ResourceFailure("the nested stack is gone")
+    if status.status is Status.FAILED:
+        raise NestedFailure(*status.failure())
+    return status.status is Status.COMPLETE
+
+
+def check(context: Context, resource: Resource) -> Outcome:
+    if resource.action is Action.DELETE:
+        status = context.nested.status(context, resource.physical_id)
+        if status is None or status.deleted:
+            return DONE
+    return Outcome(_current_status(context, resource.physical_id))
+
+
+def delete(context: Context, resource: Resource) -> Outcome:
+    status = context.nested.status(context, resource.physical_id)
+    if status is None or status.deleted:
+        return DONE
+    context.nested.act(context, resource, Action.DELETE)
+    return check(context, resource)
+
+
+def _act(action: Action) -> Callable[[Context, Resource], Outcome]:
+    def do(context: Context, resource: Resource) -> Outcome:
+        if context.nested.status(context, resource.physical_id) is None:
+            return DONE
+        context.nested.act(context, resource, action)
+        return check(context, resource)
+
+    return do
+
+
+ACTIONS: Mapping[Action, Callable[[Context, Resource], Outcome]] = {
+    action: _act(action) for action in (Action.SUSPEND, Action.RESUME, Action.CHECK)
+}
+
+
+def exists(context: Context, id: str) -> bool:
+    return context.nested.status(context, id) is not None
+
+
+def is_stale(context: Context, resource: Resource) -> bool:
+    """Return whether the tree's files or environment changed since the nested stack's last create or update."""
+    return bool(resource.data.get("made_from") != context.nested.fingerprint(context))
+
+
+def cancel(context: Context, resource: Resource) -> None:
+    context.nested.cancel(context, resource)
+
+
+def inside(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+    """Return the attribute ``resource.NAME`` or ``resource.NAME.ATTRIBUTE``. Raises NoSuchAttribute for other names."""
+    if not name.startswith(_INSIDE):
+        raise NoSuchAttribute(name)
+    look = context.nested.view(context, resource)
+    if look is None:
+        return None
+    member, _, attribute = name.removeprefix(_INSIDE).partition(".")
+    if not attribute:
+        if not path:
+            return look.reference(member)
+        attribute, path = str(path[0]), path[1:]
+    return look.attribute(member, attribute, path)
+
+
+def _provided_attribute(context: Context, resource: Resource, properties: Properties) -> NestedSpec:
+    return NestedSpec(context.nested.file(context, resource.type), properties)
+
+
+def _reference(context: Context, resource: Resource) -> Any:
+    return context.nested.reference(context, resource) or resource.name
+
+
+def _output(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+    if name.startswith(_INSIDE):
+        return inside(context, resource, name, path)
+    return context.nested.output(context, resource, name, path)
+
+
+_PROVIDED = NestedBase(_provided_attribute)
+
+#: The type of all template files: parameters are properties, outputs are attributes. The names are checked when a stack
+#: is prepared, so stored resources are valid.
+TEMPLATE = ResourceType(
+    name="template",
+    properties=None,
+    attributes=None,
+    create=_PROVIDED.create,
+    update=_PROVIDED.update,
+    adopt=_PROVIDED.adopt,
+    exists=exists,
+    delete=delete,
+    check=check,
+    cancel=cancel,
+    is_stale=is_stale,
+    actions=ACTIONS,
+    attribute_at=_output,
+    reference=_reference,
+    retries=True,
+    description="A nested stack of a template of one's own.",
+)

@@ -1,0 +1,258 @@
+"""Shared functions of the server types: the choice of the metadata transport, and the metadata that agents read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from stoker import transports
+from stoker.hot import UNKNOWN
+from stoker.hot.words import clip
+from stoker.model.errors import StackValidationFailed
+from stoker.model.server import OWN_AGENT, Kind
+from stoker.model.stack import Resource
+from stoker.resources import server_policy
+from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, ResourceType, target_of
+from stoker.resources.properties import Property
+from stoker.resources.user_data import HEAT_CFNTOOLS, Boot, build
+from stoker.store import configs, deployments, documents, rows, servers
+from stoker.transports import selection
+from stoker.transports.base import NeedsProvisioning, PublishingTransport
+from stoker.transports.selection import AUTO
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+#: Kind of the job that publishes a server's document, keyed by the server's id; its arguments: ``resource_id``.
+PUBLISH = "document.publish"
+UPSTREAM_AGENT = "os-collect-config"
+
+PROPERTIES: Mapping[str, Property] = {
+    "software_config_transport": Property(
+        kind="string",
+        update_allowed=True,
+        description="How the server learns what to run.",
+    ),
+    "agent": Property(
+        kind="string",
+        allowed=(OWN_AGENT, UPSTREAM_AGENT),
+        update_allowed=True,
+        description="Which agent runs there: ours, which user_data installs, or upstream's, which it configures.",
+    ),
+    "deployment_swift_data": Property(
+        kind="map",
+        update_allowed=True,
+        schema={"container": Property(kind="string"), "object": Property(kind="string")},
+        description="Where POLL_TEMP_URL keeps the server's metadata.",
+    ),
+    **server_policy.PROPERTIES,
+}
+
+
+def validate(properties: Properties) -> None:
+    server_policy.validate(properties)
+    wanted = properties["software_config_transport"]
+    known = transports.load().metadata_names
+    if wanted not in (UNKNOWN, None, *known):
+        raise StackValidationFailed(
+            f"software_config_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(known)}]"
+        )
+
+
+def with_signatures(types: Mapping[str, ResourceType], known: transports.Transports) -> Mapping[str, ResourceType]:
+    """
+    On a site that requires signed documents, reject templates that name a transport whose documents cannot be verified.
+
+    The upstream agent cannot verify documents. If the template does not name the agent, the creation of the server
+    makes the check.
+    """
+
+    def refusing(kind: ResourceType) -> ResourceType:
+        def validate(properties: Properties) -> None:
+            kind.validate(properties)
+            name = properties["software_config_transport"] or known.default_metadata
+            upstream = properties["agent"] == UPSTREAM_AGENT and isinstance(name, str)
+            if upstream and known.is_rejected(name, own_agent=False):
+                raise StackValidationFailed(_unsigned(name))
+
+        return replace(kind, validate=validate)
+
+    property = "software_config_transport"
+    return {name: refusing(each) if each.agents_transport == property else each for name, each in types.items()}
+
+
+def _unsigned(name: str) -> str:
+    return (
+        f"software_config_transport: {name} carries documents through an object store or a queue, os-collect-config "
+        "cannot verify them, and this site requires that (require_signed_transports): say `agent: stoker`, enrol the "
+        "server, or use POLL_SERVER_CFN"
+    )
+
+
+def adopt(context: Context, resource: Resource, _properties: Properties) -> Outcome:
+    """Link an existing server to this resource. Raises ResourceFailure if it does not exist or belongs to a stack."""
+    found = servers.find(context.tx, resource.physical_id or "")
+    enrolled = bool(resource.data.get("enrolled"))
+    right = found is not None and found.project_id == context.project_id and found.stack_id is None
+    if found is None or not right or enrolled is not (found.kind is Kind.ENROLLED):
+        raise ResourceFailure(f"The server ({resource.physical_id}) is not there to be adopted.")
+    if enrolled:
+        server_policy.represent(context, resource, found.id)
+        return DONE
+    servers.relink(context.tx, found.id, context.stack_id, resource.id, resource.name)
+    return DONE
+
+
+def exists(context: Context, id: str) -> bool:
+    found = servers.find(context.tx, id)
+    return found is not None and found.project_id == context.project_id
+
+
+def live_metadata(context: Context, resource: Resource) -> Mapping[str, Any]:
+    """Return ``deployments`` and ``os-collect-config``, as Heat stores them in a server's metadata."""
+    bodies = deployments.bodies(context.tx, resource.physical_id or resource.id, context.project_id)
+    return {"deployments": [rows.load(body) for body in bodies], "os-collect-config": collect_config(context, resource)}
+
+
+def collect_config(context: Context, resource: Resource) -> Mapping[str, Any]:
+    """
+    Return the configuration of the server's ``os-collect-config`` agent.
+
+    The sections of former transports are present with null values, so that the agent drops their configuration.
+    """
+    known = context.env.transports.metadata_transports
+    site = context.env.platform
+    target = replace(target_of(context, resource), own_agent=_has_own_agent(resource, resource.properties))
+    names = [name for name in all_transports(resource) if name in known]
+    all_sections = [known[name].sections(context.tx, site, target) for name in names]
+    sections = all_sections[0] if all_sections else {}
+    emptied: dict[str, Any] = {}
+    for before in all_sections[1:]:
+        emptied |= {name: dict.fromkeys(section) for name, section in before.items()}
+    return {"collectors": [*_first_collectors(resource), *sections, "local"], **emptied, **sections}
+
+
+def all_transports(resource: Resource) -> list[str]:
+    """Return the server's current transport, followed by its former ones."""
+    found: list[str] = resource.data.get("transports") or []
+    return found
+
+
+def reached_by(
+    context: Context, properties: Properties, *, enrolled: bool = False, local: bool = False
+) -> tuple[str, bool]:
+    """Return the name of the server's transport, and whether the server runs Stoker's agent."""
+    name = _chosen(context, properties, own_agent=enrolled or local)
+    return name, enrolled or _says_own_agent(properties, otherwise=local)
+
+
+def _chosen(context: Context, properties: Properties, *, own_agent: bool) -> str:
+    """Return the name of the transport. ``own_agent``: Stoker's agent with its own channel, enrolled or local."""
+    known = context.env.transports
+    name: str = properties["software_config_transport"] or known.default_metadata
+    if name != AUTO:
+        return name
+    carried = not known.requires_signatures or _says_own_agent(properties, otherwise=own_agent)
+    return selection.select_metadata(context.env.platform, own_agent=own_agent, carried=carried)
+
+
+def _has_own_agent(resource: Resource, properties: Properties) -> bool:
+    """
+    Return whether an existing server runs Stoker's agent.
+
+    A provider's servers have no entry ``enrolled`` in their data; without the property ``agent`` they run Stoker's
+    agent.
+    """
+    local = "enrolled" not in resource.data
+    return bool(resource.data.get("enrolled")) or _says_own_agent(properties, otherwise=local)
+
+
+def _says_own_agent(properties: Properties, *, otherwise: bool) -> bool:
+    said = properties.get("agent")
+    return said == OWN_AGENT if said else otherwise
+
+
+def begin(
+    context: Context, resource: Resource, properties: Properties, server_id: str, *, own_agent: bool
+) -> list[str]:
+    """
+    Create the transport's object or queue, and start publishing the document if the transport requires it.
+
+    Returns all transports of the server, the current one first. The objects and queues of former transports remain
+    until the server is deleted, because an agent that missed the change learns of it there. Raises ResourceFailure if
+    the site requires signatures and the agent cannot verify them.
+    """
+    name = _chosen(context, properties, own_agent=own_agent)
+    if context.env.transports.is_rejected(name, own_agent=_says_own_agent(properties, otherwise=own_agent)):
+        raise ResourceFailure(_unsigned(name))
+    had = all_transports(resource)
+    said = properties.get("agent")
+    if said != (resource.properties.get("agent") if had else None):
+        servers.set_agent(context.tx, server_id, said)
+    if had and had[0] == name:
+        if _has_own_agent(resource, properties) is not _has_own_agent(resource, resource.properties):
+            context.tx.bump_document(server_id)  # the sections for another agent may differ
+        return had
+    now = context.env.transports.metadata_transports[name]
+    if isinstance(now, NeedsProvisioning) and name not in had:
+        now.open(context.tx, context.env.platform, target_of(context, resource))
+    found = [name, *(each for each in had if each != name)]
+    if any(isinstance(context.env.transports.metadata_transports.get(each), PublishingTransport) for each in found):
+        documents.carry(context.tx, server_id, resource.id)
+        context.tx.bump_document(server_id)
+    return found
+
+
+def end(context: Context, resource: Resource) -> None:
+    """Delete the objects and queues of all the server's transports, former ones included."""
+    known = context.env.transports.metadata_transports
+    context.env.work.cancel(context.tx, PUBLISH, resource.physical_id or resource.id)
+    for each in (known[name] for name in all_transports(resource) if name in known):
+        if isinstance(each, NeedsProvisioning):
+            each.close(context.tx, context.env.platform, target_of(context, resource))
+
+
+def retain(context: Context, resource: Resource) -> None:
+    """Release the server from its stack. Stoker's agent can still poll the server; nothing is published any more."""
+    end(context, resource)
+    if not resource.physical_id:
+        return
+    documents.carry(context.tx, resource.physical_id, None)
+    server_policy.end(context, resource, resource.physical_id)
+    context.tx.bump_document(resource.physical_id)
+
+
+def user_data(context: Context, resource: Resource, format: str, text: str) -> str:
+    """
+    Return the user data with which the server boots. If ``text`` is the id of a config, the config's content replaces
+    it.
+    """
+    known = configs.find(context.tx, text) if format != HEAT_CFNTOOLS and _ID.fullmatch(text) else None
+    if known is not None and known.project_id == context.project_id and isinstance(known.config, str):
+        text = known.config
+    own_agent = _says_own_agent(resource.properties, otherwise=False)
+    return build(
+        Boot(
+            format=format,
+            text=text,
+            metadata={**resource.metadata, **live_metadata(context, resource)},
+            public_url=context.env.platform.public_url,
+            ca_certificates=context.env.platform.ca_certificates,
+            stoker_agent=own_agent,
+            document_key=_document_key(context, resource) if own_agent else "",
+        )
+    )
+
+
+def _document_key(context: Context, resource: Resource) -> str:
+    """
+    Return the key with which the agent verifies documents; empty for an enrolled agent, which has its key already.
+    """
+    server_id = resource.physical_id or resource.id
+    known = servers.find(context.tx, server_id)
+    return context.env.keys.present(server_id, 0) if known is None or not known.key_generation else ""
+
+
+def _first_collectors(resource: Resource) -> list[str]:
+    """Return the collectors before the transports': a cloud's servers read their metadata service first."""
+    return ["ec2"] if resource.type == "OS::Nova::Server" else []

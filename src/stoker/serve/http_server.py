@@ -1,0 +1,163 @@
+"""Runs the HTTP server of one process until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import socket
+import ssl
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import Any, cast
+
+import structlog
+import uvicorn
+import uvloop
+
+from stoker.http import threads
+from stoker.http.waiters import Waiters
+from stoker.model.errors import Unavailable
+from stoker.serve.app_factory import Application
+from stoker.serve.connections import ConnectionTable, HttpLimits, connection_limit, raise_descriptor_limit
+from stoker.serve.http_protocol import LimitedHttpProtocol
+from stoker.serve.memory import return_large_blocks
+from stoker.settings import Settings
+
+_log = structlog.get_logger("stoker.serve")
+
+#: Seconds that requests in progress get after the signal to stop.
+_LAST_REQUESTS = 2
+#: Seconds that handlers on threads get after that; their clients have received a 503 already.
+_LAST_CALLS = 3
+#: Seconds after which a thread that computes yields to a waiting one. With Python's default of 5 ms, several such waits
+#: add up over one request of another client while templates or large stacks are processed.
+_SWITCH_SECONDS = 0.001
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Open the listening socket at the configured host and port. Raises Unavailable if the address cannot be bound."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError as error:
+        listening.close()
+        raise Unavailable(f"cannot listen on {settings.host}:{settings.port}: {error.strerror}") from None
+    listening.listen(4096)
+    return listening
+
+
+class _Server(uvicorn.Server):
+    """Expires overdue connections once a second, and ends long polls before uvicorn waits for requests in progress."""
+
+    def __init__(self, config: uvicorn.Config, waiters: Waiters) -> None:
+        super().__init__(config)
+        self._waiters = waiters
+
+    async def on_tick(self, counter: int) -> bool:
+        """uvicorn calls this method ten times a second."""
+        if counter % 10 == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in [each for each in self._limited() if each.deadline < now]:
+                connection.expire()
+        return await super().on_tick(counter)
+
+    def _limited(self) -> set[LimitedHttpProtocol]:
+        return cast(set[LimitedHttpProtocol], self.server_state.connections)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._waiters.close()
+        await super().shutdown(sockets)
+
+
+class _Loop(uvloop.Loop):
+    """An event loop whose limit for a TLS handshake equals the limit for a request's head."""
+
+    def __init__(self, handshake_seconds: float) -> None:
+        super().__init__()
+        self._handshake_seconds = handshake_seconds
+
+    async def create_server(  # type: ignore[override]  # uvloop's overloads differ in what they do not pass on
+        self, *args: Any, ssl: ssl.SSLContext | None = None, **more: Any
+    ) -> Any:
+        if ssl is not None:
+            more["ssl_handshake_timeout"] = self._handshake_seconds
+        return await super().create_server(*args, ssl=ssl, **more)
+
+
+def run(
+    application: Application, listening: socket.socket, ready: Callable[[], None], *, tls: ssl.SSLContext | None = None
+) -> None:
+    """
+    Serve until SIGTERM or SIGINT, then stop all components in order.
+
+    ``listening`` is the socket of ``listen``; ``ready`` is called once before the first request is accepted. ``tls`` is
+    the context for HTTPS; None serves HTTP.
+    """
+    return_large_blocks()
+    services = application.app
+    config = uvicorn.Config(
+        application.asgi_app,
+        http=_protocol(services.settings),
+        lifespan="off",
+        ws="none",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,  # links derive from public_url, whatever proxy is in front
+        timeout_graceful_shutdown=_LAST_REQUESTS,
+        backlog=4096,
+        ssl_context_factory=None if tls is None else lambda *_: tls,
+    )
+    server = _Server(config, services.waiters)
+    services.store.start_listener()
+    services.work.start()
+    services.health.start()
+    application.retention.begin()
+    if services.servers.local:
+        services.servers.local.resume()
+    for sign in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(sign, _already_stopping)
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        ready()
+        # Objects of the start-up live as long as the process: exclude them from later garbage collections.
+        gc.collect()
+        gc.freeze()
+        with asyncio.Runner(loop_factory=lambda: _Loop(services.settings.head_timeout)) as runner:
+            runner.run(server.serve(sockets=[listening]))
+    finally:
+        if services.servers.local:
+            services.servers.local.shut_down()
+        services.work.stop()
+        services.health.stop()
+        services.store.close()
+        ended = threads.shut_down(_LAST_CALLS)
+        _log.info("server.stopped")
+        if not ended:
+            # A handler that hangs, for example in an unreachable database, would keep the interpreter from exiting.
+            _log.warning("server.stopped_with_unfinished_calls")
+            logging.shutdown()
+            os._exit(0)
+
+
+def _protocol(settings: Settings) -> type[asyncio.Protocol]:
+    limits = HttpLimits(
+        head_bytes=settings.max_request_head,
+        head_seconds=settings.head_timeout,
+        body_seconds=settings.body_timeout,
+        keep_alive_seconds=settings.keep_alive_timeout,
+    )
+    table = ConnectionTable(settings, connection_limit(settings, raise_descriptor_limit()))
+    # uvicorn only calls the value, so a partial can replace the class.
+    return cast(type[asyncio.Protocol], partial(LimitedHttpProtocol, limits, table))
+
+
+def _already_stopping(_: int, __: FrameType | None) -> None:
+    """Ignore the signal: uvicorn raises it again after it has already stopped the server."""

@@ -1,0 +1,123 @@
+"""
+The site secret, and the check that the database was set up with it.
+
+Agents' keys, signed URLs and the logins of stack users derive from the secret, so a process with another secret would
+refuse every agent. The database stores a fingerprint of the secret, never the secret.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+from stoker.model.errors import Conflict
+from stoker.settings import Settings, check_secret
+from stoker.store import site_properties
+from stoker.store.open import Store
+
+_FINGERPRINT = "secret_fingerprint"
+
+
+def has_site_secret(settings: Settings) -> bool:
+    """Whether the settings or the state directory contain a secret."""
+    return bool(settings.secret_key) or key_file(settings).exists()
+
+
+def load_site_secret(settings: Settings, store: Store, *, replace_fingerprint: bool = False) -> bytes:
+    """
+    Return the secret from the settings or the state directory, or generate and store one for a new database.
+
+    With ``replace_fingerprint``, the database accepts this secret, or a generated one, in place of its earlier secret.
+    Raises Conflict if the database belongs to another secret, Invalid if the secret is too short.
+    """
+    path = key_file(settings)
+    secret = read_site_secret(settings)
+    known = None if replace_fingerprint else _stored_fingerprint(store)
+    if secret is not None:
+        _claim(store, secret, known, _name(settings, path), replace=replace_fingerprint)
+        return secret
+    if known is not None:
+        raise _other_secret(f"{path} is missing")
+    secret = secrets.token_hex(32).encode()
+    # The file is written first: a secret that only the database relies on could get lost.
+    _write(path, secret)
+    try:
+        _claim(store, secret, None, str(path), replace=replace_fingerprint)
+    except Conflict:  # another process initialized the database first
+        path.unlink()
+        raise
+    return secret
+
+
+def read_site_secret(settings: Settings) -> bytes | None:
+    """
+    The secret from the settings or the state directory; None before the first start. Raises Invalid if it is too short.
+    """
+    return settings.secret_key.encode() or _read(key_file(settings))
+
+
+def key_file(settings: Settings) -> Path:
+    """The file that stores the secret if the settings contain none."""
+    return settings.state_dir / "keys" / "site.key"
+
+
+def fingerprint(secret: bytes) -> str:
+    """The fingerprint that the database stores: it identifies the secret without revealing it."""
+    return hmac.new(secret, b"stoker site secret fingerprint", hashlib.sha256).hexdigest()
+
+
+def _stored_fingerprint(store: Store) -> str | None:
+    with store.read() as tx:
+        return site_properties.get(tx, _FINGERPRINT)
+
+
+def _claim(store: Store, secret: bytes, known: str | None, where: str, *, replace: bool) -> None:
+    """Ensure that the database belongs to ``secret``. Raises Conflict."""
+    own = fingerprint(secret)
+    if replace:
+        store.write(lambda tx: site_properties.replace(tx, _FINGERPRINT, own))
+        return
+    if known is None:
+        known = store.write(lambda tx: site_properties.add(tx, _FINGERPRINT, own))
+    if not hmac.compare_digest(known, own):
+        raise _other_secret(f"{where} is another one")
+
+
+def _other_secret(problem: str) -> Conflict:
+    return Conflict(
+        f"this database was set up with another site secret: {problem}. Either this is a second process with a state"
+        " directory of its own, or the database was restored without the directory keys. Give the site's secret with"
+        " --secret-key-file FILE (or STOKER_SECRET_KEY, or --secret-key): it is in the file keys/site.key of the state"
+        " directory that served this database first, or of its backup"
+    )
+
+
+def _name(settings: Settings, path: Path) -> str:
+    return "the setting secret_key" if settings.secret_key else str(path)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        secret = path.read_bytes().strip()
+    except FileNotFoundError:
+        return None
+    check_secret(secret, str(path))
+    return secret
+
+
+def _write(path: Path, secret: bytes) -> None:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    fresh = path.with_suffix(".new")
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(secret)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

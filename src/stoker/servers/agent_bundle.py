@@ -1,0 +1,106 @@
+"""
+What a machine needs to install the agent: the program, the install script, and the command that runs the script.
+
+Each part verifies the next: the command contains the SHA-256 of the script; the script contains the SHA-256 of the
+program and the CA's certificates. Therefore only the command has to be transferred safely.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import threading
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+
+from stoker.model.errors import Unavailable
+
+#: One line of Python, because the agent needs Python anyway. If the machine does not know the CA, TLS cannot verify the
+#: download of the script; its SHA-256 does.
+_COMMAND = (
+    "import hashlib,ssl,sys,urllib.request as r;"
+    'sys.excepthook=lambda *e:print("stoker-agent:",e[1],file=sys.stderr);'
+    "c=ssl.create_default_context();{unverified}"
+    "s=r.urlopen({url},timeout=60,context=c).read();"
+    "hashlib.sha256(s).hexdigest()=={digest} or "
+    'sys.exit("stoker-agent: the install script is not the one that this line names: run stoker server enroll again");'
+    "exec(s)"
+)
+_UNVERIFIED = "c.check_hostname=False;c.verify_mode=ssl.CERT_NONE;"
+#: Expands to nothing on a machine without sudo, where the user is root, and for an installation below STOKER_ROOT.
+_SUDO = '$([ "${STOKER_ROOT-}" ] || command -v sudo)'
+
+
+class AgentBundle:
+    """
+    Builds the agent's program and its install script.
+
+    ``ca_file``: certificates that verify ``public_url``, if the machines do not trust its CA. The agent's package is
+    executed and read, never imported, because the programs share no code.
+    """
+
+    def __init__(self, public_url: str, ca_file: Path | None = None) -> None:
+        self._public_url = public_url
+        self._ca_file = ca_file
+        self._lock = threading.Lock()
+        self._program: bytes | None = None
+
+    def program(self) -> bytes:
+        """Return the agent as one executable file, built at the first call. Raises Unavailable if the build fails."""
+        with self._lock:
+            if self._program is None:
+                self._program = _build()
+        return self._program
+
+    @cached_property
+    def script(self) -> bytes:
+        """The script that installs the program and enrolls the machine. Raises Unavailable."""
+        values = {
+            "@URL@": self._public_url,
+            "@PROGRAM_SHA256@": hashlib.sha256(self.program()).hexdigest(),
+            "@CA@": self._ca_file.read_text() if self._ca_file else "",
+        }
+        text = _installer().read_text()
+        for name, value in values.items():
+            text = text.replace(f'"{name}"', repr(value))
+        return text.encode()
+
+    def command(self, token: str) -> str:
+        """
+        Return the shell command that enrolls a machine.
+
+        The token appears on no process's command line. Raises Unavailable.
+        """
+        code = _COMMAND.format(
+            url=_quoted(f"{self._public_url}/agent/v1/install"),
+            digest=_quoted(hashlib.sha256(self.script).hexdigest()),
+            unverified=_UNVERIFIED if self._ca_file else "",
+        )
+        return f"echo {token} | {_SUDO} python3 -c {shlex.quote(code)}"
+
+
+def _quoted(text: str) -> str:
+    """Quote for Python with double quotes, because the shell quotes the whole line with single ones."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _build() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder, "stoker-agent.pyz")
+        built = subprocess.run(
+            [sys.executable, "-m", "stoker_agent", "build", str(target)], check=False, capture_output=True, text=True
+        )
+        if built.returncode:
+            raise Unavailable(f"cannot build the agent: {built.stderr.strip()[-300:]}")
+        return target.read_bytes()
+
+
+def _installer() -> Path:
+    spec = find_spec("stoker_agent")
+    if spec is None or spec.origin is None:
+        raise Unavailable("cannot hand out the agent: the package stoker_agent is not installed")
+    return Path(spec.origin).with_name("install.py")

@@ -1,0 +1,68 @@
+"""The engine: what every operation on stacks needs, as created by the app factory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from stoker.deployments.documents import LOG_BYTES
+from stoker.hot import Budget, BudgetLimits
+from stoker.resources.base import ResourceType
+from stoker.resources.env import Nested, ResourceEnv
+from stoker.resources.nested_base import TEMPLATE, TEMPLATE_ENDINGS
+from stoker.store.tx import Tx
+
+#: Kinds of the jobs that stacks defer.
+DEADLINE = "stack.deadline"
+ADVANCE = "stack.advance"
+_BUDGET = "budget"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Limits of a site. -1 means no limit."""
+
+    resources_per_stack: int = -1
+    stacks_per_project: int = -1
+    deployments_per_project: int = -1
+    #: Seconds that an operation may take if its request has no timeout.
+    action_timeout: int = 3600
+    #: Steps in one transaction. A job continues a larger plan, so that signals are processed in between.
+    steps_per_transaction: int = 500
+    #: Budget for the templates of one request or transaction.
+    budget: BudgetLimits = field(default_factory=BudgetLimits)
+    #: Bytes kept of each stream of a run.
+    log_bytes: int = LOG_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The resource types, environment and limits of a site. Create engines with ``stacks.nested.engine``."""
+
+    types: Mapping[str, ResourceType]
+    env: ResourceEnv
+    #: Set by ``stacks.nested.engine``.
+    nested: Nested
+    limits: Limits = field(default_factory=Limits)
+
+    def budget(self, tx: Tx | None = None) -> Budget:
+        """Return the budget that all stacks of the transaction share, or a new budget if there is no transaction."""
+        if tx is None:
+            return Budget(self.limits.budget)
+        budget: Budget | None = tx.notes.get(_BUDGET)
+        return budget if budget is not None else self.renew_budget(tx)
+
+    def renew_budget(self, tx: Tx) -> Budget:
+        """Give the transaction a new budget for its remaining work, and return it."""
+        tx.notes[_BUDGET] = budget = Budget(self.limits.budget)
+        return budget
+
+    def find_type(self, name: str) -> ResourceType | None:
+        """Return the resource type called ``name``, or None. The name of a template file is a type too."""
+        return self.types.get(name) or (TEMPLATE if name.endswith(TEMPLATE_ENDINGS) else None)
+
+    def type(self, name: str) -> ResourceType:
+        """Return the type of an existing resource."""
+        found = self.find_type(name)
+        assert found is not None, name
+        return found

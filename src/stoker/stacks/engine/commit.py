@@ -1,0 +1,51 @@
+"""Completion of a transaction on a stack: writes the session and notifies whatever waits for the stack."""
+
+from __future__ import annotations
+
+from stoker.model.stack import Phase, Resource
+from stoker.model.status import Action, Status
+from stoker.resources import label_groups
+from stoker.stacks.engine import Engine, phases
+from stoker.stacks.engine.advance import wake
+from stoker.stacks.engine.session import StackSession
+from stoker.store import resources, stacks
+from stoker.store.tx import Tx
+
+
+def commit(session: StackSession, *, notify_parent: bool = True) -> None:
+    """
+    Write a session, set its deadline and wake the parent of a nested stack.
+
+    With ``notify_parent=False``, the resource of the nested stack checks the stack's state itself.
+    """
+    session.save()
+    phases.set_deadline(session)
+    stack = session.stack
+    logins = session.engine.env.stack_users
+    if logins is not None and stack.parent_id is None and stack.deleted_at and not session.before.deleted_at:
+        logins.drop_stack(session.tx, stack)
+    if session.ended and stack.phase is Phase.IDLE and _outlived_its_beginning(session):
+        label_groups.stack_ended(session.tx, session.engine.env.work, stack.id)
+    if stack.parent_resource_id and stack.phase is Phase.IDLE and session.ended and notify_parent:
+        wake_resource(session.tx, session.engine, stack.parent_resource_id)
+
+
+def _outlived_its_beginning(session: StackSession) -> bool:
+    """Return whether a group may wait for the operation. None can if the operation began in this transaction."""
+    return not session.created and (
+        session.before.status is Status.IN_PROGRESS or session.before.action is Action.SUSPEND
+    )
+
+
+def wake_resource(tx: Tx, engine: Engine, resource_id: str, failure: str | None = None) -> None:
+    """Check a resource after a report and continue its stack. ``failure``: why the resource can no longer succeed."""
+    found = resources.find(tx, resource_id)
+    if found is None:
+        return
+    stack = stacks.find(tx, found.stack_id, for_update=True)
+    resource: Resource | None = resources.find(tx, resource_id)
+    if stack is None or resource is None:
+        return
+    session = StackSession(tx, engine, stack)
+    wake(session, resource, failure)
+    commit(session)

@@ -1,0 +1,186 @@
+"""Start and end of operations and their phases: apply, clean up, complete; or fail and roll back."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from stoker.model.errors import ActionInProgress
+from stoker.model.stack import Phase, Resource, Stack
+from stoker.model.status import Action, Status
+from stoker.stacks.engine import ADVANCE, DEADLINE
+from stoker.stacks.engine import plan as plans
+from stoker.stacks.engine.plan import NewPlan
+from stoker.stacks.engine.session import StackSession
+from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_again
+from stoker.store import resources, stacks, steps
+
+#: Actions that lead to ROLLBACK when they fail, unless the stack disables rollback.
+_REVERSIBLE = (Action.CREATE, Action.UPDATE, Action.RESTORE)
+
+
+def begin_operation(session: StackSession, action: Action, **changes: Any) -> None:
+    """Start a new operation. Remaining steps of the previous operation are dropped."""
+    forget_plan(session)
+    session.set(
+        action=action,
+        status=Status.IN_PROGRESS,
+        reason=f"Stack {action} started",
+        traversal=str(uuid4()),
+        failure=None,
+        **changes,
+    )
+    session.stack_event()
+
+
+def begin_apply(session: StackSession, action: Action, resolved: ResolvedStack, **changes: Any) -> None:
+    """Start an operation that brings the stack to ``resolved``."""
+    begin_operation(session, action, **resolved.facts(), **changes)
+    # now the transaction knows the secrets, so the source can be encrypted
+    stacks.set_source(session.tx, session.stack.id, resolved.source)
+    present = resources.of_stack(session.tx, session.stack.id)
+    session.read_all(present)
+    for each in present:
+        if each.current and each.name not in resolved.definitions:
+            session.retire(each)
+    _begin_phase(session, Phase.APPLY, plans.forward(resolved.needs), resolved.definitions)
+
+
+def begin_create(session: StackSession, resolved: ResolvedStack, placeholders: Iterable[Resource] = ()) -> None:
+    """Start the first operation of a stack. ``placeholders``: resources to adopt."""
+    session.read_all(())
+    for each in placeholders:
+        session.add(each)
+    session.stack_event()
+    _begin_phase(session, Phase.APPLY, plans.forward(resolved.needs), resolved.definitions)
+
+
+def begin_delete(session: StackSession, action: Action = Action.DELETE) -> None:
+    """Start an operation that removes all resources of the stack."""
+    begin_operation(session, action, updated_at=session.tx.now)
+    _begin_cleanup(session, resources.of_stack(session.tx, session.stack.id))
+
+
+def begin_action(session: StackSession, action: Action) -> None:
+    """
+    Start an operation that runs ``action`` on all resources of the stack.
+
+    SUSPEND begins with the resources that use others; other actions begin with the used resources.
+    """
+    begin_operation(session, action, updated_at=session.tx.now)
+    everything = resources.of_stack(session.tx, session.stack.id)
+    session.read_all(everything)
+    present = [each for each in everything if each.current and each.action is not Action.INIT]
+    order = plans.backward if action is Action.SUSPEND else plans.forward_by_id
+    _begin_phase(session, Phase.ACTION, order(present), {})
+
+
+def complete(session: StackSession) -> None:
+    """Complete the present operation."""
+    _end(session, Status.COMPLETE, f"Stack {session.stack.action} completed successfully")
+
+
+def end_phase(session: StackSession) -> None:
+    """End a phase without remaining steps: start the next phase or end the operation."""
+    if session.stack.phase is Phase.APPLY and session.stack.action not in (Action.CREATE, Action.ADOPT):
+        session.save()
+        outdated = resources.outdated(session.tx, session.stack.id)
+        if outdated:
+            _begin_cleanup(session, outdated)
+            return
+    if session.stack.failure:
+        fail(session, session.stack.failure)  # a resource with ``may_fail`` failed, and the others have ended
+        return
+    complete(session)
+    if session.stack.action is Action.DELETE:
+        session.set(deleted_at=session.tx.now)
+    else:
+        stacks.keep_source(session.tx, session.stack.id)
+
+
+def refuse_busy(stack: Stack) -> None:
+    """Raise ActionInProgress for a busy stack, on behalf of operations that neither wait nor supersede."""
+    if stack.status is Status.IN_PROGRESS:
+        raise ActionInProgress(f"Stack {stack.name} already has an action ({stack.action}) in progress.")
+
+
+def fail(session: StackSession, reason: str, *, rollback: bool = True) -> None:
+    """Fail the operation. Resources in progress end by themselves. Starts the rollback if the stack wants one."""
+    failed = session.stack.action
+    session.set(failure=reason)
+    _end(session, Status.FAILED, reason)
+    if rollback and failed in _REVERSIBLE and not session.stack.disable_rollback:
+        session.save()
+        begin_rollback(session)
+
+
+def begin_rollback(session: StackSession) -> None:
+    """Roll back to the last source that was applied completely, or delete all resources if there is none."""
+    stack = session.stack
+    previous = stacks.previous(session.tx, stack.id)
+    if previous is None:
+        begin_delete(session, Action.ROLLBACK)
+        return
+    identity = Identity(stack.id, stack.name, stack.project_id)
+    files = previous.files if stack.id == stack.root_id else stacks.source(session.tx, stack.root_id).files
+    # The failed operation may have used up the budget; the rollback must not fail for this reason.
+    budget = session.engine.renew_budget(session.tx)
+    resolved = prepare_again(session.engine, previous, identity, files, budget)
+    begin_apply(session, Action.ROLLBACK, resolved, updated_at=session.tx.now)
+
+
+def set_deadline(session: StackSession) -> None:
+    """Set the deadline of an operation that began in this transaction and is still in progress."""
+    stack = session.stack
+    if stack.status is not Status.IN_PROGRESS or _began_before(session) or stack.parent_id:
+        return  # the deadline of the root applies to nested stacks
+    seconds = stack.timeout_mins * 60 if stack.timeout_mins else session.engine.limits.action_timeout
+    args = {"stack_id": stack.id, "traversal": stack.traversal}
+    at = session.tx.now + timedelta(seconds=seconds)
+    session.engine.env.work.defer(session.tx, DEADLINE, stack.id, args, at=at)
+
+
+def _began_before(session: StackSession) -> bool:
+    return not session.created and session.stack.traversal == session.before.traversal
+
+
+def _begin_cleanup(session: StackSession, outdated: list[Resource]) -> None:
+    session.read_all(outdated)
+    _begin_phase(session, Phase.CLEANUP, plans.backward(outdated), {})
+
+
+def _begin_phase(
+    session: StackSession,
+    phase: Phase,
+    needs: Mapping[str, Collection[str]],
+    definitions: Mapping[str, Mapping[str, Any]],
+) -> None:
+    plan = NewPlan(session.tx, session.stack.id, needs, definitions)
+    session.plan = plan
+    session.set(phase=phase, remaining=len(plan))
+    session.todo = deque(plan.ready(len(plan)))
+
+
+def _end(session: StackSession, status: Status, reason: str) -> None:
+    if status is Status.FAILED:
+        session.add_unreached()
+    session.set(status=status, reason=reason, phase=Phase.IDLE, remaining=0)
+    session.todo.clear()
+    session.ended = True
+    session.stack_event()
+    forget_plan(session)
+
+
+def forget_plan(session: StackSession) -> None:
+    """
+    Drop stored steps, continuation and deadline. They exist only if the operation outlasted its first transaction.
+    """
+    if not session.created and session.before.status is Status.IN_PROGRESS:
+        work = session.engine.env.work
+        work.cancel(session.tx, DEADLINE, session.stack.id)
+        work.cancel(session.tx, ADVANCE, session.stack.id)
+        steps.clear(session.tx, session.stack.id)
+    session.plan = NewPlan(session.tx, session.stack.id, {}, {})

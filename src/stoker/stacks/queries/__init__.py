@@ -1,0 +1,1 @@
+"""Queries about stacks: outputs, attributes and exports."""

@@ -1,0 +1,122 @@
+"""Jobs for OS::Heat::Stack: one sends a request to the other Heat, then polls the remote stack until it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from stoker.model.stack import Resource
+from stoker.resources.env import Answer
+from stoker.resources.remote_stack import REMOTE
+from stoker.stacks.engine import Engine
+from stoker.stacks.engine.advance import wake
+from stoker.stacks.engine.commit import commit
+from stoker.stacks.engine.session import StackSession
+from stoker.store import resources, stacks
+from stoker.store.open import Store
+from stoker.store.tx import Tx
+
+#: Pause between two polls in seconds: the first and the longest.
+_FIRST, _LONGEST = 0.2, 10.0
+_ACTIONS = {"SUSPEND": "suspend", "RESUME": "resume", "CHECK": "check"}
+
+
+class Refused(Exception):
+    """The other Heat refuses the request. The message has the reason."""
+
+
+class RemoteStacks:
+    """Operates stacks at other Heats. If a Heat is unreachable, the job fails and is retried."""
+
+    def __init__(self, store: Store, engine: Engine) -> None:
+        self._store = store
+        self._engine = engine
+
+    def go_on(self, args: Mapping[str, Any]) -> None:
+        """Job: send the request of a resource, or poll the remote stack, and report its end to the resource."""
+        with self._store.read() as tx:
+            resource = resources.find(tx, args["resource_id"])
+            stack = stacks.find(tx, resource.stack_id) if resource else None
+        wanted = resource.data.get("wanted") if resource else None
+        if resource is None or stack is None or not wanted or wanted["task"] != args["task"]:
+            return  # superseded or deleted
+        try:
+            ended = self._poll(resource, wanted, stack.project_id, sent=bool(args.get("sent")))
+        except Refused as error:
+            self._tell(resource, wanted, {}, str(error))
+            return
+        if ended is None:
+            self._again(resource, args)
+        else:
+            self._tell(resource, wanted, *ended)
+
+    def _poll(
+        self, resource: Resource, wanted: Mapping[str, Any], project_id: str, *, sent: bool
+    ) -> tuple[Mapping[str, Any], str | None] | None:
+        """Return the values to store and the failure, if any; None while the operation continues. Raises Refused."""
+
+        def ask(verb: str, path: str, body: Any = None) -> Answer:
+            return self._engine.env.remote_heats.ask(wanted["region"], project_id, verb, path, body)
+
+        found = ask("GET", f"/stacks/{wanted['name']}")
+        action = wanted["action"]
+        if found.status == 404:
+            if action == "DELETE":
+                return {}, None
+            if action != "CREATE" or sent:
+                raise Refused(f"the stack {wanted['name']} is not there any more")
+            _check_status(ask("POST", "/stacks", {"stack_name": wanted["name"], **wanted["body"]}), 201)
+            return None
+        _check_status(found, 200)
+        stack = found.body["stack"]
+        path = f"/stacks/{wanted['name']}/{stack['id']}"
+        if not sent and action != "CREATE":
+            self._send(ask, action, path, wanted["body"])
+            return None
+        status = stack["stack_status"]
+        if status.endswith("_IN_PROGRESS") or not status.startswith(action):
+            return None  # a Heat may report the start of the action with a delay
+        if status.endswith("_FAILED"):
+            return {"physical_id": stack["id"]}, f"{status}: {stack['stack_status_reason']}"
+        outputs = {each["output_key"]: each.get("output_value") for each in stack.get("outputs", ())}
+        return {"physical_id": stack["id"], "outputs": outputs}, None
+
+    @staticmethod
+    def _send(ask: Any, action: str, path: str, body: Mapping[str, Any]) -> None:
+        if action == "UPDATE":
+            _check_status(ask("PUT", path, body), 202)
+        elif action == "DELETE":
+            _check_status(ask("DELETE", path), 204, 404)
+        else:
+            _check_status(ask("POST", f"{path}/actions", {_ACTIONS[action]: None}), 200, 201)
+
+    def _again(self, resource: Resource, args: Mapping[str, Any]) -> None:
+        pause = min(float(args.get("pause", _FIRST / 2)) * 2, _LONGEST)
+        later = {**args, "sent": True, "pause": pause}
+        work = self._engine.env.work
+        self._store.write(lambda tx: work.defer(tx, REMOTE, resource.id, later, at=tx.now + timedelta(seconds=pause)))
+
+    def _tell(
+        self, resource: Resource, wanted: Mapping[str, Any], kept: Mapping[str, Any], failure: str | None
+    ) -> None:
+        def do(tx: Tx) -> None:
+            stack = stacks.find(tx, resource.stack_id, for_update=True)
+            now = resources.find(tx, resource.id)
+            if stack is None or now is None or (now.data.get("wanted") or {}).get("task") != wanted["task"]:
+                return
+            data = {**now.data, "ended": wanted["task"], "outputs": kept.get("outputs", now.data.get("outputs"))}
+            changed = replace(now, data=data, physical_id=kept.get("physical_id", now.physical_id))
+            session = StackSession(tx, self._engine, stack)
+            session.change(changed)
+            wake(session, changed, failure)
+            commit(session)
+
+        self._store.write(do)
+
+
+def _check_status(answer: Answer, *statuses: int) -> None:
+    if answer.status not in statuses:
+        said = answer.body.get("error", {}).get("message") if isinstance(answer.body, dict) else None
+        raise Refused(f"the other Heat answered {answer.status}: {said or 'nothing more'}")

@@ -1,0 +1,1 @@
+"""Templates before their application: preparation, checks, previews and validation."""

@@ -1,0 +1,251 @@
+"""Prepares a request's template for an operation. All errors are found here, before any resource exists."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from stoker import hot
+from stoker.hot import Budget, Environment, Flaws, OutputDefinition, Parameters, Template
+from stoker.model.arn import Arn
+from stoker.model.errors import Invalid, StokerError, redact_error
+from stoker.model.secrets import redact, redact_text, texts_of
+from stoker.model.stack import Source
+from stoker.resources.env import NestedSpec
+from stoker.stacks.engine import Engine
+from stoker.stacks.policy_precheck import PlannedDeployment
+from stoker.stacks.templates.check import Checker, parse_once
+from stoker.stacks.templates.outline import OutlinedResource
+
+#: Heat's value for AWS::Region. Templates may contain mappings for this name.
+_AWS_REGION = "ap-southeast-1"
+
+
+@dataclass(frozen=True, slots=True)
+class StackRequest:
+    """The unparsed parts of a request. A ``template`` in text form keeps line numbers for errors."""
+
+    template: Any = None
+    files: Any = None
+    environment: Any = None
+    environment_files: Any = None
+    parameters: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedStack:
+    """A checked template with its parameters, ready to be applied."""
+
+    source: Source
+    template: Template
+    parameters: Parameters
+    #: By resource name, in JSON form: with final types and the contents of files.
+    definitions: Mapping[str, Mapping[str, Any]]
+    needs: Mapping[str, Collection[str]]
+    event_sinks: tuple[Mapping[str, Any], ...] = ()
+    #: Planned deployments to known servers, and whether a resource may come to represent one of these servers.
+    planned_deployments: tuple[PlannedDeployment, ...] = ()
+    stands_for: bool = False
+    outline: Mapping[str, OutlinedResource] = field(default_factory=dict)
+    #: Values of outputs, as far as known before any resource exists.
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    #: Errors of outputs that will never have a value, by name.
+    output_errors: Mapping[str, str] = field(default_factory=dict)
+    #: Unusual parts of the template that are no errors.
+    warnings: tuple[str, ...] = ()
+
+    def facts(self) -> dict[str, Any]:
+        """Return the columns of a stack's row that depend on the template."""
+        return {
+            "description": self.template.description,
+            "version": self.template.version,
+            "parameters": self.parameters.to_json(),
+            "event_sinks": self.event_sinks,
+            "outputs": {
+                name: {"description": output.description, **self._output(name, output)}
+                for name, output in self.template.outputs.items()
+            },
+        }
+
+    def _output(self, name: str, output: OutputDefinition) -> dict[str, Any]:
+        error = self.output_errors.get(name)
+        return {"value": output.value} if error is None else {"error": error}
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The stack that the pseudo parameters describe."""
+
+    stack_id: str
+    stack_name: str
+    project_id: str
+
+    def pseudo(self) -> Mapping[str, str]:
+        """Return the values of the pseudo parameters."""
+        return {
+            "OS::stack_id": self.stack_id,
+            "OS::stack_name": self.stack_name,
+            "OS::project_id": self.project_id,
+            "AWS::StackId": str(Arn(self.project_id, self.stack_name, self.stack_id)),
+            "AWS::StackName": self.stack_name,
+            "AWS::Region": _AWS_REGION,
+        }
+
+
+def read(request: StackRequest, flaws: Flaws) -> tuple[Template, dict[str, str], Environment]:
+    """
+    Parse the parts of a request.
+
+    Does not check whether they fit together. Errors in the template are added to ``flaws``. Raises a kind of Invalid.
+    """
+    if request.template is None:
+        raise Invalid("No template specified")
+    files = _files(request.files)
+    template = hot.parse(request.template, files, flaws)
+    return template, files, _environment(request, files, template)
+
+
+def prepare(engine: Engine, request: StackRequest, identity: Identity, *, every_member: bool = False) -> ResolvedStack:
+    """
+    Prepare a request to create or update a stack.
+
+    ``every_member``: see ``Checker``. Raises a kind of Invalid with place and remedy.
+    """
+    flaws = Flaws(request.template)
+    template, files, environment = read(request, flaws)
+    supplied = mapping(request.parameters, "parameters")
+    source = Source(template=template.document, files=files, environment=environment.to_json(), supplied=supplied)
+    budget = engine.budget()
+    return _resolve(engine, template, flaws, environment, source, identity, files, budget, every_member=every_member)
+
+
+def prepare_change(
+    engine: Engine, request: StackRequest, identity: Identity, old: Source, cleared: Iterable[str]
+) -> ResolvedStack:
+    """
+    Prepare a PATCH request. Parts missing in the request stay unchanged.
+
+    Parameters that the new template does not declare, and those in ``cleared``, are dropped.
+    """
+    files = {**old.files, **_files(request.files)}
+    environment = Environment.parse(old.environment).merge(_environment(request, files))
+    text = request.template if request.template is not None else old.template
+    flaws = Flaws(text)
+    template = hot.parse(text, files, flaws)
+    supplied = {**old.supplied, **mapping(request.parameters, "parameters")}
+    dropped = set(cleared)
+    kept = {name: value for name, value in supplied.items() if name in template.parameters and name not in dropped}
+    parameters = {
+        name: value
+        for name, value in environment.parameters.items()
+        if name in template.parameters and name not in dropped
+    }
+    environment = replace(environment, parameters=parameters)
+    source = Source(template=template.document, files=files, environment=environment.to_json(), supplied=kept)
+    return _resolve(engine, template, flaws, environment, source, identity, files, engine.budget())
+
+
+def prepare_again(
+    engine: Engine, source: Source, identity: Identity, files: Mapping[str, str], budget: Budget
+) -> ResolvedStack:
+    """Prepare a stored source again. ``files`` are those of its tree."""
+    template = hot.parse(source.template)
+    environment = Environment.parse(source.environment)
+    return _resolve(engine, template, Flaws(), environment, source, identity, files, budget)
+
+
+def prepare_inner(
+    engine: Engine,
+    spec: NestedSpec,
+    files: Mapping[str, str],
+    environment: Environment,
+    identity: Identity,
+    budget: Budget,
+) -> ResolvedStack:
+    """Prepare a nested stack, which shares the files of its tree and the budget of the stacks around it."""
+    template = parse_once(spec.template) if isinstance(spec.template, str) else hot.parse(spec.template)
+    supplied = {name: value for name, value in spec.parameters.items() if value is not None}
+    source = Source(template=template.document, environment=environment.to_json(), supplied=supplied)
+    resolved = _resolve(engine, template, Flaws(), environment, source, identity, files, budget)
+    if not spec.frozen_members and not spec.lenient:
+        return resolved
+    held, may_fail = frozenset(spec.frozen_members), {"may_fail": True} if spec.lenient else {}
+    said = {
+        name: {**each, **({"is_frozen": True} if name in held else may_fail)}
+        for name, each in resolved.definitions.items()
+    }
+    return replace(resolved, definitions=said)
+
+
+def _resolve(
+    engine: Engine,
+    template: Template,
+    flaws: Flaws,
+    environment: Environment,
+    source: Source,
+    identity: Identity,
+    files: Mapping[str, str],
+    budget: Budget,
+    *,
+    every_member: bool = False,
+) -> ResolvedStack:
+    parameters = hot.bind(template, environment, supplied=source.supplied, pseudo=identity.pseudo(), flaws=flaws)
+    hidden = [text for name in parameters.hidden for text in texts_of(parameters.values.get(name))]
+    checker = Checker(engine, files, budget, flaws, every_member=every_member)
+    try:
+        template = hot.decide(template, parameters, files, budget, flaws)
+        definitions = checker.check(template, parameters, environment)
+        flaws.raise_any()
+    except StokerError as error:
+        redact_error(error, hidden)
+        raise
+    needs = {name: each.requires for name, each in template.resources.items()}
+    sinks = tuple({"target": sink.queue, "ttl": sink.ttl} for sink in environment.event_sinks)
+    return ResolvedStack(
+        source,
+        template,
+        parameters,
+        definitions,
+        needs,
+        sinks,
+        tuple(checker.planned_deployments),
+        checker.stands_for,
+        checker.outline,
+        checker.outputs,
+        redact(checker.output_errors, hidden),
+        tuple(redact_text(each, hidden) for each in checker.warnings()),
+    )
+
+
+def _environment(request: StackRequest, files: Mapping[str, str], template: Template | None = None) -> Environment:
+    """Return the merged environment files, or the single environment if there are no files."""
+    names = request.environment_files
+    if not names:
+        return Environment.parse(request.environment)
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise Invalid("environment_files must be a list of names in files")
+    merged = Environment.parse(None)
+    types = {each.name: each.type for each in template.parameters.values()} if template else {}
+    for name in names:
+        if name not in files:
+            raise Invalid(f"environment_files: {name!r} is not in files")
+        merged = merged.merge(Environment.parse(files[name]), types)
+    return merged
+
+
+def _files(files: Any) -> dict[str, str]:
+    found = mapping(files, "files")
+    for name, content in found.items():
+        if not isinstance(content, str):
+            raise Invalid(f"files.{name} must be text, not {type(content).__name__}")
+    return found
+
+
+def mapping(value: Any, what: str) -> dict[str, Any]:
+    """Return ``value`` as a dict, empty for None. Raises Invalid; ``what`` is its name in the message."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise Invalid(f"{what} must be a map, not {type(value).__name__}")
+    return dict(value)

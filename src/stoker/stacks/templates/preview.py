@@ -1,0 +1,142 @@
+"""
+Previews: the changes that an operation would make.
+
+Resources are evaluated in dependency order. Attributes of a resource that would be created, replaced or changed are
+unknown, so resources that use these attributes may change too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from stoker import hot
+from stoker.hot import UNKNOWN, Definition
+from stoker.model.errors import StokerError
+from stoker.model.stack import Resource, Stack
+from stoker.model.status import Action
+from stoker.stacks.engine import Engine
+from stoker.stacks.engine.apply_steps import resolve
+from stoker.stacks.engine.changes import ResourceChange, decide
+from stoker.stacks.engine.session import StackSession
+from stoker.stacks.templates.prepare import ResolvedStack
+from stoker.stacks.templates.scope import LiveScope
+from stoker.store import resources
+from stoker.store.tx import Tx
+
+
+class Kind(StrEnum):
+    """The kinds of changes, as Heat's API names them."""
+
+    UNCHANGED = "unchanged"
+    UPDATED = "updated"
+    REPLACED = "replaced"
+    ADDED = "added"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The change to one resource."""
+
+    kind: Kind
+    name: str
+    type: str
+    definition: Mapping[str, Any]
+    #: The new properties as far as known; an unknown value is None.
+    properties: Mapping[str, Any]
+    #: The present resource, if it exists.
+    resource: Resource | None
+    #: Names of the properties that differ.
+    differing: tuple[str, ...] = ()
+    #: True if all ``properties`` are known.
+    certain: bool = True
+
+
+_KINDS = {
+    ResourceChange.CREATE: Kind.ADDED,
+    ResourceChange.NOOP: Kind.UNCHANGED,
+    ResourceChange.AWAIT: Kind.UNCHANGED,
+    ResourceChange.UPDATE: Kind.UPDATED,
+    ResourceChange.RETRY: Kind.UPDATED,
+    ResourceChange.REPLACE: Kind.REPLACED,
+}
+
+
+def changes(tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack) -> list[Change]:
+    """Return the changes of an update to ``resolved``, or of the creation of a stack that does not exist yet."""
+    session = StackSession(tx, engine, stack)
+    present = {each.name: each for each in resources.of_stack(tx, stack.id) if each.current}
+    session.read_all(present.values())
+    session.set(parameters=resolved.parameters.to_json(), version=resolved.template.version)
+    found: dict[str, Change] = {}
+    scope = _Beforehand(session, found)
+    for name in hot.order(resolved.template):
+        found[name] = _change(session, scope, Definition.from_json(resolved.definitions[name]))
+    gone = [
+        Change(
+            kind=Kind.DELETED,
+            name=each.name,
+            type=each.type,
+            definition=each.definition,
+            properties=each.properties,
+            resource=each,
+        )
+        for each in present.values()
+        if each.name not in resolved.definitions
+    ]
+    return [*found.values(), *gone]
+
+
+def _change(session: StackSession, scope: _Beforehand, definition: Definition) -> Change:
+    kind = session.engine.type(definition.type)
+    resource = session.resource(definition.name)
+    try:
+        properties = resolve(kind, definition, scope)
+    except StokerError as error:
+        # Present values of resources may already be invalid.
+        raise type(error)(f"resources.{definition.name}: {error.message}") from None
+    exists = resource is not None and resource.action is not Action.INIT
+    stale = resource is not None and exists and kind.is_stale(session.context, resource)
+    deed = decide(resource, kind, definition, properties, stale=stale)
+    before: Mapping[str, Any] = resource.properties if resource is not None and exists else {}
+    differing = [name for name, value in properties.items() if before.get(name) != value] if exists else []
+    return Change(
+        kind=_KINDS[deed],
+        name=definition.name,
+        type=definition.type,
+        definition=definition.to_json(),
+        properties=known(properties),
+        resource=resource if exists else None,
+        differing=tuple(sorted(differing)),
+        certain=not hot.weigh(properties)[1],
+    )
+
+
+def known(value: Any) -> Any:
+    """Return ``value`` with null in place of unknown parts."""
+    if value is UNKNOWN:
+        return None
+    if isinstance(value, Mapping):
+        return {name: known(part) for name, part in value.items()}
+    return [known(part) for part in value] if isinstance(value, list) else value
+
+
+class _Beforehand(LiveScope):
+    """Evaluates unchanged resources only. Values of all others are UNKNOWN."""
+
+    def __init__(self, session: StackSession, found: Mapping[str, Change]) -> None:
+        super().__init__(session)
+        self._found = found
+
+    def resource_id(self, name: str) -> Any:
+        if self._found[name].kind in (Kind.ADDED, Kind.REPLACED):
+            return UNKNOWN
+        return super().resource_id(name)
+
+    def attribute(self, name: str, attribute: str, path: Sequence[Any] = ()) -> Any:
+        if self._found[name].kind is not Kind.UNCHANGED:
+            return UNKNOWN
+        return super().attribute(name, attribute, path)

@@ -1,0 +1,128 @@
+"""Scopes: the values that functions of a template can read during evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from stoker.hot import ALL_ATTRIBUTES, UNKNOWN, Budget, Values, select
+from stoker.hot.words import did_you_mean
+from stoker.model.errors import InvalidTemplateReference, StackValidationFailed, UserParameterMissing
+from stoker.model.status import Action
+from stoker.resources.base import NoSuchAttribute, ResourceType
+from stoker.stacks.engine.session import StackSession
+from stoker.stacks.queries.attributes import all_attributes
+from stoker.store import stacks
+
+#: Every resource has this attribute: its representation in its own API, null for types without one.
+SHOW = "show"
+
+
+class LiveScope:
+    """Evaluates with existing resources. Loads only what functions read. Implements ``hot.Scope``."""
+
+    def __init__(self, session: StackSession) -> None:
+        self._session = session
+        self.version = session.stack.version
+        self.budget = session.engine.budget(session.tx)
+
+    def parameter(self, name: str) -> Any:
+        return self._session.parameters[name]
+
+    def resource_id(self, name: str) -> Any:
+        resource = self._session.resource(name)
+        if resource is None:
+            raise InvalidTemplateReference(f'The specified reference "{name}" is incorrect.')
+        return self._session.type_of(resource).reference(self._session.context, resource)
+
+    def attribute(self, name: str, attribute: str, path: Sequence[Any] = ()) -> Any:
+        resource = self._session.resource(name)
+        if resource is None or resource.action in (Action.INIT, Action.DELETE):
+            return None
+        if attribute == ALL_ATTRIBUTES:
+            return all_attributes(self._session, resource)
+        kind = self._session.type_of(resource)
+        try:
+            if kind.attribute_at is not None:
+                return kind.attribute_at(self._session.context, resource, attribute, tuple(path))
+            return select(kind.attribute(self._session.context, resource, attribute), path)
+        except NoSuchAttribute:
+            if attribute == SHOW:
+                return select(kind.show(self._session.context, resource), path)
+            raise _incorrect(name, attribute) from None
+
+    def file(self, name: str) -> str:
+        return stacks.source(self._session.tx, self._session.stack.root_id).files[name]
+
+    def facade(self, part: str) -> Any:
+        resource = self._session.facade
+        if resource is None:
+            raise StackValidationFailed("resource_facade is for nested templates: this stack is in no other.")
+        return resource.metadata if part == "metadata" else resource.definition.get(part)
+
+
+class StaticScope:
+    """
+    Evaluates before any resource exists. Implements ``hot.Scope``.
+
+    Parameters and files are known. References and attributes are UNKNOWN, but their names are checked.
+    """
+
+    def __init__(
+        self,
+        version: str,
+        parameters: Values,
+        files: Mapping[str, str],
+        types: Mapping[str, ResourceType],
+        budget: Budget,
+    ) -> None:
+        self.version = version
+        self.budget = budget
+        self._parameters = parameters
+        self._files = files
+        #: By resource name.
+        self._types = types
+
+    def parameter(self, name: str) -> Any:
+        try:
+            return self._parameters[name]
+        except (KeyError, UserParameterMissing):
+            return UNKNOWN  # the parser has reported the error
+
+    def resource_id(self, name: str) -> Any:
+        return UNKNOWN
+
+    def attribute(self, name: str, attribute: str, path: Sequence[Any] = ()) -> Any:
+        kind = self._types.get(name)
+        if kind is None:
+            return UNKNOWN  # the parser has reported the resource
+        inside = kind.attribute_at is not None and attribute.startswith("resource.")
+        if inside or attribute in (ALL_ATTRIBUTES, SHOW):
+            return UNKNOWN
+        if kind.attributes is not None and attribute not in kind.attributes:
+            raise IncorrectAttribute(_incorrect(name, attribute).message, attribute, kind.attributes)
+        return UNKNOWN
+
+    def file(self, name: str) -> str:
+        return self._files[name]
+
+    def facade(self, part: str) -> Any:
+        return UNKNOWN
+
+
+def _incorrect(name: str, attribute: str) -> StackValidationFailed:
+    return StackValidationFailed(f"The Referenced Attribute ({name} {attribute}) is incorrect.")
+
+
+class IncorrectAttribute(StackValidationFailed):
+    """The type has no such attribute."""
+
+    def __init__(self, message: str, attribute: str, known: Iterable[str]) -> None:
+        super().__init__(message)
+        self._attribute = attribute
+        self._known = known
+
+    def with_hint(self) -> str:
+        """Return the message with a suggestion of a similar attribute."""
+        hint = did_you_mean(self._attribute, self._known)
+        return f"{self.message} D{hint[3:]}" if hint else self.message

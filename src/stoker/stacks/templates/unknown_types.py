@@ -1,0 +1,77 @@
+"""Unknown resource types of a template: one error per type, with a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from stoker.hot import Definition, Flaw
+from stoker.hot.words import clip, did_you_mean
+from stoker.resources.nested_base import TEMPLATE_ENDINGS
+
+#: Services of OpenStack that Stoker does not provide, by prefix of their types.
+_NOT_MADE = {
+    "OS::Neutron::": "networks",
+    "OS::Nova::": "such things of Nova",
+    "OS::Cinder::": "volumes",
+    "OS::Glance::": "images",
+    "OS::Keystone::": "users or projects",
+    "OS::Octavia::": "load balancers",
+    "OS::Swift::": "containers for templates",
+    "OS::Barbican::": "secrets",
+    "OS::Designate::": "DNS names",
+    "OS::Manila::": "shares",
+    "OS::Magnum::": "clusters",
+    "OS::Trove::": "databases",
+    "OS::Aodh::": "alarms",
+    "OS::Mistral::": "workflows",
+    "OS::Heat::AutoScalingGroup": "groups that scale by themselves",
+    "AWS::": "such things of AWS",
+}
+_MAP_IT = "map the type to OS::Heat::None, or to a template, in the environment's resource_registry."
+#: Maximum number of resources that one error lists.
+_FEW = 5
+
+
+class UnknownTypes:
+    """Collects the unknown types of a template."""
+
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
+        self._resources: dict[tuple[str, str | None], list[tuple[str, str]]] = {}
+
+    def add(self, definition: Definition, resolved: str | None, within: str, top: str | None) -> None:
+        """
+        Add a resource with an unknown type.
+
+        ``resolved``: the type to which the environment maps the declared type; None if the environment removes it.
+        ``within``: the place of the nested template, whose resource in the outermost template is ``top``.
+        """
+        name = f"{within}resources.{definition.name}" if within else definition.name
+        self._resources.setdefault((definition.type, resolved), []).append((name, top or definition.name))
+
+    def flaws(self) -> Iterator[Flaw]:
+        """Yield one error for each unknown type."""
+        for (declared, resolved), resources in self._resources.items():
+            mapped = f" (mapped to {resolved})" if resolved not in (None, declared) else ""
+            names = ", ".join(name for name, _ in resources[:_FEW])
+            more = f" and {len(resources) - _FEW} more" if len(resources) > _FEW else ""
+            sentence = (
+                f"The Resource Type ({clip(declared)}{mapped}) could not be found. "
+                f"Resources of that type: {names}{more}. {self._remedy(declared, resolved)}"
+            )
+            yield Flaw(sentence, ("resources", resources[0][1], "type"))
+
+    def _remedy(self, declared: str, resolved: str | None) -> str:
+        if resolved is None:
+            return "The environment's resource_registry removes it."
+        if resolved.endswith(TEMPLATE_ENDINGS):
+            return "It is a template, and no such file came with it."
+        service = resolved.rpartition("::")[0]
+        if hint := did_you_mean(resolved, [name for name in self._known if name.rpartition("::")[0] == service]):
+            return f"D{hint[3:]}"
+        for prefix, things in _NOT_MADE.items():
+            if resolved.startswith(prefix):
+                return f"Stoker makes no {things}: {_MAP_IT}"
+        if hint := did_you_mean(resolved, self._known):
+            return f"D{hint[3:]}"
+        return f"M{_MAP_IT[1:]}"

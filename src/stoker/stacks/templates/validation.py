@@ -1,0 +1,132 @@
+"""Validation: describes a template without creating a stack, in Heat's form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stoker import hot
+from stoker.hot import UNKNOWN, Environment, Flaw, Flaws, ParameterSchema, Template
+from stoker.hot.flaw import JOINT_OF_VALIDATE
+from stoker.model.secrets import REDACTED
+from stoker.resources.nested_base import TEMPLATE_ENDINGS
+from stoker.stacks.engine import Engine
+from stoker.stacks.templates.check import Checker
+from stoker.stacks.templates.outline import InnerOutline, OutlinedResource
+from stoker.stacks.templates.prepare import StackRequest, mapping, read
+
+_TYPES = {
+    "string": "String",
+    "number": "Number",
+    "comma_delimited_list": "CommaDelimitedList",
+    "json": "Json",
+    "boolean": "Boolean",
+}
+
+
+def describe_template(engine: Engine, request: StackRequest, *, show_nested: bool) -> dict[str, Any]:
+    """Return Heat's answer to ``validate``. Parameters may be missing. Raises a kind of Invalid."""
+    flaws = Flaws(request.template, JOINT_OF_VALIDATE)
+    template, files, environment = read(request, flaws)
+    given = {**environment.parameters, **mapping(request.parameters, "parameters")}
+    defaults = environment.parameter_defaults
+    values = {each.name: _value(each, given, defaults, flaws) for each in template.parameters.values()}
+    bound = {**dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN), **values}
+    budget = engine.budget()
+    checker = Checker(engine, files, budget, flaws)
+    checker.check(hot.decide(template, bound, files, budget, flaws), bound, environment)
+    flaws.raise_any()
+    shown = _describe(template, given, defaults)
+    shown["Environment"] = _environment(template, environment, given, checker.outline)
+    if show_nested and (nested := _nested(checker.outline, defaults)):
+        shown["NestedParameters"] = nested
+    if warnings := checker.warnings():
+        shown["Warnings"] = warnings
+    return shown
+
+
+def _value(schema: ParameterSchema, given: Mapping[str, Any], defaults: Mapping[str, Any], flaws: Flaws) -> Any:
+    chosen = given.get(schema.name)
+    if chosen is None:
+        chosen = defaults.get(schema.name)
+    if chosen is None:
+        return UNKNOWN if schema.default is None else schema.default
+    try:
+        return schema.accept(chosen)
+    except ValueError as error:
+        flaws.add(Flaw(f"Parameter '{schema.name}' is invalid: {error}", ("parameters", schema.name)))
+        return UNKNOWN
+
+
+def _describe(template: Template, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "Description": template.description,
+        "Parameters": {each.name: _parameter(each, given, defaults) for each in template.parameters.values()},
+    }
+    if template.parameter_groups:
+        shown["ParameterGroups"] = [dict(group) for group in template.parameter_groups]
+    return shown
+
+
+def _parameter(schema: ParameterSchema, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "Type": _TYPES[schema.type],
+        "Description": schema.description,
+        "NoEcho": "true" if schema.hidden else "false",
+        "Label": schema.label or schema.name,
+    }
+    default = defaults.get(schema.name)
+    if default is not None:
+        shown["Default"] = REDACTED if schema.hidden else default
+    elif schema.written_default is not None:
+        shown["Default"] = schema.written_default
+    if given.get(schema.name) is not None:
+        shown["Value"] = REDACTED if schema.hidden else given[schema.name]
+    if schema.tags:
+        shown["Tags"] = list(schema.tags)
+    for rule in schema.rules:
+        shown |= {name: value for name, value in rule.constraint.to_json().items() if value is not None}
+        if rule.description:
+            shown["ConstraintDescription"] = " ".join(
+                filter(None, (shown.get("ConstraintDescription"), rule.description))
+            )
+    return shown
+
+
+def _environment(
+    template: Template, environment: Environment, given: Mapping[str, Any], outline: Mapping[str, OutlinedResource]
+) -> dict[str, Any]:
+    """Return the environment as Heat does: with the request's parameters, and with templates used as types."""
+    hidden = {each.name for each in template.parameters.values() if each.hidden}
+    shown = environment.to_json()
+    files = {
+        each.type.name: each.type.name
+        for each in outline.values()
+        if each.definition.mapped_from is None and each.type.name.endswith(TEMPLATE_ENDINGS)
+    }
+    return {
+        "parameters": _mask(given, hidden),
+        "parameter_defaults": _mask(shown["parameter_defaults"], hidden),
+        "resource_registry": {**files, **shown["resource_registry"]},
+        "event_sinks": shown["event_sinks"],
+    }
+
+
+def _mask(values: Mapping[str, Any], hidden: set[str]) -> dict[str, Any]:
+    return {name: REDACTED if name in hidden else value for name, value in values.items()}
+
+
+def _nested(outline: Mapping[str, OutlinedResource], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _inside(each, each.inside, defaults) for name, each in outline.items() if each.inside is not None}
+
+
+def _inside(resource: OutlinedResource, inside: InnerOutline, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = {"Type": resource.definition.mapped_from or resource.definition.type}
+    if inside.template is None:
+        shown |= {"Description": "No description", "Parameters": {}}
+    else:
+        known = {name: value for name, value in resource.properties.items() if not hot.weigh(value)[1]}
+        shown |= _describe(inside.template, known, defaults)
+    if deeper := _nested(inside.resources, defaults):
+        shown["NestedParameters"] = deeper
+    return shown

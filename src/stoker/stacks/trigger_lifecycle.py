@@ -1,0 +1,256 @@
+"""Start, failure and retry of triggers, as requested by users and schedules. Each function acts in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+from stoker.deployments import policy, standalone, triggers
+from stoker.deployments.authorizer import AuthorizationRequest
+from stoker.model.config import UNGROUPED
+from stoker.model.errors import Conflict, EntityNotFound, Invalid, RequestLimitExceeded
+from stoker.model.stack import Stack
+from stoker.model.trigger import Content, Options, Schedule, Target, TargetStatus, Trigger, TriggerStatus
+from stoker.stacks.engine import Engine
+from stoker.stacks.engine.session import StackSession
+from stoker.stacks.trigger_request import SOURCE_KEYS, TriggerRequest
+from stoker.stacks.trigger_targets import TRIGGER, ResolvedTrigger, Source, find_stack, resolve
+from stoker.store import deployments, resources, targets
+from stoker.store import triggers as stored
+from stoker.store.tx import Tx
+from stoker.transports.selection import AUTO
+
+_LONGEST = 255
+#: Content of a trigger that never started and therefore runs nothing.
+_NO_CONTENT = Content(name=None, group=UNGROUPED, config=None, options={}, facts={})
+_AGAIN = (TargetStatus.FAILED, TargetStatus.CANCELLED)
+
+
+def begin(
+    tx: Tx,
+    engine: Engine,
+    project_id: str,
+    request: TriggerRequest,
+    *,
+    requested_by: str | None,
+    schedule_id: str | None = None,
+) -> Trigger:
+    """
+    Resolve, check and start a trigger.
+
+    Raises EntityNotFound, Invalid, Conflict, DeploymentRefused or RequestLimitExceeded; then nothing has started.
+    """
+    resolved = resolve(tx, engine, project_id, request)
+    check(tx, engine, resolved, request)
+    _check_policies(tx, engine, project_id, resolved, requested_by)
+    source, content = resolved.source, resolved.source.content
+    id = str(uuid4())
+    targets = [
+        Target(
+            trigger_id=id,
+            position=position,
+            server_id=server.id,
+            server_name=server.name,
+            name=request.name or _deployment_name(own.name, resolved.action),
+            input_values=own.input_values,
+        )
+        for position, (server, own) in enumerate(resolved.servers)
+    ]
+    said: dict[str, Any] = {**source.said}
+    if request.labels is not None:
+        said["labels"] = dict(request.labels)
+    trigger = Trigger(
+        id=id,
+        project_id=project_id,
+        name=request.name or _deployment_name(said.get("resource") or source.name, resolved.action),
+        action=resolved.action,
+        source=said,
+        stack_id=source.stack_id,
+        input_values=request.input_values,
+        options=Options(
+            signal_transport=request.signal_transport,
+            timeout=request.timeout or source.timeout,
+            max_concurrent=request.max_concurrent,
+            max_fail_percentage=request.max_fail_percentage,
+            require_window=request.require_window,
+            secret=secret_of(source),
+        ),
+        requested_by=requested_by,
+        schedule_id=schedule_id,
+        total=len(targets),
+        queued=len(targets),
+        created_at=tx.now,
+    )
+    return _begin(tx, engine, trigger, content, targets)
+
+
+def record_failure(
+    tx: Tx,
+    engine: Engine,
+    project_id: str,
+    body: Mapping[str, Any],
+    reason: str,
+    *,
+    requested_by: str | None,
+    schedule: Schedule,
+) -> Trigger:
+    """
+    Store a FAILED trigger for a time of ``schedule`` at which nothing could start.
+
+    Adds an event to the stack that the request names. ``body``: the request in the form that ``trigger_request.parse``
+    accepts.
+    """
+    source = {name: body[name] for name in SOURCE_KEYS if body.get(name) is not None}
+    stack = _stack_of(tx, project_id, body.get("stack"))
+    trigger = Trigger(
+        id=str(uuid4()),
+        project_id=project_id,
+        name=body.get("name") or schedule.name,
+        action=body.get("action") or TRIGGER,
+        source=source,
+        stack_id=stack.id if stack else None,
+        input_values=body.get("input_values") or {},
+        options=Options(secret=schedule.secret),
+        requested_by=requested_by,
+        schedule_id=schedule.id,
+        status=TriggerStatus.FAILED,
+        status_reason=reason,
+        total=0,
+        queued=0,
+        created_at=tx.now,
+        ended_at=tx.now,
+    )
+    stored.add(tx, trigger, _NO_CONTENT, ())
+    resource = resources.find_by_name(tx, stack.id, body.get("resource") or "") if stack else None
+    if stack is not None and resource is not None:
+        words = f"Schedule {schedule.name} could not start: {reason}"
+        StackSession(tx, engine, stack).signal_event(resource, words)
+    return trigger
+
+
+def _stack_of(tx: Tx, project_id: str, named: str | None) -> Stack | None:
+    try:
+        return find_stack(tx, project_id, named) if named else None
+    except EntityNotFound:
+        return None
+
+
+def check(tx: Tx, engine: Engine, resolved: ResolvedTrigger, request: TriggerRequest) -> None:
+    """Check for errors that would prevent every run, before any run starts. Raises Invalid."""
+    content = resolved.source.content
+    if request.require_window:
+        _check_windows(resolved)
+    for server, own in resolved.servers:
+        wanted = standalone.RunRequest(
+            content=content,
+            action=resolved.action,
+            name=own.name,
+            input_values={**own.input_values, **request.input_values},
+            signal_transport=request.signal_transport or AUTO,
+            timeout=request.timeout or resolved.source.timeout,
+        )
+        standalone.check(tx, engine.env, wanted, server.id)
+        if content.input_key is None:
+            break  # all servers get the same content
+
+
+def _check_policies(tx: Tx, engine: Engine, project_id: str, resolved: ResolvedTrigger, actor: str | None) -> None:
+    """
+    Raise DeploymentRefused if every server denies the run. If some admit it, the runs on the others fail on their own.
+    """
+    first = None
+    for server, _ in resolved.servers:
+        asking = AuthorizationRequest(
+            project_id=project_id,
+            server_id=server.id,
+            deployment_id="",
+            action=resolved.action,
+            group=resolved.source.content.group,
+            stack_id=resolved.source.stack_id,
+            actor=actor,
+        )
+        refusal = engine.env.authorizer.check(tx, asking)
+        if refusal is None:
+            return
+        first = first or refusal
+    if first is not None:
+        raise first
+
+
+def _check_windows(resolved: ResolvedTrigger) -> None:
+    """Raise Invalid if a server has no maintenance window: its run would start immediately instead of waiting."""
+    without = [server.name for server, _ in resolved.servers if not policy.read(server.policy or {}).windows]
+    if without:
+        named = ", ".join(without[:3]) + (f" and {len(without) - 3} more" if len(without) > 3 else "")
+        raise Invalid(
+            f"require_window: no maintenance window on {named}: have a policy give one, or leave require_window out"
+        )
+
+
+def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, requested_by: str) -> Trigger:
+    """
+    Start a new trigger with the same content.
+
+    It runs on the servers where the trigger failed or did not run (``only_failed``), or on all. Raises Conflict,
+    Invalid.
+    """
+    if trigger.status == TriggerStatus.IN_PROGRESS:
+        raise Conflict(f"The trigger ({trigger.id}) is under way: wait for its end, or cancel it first.")
+    id = str(uuid4())
+    if not trigger.total:
+        raise Conflict(f"The trigger ({trigger.id}) could not start ({trigger.status_reason}): begin a new one.")
+    found = [each for each in targets.of_trigger(tx, trigger.id) if not only_failed or each.status in _AGAIN]
+    if not found:
+        raise Conflict(f"Nothing of the trigger ({trigger.id}) failed or was cancelled: say only_failed: false.")
+    fresh = [
+        replace(
+            each,
+            trigger_id=id,
+            position=position,
+            status=TargetStatus.QUEUED,
+            status_reason="",
+            deployment_id=None,
+        )
+        for position, each in enumerate(found)
+    ]
+    new = Trigger(
+        id=id,
+        project_id=trigger.project_id,
+        name=trigger.name,
+        action=trigger.action,
+        source={**trigger.source, "retry_of": trigger.id},
+        stack_id=trigger.stack_id,
+        input_values=trigger.input_values,
+        options=replace(trigger.options, stopped=None, stopped_by=None, forced=False),
+        requested_by=requested_by,
+        total=len(fresh),
+        queued=len(fresh),
+        created_at=tx.now,
+    )
+    return _begin(tx, engine, new, stored.content(tx, trigger.id), fresh)
+
+
+def go_on(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
+    """Job: continue a trigger whose work exceeds one transaction."""
+    trigger = stored.find(tx, args["trigger_id"], for_update=True)
+    if trigger is not None:
+        triggers.go_on(tx, engine.env, trigger)
+
+
+def _deployment_name(name: str, action: str) -> str:
+    """Return a deployment's name with the action, which distinguishes it from the original; only the name is cut."""
+    return f"{name[: max(0, _LONGEST - 1 - len(action))]}_{action}"[-_LONGEST:]
+
+
+def secret_of(source: Source) -> tuple[str, ...]:
+    """Return the names of inputs whose values are secret."""
+    return (*source.secret, *(entry["name"] for entry in source.content.inputs if entry.get("secret")))
+
+
+def _begin(tx: Tx, engine: Engine, trigger: Trigger, content: Content, targets: Sequence[Target]) -> Trigger:
+    limit = engine.limits.deployments_per_project
+    if limit >= 0 and limit < deployments.count(tx, trigger.project_id) + trigger.total:
+        raise RequestLimitExceeded(f"this project may have {limit} deployments: delete some, or trigger fewer servers")
+    return triggers.begin(tx, engine.env, trigger, content, targets)

@@ -1,0 +1,141 @@
+"""Checks the body of a request to trigger before any lookup. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker.model.errors import Invalid
+
+#: Maximum length of an id in characters.
+_ID = 64
+_NAME = 255
+#: Maximum number of servers of one trigger.
+MOST = 100_000
+#: Seconds: ten years.
+_LONGEST = 315_360_000
+#: Keys that name what a trigger runs. A resource needs its stack.
+SOURCE_KEYS = ("stack", "resource", "deployment_id", "config_id")
+_SOURCES = ("resource", "deployment_id", "config_id")
+KNOWN = (
+    *("action", "stack", *_SOURCES, "servers", "labels", "input_values", "name", "signal_transport", "timeout"),
+    *("max_concurrent", "max_fail_percentage", "require_window"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerRequest:
+    """
+    A checked request. Exactly one of ``resource`` (with its ``stack``), ``deployment_id`` and ``config_id`` is set.
+    """
+
+    action: str | None = None
+    stack: str | None = None
+    resource: str | None = None
+    deployment_id: str | None = None
+    config_id: str | None = None
+    servers: tuple[str, ...] | None = None
+    labels: Mapping[str, str] | None = None
+    input_values: Mapping[str, Any] = field(default_factory=dict)
+    name: str | None = None
+    signal_transport: str | None = None
+    timeout: float | None = None
+    max_concurrent: int | None = None
+    max_fail_percentage: float = 100
+    require_window: bool = False
+
+
+def parse(said: Any) -> TriggerRequest:
+    """Parse the body of a request to trigger, decoded from JSON. Raises Invalid with the wrong key."""
+    if not isinstance(said, Mapping):
+        raise Invalid(f"a trigger must be a map, not {type(said).__name__}")
+    if unknown := sorted(set(said) - set(KNOWN)):
+        raise Invalid(f"a trigger has no {unknown[0]!r:.100}; known are {', '.join(KNOWN)}")
+    texts = {name: _text(said.get(name), name) for name in ("action", "stack", *_SOURCES, "name", "signal_transport")}
+    named = [name for name in _SOURCES if texts[name] is not None]
+    if len(named) != 1:
+        raise Invalid("a trigger needs one of: stack and resource, deployment_id, config_id")
+    if (texts["stack"] is None) is (texts["resource"] is not None):
+        raise Invalid("a resource is named with its stack: stack (a name or an id) and resource")
+    chosen = said.get("servers"), said.get("labels")
+    if None not in chosen:
+        raise Invalid("servers are named one by one or by their labels, not both")
+    percentage = _number(said.get("max_fail_percentage"), "max_fail_percentage", 0, 100)
+    return TriggerRequest(
+        **texts,
+        servers=_servers(said.get("servers")),
+        labels=labels(said.get("labels")),
+        input_values=_mapping(said.get("input_values"), "input_values"),
+        timeout=_number(said.get("timeout"), "timeout", 1, _LONGEST),
+        max_concurrent=_whole(said.get("max_concurrent"), "max_concurrent"),
+        max_fail_percentage=100 if percentage is None else percentage,
+        require_window=flag(said.get("require_window"), "require_window"),
+    )
+
+
+def flag(value: Any, name: str) -> bool:
+    """Return a boolean value, False for None. Raises Invalid; ``name`` is the key in the message."""
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise Invalid(f"{name} must be true or false, not {value!r:.100}")
+
+
+def labels(value: Any) -> Mapping[str, str] | None:
+    """Return a map of labels, or None. Raises Invalid for an empty map, which would select every server."""
+    if value is None:
+        return None
+    if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
+        raise Invalid("labels must be a map of texts")
+    if not value:
+        raise Invalid("labels names none: every server would have them")
+    return dict(value)
+
+
+def _servers(value: Any) -> tuple[str, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+        raise Invalid("servers must be a list of names or ids")
+    if not value:
+        raise Invalid("servers names none")
+    if len(value) > MOST:
+        raise Invalid(f"servers may be {MOST}, not {len(value)}")
+    for each in value:
+        _text(each, "servers")
+    return tuple(value)
+
+
+def _text(value: Any, name: str) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise Invalid(f"{name} must be a string, not {type(value).__name__}")
+    longest = _ID if name.endswith("_id") else _NAME
+    if not value or len(value) > longest or "\0" in value:
+        raise Invalid(f"{name} must be 1 to {longest} characters, without NUL")
+    return value
+
+
+def _mapping(value: Any, name: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise Invalid(f"{name} must be a map, not {type(value).__name__}")
+    return dict(value)
+
+
+def _number(value: Any, name: str, least: float, most: float) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise Invalid(f"{name} must be a number from {least} to {most}, not {value!r:.100}")
+    return value
+
+
+def _whole(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**31:
+        raise Invalid(f"{name} must be a whole number from 1 on, not {value!r:.100}")
+    return value

@@ -1,0 +1,287 @@
+"""
+Schedules: a job at the next time starts the trigger and defers the job for the following time.
+
+A job whose time differs from its schedule's is stale and does nothing, so that a time counts once, even if its job runs
+several times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import structlog
+
+from stoker.deployments import authorizer, triggers
+from stoker.model.errors import DeploymentRefused, Invalid, StokerError, Unavailable
+from stoker.model.secrets import REDACTED
+from stoker.model.trigger import MisfirePolicy, Schedule, Trigger, TriggerStatus
+from stoker.stacks import trigger_lifecycle, trigger_request
+from stoker.stacks.engine import Engine
+from stoker.stacks.trigger_targets import resolve
+from stoker.store import configs, rows, schedules
+from stoker.store import triggers as stored
+from stoker.store.open import Store
+from stoker.store.tx import Tx
+from stoker.work import cron, defer_once
+
+_log = structlog.get_logger("stoker.triggers")
+
+#: Kind of the job that starts a schedule's trigger.
+RUN = "schedule.run"
+#: Kind of the job that deletes a schedule's old triggers. Its key is the schedule's id.
+TIDY = "schedule.tidy"
+#: A time that passed longer ago counts as missed.
+LATE = timedelta(minutes=1)
+#: Number of ended triggers that each schedule keeps.
+KEPT = 20
+#: Maximum number of missed times that are counted.
+_COUNTED = 10_000
+_NAME = 255
+_CLOCK = ("cron", "at", "timezone", "enabled")
+KNOWN = ("name", "trigger", *_CLOCK, "require_window", "misfire_policy")
+
+
+def create(tx: Tx, engine: Engine, project_id: str, said: Mapping[str, Any], *, requested_by: str) -> Schedule:
+    """
+    Store a schedule from a request body and defer its first job.
+
+    Raises Invalid, EntityNotFound or Conflict if the trigger could not start now.
+    """
+    if "trigger" not in said or "name" not in said:
+        raise Invalid("a schedule needs a name and a trigger: what to trigger")
+    empty = Schedule(
+        id=str(uuid4()), project_id=project_id, name="", body={}, requested_by=requested_by, created_at=tx.now
+    )
+    made = _with(tx, engine, empty, said)
+    if made.cron is None and made.at is None:
+        raise Invalid("a schedule needs cron, or at for one time")
+    made = _place(tx, engine, made)
+    schedules.add(tx, made)
+    return made
+
+
+def change(tx: Tx, engine: Engine, held: Schedule, said: Mapping[str, Any]) -> Schedule:
+    """Change a locked schedule. Keys missing in ``said`` stay unchanged. Raises the same errors as ``create``."""
+    changed = _with(tx, engine, held, said)
+    if any(name in said for name in _CLOCK):
+        changed = _place(tx, engine, changed)
+    schedules.save(tx, changed)
+    return changed
+
+
+def delete(tx: Tx, engine: Engine, held: Schedule) -> None:
+    """Delete a locked schedule. Its triggers stay."""
+    for kind in (RUN, TIDY):
+        engine.env.work.cancel(tx, kind, held.id)
+    schedules.delete(tx, held.id)
+
+
+def register(store: Store, engine: Engine) -> None:
+    """Register the handlers of schedules' jobs."""
+    engine.env.work.register(RUN, lambda args: run(store, engine, args))
+    engine.env.work.register(TIDY, lambda args: store.write(lambda tx: tidy(tx, engine, args)))
+
+
+def run(store: Store, engine: Engine, args: Mapping[str, Any]) -> None:
+    """
+    Job: start the trigger of a schedule.
+
+    A trigger that cannot start is stored as FAILED, and the schedule continues. If the database is unavailable, the job
+    is retried.
+    """
+    try:
+        store.write(lambda tx: _run(tx, engine, args))
+    except Unavailable:
+        raise
+    except StokerError as error:
+        if isinstance(error, DeploymentRefused):
+            authorizer.record_denial(store, error)
+        reason = error.message
+        store.write(lambda tx: _run(tx, engine, args, reason))
+
+
+def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = None) -> None:
+    """Handle the due time. ``failure``: why the first attempt started nothing."""
+    schedule = schedules.find(tx, args["schedule_id"], for_update=True)
+    if schedule is None or schedule.next_at is None or rows.to_micros(schedule.next_at) != args["at"]:
+        return
+    passed, on_time = _count_passed(schedule, schedule.next_at, tx.now)
+    missed = passed - on_time
+    updated = replace(schedule, last_at=schedule.next_at, missed_count=schedule.missed_count + missed)
+    if on_time or schedule.misfire_policy == MisfirePolicy.RUN:
+        if failure is None:
+            begun = trigger_lifecycle.begin(
+                tx,
+                engine,
+                schedule.project_id,
+                _request(schedule),
+                requested_by=schedule.requested_by,
+                schedule_id=schedule.id,
+            )
+            updated = replace(updated, last_trigger_id=begun.id, last_error=None, run_count=updated.run_count + 1)
+        else:
+            failed = trigger_lifecycle.record_failure(
+                tx,
+                engine,
+                schedule.project_id,
+                schedule.body,
+                failure,
+                requested_by=schedule.requested_by,
+                schedule=schedule,
+            )
+            updated = replace(updated, last_trigger_id=failed.id, last_error=failure)
+            tx.after_commit(lambda: _log_failure(schedule, failed))
+    # The clock of the database, which decides when jobs are due, may be ahead of this process.
+    since = max(tx.now, schedule.next_at)
+    next_at = None if schedule.cron is None else cron.read(schedule.cron, schedule.timezone).after(since)
+    schedules.save(tx, _at(tx, engine, replace(updated, next_at=next_at)))
+    if stored.oldest_beyond(tx, schedule.project_id, schedule.id, KEPT):
+        _tidy_later(tx, engine, schedule.project_id, schedule.id)
+
+
+def _log_failure(schedule: Schedule, trigger: Trigger) -> None:
+    _log.warning(
+        "schedule.failed",
+        schedule_id=schedule.id,
+        schedule=schedule.name,
+        project_id=schedule.project_id,
+        trigger_id=trigger.id,
+        reason=trigger.status_reason,
+    )
+
+
+def tidy(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
+    """Job: delete the oldest ended triggers of a schedule, up to the limit of one transaction at a time."""
+    left = triggers.SHARE
+    for id in stored.oldest_beyond(tx, args["project_id"], args["schedule_id"], KEPT):
+        old = stored.find(tx, id, for_update=True)
+        if old is None or old.status == TriggerStatus.IN_PROGRESS:
+            continue  # deleted or retried since
+        left -= triggers.delete_some(tx, engine.env, old, left)
+        if not left:
+            _tidy_later(tx, engine, args["project_id"], args["schedule_id"])
+            return
+
+
+def _tidy_later(tx: Tx, engine: Engine, project_id: str, schedule_id: str) -> None:
+    defer_once(engine.env.work, tx, TIDY, schedule_id, {"project_id": project_id, "schedule_id": schedule_id})
+
+
+def _request(schedule: Schedule) -> trigger_request.TriggerRequest:
+    """Return the request that the schedule triggers each time. Raises Invalid."""
+    return trigger_request.parse({**schedule.body, **({"require_window": True} if schedule.require_window else {})})
+
+
+def _count_passed(schedule: Schedule, due: datetime, now: datetime) -> tuple[int, bool]:
+    """Return the number of times from ``due`` until ``now``, and whether the last of them is recent enough."""
+    count, last = 1, due
+    if schedule.cron is not None:
+        for each in cron.read(schedule.cron, schedule.timezone).times(due):
+            if each > now or count == _COUNTED:
+                break
+            count, last = count + 1, each
+    return count, now - last <= LATE
+
+
+def _place(tx: Tx, engine: Engine, schedule: Schedule) -> Schedule:
+    """Compute the schedule's next time and defer its job. Raises Invalid for a single time in the past."""
+    if not schedule.enabled:
+        return _at(tx, engine, replace(schedule, next_at=None))
+    if schedule.cron is not None:
+        return _at(tx, engine, replace(schedule, next_at=cron.read(schedule.cron, schedule.timezone).after(tx.now)))
+    if schedule.at is not None and schedule.at <= tx.now:
+        raise Invalid(f"at has passed: it is {rows.heat_time(tx.now)}")
+    return _at(tx, engine, replace(schedule, next_at=schedule.at))
+
+
+def _at(tx: Tx, engine: Engine, schedule: Schedule) -> Schedule:
+    work = engine.env.work
+    work.cancel(tx, RUN, schedule.id)
+    if schedule.next_at is not None:
+        args = {"schedule_id": schedule.id, "at": rows.to_micros(schedule.next_at)}
+        work.defer(tx, RUN, schedule.id, args, at=schedule.next_at)
+    return schedule
+
+
+def _with(tx: Tx, engine: Engine, old: Schedule, said: Mapping[str, Any]) -> Schedule:
+    if unknown := sorted(set(said) - set(KNOWN)):
+        raise Invalid(f"a schedule has no {unknown[0]!r:.100}; known are {', '.join(KNOWN)}")
+    if said.get("cron") is not None and said.get("at") is not None:
+        raise Invalid("a schedule has cron or at, not both")
+    changed = old
+    if "name" in said:
+        changed = replace(changed, name=_name(said["name"]))
+    if "timezone" in said:
+        changed = replace(changed, timezone=_zone(said["timezone"]))
+    if said.get("cron") is not None:
+        changed = replace(changed, cron=_cron(said["cron"], changed.timezone), at=None)
+    if said.get("at") is not None:
+        changed = replace(changed, at=_moment(said["at"], changed.timezone), cron=None)
+    if said.get("misfire_policy") is not None:
+        changed = replace(changed, misfire_policy=_misfire_policy(said["misfire_policy"]))
+    flags: dict[str, Any] = {
+        name: trigger_request.flag(said[name], name)
+        for name in ("require_window", "enabled")
+        if said.get(name) is not None
+    }
+    changed = replace(changed, **flags)
+    if "trigger" in said:
+        trigger_request.parse(body := _restore_redacted(said["trigger"], old))
+        changed = replace(changed, body=body)
+    if "trigger" in said or changed.require_window > old.require_window:
+        changed = _resolve(tx, engine, changed)
+    return changed
+
+
+def _resolve(tx: Tx, engine: Engine, schedule: Schedule) -> Schedule:
+    """Return the schedule with the names of its secret inputs, after a check of its trigger. Raises as ``create``."""
+    asked = _request(schedule)
+    if asked.config_id is not None:
+        configs.lock(tx, asked.config_id)
+    resolved = resolve(tx, engine, schedule.project_id, asked)
+    trigger_lifecycle.check(tx, engine, resolved, asked)
+    return replace(schedule, secret=trigger_lifecycle.secret_of(resolved.source))
+
+
+def _restore_redacted(body: Any, old: Schedule) -> Any:
+    """Restore secret values that a client sent back as REDACTED."""
+    values, before = (body.get("input_values") if isinstance(body, Mapping) else None), old.body.get("input_values")
+    if not isinstance(values, Mapping) or not before:
+        return body
+    kept = {
+        name: before[name] if value == REDACTED and name in old.secret and name in before else value
+        for name, value in values.items()
+    }
+    return {**body, "input_values": kept}
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= _NAME or "\0" in value:
+        raise Invalid(f"name must be 1 to {_NAME} characters, without NUL")
+    return value
+
+
+def _zone(value: Any) -> str:
+    return "UTC" if value is None else cron.zone_of(value).key
+
+
+def _cron(value: Any, zone: str) -> str:
+    return cron.read(value, zone).expression
+
+
+def _moment(value: Any, zone: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(value)
+        return (found if found.tzinfo else found.replace(tzinfo=cron.zone_of(zone))).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        raise Invalid(f"at must be a time such as 2026-01-01T00:00:00Z, not {value!r:.100}") from None
+
+
+def _misfire_policy(value: Any) -> str:
+    if value not in tuple(MisfirePolicy):
+        raise Invalid(f"misfire_policy must be one of {', '.join(MisfirePolicy)}, not {value!r:.100}")
+    return str(value)

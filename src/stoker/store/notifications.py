@@ -1,0 +1,239 @@
+"""
+Notifications between processes that share a PostgreSQL: a sender and a listener, each with a thread and a connection.
+
+The sender sends after the commit, because a NOTIFY inside a transaction locks the whole PostgreSQL server until the
+transaction is on disk. Changes that are committed while one NOTIFY is in flight are sent with the next.
+
+If a process is killed between a commit and its NOTIFY, caches of other processes are outdated. Therefore every sender
+sends a heartbeat, and a listener that misses the heartbeats of a process notifies ``ALL`` once. The heartbeats of the
+listener's own process show that its connection still delivers.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import psycopg
+import structlog
+
+from stoker.store.notifier import ALL, Notifier
+
+_log = structlog.get_logger("stoker.store")
+
+_LISTEN = "LISTEN stoker"
+_SEND = "SELECT pg_notify('stoker', payload) FROM unnest(%s::text[]) AS payload"
+#: PostgreSQL rejects payloads of 8000 bytes or more.
+PAYLOAD_BYTES = 7900
+#: The maximum number of topics that wait while the sender is not connected; if there are more, one ``ALL`` replaces
+#: them.
+_LARGEST_BATCH = 50_000
+#: Seconds between heartbeats, and seconds without a heartbeat after which a process counts as failed.
+HEARTBEAT, GONE = 2.0, 10.0
+#: Seconds that a listener waits for a notification before it checks whether it has to stop.
+_TICK = 0.5
+#: Seconds that the first heartbeat may take at start-up, and the last batch at the end.
+_START, _CLOSE = 5.0, 5.0
+_LONGEST_PAUSE = 5.0
+#: With these, a connection whose other end disappeared fails within seconds instead of hours.
+_CONNECTION: dict[str, Any] = {
+    "autocommit": True,
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
+
+def encode(sender: str, changes: Mapping[str, int], *, leaves: bool = False) -> Iterator[str]:
+    """
+    Yield at least one payload, in ASCII and of at most ``PAYLOAD_BYTES``; without changes, the payload is a heartbeat.
+
+    ``changes`` maps topics to numbers. ``leaves`` states that the process stops regularly and has sent everything.
+    """
+    head = f'{{"from":"{sender}","leaves":{"true" if leaves else "false"},"changes":['
+    entries: list[str] = []
+    size = len(head) + 2
+    for topic, number in changes.items():
+        entry = json.dumps([topic, number], separators=(",", ":"))
+        if len(head) + 2 + len(entry) > PAYLOAD_BYTES:
+            entry = json.dumps([ALL, 0])  # the topic fits into no payload
+        if entries and size + len(entry) + 1 > PAYLOAD_BYTES:
+            yield f"{head}{','.join(entries)}]}}"
+            entries, size = [], len(head) + 2
+        entries.append(entry)
+        size += len(entry) + 1
+    yield f"{head}{','.join(entries)}]}}"
+
+
+class _Supervised:
+    """A thread with its own connection, which connects again after any failure."""
+
+    def __init__(self, conninfo: str, name: str) -> None:
+        self._conninfo = conninfo
+        self._name = name
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._ready = threading.Event()
+        self._problem: str | None = "is not connected yet"
+        self._thread: threading.Thread | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """The current problem as the end of a sentence; None: the thread works."""
+        if self._thread is not None and not self._thread.is_alive():
+            return "has ended"
+        return self._problem
+
+    def start(self) -> None:
+        """Start the thread, unless it runs or was closed."""
+        with self._changed:
+            if self._thread is None and not self._stopping:
+                self._thread = threading.Thread(target=self._run, name=f"stoker-{self._name}", daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        """Stop the thread and wait for it, for a few seconds at most."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(_CLOSE)
+
+    def _run(self) -> None:
+        failures = 0
+        while True:
+            try:
+                connection = psycopg.connect(self._conninfo, application_name=f"stoker {self._name}", **_CONNECTION)
+                with connection:
+                    self._work(connection)
+                    return
+            except Exception as error:
+                failures = 0 if self._problem is None else failures
+                self._problem = f"has failed: {type(error).__name__}: {error}"
+            pause = min(0.25 * 2**failures, _LONGEST_PAUSE)
+            failures += 1
+            with self._changed:
+                if self._stopping:
+                    return
+                _log.warning(f"notification_{self._name}.failed", error=self._problem, retry_seconds=pause)
+                self._changed.wait_for(lambda: self._stopping, pause)
+
+    def _on_connected(self) -> None:
+        self._problem = None
+        self._ready.set()
+
+    def _work(self, connection: psycopg.Connection[Any]) -> None:
+        """Work until ``close`` is called. After an exception, the method is called again with a new connection."""
+        raise NotImplementedError
+
+
+class NotificationSender(_Supervised):
+    """Notifies other processes of the changes that this one commits. Its thread starts with the first change."""
+
+    def __init__(self, conninfo: str) -> None:
+        super().__init__(conninfo, "sender")
+        self.id = secrets.token_hex(8)
+        self._pending: dict[str, int] = {}
+
+    def start_and_wait(self) -> None:
+        """
+        Start and wait, for a few seconds at most, until the first heartbeat is sent.
+
+        From then on, other processes notice if this one is killed.
+        """
+        self.start()
+        self._ready.wait(_START)
+
+    def send(self, changes: Mapping[str, int]) -> None:
+        """Queue changes for sending, after their commit. Does not block."""
+        if not changes:
+            return
+        with self._changed:
+            self._merge(changes)
+            self._changed.notify_all()
+        if self._thread is None:
+            self.start()
+
+    def _merge(self, changes: Mapping[str, int]) -> None:
+        for topic, number in changes.items():
+            self._pending[topic] = max(number, self._pending.get(topic, 0))
+        if len(self._pending) > _LARGEST_BATCH:
+            self._pending = {ALL: 0}
+
+    def _work(self, connection: psycopg.Connection[Any]) -> None:
+        # Commits of notifications need not wait for the disk: a crash of the server loses notifications anyway.
+        connection.execute("SET synchronous_commit = off")
+        self._send(connection, {}, False)
+        self._on_connected()
+        leaves = False
+        while not leaves:
+            with self._changed:
+                self._changed.wait_for(lambda: self._pending or self._stopping, HEARTBEAT)
+                batch, self._pending = self._pending, {}
+                leaves = self._stopping
+            self._send(connection, batch, leaves)
+
+    def _send(self, connection: psycopg.Connection[Any], batch: Mapping[str, int], leaves: bool) -> None:
+        try:
+            connection.execute(_SEND, [list(encode(self.id, batch, leaves=leaves))])
+        except Exception:
+            with self._changed:
+                self._merge(batch)
+            raise
+
+
+class NotificationListener(_Supervised):
+    """Notifies the subscribers of this process of changes that other processes commit."""
+
+    def __init__(self, conninfo: str, notifier: Notifier, own_id: str) -> None:
+        super().__init__(conninfo, "listener")
+        self._notifier = notifier
+        self._own_id = own_id
+
+    def _work(self, connection: psycopg.Connection[Any]) -> None:
+        connection.execute(_LISTEN)
+        self._on_connected()
+        # Notifications sent before this connection are lost, so all caches may be outdated.
+        self._notifier.notify(ALL, 0)
+        begun = time.monotonic()
+        #: The time of the last payload from each process. The key "" represents processes that were killed before their
+        #: first heartbeat reached this connection: because of these, everything counts as outdated once more.
+        last = {self._own_id: begun, "": begun}
+        while not self._stopping:
+            for notification in connection.notifies(timeout=_TICK):
+                self._receive(notification.payload, last)
+            now = time.monotonic()
+            for sender, at in list(last.items()):
+                if now - at > GONE:
+                    self._on_sender_lost(sender, last)
+
+    def _receive(self, payload: str, last: dict[str, float]) -> None:
+        try:
+            content = json.loads(payload)
+            sender, leaves = str(content["from"]), content["leaves"] is True
+            changes = [(str(topic), int(number)) for topic, number in content["changes"]]
+        except (ValueError, TypeError, KeyError):
+            _log.warning("notification.unreadable", payload=payload[:100])
+            changes, sender, leaves = [(ALL, 0)], "", False
+        if sender:
+            last[sender] = time.monotonic()
+        if sender == self._own_id:
+            return  # this process's subscribers were notified at the commit
+        for topic, number in changes:
+            self._notifier.notify(topic, number)
+        if leaves:
+            last.pop(sender, None)
+
+    def _on_sender_lost(self, sender: str, last: dict[str, float]) -> None:
+        if sender == self._own_id:
+            raise TimeoutError(f"nothing was received for {GONE:.0f} seconds")
+        del last[sender]
+        if sender:
+            _log.warning("notification_sender.lost", sender=sender)
+        self._notifier.notify(ALL, 0)

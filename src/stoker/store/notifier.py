@@ -1,0 +1,54 @@
+"""
+The notifier: informs subscribers in this process of committed changes.
+
+A notification carries a topic and a number, never data: the subscriber reads the store again. A lost notification only
+causes a delay, because every waiter has a timeout and ``ALL`` clears every cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Subscriber = Callable[[str, int], None]
+
+ALL = "*"
+"""Anything may have changed: notifications of other processes may be lost."""
+
+
+def server_topic(server_id: str) -> str:
+    """Topic of a server's document; the number is the document's new revision."""
+    return f"s/{server_id}"
+
+
+def deployment_topic(deployment_id: str) -> str:
+    """Topic of a deployment's output, progress and status; the number is 0."""
+    return f"d/{deployment_id}"
+
+
+def trigger_topic(trigger_id: str) -> str:
+    """Topic of a trigger and its targets; the number is 0."""
+    return f"t/{trigger_id}"
+
+
+TOKENS_TOPIC = "tokens"
+"""Notified with 0 when tokens, users or roles were revoked or changed."""
+
+
+class Notifier:
+    """
+    Calls all subscribers for each notification.
+
+    A subscriber runs in the thread that committed or in the listener's thread, so it must be fast and must not raise.
+    """
+
+    def __init__(self) -> None:
+        self._subscribers: list[Subscriber] = []
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Register a function that is called with the topic and number of each notification."""
+        self._subscribers.append(subscriber)
+
+    def notify(self, topic: str, number: int) -> None:
+        """Call all subscribers."""
+        for subscriber in self._subscribers:
+            subscriber(topic, number)

@@ -1,0 +1,109 @@
+"""
+Secrets of one transaction: learned from the encrypted columns that it reads, encrypted in the columns that it writes.
+
+If a column's text contains a secret, the whole text is encrypted, together with the secrets in it. A transaction that
+reads the column learns these secrets: it encrypts every copy that it writes, and redacts them from output for people.
+New secrets enter with the columns that define them: hidden parameters (``stacks``) and secret inputs (``configs``).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from stoker.model import secrets
+from stoker.store import rows
+from stoker.store.encryption import Encryption, is_encrypted
+
+_Text = TypeVar("_Text", str, str | None)
+
+
+class SecretColumns:
+    """
+    The known secrets of one transaction, and the conversion of values to and from columns::
+
+        tx.secrets.learn([password])
+        column = tx.secrets.dump({"command": f"login {password}"})  # encrypted
+        tx.secrets.load(column)
+
+    While no secret is known, reading and writing cost only a search in the text.
+    """
+
+    def __init__(self, encryption: Encryption | None) -> None:
+        self._encryption = encryption
+        #: The secret texts that this transaction knows, oldest first.
+        self.texts: dict[str, None] = {}
+        #: Secret → the texts to search for in JSON.
+        self._needles: dict[str, tuple[str, ...]] = {}
+
+    def learn(self, values: Iterable[Any]) -> None:
+        """Treat the texts of these values as secrets from now on."""
+        for value in values:
+            for text in secrets.texts_of(value):
+                self._add(text)
+
+    def _add(self, text: str) -> None:
+        if text not in self.texts and text != secrets.REDACTED:
+            self.texts[text] = None
+            quoted = rows.dump(text)
+            if len(text) < secrets.SHORTEST:
+                self._needles[text] = (quoted,)
+            else:  # also within a JSON text that is a string of another JSON text
+                self._needles[text] = tuple(dict.fromkeys((quoted[1:-1], rows.dump(quoted)[1:-1].strip('\\"'))))
+
+    def within(self, text: str) -> list[str]:
+        """Return the known secrets that a JSON text contains."""
+        return [known for known, needles in self._needles.items() if any(needle in text for needle in needles)]
+
+    def encrypt(self, text: str, *, always: bool = False) -> str:
+        """
+        Return the column for a JSON text: encrypted if the text contains a secret or ``always`` is set, else unchanged.
+
+        Raises Unavailable if there is no key.
+        """
+        if is_encrypted(text):
+            return text
+        found = self.within(text) if self.texts else []
+        if not (found or always or secrets.may_hold_credential(text)):
+            return text
+        return self._keys().encrypt(rows.dump([found, text]))
+
+    def decrypt(self, column: str) -> str:
+        """Return the JSON text of a column, and learn the secrets in it. Raises Unavailable without the key."""
+        if not is_encrypted(column):
+            return column
+        found, text = rows.load(self._keys().decrypt(column))
+        for each in found:
+            self._add(each)
+        plain: str = text
+        return plain
+
+    def dump(self, value: Any, *, always: bool = False) -> str:
+        """Serialize a value as JSON and encrypt the text, as ``encrypt`` does."""
+        return self.encrypt(rows.dump(value), always=always)
+
+    def load(self, column: str) -> Any:
+        """Decrypt a column and parse its JSON text."""
+        return rows.load(self.decrypt(column))
+
+    def encrypt_bytes(self, data: bytes) -> bytes:
+        """Encrypt bytes, whether they contain a secret or not."""
+        return self._keys().encrypt(base64.b64encode(data).decode()).encode()
+
+    def decrypt_bytes(self, data: bytes) -> bytes:
+        """Decrypt bytes. Raises Unavailable without the key."""
+        return base64.b64decode(self._keys().decrypt(data.decode()))
+
+    def redact(self, value: Any) -> Any:
+        """Redact the known secrets in a value for people."""
+        return secrets.redact(value, self.texts)
+
+    def redact_text(self, text: _Text) -> _Text:
+        """Redact the known secrets in a sentence that is stored unencrypted; None for None."""
+        redacted: _Text = secrets.redact(text, self.texts)
+        return redacted
+
+    def _keys(self) -> Encryption:
+        assert self._encryption is not None, "every store has its encryption"
+        return self._encryption

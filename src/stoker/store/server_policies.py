@@ -1,0 +1,199 @@
+"""Queries for policies of servers, and for the deployments that maintenance windows hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from stoker.model.deployment import WINDOW
+from stoker.model.stack import Stack
+from stoker.store import rows, stacks
+from stoker.store.schema import deployments, runs, servers, triggers
+from stoker.store.schema import stacks as all_stacks
+from stoker.store.tx import Tx
+
+_SERVER = sa.select(
+    servers.c.project_id, servers.c.policy, servers.c.name, servers.c.stack_id, servers.c.stands_for
+).where(servers.c.id == sa.bindparam("id"))
+#: The lock does not block heartbeats, but it blocks changes and the deletion of the server.
+_STAYING = _SERVER.with_for_update(read=True, key_share=True)
+_TRIGGERED = sa.select(triggers.c.stack_id).where(triggers.c.id == sa.bindparam("id"))
+#: Conditions for runs that were not sent to the agent yet, of the server's own project or admitted.
+_UNTOLD = (
+    deployments.c.server_id == sa.bindparam("server"),
+    deployments.c.held_by.is_(None),
+    deployments.c.status == "IN_PROGRESS",
+    sa.or_(deployments.c.project_id == sa.bindparam("owner"), deployments.c.admitted),
+    sa.exists().where(
+        runs.c.deployment_id == deployments.c.id,
+        runs.c.config_id == deployments.c.config_id,
+        runs.c.state == "QUEUED",
+        runs.c.sent_at.is_(None),
+    ),
+)
+_ANY_UNTOLD = sa.select(deployments.c.id).where(*_UNTOLD).limit(1)
+_HELD_BACK = (
+    deployments.c.server_id == sa.bindparam("server"),
+    deployments.c.held_by == WINDOW,
+    sa.or_(deployments.c.status.is_(None), deployments.c.status != "FAILED"),
+)
+#: Only deployments in progress get a new reason; the others keep their own.
+_SAID = sa.case((deployments.c.status == "IN_PROGRESS", sa.bindparam("said")), else_=deployments.c.status_reason)
+#: For each server, since when the oldest run of a tree of stacks has waited for the maintenance window.
+_WAITING = (
+    sa.select(deployments.c.server_id, sa.func.min(runs.c.queued_at).label("since"))
+    .join(all_stacks, all_stacks.c.id == deployments.c.stack_id)
+    .join(runs, sa.and_(runs.c.deployment_id == deployments.c.id, runs.c.config_id == deployments.c.config_id))
+    .where(
+        all_stacks.c.root_id == sa.bindparam("root"),
+        deployments.c.held_by == WINDOW,
+        deployments.c.status == "IN_PROGRESS",
+    )
+    .group_by(deployments.c.server_id)
+)
+_CHANGED = (deployments.c.id, deployments.c.config_id, deployments.c.status, deployments.c.signal_transport)
+_HOLD_BACK = (
+    sa.update(deployments)
+    .where(*_UNTOLD)
+    .values(held_by=WINDOW, status_reason=sa.bindparam("said"))
+    .returning(*_CHANGED)
+)
+_SAY_AGAIN = sa.update(deployments).where(*_HELD_BACK).values(status_reason=_SAID).returning(*_CHANGED)
+_RELEASE = sa.update(deployments).where(*_HELD_BACK).values(held_by=None, status_reason=_SAID).returning(*_CHANGED)
+_UNDER_WAY = (
+    sa.select(
+        deployments.c.id,
+        deployments.c.config_id,
+        deployments.c.stack_id,
+        deployments.c.resource_id,
+        deployments.c.trigger_id,
+    )
+    .where(deployments.c.server_id == sa.bindparam("server"), deployments.c.status == "IN_PROGRESS")
+    .order_by(deployments.c.seq)
+)
+_SET_RUN = (
+    sa.update(runs)
+    .where(
+        runs.c.deployment_id == sa.bindparam("id"),
+        runs.c.config_id == sa.bindparam("run"),
+        runs.c.state == sa.bindparam("before"),
+    )
+    .values(state=sa.bindparam("after"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Governed:
+    """The columns of a server's row that policies use."""
+
+    project_id: str
+    #: As stored; None: the server has no policy of its own.
+    policy: str | None
+    name: str
+    stack_id: str | None
+    #: As stored: the resources that represent the server, resource id → id of the root stack.
+    stands_for: str
+
+    @property
+    def stood_for_by(self) -> frozenset[str]:
+        """The ids of the root stacks with a resource that represents the server."""
+        return frozenset(rows.load(self.stands_for).values())
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """A deployment in progress on a server."""
+
+    id: str
+    config_id: str
+    #: A stack or a trigger needs to be notified of the end.
+    belongs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A deployment that was held back or released."""
+
+    deployment_id: str
+    config_id: str
+    #: Whether a report of its end is expected. False if a client manages the deployment's status itself.
+    awaited: bool
+
+
+def server(tx: Tx, id: str, *, staying: bool = False) -> Governed | None:
+    """
+    Return a server's row, or None. Every deployment asks this when it starts: one read by primary key.
+
+    ``staying`` locks the row, so that the server and its policy do not change until the transaction ends.
+    """
+    row = tx.execute_fast(_STAYING if staying else _SERVER, {"id": id})
+    return None if row is None else Governed(row[0], row[1], row[2], row[3], row[4])
+
+
+def stack_of_trigger(tx: Tx, id: str) -> str | None:
+    """Return the stack that contains the trigger's source, or None."""
+    found: str | None = tx.run(_TRIGGERED, {"id": id}).scalar_one_or_none()
+    return found
+
+
+def top(tx: Tx, stack_id: str) -> Stack | None:
+    """Return the root stack of this stack's tree, or None if the stack does not exist."""
+    found = stacks.find(tx, stack_id)
+    if found is None or found.root_id == found.id:
+        return found
+    return stacks.find(tx, found.root_id)
+
+
+def waiting_deployments(tx: Tx, root_id: str) -> list[tuple[str, datetime]]:
+    """Return the servers whose maintenance windows this tree of stacks waits for, each with the start of the wait."""
+    return [(row.server_id, rows.from_micros(row.since)) for row in tx.run(_WAITING, {"root": root_id})]
+
+
+def under_way(tx: Tx, server_id: str) -> list[UnderWay]:
+    """Return the deployments in progress on the server, of all projects."""
+    return [
+        UnderWay(row.id, row.config_id, any((row.stack_id, row.resource_id, row.trigger_id)))
+        for row in tx.run(_UNDER_WAY, {"server": server_id})
+    ]
+
+
+def has_untold(tx: Tx, server_id: str, owner: str) -> bool:
+    """Return whether the server has runs that were not sent to its agent yet."""
+    return tx.run(_ANY_UNTOLD, {"server": server_id, "owner": owner}).first() is not None
+
+
+def hold_back(tx: Tx, server_id: str, owner: str, said: str) -> list[Changed]:
+    """
+    Remove runs that were not sent yet from the server's documents, until its maintenance window.
+
+    ``said`` becomes the reason of these deployments and of those that already wait. Returns all deployments that
+    changed.
+    """
+    found = tx.run(_HOLD_BACK, {"server": server_id, "owner": owner, "said": said}).all()
+    _set_runs(tx, found, "QUEUED", "PENDING_WINDOW")
+    return [_changed(row) for row in (*found, *_update_reasons(tx, server_id, said, found))]
+
+
+def release(tx: Tx, server_id: str, said: str) -> list[Changed]:
+    """Return the held deployments to the server's documents. ``said`` becomes their reason."""
+    found = tx.run(_RELEASE, {"server": server_id, "said": said}).all()
+    _set_runs(tx, found, "PENDING_WINDOW", "QUEUED")
+    return [_changed(row) for row in found]
+
+
+def _update_reasons(tx: Tx, server_id: str, said: str, but: Any) -> list[Any]:
+    known = {row.id for row in but}
+    return [row for row in tx.run(_SAY_AGAIN, {"server": server_id, "said": said}) if row.id not in known]
+
+
+def _set_runs(tx: Tx, found: Any, before: str, after: str) -> None:
+    values = [{"id": row.id, "run": row.config_id, "before": before, "after": after} for row in found]
+    if values:
+        tx.run(_SET_RUN, values)
+
+
+def _changed(row: Any) -> Changed:
+    return Changed(row.id, row.config_id, row.status == "IN_PROGRESS" and row.signal_transport is not None)

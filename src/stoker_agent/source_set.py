@@ -1,0 +1,63 @@
+"""The agent's current sources, created from settings and updated by documents."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from stoker_agent.config import Config, Paths
+from stoker_agent.settings import Settings, keep, take_over
+from stoker_agent.signatures import Verifier
+from stoker_agent.sources import Making, Source, create_source
+
+_log = logging.getLogger("stoker-agent")
+
+
+class SourceSet:
+    """Creates sources, and replaces them when a document changes the settings."""
+
+    def __init__(
+        self, config: Optional[Config], settings: Settings, paths: Paths, verifier: Optional[Verifier]
+    ) -> None:
+        self._paths = paths
+        self._settings = settings
+        #: Whether the current settings could not be stored, for example on a full disk.
+        self._unkept = False
+        self._enrolled = config is not None
+        self._making = Making(config, paths.hooks, settings.polling, settings.ca_file, verifier)
+        self._made: Dict[str, Source] = {name: self._make(settings, name) for name in self._names(settings)}
+
+    @property
+    def sources(self) -> List[Source]:
+        """The current sources, in order of preference."""
+        return [self._made[name] for name in self._names(self._settings)]
+
+    def update(self, collect: Mapping[str, Any]) -> Optional[Sequence[Source]]:
+        """Apply and store a document's ``os-collect-config``. Return the new sources, or None without a change."""
+        before, now = self._settings, take_over(self._settings, collect, enrolled=self._enrolled)
+        if now != before or self._unkept:
+            self._keep(now)
+        if (now.order, now.sections) == (before.order, before.sections):
+            return None
+        _log.info("sources are %s now, as the document says", ", ".join(self._names(now)))
+        same = {name for name in before.order if before.sections.get(name) == now.sections.get(name)}
+        self._made = {
+            name: self._made[name] if name in same and name in self._made else self._make(now, name)
+            for name in self._names(now)
+        }
+        self._settings = now
+        return self.sources
+
+    def _names(self, settings: Settings) -> List[str]:
+        return settings.usable(self._enrolled)
+
+    def _keep(self, settings: Settings) -> None:
+        try:
+            keep(self._paths.sources, settings)
+            self._unkept = False
+        except OSError as error:
+            _log.error("cannot keep what the document says of sources: %s", error)
+            self._unkept = True
+
+    def _make(self, settings: Settings, name: str) -> Source:
+        return create_source(name, settings.sections.get(name, {}), self._making)

@@ -1,0 +1,135 @@
+"""Ends runs: the request to stop, and the termination of the run's processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
+
+#: Reasons for a stop. The result's reason begins with them.
+CANCELLED, WITHDRAWN = "Cancelled", "Withdrawn"
+#: Seconds between SIGTERM and SIGKILL, unless the config's options set ``cancel_grace``.
+GRACE_SECONDS = 5.0
+_LONGEST_GRACE = 3600.0
+#: After SIGKILL, only the kernel delays the end of a process.
+_KILLED_SECONDS = 5.0
+TERMINATED, KILLED = 143, 137
+
+
+class Control:
+    """Communicates the end of a run, and the request to stop it. The first request sets the reason."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.why: Optional[str] = None
+        self.ended = False
+        self._changed = threading.Condition()
+
+    def stop(self, why: str) -> None:
+        """Request a stop for the reason ``why``, if no earlier request exists."""
+        with self._changed:
+            self.why = self.why or why
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Record that the process has ended."""
+        with self._changed:
+            self.ended = True
+            self._changed.notify_all()
+
+    def wait(self, seconds: Optional[float] = None) -> None:
+        """Wait until the run has ended, must stop, or ``seconds`` have passed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.ended or self.why is not None, seconds)
+
+
+class Ended(NamedTuple):
+    """How the agent ended a run's processes."""
+
+    killed: bool
+    #: Seconds until all processes had ended; if they were killed, the grace period.
+    seconds: float
+
+    def values(self, why: str) -> Dict[str, Any]:
+        """Return the values to report; their reason begins with ``why``."""
+        seconds = f"{round(self.seconds, 1):g} s"
+        words = f"had to be killed after {seconds}" if self.killed else f"ended by TERM after {seconds}"
+        code = KILLED if self.killed else TERMINATED
+        return {"deploy_status_reason": f"{why}: {words}", "deploy_status_code": code}
+
+
+def before(why: str) -> Dict[str, Any]:
+    """Return the result of a run that was stopped before it began."""
+    return {"deploy_status_reason": f"{why} before it began", "deploy_status_code": TERMINATED}
+
+
+def grace(entry: Mapping[str, Any]) -> float:
+    """Return the seconds between SIGTERM and SIGKILL: the option ``cancel_grace``, at most an hour."""
+    options = entry.get("options")
+    said = options.get("cancel_grace") if isinstance(options, dict) else None
+    try:
+        return GRACE_SECONDS if said is None else min(_LONGEST_GRACE, max(0.0, float(said)))
+    except (TypeError, ValueError):
+        return GRACE_SECONDS
+
+
+def is_over(process: subprocess.Popen[bytes]) -> bool:
+    """Whether the process has ended, even if it was not reaped yet."""
+    try:
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True  # another thread has reaped it
+
+
+def end_session(
+    process: subprocess.Popen[bytes], seconds: float, meanwhile: Callable[[], None] = lambda: None
+) -> Ended:
+    """
+    Send SIGTERM to all processes of the session, then SIGKILL after ``seconds``. Return when none remains.
+
+    ``meanwhile`` is called repeatedly. The process group would not suffice: `timeout` and shells with job control
+    create their own groups. A daemon has its own session and survives.
+    """
+    for sign, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, _KILLED_SECONDS)):
+        asked = time.monotonic()
+        signalled: Set[int] = set()
+        pause = 0.01
+        while True:
+            process.poll()
+            left = [pid for pid in processes() if _lives_in(process.pid, pid)]
+            if not left:
+                return Ended(True, seconds) if sign == signal.SIGKILL else Ended(False, _since(asked))
+            for pid in left:  # includes processes that started since the previous pass
+                if pid not in signalled:
+                    signalled.add(pid)
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, sign)
+            if _since(asked) >= patience:
+                break
+            meanwhile()
+            time.sleep(max(0.0, min(pause, patience - _since(asked))))
+            pause = min(0.1, pause * 1.5)
+    return Ended(True, seconds)
+
+
+def _since(moment: float) -> float:
+    return time.monotonic() - moment
+
+
+def _lives_in(session: int, pid: int) -> bool:
+    """Whether the process belongs to the session. Zombies do not count."""
+    try:
+        state, _, _, found, *_ = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except (OSError, ValueError):
+        return False
+    return int(found) == session and state not in (b"Z", b"X")
+
+
+def processes() -> List[int]:
+    """Return the ids of all processes."""
+    return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()]

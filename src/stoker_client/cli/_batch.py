@@ -1,0 +1,53 @@
+"""Commands for several objects: a failure of one does not prevent the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+import click
+
+from stoker_client.cli._confirm import confirm_deletion
+from stoker_client.cli._exit_codes import FAILED, exit_code
+from stoker_client.cli._output import echo
+from stoker_client.errors import ClientError
+
+Ref = TypeVar("Ref")
+Result = TypeVar("Result")
+
+
+class Batch:
+    """Prints failures as they happen, and ends the command with their exit code."""
+
+    def __init__(self) -> None:
+        self._code = 0
+
+    def each(self, refs: Iterable[Ref], act: Callable[[Ref], Result]) -> list[Result]:
+        """Call ``act`` for each of ``refs``. Return the results of the successful calls."""
+        results: list[Result] = []
+        for ref in refs:
+            try:
+                results.append(act(ref))
+            except ClientError as problem:
+                echo(f"stoker: {problem}", err=True)
+                code = exit_code(problem)
+                self._code = code if self._code in (0, code) else FAILED
+        return results
+
+    def exit(self) -> None:
+        """End the command with the exit code of the failures, if any."""
+        if self._code:
+            raise click.exceptions.Exit(self._code)
+
+
+def delete_each(refs: Sequence[str], noun: str, delete: Callable[[str], object], *, yes: bool) -> None:
+    """Ask for confirmation, unless ``yes``; call ``delete`` for each of ``refs`` and print the deleted objects."""
+    confirm_deletion(f"{noun} {', '.join(refs)}", yes=yes)
+    batch = Batch()
+
+    def act(ref: str) -> None:
+        delete(ref)
+        click.echo(f"{noun} {ref} deleted")
+
+    batch.each(refs, act)
+    batch.exit()

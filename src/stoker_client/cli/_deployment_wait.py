@@ -1,0 +1,48 @@
+"""Waits for deployments."""
+
+import click
+
+from stoker_client.cli._servers import server_names
+from stoker_client.client import Client
+from stoker_client.errors import ClientError, NotFound
+from stoker_client.failure_text import failure_text
+from stoker_client.shapes import Deployment
+
+#: The status reason of a deployment that waits for its agent only.
+_ORDINARY = "Waiting for the agent"
+
+
+def report_waiting(deployment: Deployment) -> None:
+    """Print the reason why a new deployment waits, unless it only waits for its agent."""
+    reason = deployment["status_reason"] or _ORDINARY
+    if deployment["status"] == "IN_PROGRESS" and reason.startswith("Waiting") and reason != _ORDINARY:
+        click.echo(f"stoker: {reason}", err=True)
+
+
+def wait_for(client: Client, id_: str) -> Deployment:
+    """Wait until a deployment ends. Raises ClientError if it failed."""
+    wait_for_end(client, id_, f"goes on (`stoker deployment cancel {id_}` ends it)")
+    done = client.deployments.show(id_, patient=True)
+    if done["status"] == "FAILED":
+        raise ClientError(failure_line(client, done))
+    return done
+
+
+def failure_line(client: Client, deployment: Deployment) -> str:
+    """Return a line such as ``setup on web1: exit 127: script: 7: nosuchcommand: not found``."""
+    try:
+        name = client.configs.show(deployment["config_id"])["name"]
+    except NotFound:
+        name = None
+    server = server_names(client).get(deployment["server_id"], deployment["server_id"])
+    reason = failure_text(deployment["status_reason"], deployment.get("output_values"))
+    return f"{name or deployment['id']} on {server}: {reason}"
+
+
+def wait_for_end(client: Client, id_: str, left: str) -> None:
+    """Wait until a deployment ends. After Ctrl-C, print ``left``, which describes the deployment's state."""
+    try:
+        client.deployments.wait(id_)
+    except KeyboardInterrupt:
+        click.echo(f"stoker: no longer waiting; deployment {id_} {left}", err=True)
+        raise

@@ -1,0 +1,115 @@
+"""``stoker run`` on several servers: a trigger of a temporary config."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from stoker_client import triggers
+from stoker_client.cli._log_output import LogPrinter
+from stoker_client.cli._output import echo
+from stoker_client.cli._session import Session
+from stoker_client.cli._start_wait import Limit
+from stoker_client.cli._targets import name_of, run_of
+from stoker_client.cli._trigger_follow import describe_failure, failure_line
+from stoker_client.client import Client, connect
+from stoker_client.errors import ClientError
+from stoker_client.shapes import LogChunk, Server
+from stoker_client.trigger_watch import Watch
+
+
+def run_several(
+    session: Session, servers: Sequence[Server], script: str, body: Mapping[str, Any], limit: Limit, *, keep: bool,
+    raw: bool,
+) -> int:  # fmt: skip
+    """
+    Run ``script`` on ``servers`` and print the output. Return the highest exit code.
+
+    ``limit`` is the time within which runs must begin. ``keep`` keeps the trigger and the config.
+    """
+    client = session.client
+    inputs = [{"name": name} for name in body["input_values"]]
+    config = client.configs.create({"name": body["name"], "group": "script", "config": script, "inputs": inputs})
+    try:
+        ids = [server["id"] for server in servers]
+        trigger = client.triggers.create(triggers.body(config_id=config["id"], servers=ids, **body))
+    except BaseException:
+        client.configs.delete(config["id"])
+        raise
+    id_ = trigger["id"]
+    try:
+        watch = _follow(session, id_, limit, raw=raw)
+    except BaseException:
+        click.echo(
+            f"stoker: trigger {id_} goes on: `stoker trigger show --follow {id_}` shows it, `stoker trigger cancel "
+            f"{id_}` ends it, `stoker trigger delete {id_}` and `stoker config delete {config['id']}` remove it",
+            err=True,
+        )
+        raise
+    _report(client, watch)
+    if keep:
+        click.echo(f"stoker: kept: trigger {id_}, config {config['id']}", err=True)
+    else:
+        client.triggers.delete(id_)
+        client.configs.delete(config["id"])
+    return watch.exit_code
+
+
+def _follow(session: Session, id_: str, limit: Limit, *, raw: bool) -> Watch:
+    watch = Watch(session.client.triggers, id_)
+    servers_with_output: set[str] = set()
+
+    def chunks() -> Iterator[LogChunk]:
+        for _, log in watch.changes():
+            if log is not None:
+                servers_with_output.add(log["server_id"])
+                yield log
+        yield from _results(watch, servers_with_output)
+
+    timer = None
+    if limit.seconds:
+        timer = threading.Timer(limit.left, _cancel_waiting, (session.cloud, id_, limit.seconds))
+        timer.daemon = True
+        timer.start()
+    try:
+        LogPrinter("table", named=True, raw=raw).all(chunks())
+    finally:
+        if timer is not None:
+            timer.cancel()
+    return watch
+
+
+def _results(watch: Watch, servers_with_output: set[str]) -> Iterator[LogChunk]:
+    """Yield the output from the results of agents that send no logs, such as Heat's."""
+    for target in watch.targets:
+        values = run_of(target).get("output_values") or {}
+        for stream in ("stdout", "stderr"):
+            text = values.get(f"deploy_{stream}")
+            if text and target["server_id"] not in servers_with_output:
+                named = {"server_id": target["server_id"], "server_name": target.get("server_name")}
+                # type ignored: mypy does not join TypedDicts
+                yield {"seq": 0, "stream": stream, "data": str(text), **named}  # type: ignore[typeddict-item]
+
+
+def _cancel_waiting(cloud: str | None, id_: str, seconds: int) -> None:
+    """Cancel, in a thread, the runs that no agent has begun. Runs that wait for their turn are not cancelled."""
+    try:
+        with connect(cloud) as client:
+            for target in client.triggers.show(id_).get("targets") or []:
+                run = run_of(target)
+                if target["status"] == "IN_PROGRESS" and not (run.get("delivered_time") or run.get("end_time")):
+                    echo(f"stoker: nothing ran on {name_of(target)} within {seconds} s; its run is cancelled", err=True)
+                    client.deployments.cancel(str(target.get("deployment_id")), force=True)
+    except ClientError as problem:
+        echo(f"stoker: {problem}", err=True)
+
+
+def _report(client: Client, watch: Watch) -> None:
+    for target in watch.targets:
+        if target["status"] == "FAILED":
+            echo(f"stoker: {describe_failure(client, target)}", err=True)
+    if line := failure_line(watch):
+        echo(f"stoker: {line}", err=True)

@@ -1,0 +1,15 @@
+"""The option ``--status`` for stacks and resources."""
+
+import click
+
+status_option = click.option(
+    "--status", metavar="STATUS", help="Only those in this state: CREATE_FAILED, or FAILED after any action."
+)
+
+
+def is_status(status: str, wanted: str | None) -> bool:
+    """
+    Whether ``status`` (``CREATE_FAILED``) matches ``wanted`` (in any case, with or without the action); None matches
+    all.
+    """
+    return wanted is None or status == wanted.upper() or status.endswith(f"_{wanted.upper()}")

@@ -1,0 +1,40 @@
+"""Factory of the commands that run an action on complete stacks."""
+
+from collections.abc import Sequence
+
+import click
+
+from stoker_client.cli._batch import Batch
+from stoker_client.cli._session import Session
+
+
+def action_command(action: str, ends_as: str) -> click.Command:
+    """Return a command that starts ``action`` on stacks and, with --wait, waits until they are ``ends_as``."""
+
+    @click.command()
+    @click.argument("stacks", nargs=-1, required=True, metavar="STACK...")
+    @click.option("--wait", is_flag=True, help="Watch until it is done; fail if it fails.")
+    @click.pass_obj
+    def command(session: Session, stacks: Sequence[str], wait: bool) -> None:
+        batch = Batch()
+
+        def start(stack: str) -> str:
+            ref = session.client.stacks.canonical(stack)
+            session.client.stacks.act(ref, action)
+            if not wait:
+                click.echo(f"stack {stack}: {action} begun")
+            return ref
+
+        started = batch.each(stacks, start)
+        if wait:
+            # imported here because rich is slow, and only watching needs it
+            from stoker_client.cli._stack_wait import wait_for
+
+            def finish(ref: str) -> None:
+                wait_for(session.client, ref, ends_as)
+                click.echo(f"stack {ref.partition('/')[0]} is {ends_as}_COMPLETE")
+
+            batch.each(started, finish)
+        batch.exit()
+
+    return command

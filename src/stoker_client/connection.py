@@ -1,0 +1,51 @@
+"""Connects to a cloud's orchestration service, with the cached login of an earlier command if possible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.session import Session
+
+from stoker_client.cached_login import CachedLogin
+from stoker_client.login_cache import LoginCache
+from stoker_client.wire import Wire
+
+if TYPE_CHECKING:
+    from keystoneauth1.plugin import BaseAuthPlugin
+
+SERVICE = "orchestration"
+
+
+def open_wire(cloud: str | None = None) -> Wire:
+    """Connect to ``cloud``, or to the cloud that the environment selects. Raises NotConfigured."""
+    cache = LoginCache(cloud)
+    if kept := cache.read():
+        try:
+            return _connect(cache, kept, partial(_read_plugin, cloud), kept["state"])
+        except (KeyError, TypeError, ValueError):
+            cache.drop()  # the file is damaged, or another version wrote it
+    from stoker_client.clouds import read_cloud  # imported here because openstacksdk takes most of a second
+
+    found = read_cloud(cloud)
+    if not found.connection["auth_url"]:
+        return Wire(Adapter(Session(auth=found.plugin, **found.connection["session"]), **found.connection["adapter"]))
+    return _connect(cache, found.connection, lambda: found.plugin)
+
+
+def _connect(cache: LoginCache, connection: Mapping[str, Any], plugin: Any, state: str | None = None) -> Wire:
+    kept = {name: connection[name] for name in ("auth_url", "session", "adapter")}
+    login = CachedLogin(cache, kept["auth_url"], kept, plugin)
+    if state is not None:
+        login.restore(state)
+    session = Session(auth=login, app_name="stoker", **kept["session"])
+    return Wire(Adapter(session, **kept["adapter"]), on_unreachable=cache.drop)
+
+
+def _read_plugin(cloud: str | None) -> BaseAuthPlugin:
+    """Return the login plugin for an expired token."""
+    from stoker_client.clouds import read_cloud
+
+    return read_cloud(cloud).plugin

@@ -1,0 +1,84 @@
+"""
+Caches logins between commands, so that most commands need only one request.
+
+A file holds a token and its catalog, readable by the user only. The file's name derives from all settings that select
+and configure the cloud, so a changed password or clouds.yaml leads to another file. If the file cannot be read or
+written, the command logs in without an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+#: Seconds after which an unused file is removed. No token lives longer.
+_LONGEST = 7 * 24 * 3600
+_NAMES = ("clouds", "clouds-public", "secure")
+_SUFFIXES = (".yaml", ".yml", ".json")
+_FILE_VARIABLES = ("OS_CLIENT_CONFIG_FILE", "OS_CLIENT_SECURE_FILE", "OS_CLIENT_VENDOR_FILE")
+
+
+class LoginCache:
+    """The cached login of one configuration of one cloud."""
+
+    def __init__(self, cloud: str | None) -> None:
+        self._folder = platformdirs.user_cache_path("stoker") / "logins"
+        self._file = self._folder / f"{_fingerprint(cloud)}.json"
+
+    def read(self) -> Mapping[str, Any] | None:
+        """Return the stored login, or None."""
+        try:
+            kept = json.loads(self._file.read_text())
+        except (OSError, ValueError):
+            return None
+        return kept if isinstance(kept, dict) else None
+
+    def write(self, login: Mapping[str, Any]) -> None:
+        """Store ``login``, which must be JSON-compatible."""
+        fresh = self._file.with_suffix(f".{os.getpid()}")
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                json.dump(login, file)
+            fresh.replace(self._file)
+            self._remove_old()
+
+    def drop(self) -> None:
+        """Remove the stored login, because the service rejects it or does not answer."""
+        with contextlib.suppress(OSError):
+            self._file.unlink()
+
+    def _remove_old(self) -> None:
+        before = time.time() - _LONGEST
+        for file in self._folder.iterdir():
+            if file.stat().st_mtime < before:
+                file.unlink()
+
+
+def _fingerprint(cloud: str | None) -> str:
+    """Return a digest of all settings by which openstacksdk selects and configures the cloud."""
+    digest = hashlib.sha256()
+    variables = {name: value for name, value in os.environ.items() if name.startswith("OS_")}
+    digest.update(json.dumps([cloud, sorted(variables.items()), os.getuid()]).encode())
+    for file in _config_files(variables):
+        with contextlib.suppress(OSError):
+            digest.update(f"\0{file}\0".encode() + file.read_bytes())
+    return digest.hexdigest()[:32]
+
+
+def _config_files(variables: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the files that openstacksdk reads."""
+    yield from (Path(variables[name]) for name in _FILE_VARIABLES if name in variables)
+    folders = (
+        Path.cwd(), platformdirs.user_config_path("openstack"), Path.home() / ".config" / "openstack",
+        platformdirs.site_config_path("openstack"), Path("/etc/openstack"),
+    )  # fmt: skip
+    yield from (folder / f"{name}{suffix}" for folder in folders for name in _NAMES for suffix in _SUFFIXES)

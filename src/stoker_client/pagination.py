@@ -1,0 +1,30 @@
+"""Paginated lists, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from stoker_client.parts import part
+
+if TYPE_CHECKING:
+    from stoker_client.wire import Wire
+
+PAGE = 200
+
+
+def read_pages(wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: int | None = None) -> list[Any]:
+    """Return the first ``limit`` entries of the list under ``key``, or all entries."""
+    return list(islice(_entries(wire, path, key, query, limit), limit))
+
+
+def _entries(wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: int | None) -> Iterator[Any]:
+    asked = PAGE if limit is None else min(limit, PAGE)
+    marker = None
+    while True:
+        page = part(wire.get(path, {**query, "limit": asked, "marker": marker}), key)
+        yield from page
+        if len(page) < asked:
+            return
+        marker = page[-1]["id"]

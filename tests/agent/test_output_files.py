@@ -1,0 +1,144 @@
+"""Much output: on the disk within bounds, at the server head and tail."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker_agent.output_files import AFTERWARDS, LEAST, BoundedFile, punch, tidy
+
+MB = 1024 * 1024
+
+
+@pytest.fixture
+def holes(tmp_path):
+    """A folder where the middle of a file can be given back."""
+    path = tmp_path / "probe"
+    path.write_bytes(b"x" * MB)
+    if punch(path, MB, 4096) is None:
+        pytest.skip("this file system keeps files whole")
+    path.unlink()
+    return tmp_path
+
+
+def on_disk(path):
+    return path.stat().st_blocks * 512
+
+
+def test_the_middle_is_given_back_while_the_file_grows(holes):
+    path = holes / "stdout"
+    kept = BoundedFile(path, 2 * MB)
+    with path.open("wb") as file:
+        for number in range(64):
+            file.write(bytes([number]) * MB)
+            file.flush()
+            kept.trim()
+            assert on_disk(path) <= 16 * MB  # some of it room that the file system has set aside
+    assert path.stat().st_size == 64 * MB
+    assert kept.read(0, 10) == (0, bytes(10))
+    assert kept.read(63 * MB, 2 * MB) == (63 * MB, bytes([63]) * MB)
+    start, data = kept.read(MB, MB)
+    assert start > 60 * MB  # it goes on where there is something
+    assert 0 not in data
+    assert kept.read(MB - 5, 100) == (MB - 5, bytes(5))
+
+
+def test_little_output_and_none_stay_as_they_are(holes):
+    path = holes / "stdout"
+    kept = BoundedFile(path, 0)
+    kept.trim()
+    assert kept.size() == 0
+    path.write_bytes(b"x" * 2 * LEAST)
+    kept.trim()
+    assert path.read_bytes() == b"x" * 2 * LEAST
+
+
+def test_a_run_that_is_done_with_keeps_little(holes):
+    for name in ("stdout", "answer"):
+        holes.joinpath(name).write_bytes(b"x" * 8 * MB)
+    tidy(holes)
+    for name in ("stdout", "answer"):
+        assert on_disk(holes / name) <= 3 * AFTERWARDS
+        assert holes.joinpath(name).read_bytes()[:AFTERWARDS] == b"x" * AFTERWARDS
+
+
+#: Lines of 64 bytes with their numbers.
+LINES = "import sys\nfor n in range({}): sys.stdout.write('%063d\\n' % n)"
+
+
+def line(n):
+    return b"%063d\n" % n
+
+
+def test_a_flood_is_seen_as_head_and_tail_and_says_what_is_missing(server, agent, holes):
+    server.head["max_log_bytes"] = 2 * MB
+    count = 800_000  # 51 MB
+    script = "#!/usr/bin/env python3\n" + LINES.format(count) + "\nsys.stdout.flush(); import os, time\n"
+    server.give(server.entry("c1", script + "while not os.path.exists('go'): time.sleep(0.02)\n"))
+    agent.start()
+    path = agent.run_folder("c1") / "stdout"
+    server.until(lambda: path.exists() and path.stat().st_size == count * 64 and on_disk(path) < 13 * MB)
+    agent.work.joinpath("go").touch()
+    values = server.result("c1")
+    found = server.logs["c1", "stdout"]
+    assert len(found) == count * 64
+    assert found[:MB] == b"".join(line(n) for n in range(MB // 64))
+    # The end was sent as it was when the run ended, or before.
+    assert found.endswith(b"".join(line(n) for n in range(count - 2000, count)))
+    for at in range(0, len(found), 64):
+        assert found[at : at + 64] == line(at // 64) or b"*" in found[at : at + 64]
+    assert b"\0" not in found
+    assert values["deploy_stdout"].encode().startswith(line(0))
+    assert values["deploy_stdout"].encode().endswith(line(count - 1))
+    assert "bytes were cut here" in values["deploy_stdout"]
+    sent = sum(1 for id, stream, _ in server.log_calls)
+    assert sent < 100  # of 200 that all of it would take
+
+
+def test_what_is_interrupted_after_a_flood_reports_its_ends(server, agent, holes):
+    server.head["max_log_bytes"] = 2 * MB
+    count = 400_000
+    server.give(
+        server.entry(
+            "c1",
+            "#!/usr/bin/env python3\n" + LINES.format(count) + "\nsys.stdout.flush()\nimport time; time.sleep(1000)",
+        )
+    )
+    agent.start()
+    path = agent.run_folder("c1") / "stdout"
+    server.until(lambda: path.exists() and path.stat().st_size == count * 64 and on_disk(path) < 13 * MB)
+    agent.kill()
+    agent.start()
+    values = server.result("c1")
+    assert values["deploy_status_code"] == 137
+    assert values["deploy_stdout"].encode().startswith(line(0))
+    assert values["deploy_stdout"].encode().endswith(line(count - 1))
+
+
+def test_an_answer_that_is_no_answer_is_output(server, agent, holes):
+    agent.hook("flood", "#!/bin/sh\nhead -c 40000000 /dev/zero | tr '\\0' x; echo end")
+    server.give(server.entry("c1", "", group="flood"))
+    agent.start()
+    values = server.result("c1")
+    assert values["deploy_status_code"] == 0
+    assert values["deploy_stdout"].startswith("xxx") and values["deploy_stdout"].endswith("end\n")
+
+
+def test_hooks_of_others_know_where_progress_goes(server, agent):
+    agent.hook(
+        "other", "#!/bin/sh\necho '42 from outside' >$STOKER_PROGRESS; until test -e $WORK/go; do sleep 0.02; done"
+    )
+    server.give(server.entry("c1", "", group="other"))
+    agent.start()
+    server.until(lambda: ("c1", {"state": "RUNNING", "percent": 42, "message": "from outside"}) in server.progress)
+    agent.work.joinpath("go").touch()
+    server.result("c1")
+
+
+def test_a_daemon_that_goes_on_writing_holds_nobody_up(server, agent):
+    server.give(server.entry("c1", "setsid sh -c 'while sleep 0.05; do echo on; done' & echo begun"))
+    agent.start()
+    assert server.result("c1")["deploy_stdout"].startswith("begun\n")
+    path = agent.run_folder("c1") / "stdout"
+    size = path.stat().st_size
+    agent.end()
+    server.until(lambda: path.stat().st_size > size + 10)

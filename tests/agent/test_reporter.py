@@ -1,0 +1,365 @@
+"""Results on their way: to whom the inputs say, until somebody has them, and then no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stoker_agent import progress
+from stoker_agent.config import Config
+from stoker_agent.report import Reporter
+from stoker_agent.runs import Runs
+from stoker_agent.senders import Senders
+from support.http_stub import Answering, Asked, Said, answering
+
+RESULT = {"deploy_stdout": "out", "deploy_stderr": "", "deploy_status_code": 0, "answer": 42}
+
+
+class World:
+    """Everybody who takes results. ``fails``: by a word of the path, what is answered before it goes well."""
+
+    def __init__(self) -> None:
+        self.fails: dict[str, list[Said]] = {}
+        self.held = threading.Event()
+        self.held.set()
+
+    def decide(self, asked: Asked) -> Said:
+        self.held.wait(30)
+        for word, left in self.fails.items():
+            if word in asked.path and left:
+                return left.pop(0)
+        if asked.path.endswith("/auth/tokens"):
+            catalog = [
+                {"type": kind, "endpoints": [{"interface": "public", "url": f"http://{asked.headers['host']}{path}"}]}
+                for kind, path in (("orchestration", "/heat/v1/p"), ("messaging", "/zaqar"))
+            ]
+            return Said(201, {"token": {"catalog": catalog}}, {"X-Subject-Token": "t"})
+        return Said(201 if asked.verb == "PUT" else 200, {})
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def there(world: World) -> Iterator[Answering]:
+    with answering(world.decide) as running:
+        yield running
+        world.held.set()
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    return Runs(tmp_path)
+
+
+@pytest.fixture
+def report(there, runs) -> Iterator[Callable[..., Reporter]]:
+    """A reporter that has begun."""
+    senders = []
+
+    def one(*, enrolled: bool = True, longest: float = 0.3) -> Reporter:
+        senders.append(Senders(Config(f"{there.url}/stoker", "s", "key") if enrolled else None))
+        made = Reporter(senders[-1], runs, lambda: None, longest)
+        made.start()
+        return made
+
+    yield one
+    for each in senders:
+        each.close()
+
+
+def login(there: Answering) -> dict[str, str]:
+    return {
+        "deploy_auth_url": f"{there.url}/v3",
+        "deploy_user_id": "u",
+        "deploy_password": "pw",
+        "deploy_project_id": "p",
+        "deploy_region_name": "r",
+    }
+
+
+def said(there: Answering, transport: str) -> dict[str, str]:
+    """Inputs that name it, as Heat writes them."""
+    resource = {"deploy_stack_id": "stack/1", "deploy_resource_name": "deployment"}
+    return {
+        "CFN_SIGNAL": {"deploy_signal_id": f"{there.url}/cfn?Signature=secret", "deploy_signal_verb": "POST"},
+        "TEMP_URL_SIGNAL": {"deploy_signal_id": f"{there.url}/object?sig=secret", "deploy_signal_verb": "PUT"},
+        "HEAT_SIGNAL": {**login(there), **resource},
+        "ZAQAR_SIGNAL": {**login(there), **resource, "deploy_queue_id": "queue"},
+        "STOKER_SIGNAL": {"deploy_signal_transport": "STOKER_SIGNAL"},
+        "NO_SIGNAL": resource,
+    }[transport]
+
+
+PATHS = {
+    "CFN_SIGNAL": ("POST", "/cfn"),
+    "TEMP_URL_SIGNAL": ("PUT", "/object"),
+    "HEAT_SIGNAL": ("POST", "/heat/v1/p/stacks/stack/1/resources/deployment/signal"),
+    "ZAQAR_SIGNAL": ("POST", "/zaqar/v2/queues/queue/messages"),
+    "STOKER_SIGNAL": ("POST", "/stoker/agent/v1/runs/c1/signal"),
+}
+
+
+def entry(id: str, inputs: dict[str, Any]) -> dict[str, Any]:
+    return {"id": id, "inputs": [{"name": name, "value": value} for name, value in inputs.items()]}
+
+
+def _told(transport: str) -> dict[str, Any]:
+    """Stoker's own channel says in the URL which run it is."""
+    return RESULT if transport == "STOKER_SIGNAL" else {**RESULT, "deploy_config_id": "c1"}
+
+
+def ended(runs: Runs, reporter: Reporter, id: str, inputs: dict[str, Any], source: str = "cfn", result: Any = RESULT):
+    runs.begin(entry(id, inputs), source)
+    reporter.keep(id, result)
+    reporter.announce()
+
+
+def results(there: Answering) -> list[Asked]:
+    return [each for each in there.asked if not each.path.endswith("/auth/tokens")]
+
+
+def values(asked: Asked) -> Any:
+    return asked.json["messages"][0]["body"] if "/queues/" in asked.path else asked.json
+
+
+def acknowledged(runs: Runs, id: str) -> bool:
+    return runs.folder(id).joinpath("acknowledged").exists()
+
+
+@pytest.mark.parametrize("transport", list(PATHS))
+def test_each_result_goes_to_whom_its_inputs_name(there, runs, report, transport):
+    reporter = report()
+    ended(runs, reporter, "c1", said(there, transport))
+    reporter.wait(30)
+    (asked,) = results(there)
+    assert (asked.verb, asked.path) == PATHS[transport]
+    assert values(asked) == _told(transport)
+    assert asked.headers["content-type"] == "application/json"
+    assert acknowledged(runs, "c1")
+
+
+@pytest.mark.parametrize("transport", ["NO_SIGNAL", *PATHS])
+def test_what_stoker_told_of_is_reported_to_stoker(there, runs, report, transport):
+    reporter = report()
+    ended(runs, reporter, "c1", {**said(there, transport), "deploy_signal_transport": transport}, source="stoker")
+    reporter.wait(30)
+    told = [] if transport == "NO_SIGNAL" else ["/stoker/agent/v1/runs/c1/signal"]
+    assert [each.path for each in there.asked] == told
+    assert acknowledged(runs, "c1")
+
+
+@pytest.mark.parametrize("inputs", [{}, {"deploy_signal_transport": "STOKER_SIGNAL"}, {"deploy_auth_url": "http://x"}])
+def test_a_result_that_cannot_be_sent_is_done_with(there, runs, report, inputs):
+    reporter = report(enrolled=False)
+    ended(runs, reporter, "c1", inputs)
+    reporter.wait(30)
+    assert acknowledged(runs, "c1")
+    assert there.asked == []
+
+
+TROUBLE = [Said(500), Said(503), Said(429), Said(408), Said(lost=True)]
+
+
+@pytest.mark.parametrize("transport", list(PATHS))
+def test_trouble_is_tried_again_until_the_result_is_taken(there, world, runs, report, transport):
+    world.fails[PATHS[transport][1]] = list(TROUBLE)
+    reporter = report()
+    ended(runs, reporter, "c1", said(there, transport))
+    reporter.wait(30)
+    assert acknowledged(runs, "c1")
+    assert [values(each) for each in results(there)] == [_told(transport)] * (len(TROUBLE) + 1)
+
+
+@pytest.mark.parametrize("transport", ["HEAT_SIGNAL", "ZAQAR_SIGNAL"])
+def test_trouble_at_the_login_is_tried_again(there, world, runs, report, transport):
+    world.fails["tokens"] = [Said(500), Said(lost=True), Said(200, b"odd")]
+    reporter = report()
+    ended(runs, reporter, "c1", said(there, transport))
+    reporter.wait(30)
+    assert len(results(there)) == 1
+    assert acknowledged(runs, "c1")
+
+
+#: Stoker hears of a failure instead where it says 400: test_runs has that.
+REFUSED = [(transport, status) for transport in PATHS for status in (404, 410)]
+REFUSED += [(transport, status) for transport in PATHS for status in (400, 403, 413) if transport != "STOKER_SIGNAL"]
+
+
+@pytest.mark.parametrize(("transport", "status"), REFUSED)
+def test_what_is_refused_is_not_sent_again(there, world, runs, report, transport, status):
+    world.fails[PATHS[transport][1]] = [Said(status, b"no")]
+    reporter = report()
+    ended(runs, reporter, "c1", said(there, transport))
+    reporter.wait(30)
+    ended(runs, reporter, "c2", said(there, "CFN_SIGNAL"))
+    reporter.wait(30)
+    assert acknowledged(runs, "c1")
+    assert len(results(there)) == 2
+
+
+@pytest.mark.parametrize("transport", ["HEAT_SIGNAL", "ZAQAR_SIGNAL"])
+def test_a_login_that_is_refused_is_final(there, world, runs, report, transport):
+    world.fails["tokens"] = [Said(401)]
+    reporter = report()
+    ended(runs, reporter, "c1", said(there, transport))
+    reporter.wait(30)
+    assert len(there.asked) == 1
+    assert acknowledged(runs, "c1")
+
+
+def test_many_results_by_one_login(there, runs, report):
+    reporter = report()
+    for n in range(5):
+        ended(runs, reporter, f"c{n}", said(there, ("HEAT_SIGNAL", "ZAQAR_SIGNAL")[n % 2]))
+    reporter.wait(30)
+    assert len(results(there)) == 5
+    assert len(there.asked) == 6
+
+
+def test_secrets_are_not_in_the_log(there, world, runs, report, caplog):
+    world.fails = {"/cfn": [Said(500), Said(lost=True), Said(400)], "tokens": [Said(401)]}
+    reporter = report()
+    ended(runs, reporter, "c1", said(there, "CFN_SIGNAL"))
+    ended(runs, reporter, "c2", said(there, "HEAT_SIGNAL"))
+    reporter.wait(30)
+    assert "is refused, and not sent again" in caplog.text
+    assert "secret" not in caplog.text
+    assert "pw" not in caplog.text
+
+
+def test_who_is_away_holds_up_nobody_else(there, world, runs, report):
+    with answering(lambda _: Said(lost=True)) as away:
+        reporter = report(longest=30.0)
+        ended(runs, reporter, "c1", said(away, "CFN_SIGNAL"))
+        for n in range(2, 6):
+            ended(runs, reporter, f"c{n}", said(there, "CFN_SIGNAL"))
+            until(lambda n=n: acknowledged(runs, f"c{n}"))
+        assert not acknowledged(runs, "c1")
+        away.decide = lambda _: Said()
+        until(lambda: acknowledged(runs, "c1"))
+    assert len(results(there)) == 4
+
+
+def test_what_an_agent_before_left_is_sent_and_what_it_sent_is_not(there, runs, report):
+    for n in range(4):
+        runs.begin(entry(f"c{n}", said(there, "CFN_SIGNAL")), "cfn")
+    for n in range(3):
+        runs.end(f"c{n}", {**RESULT, "n": n})
+    runs.acknowledge("c1")
+    report().wait(30)
+    assert [each.json["n"] for each in there.asked] == [0, 2]
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "5", "{}", '{"inputs": [5]}'])
+def test_an_entry_that_cannot_be_read_is_for_stoker(there, runs, report, text):
+    runs.begin(entry("c1", said(there, "CFN_SIGNAL")), "cfn")
+    runs.end("c1", RESULT)
+    runs.folder("c1").joinpath("entry.json").write_text(text)
+    report().wait(30)
+    assert [each.path for each in there.asked] == ["/stoker/agent/v1/runs/c1/signal"]
+
+
+@pytest.mark.parametrize(("transport", "limit"), [("CFN_SIGNAL", 950_000), ("ZAQAR_SIGNAL", 256 * 1024)])
+def test_a_large_result_fits_with_its_head_and_its_tail(there, runs, report, transport, limit):
+    long = {**RESULT, "deploy_stdout": "".join(f"line é {n}\n" for n in range(200_000)), "deploy_stderr": "err\n" * 9}
+    reporter = report()
+    ended(runs, reporter, "c1", said(there, transport), result=long)
+    reporter.wait(30)
+    (asked,) = results(there)
+    assert limit * 0.9 < len(asked.body) <= limit
+    found = values(asked)
+    head, mark, tail = found["deploy_stdout"].partition("\n[… ")
+    assert head.startswith("line é 0\nline é 1\n")
+    assert mark
+    assert tail.endswith("line é 199998\nline é 199999\n")
+    assert (found["deploy_stderr"], found["answer"]) == ("err\n" * 9, 42)
+
+
+def test_outputs_that_are_too_large_are_a_failure_that_says_so(there, runs, report):
+    reporter = report()
+    ended(runs, reporter, "c1", said(there, "HEAT_SIGNAL"), result={**RESULT, "big": "x" * 1_000_000})
+    reporter.wait(30)
+    (asked,) = results(there)
+    assert asked.json["deploy_status_code"] == 1
+    assert "larger than a report may be" in asked.json["deploy_status_reason"]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    waiting = threading.Event()
+    for _ in range(3000):
+        if holds():
+            return
+        waiting.wait(0.01)
+    raise AssertionError("what was waited for never came")
+
+
+def test_the_run_keeps_who_told_of_it(runs):
+    runs.begin(entry("c1", {}), "heat")
+    assert json.loads(runs.folder("c1").joinpath("entry.json").read_text())["stoker_source"] == "heat"
+
+
+def test_what_has_run_stays_known_when_its_folder_is_gone(runs, tmp_path):
+    for id in ("c1", "c2", "c3"):
+        runs.begin(entry(id, {}), "stoker")
+        runs.end(id, RESULT)
+        runs.acknowledge(id)
+        os.utime(runs.folder(id) / "acknowledged", (0, 0))
+    runs.forget_all_but({"c3"})
+    for known in (runs, Runs(tmp_path)):
+        assert [known.folder(id).exists() for id in ("c1", "c2", "c3")] == [False, False, True]
+        assert [known.has_begun(id) for id in ("c1", "c2", "c3", "c4")] == [True, True, True, False]
+
+
+def test_what_heat_agents_have_run_is_known(runs, tmp_path):
+    deployed = tmp_path / "deployed"
+    deployed.mkdir()
+    for name in ("c1.json", "c1.notify.json", "c2.json", "no id.json", "text"):
+        deployed.joinpath(name).touch()
+    runs.begin(entry("c2", {}), "cfn")
+    for _ in range(2):
+        runs.adopt(deployed)
+    runs.adopt(tmp_path / "not there")
+    assert [Runs(tmp_path).has_begun(id) for id in ("c1", "c2", "c3")] == [True, True, False]
+    assert tmp_path.joinpath("past-runs").read_text().split() == ["c1"]
+
+
+@pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL", "ZAQAR_SIGNAL"])
+def test_progress_is_signalled_when_its_percentage_is_another(there, tmp_path, monkeypatch, transport):
+    monkeypatch.setattr(progress, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "_EVERY_SECONDS", 0.0)
+    told = entry("c1", {**said(there, transport), "deploy_signal_transport": transport, "deploy_status_aware": "true"})
+    assert progress.wants_progress(told)
+    file = tmp_path / "progress"
+    file.write_text("10 loading\n")
+    telling = progress.Signals(Senders(None), told, "cfn", tmp_path)
+    until(lambda: len(results(there)) == 1)
+    file.write_text("10 loading more\n20 there\n")
+    until(lambda: len(results(there)) == 2)
+    telling.end()
+    assert [values(each) for each in results(there)] == [
+        {"deploy_status": "IN_PROGRESS", "deploy_config_id": "c1", "deploy_percent": 10, "deploy_status_reason": word}
+        | more
+        for word, more in (("loading", {}), ("there", {"deploy_percent": 20}))
+    ]
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        {"deploy_signal_transport": "TEMP_URL_SIGNAL", "deploy_status_aware": "true"},
+        {"deploy_signal_transport": "NO_SIGNAL", "deploy_status_aware": "true"},
+        {"deploy_signal_transport": "HEAT_SIGNAL"},
+        {"deploy_signal_transport": "HEAT_SIGNAL", "deploy_status_aware": "false"},
+    ],
+)
+def test_progress_is_not_signalled_where_nobody_knows_it(inputs):
+    assert not progress.wants_progress(entry("c1", inputs))

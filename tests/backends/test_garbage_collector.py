@@ -1,0 +1,138 @@
+"""``stoker db sweep``: what nobody needs goes, what somebody needs stays."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.store.open import Store
+from support.backends import (
+    RESULT,
+    ask,
+    created,
+    greeting,
+    outputs,
+    queues_of,
+    runs,
+    swift_flags,
+    until_document,
+    zaqar_flags,
+)
+from support.server import served
+from support.templates import template
+
+NOTHING = "0 leftovers removed"
+
+
+def lose(url, name):
+    """Have a stack be no more without anything being removed, as a database put back from a copy has it."""
+    store = Store(url)
+    stack = "(SELECT id FROM stacks WHERE name = :name)"
+    for table in ("resources", "servers"):
+        lost = sa.text(f"DELETE FROM {table} WHERE stack_id = {stack}")
+        store.write(lambda tx, lost=lost: tx.run(lost, {"name": name}))
+    store.write(lambda tx: tx.run(sa.text("UPDATE stacks SET deleted_at = 1 WHERE name = :name"), {"name": name}))
+    store.close()
+
+
+@pytest.fixture
+def sweeping(database_url):
+    def sweep(stoker, *words, check=True):
+        settings = {
+            f"STOKER_{flag.removeprefix('--').replace('-', '_').upper()}": value
+            for flag, value in zip(stoker.flags[::2], stoker.flags[1::2], strict=False)
+        }
+        stoker.environment.update(settings)
+        done = stoker.run("db", "sweep", "--state-dir", str(stoker.state_dir), *words, check=check)
+        return done.stdout.splitlines() + done.stderr.splitlines()
+
+    return sweep
+
+
+def test_what_the_embedded_services_hold(tmp_path, database_url, sweeping):
+    with served(tmp_path, database=database_url) as stoker:
+        stoker.flags = ("--database", database_url)
+        for name in ("kept", "lost"):
+            for metadata, signal in (("POLL_TEMP_URL", "TEMP_URL_SIGNAL"), ("ZAQAR_MESSAGE", "ZAQAR_SIGNAL")):
+                created(stoker, f"{name}-{metadata[:1].lower()}", greeting(metadata, signal))
+        headers = {"X-Auth-Token": stoker.token, "Client-ID": "3381af92-2b9e-11e3-b191-71861300734c"}
+        store = f"/object-store/v1/AUTH_{stoker.project}"
+        assert stoker.request("PUT", f"{store}/mine", headers=headers).status == 201
+        assert stoker.request("PUT", "/messaging/v2/queues/mine", headers=headers).status == 201
+
+        def there():
+            containers = stoker.request("GET", f"{store}?format=json", headers=headers).body
+            queues = stoker.request("GET", "/messaging/v2/queues", headers=headers).body["queues"]
+            return len(containers), len(queues)
+
+        assert sweeping(stoker) == [NOTHING]
+        assert there() == (5, 5)
+        lose(database_url, "lost-p")
+        lose(database_url, "lost-z")
+        said = sweeping(stoker, "--dry-run")
+        assert said[-1] == "4 leftovers would be removed"
+        assert there() == (5, 5)
+        assert sweeping(stoker)[-1] == "4 leftovers removed"
+        assert there() == (3, 3)
+        assert sweeping(stoker) == [NOTHING]
+
+
+def test_what_lies_elsewhere(tmp_path, database_url, swift, zaqar, sweeping):
+    flags = ("--database", database_url, *swift_flags(swift), *zaqar_flags(zaqar))
+    with served(tmp_path, *flags) as stoker:
+        stoker.flags = flags
+        urls = {}
+        for name in ("kept", "lost", "late"):
+            stack = created(stoker, f"{name}-o", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
+            document = outputs(stoker, stack)["agent"]["request"]["metadata_url"]
+            (run,) = until_document(stoker, document, "world")
+            urls[name] = (document, run["deploy_signal_id"])
+            if name == "late":
+                assert stoker.heat("DELETE", stack).status == 204
+                stoker.until(lambda url=document: ask("GET", url).status == 404)
+                # An agent that does not know yet.
+                assert ask("PUT", run["deploy_signal_id"], RESULT).status == 201
+            else:
+                created(stoker, f"{name}-q", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+        handle = {"handle": {"type": "OS::Heat::SwiftSignalHandle"}}
+        shown = {"url": {"value": {"get_resource": "handle"}}}
+        stack = created(stoker, "late-s", template(handle, outputs=shown))
+        signal = outputs(stoker, stack)["url"]
+        assert ask("PUT", signal, {}).status == 201
+        assert stoker.heat("DELETE", stack).status == 204
+        stoker.until(lambda: ask("HEAD", signal).status == 404)
+        for _ in range(2):  # one is a version of the other
+            assert ask("PUT", signal, {}).status == 201
+        stoker.until(lambda: len(queues_of(zaqar, stoker.project)) == 4)
+        lose(database_url, "lost-o")
+        lose(database_url, "lost-q")
+        assert sweeping(stoker, "--dry-run")[-1] == "6 leftovers would be removed"
+        assert len(queues_of(zaqar, stoker.project)) == 4
+        assert sweeping(stoker)[-1] == "6 leftovers removed"
+        assert ask("HEAD", signal).status == 404
+        assert len(queues_of(zaqar, stoker.project)) == 2
+        assert ask("GET", urls["lost"][0]).status == ask("HEAD", urls["late"][1]).status == 404
+        assert runs(ask("GET", urls["kept"][0]).body)
+        assert sweeping(stoker) == [NOTHING]
+
+
+def test_what_cannot_be_removed_is_said_and_stays_on_record(tmp_path, database_url, zaqar, sweeping):
+    flags = ("--database", database_url, *zaqar_flags(zaqar))
+    with served(tmp_path, *flags) as stoker:
+        stoker.flags = ("--database", database_url, "--messaging", "http://127.0.0.1:9")
+        created(stoker, "lost", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+        stoker.until(lambda: len(queues_of(zaqar, stoker.project)) == 2)
+        lose(database_url, "lost")
+        said = sweeping(stoker, check=False)
+        assert sum("still there" in line for line in said) == 2
+        stoker.flags = flags
+        assert sweeping(stoker)[-1] == "2 leftovers removed"
+        assert queues_of(zaqar, stoker.project) == set()
+
+
+def test_an_installation_that_never_was_is_refused(tmp_path):
+    with served(tmp_path) as stoker:
+        done = stoker.run("db", "sweep", "--state-dir", str(tmp_path / "absent"), check=False)
+        assert done.returncode != 0
+        assert "absent" in done.stderr
+        assert not (tmp_path / "absent").exists()

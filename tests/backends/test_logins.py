@@ -1,0 +1,83 @@
+"""A Zaqar that asks Stoker's identity who calls, and logins by an entry of clouds.yaml."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from support.backends import RESULT, QueueAgent, ask, created, greeting, outputs, popped, reporter, status
+from support.server import Served, free_port, served
+
+
+@pytest.fixture
+def guarded(tmp_path, database_url, start_zaqar) -> Iterator[tuple[Served, str]]:
+    """A Stoker and the URL of a Zaqar that believes Stoker's tokens and nothing else; Stoker knows that URL."""
+    zaqar = free_port()
+    with served(tmp_path, "--messaging", f"http://127.0.0.1:{zaqar}", database=database_url) as stoker:
+        identity = (
+            "[keystone_authtoken]\nauth_type = password\n"
+            f"auth_url = {stoker.url}/identity\nwww_authenticate_uri = {stoker.url}/identity\n"
+            f"username = admin\npassword = {stoker.environment['OS_PASSWORD']}\nproject_name = default\n"
+            "user_domain_id = default\nproject_domain_id = default\n"
+        )
+        with start_zaqar(tmp_path / "zaqar", identity=identity, port=zaqar) as running:
+            yield stoker, running.url
+
+
+def through(stoker, name):
+    """A deployment out and back."""
+    stack = created(stoker, name, greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+    agent = QueueAgent(outputs(stoker, stack)["agent"]["zaqar"])
+    (run,) = popped(stoker, agent, "world")
+    assert reporter(run).post(run["deploy_queue_id"], json.dumps({**RESULT, "said": name})) == 201
+    stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
+    assert outputs(stoker, stack)["d0"] == name
+    return stack, run["deploy_queue_id"]
+
+
+def names(stoker, url):
+    headers = {"X-Auth-Token": stoker.token, "Client-ID": "3381af92-2b9e-11e3-b191-71861300734c"}
+    return {each["name"] for each in ask("GET", f"{url}/v2/queues", headers=headers).body["queues"]}
+
+
+def test_stokers_own_tokens(guarded):
+    stoker, url = guarded
+    assert ask("GET", f"{url}/v2/queues", headers={"X-Project-Id": stoker.project}).status == 401
+    stack, queue = through(stoker, "ours")
+    assert queue in names(stoker, url)
+    assert stoker.heat("DELETE", stack).status == 204
+    stoker.until(lambda: not names(stoker, url))
+
+
+def test_an_entry_of_clouds_yaml(guarded):
+    stoker, url = guarded
+    assert stoker.stop() == 0
+    said = stoker.environment
+    auth = {
+        "auth_url": f"{stoker.url}/identity/v3",
+        "username": said["OS_USERNAME"],
+        "password": said["OS_PASSWORD"],
+        "project_name": said["OS_PROJECT_NAME"],
+        "user_domain_name": "Default",
+        "project_domain_name": "Default",
+    }
+    folder = stoker.folder / "home" / ".config" / "openstack"
+    folder.mkdir(parents=True)
+    folder.joinpath("clouds.yaml").write_text(yaml.safe_dump({"clouds": {"here": {"auth": auth}}}))
+    stoker.flags = (*stoker.flags, "--messaging-cloud", "here")
+    stoker.restart()
+    stack, _ = through(stoker, "cloud")
+    assert stoker.heat("DELETE", stack).status == 204
+    stoker.until(lambda: not names(stoker, url))
+
+
+def test_a_cloud_that_is_not_there_is_said_and_stops_nobody(tmp_path, database_url):
+    with served(
+        tmp_path, "--messaging", "http://127.0.0.1:9", "--messaging-cloud", "nowhere", database=database_url
+    ) as stoker:
+        created(stoker, "waits", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+        stoker.until(lambda: "nowhere" in stoker.output)
+        assert "Traceback" not in stoker.output

@@ -1,0 +1,77 @@
+"""
+Every way out with every way back, over a real Swift and a real Zaqar: what an agent of ours does with each of them.
+
+Upstream's agent does so in ``test_upstream``. Ways that have nothing to do with either are with those that do, so that
+each agent is one machine with everything on it; with embedded services they are in ``agent/test_matrix``.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from support.agents import own_agent
+from support.backends import ask, created, outputs, queues_of, status, swift_flags, zaqar_flags
+from support.server import Served, served
+from support.templates import config, deployment, server, template
+
+METADATA = ("STOKER_PUSH", "POLL_SERVER_CFN", "POLL_SERVER_HEAT", "POLL_TEMP_URL", "ZAQAR_MESSAGE")
+SIGNALS = ("CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL", "NO_SIGNAL", "AUTO")
+SCRIPT = '#!/bin/sh\necho "$who" >>"$WORK/runs"\nprintf "$who" >"$heat_outputs_path.said"\n'
+
+
+@pytest.fixture(scope="module")
+def stoker(tmp_path_factory, swift, zaqar) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("matrix"), *swift_flags(swift), *zaqar_flags(zaqar)) as running:
+        yield running
+
+
+def everything(metadata: str, signals: dict[str, str]) -> dict:
+    machine = server(metadata.lower())
+    machine["properties"] |= {"software_config_transport": metadata, "agent": "stoker"}
+    resources = {"server": machine, "config": config(SCRIPT, inputs=("who",), outputs=("said",))}
+    for name, way in signals.items():
+        resources[name] = deployment(signal_transport=way, input_values={"who": name})
+    shown = {name: {"value": {"get_attr": [name, "said"]}} for name in signals}
+    shown["agent"] = {"value": {"get_attr": ["server", "os_collect_config"]}}
+    return template(resources, outputs=shown)
+
+
+@pytest.mark.parametrize("metadata", METADATA)
+def test_what_goes_out_runs_once_and_comes_back(stoker, zaqar, tmp_path, metadata):
+    signals = {each.lower(): each for each in SIGNALS}
+    with own_agent(tmp_path) as agent:
+        if metadata == "STOKER_PUSH":
+            agent.enroll(stoker, metadata.lower())
+    before = queues_of(zaqar, stoker.project)
+    stack = created(stoker, f"own-{metadata.lower().replace('_', '-')}", everything(metadata, signals))
+
+    def told():
+        return outputs(stoker, stack).get("agent") or {}
+
+    stoker.until(lambda: metadata == "STOKER_PUSH" or len(told().get("collectors", ())) > 1, 60)
+    sections = {name: told()[name] for name in told()["collectors"] if name != "local"}
+    if metadata == "ZAQAR_MESSAGE":
+        assert "password" not in sections["zaqar"]
+        assert (sections["zaqar"]["messaging_url"], sections["zaqar"]["url_methods"]) == (zaqar.url, "GET")
+    with own_agent(tmp_path, None if metadata == "STOKER_PUSH" else sections) as agent:
+        agent.start()
+        stoker.until(lambda: status(stoker, stack) != "CREATE_IN_PROGRESS", 120)
+        assert status(stoker, stack) == "CREATE_COMPLETE", agent.log[-3000:]
+        stoker.until(lambda: len(agent.lines()) == len(signals))
+        answered = {name: name for name in signals if name != "no_signal"}
+        said = outputs(stoker, stack)
+        assert {name: said[name] for name in answered} == answered
+        agent.end(signal.SIGKILL)
+        agent.start()
+        more = everything(metadata, {**signals, "last": "ZAQAR_SIGNAL"})
+        assert stoker.heat("PUT", stack, {"template": more}).status == 202
+        stoker.until(lambda: status(stoker, stack) != "UPDATE_IN_PROGRESS", 120)
+        assert status(stoker, stack) == "UPDATE_COMPLETE", agent.log[-3000:]
+        assert sorted(agent.lines()) == sorted([*signals, "last"])
+    assert stoker.heat("DELETE", stack).status == 204
+    stoker.until(lambda: queues_of(zaqar, stoker.project) <= before, 60)
+    if metadata == "POLL_TEMP_URL":
+        stoker.until(lambda: ask("GET", sections["request"]["metadata_url"]).status == 404)

@@ -1,0 +1,76 @@
+"""A server's document goes with the server, whoever publishes it at that moment."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.backends.reconciler import RemoteObjects
+from stoker.backends.service_client import ServiceClient
+from stoker.backends.swift import SwiftDriver, SwiftObjects
+from stoker.resources.server_base import PUBLISH
+from stoker.stacks import operations
+from support.blocking import until_blocked
+from support.stacks import world
+from support.templates import template
+
+URL = "http://swift.test/v1/AUTH_p"
+SERVER = {
+    "type": "OS::Heat::DeployedServer",
+    "properties": {"name": "machine", "software_config_transport": "POLL_TEMP_URL"},
+}
+
+
+@pytest.fixture
+def here(store):
+    hand = SwiftDriver(URL, ServiceClient(URL, None), b"secret")
+    return world(store, objects=lambda work: SwiftObjects(RemoteObjects(work), hand, hand))
+
+
+def published(here, stack):
+    """The job that publishes the document of the stack's server."""
+    resource = here.resources(stack)["server"]
+    args = {"server_id": resource.physical_id or resource.id, "resource_id": resource.id, "again": True}
+    return lambda: here.work.handlers[PUBLISH](args)
+
+
+def wanted(here):
+    with here.store.read() as tx:
+        return list(tx.run(sa.text("SELECT name FROM remote_objects WHERE NOT is_removed")).scalars())
+
+
+def test_a_document_that_is_published_while_its_server_is_deleted_is_not_put_back(here):
+    stack = here.create(template({"server": SERVER}))
+    publish = published(here, stack)
+    publish()
+    assert len(wanted(here)) == 1
+    deleted, publishing = threading.Event(), threading.Event()
+
+    def delete(tx):
+        operations.delete(tx, here.engine, stack.id)
+        deleted.set()
+        until_blocked(here.store, publishing.is_set)
+
+    def publish_meanwhile():
+        deleted.wait(20)
+        publish()
+        publishing.set()
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(here.store.write, delete), pool.submit(publish_meanwhile)]:
+            done.result(20)
+    assert wanted(here) == []
+
+
+def test_a_document_is_not_put_back_while_its_deleted_server_waits_at_a_breakpoint(here):
+    hook = {"resource_registry": {"resources": {"server": {"hooks": "post-delete"}}}}
+    stack = here.create(template({"server": SERVER}), environment=hook)
+    publish = published(here, stack)
+    publish()
+    stack = here.delete(stack)
+    assert (f"{stack.action}_{stack.status}", wanted(here)) == ("DELETE_IN_PROGRESS", [])
+    publish()
+    assert wanted(here) == []

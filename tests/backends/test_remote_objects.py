@@ -1,0 +1,399 @@
+"""What is wanted elsewhere, brought there by jobs: the newest wins, nothing is lost, and looking has an end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.backends.reconciler import PREPARE, RECONCILE, RENEW, Reconciler, RemoteObjects
+from stoker.backends.result_polling import POLL, Result, ResultPoller
+from stoker.backends.service_client import ServiceRejected, ServiceUnavailable
+from stoker.model.errors import Invalid, Unavailable
+from stoker.store import deployments, poll_schedule, remote_objects
+from stoker.store.remote_objects import OBJECT
+from stoker.transports.base import TransportTarget
+from support.stacks import world
+from support.templates import config, deployment, server, template
+from support.work import ManualWork
+
+PARTY = TransportTarget(
+    resource_id=str(uuid4()), resource_name="r", name="n", stack_id="s", stack_name="s", project_id="p"
+)
+
+
+class Shelf:
+    """A place elsewhere, in memory."""
+
+    def __init__(self):
+        self.away = self.full = False
+        self.refused = set()
+        #: It takes so many more.
+        self.room = None
+        self.there = {}
+        self.writes = 0
+        self.results = {}
+        self.taken_away = []
+        self.looks = 0
+        self.meanwhile = lambda: None
+
+    def prepare(self):
+        self._answer()
+
+    def apply(self, lodging):
+        self._answer()
+        if self.full or self.room == 0:
+            raise ServiceUnavailable("full")
+        if self.room:
+            self.room -= 1
+        if lodging.name in self.refused:
+            raise ServiceRejected("no", 403)
+        self.writes += 1
+        self.there[lodging.name] = lodging.body
+        return {}
+
+    def remove(self, lodging):
+        self._answer()
+        self.there.pop(lodging.name, None)
+
+    def poll(self, lodging, since):
+        self._answer()
+        self.looks += 1
+        return [Result(mark, data) for mark, data in self.results.pop(lodging.resource_id, ())]
+
+    def acknowledge(self, lodging, found):
+        self._answer()
+        self.taken_away += [each.mark for each in found]
+
+    def _answer(self):
+        self.meanwhile()
+        if self.away:
+            raise ServiceUnavailable("away")
+
+
+@pytest.fixture
+def shelf():
+    return Shelf()
+
+
+@pytest.fixture
+def work():
+    return ManualWork()
+
+
+@pytest.fixture
+def places(store, work, shelf):
+    Reconciler(store, work, {OBJECT: shelf}, lambda _tx, _id: None)
+    return RemoteObjects(work)
+
+
+def put(store, places, body, name="a"):
+    store.write(lambda tx: places.put(tx, OBJECT, name, PARTY, body))
+
+
+def rows(store):
+    with store.read() as tx:
+        return tx.run(sa.text("SELECT count(*) FROM remote_objects")).scalar_one()
+
+
+def test_the_newest_wins(store, work, shelf, places):
+    for number in range(5):
+        put(store, places, f'"{number}"')
+    assert work.run(RECONCILE) == 1
+    assert shelf.there == {"a": '"4"'}
+    assert shelf.writes == 1
+
+
+def test_what_is_there_is_not_brought_again(store, work, shelf, places):
+    put(store, places, "1")
+    (job,) = work.jobs
+    work.run(RECONCILE)
+    work.handlers[RECONCILE](job[2])
+    assert shelf.writes == 1
+
+
+def pause(store, work):
+    """Seconds until the one job that stands there is due."""
+    ((_, _, _, at),) = work.jobs
+    with store.read() as tx:
+        return round((at - tx.now).total_seconds())
+
+
+def test_one_job_finds_out_whether_one_that_is_away_is_back(store, work, shelf, places):
+    shelf.away = True
+    for name in "abc":
+        put(store, places, "1", name)
+    store.write(lambda tx: places.close(tx, OBJECT, "c"))
+    work.step(RECONCILE)
+    pauses = []
+    for _ in range(6):
+        pauses.append(pause(store, work))
+        assert work.step(PREPARE) == 1
+    assert pauses == [1, 1, 2, 4, 5, 5]
+    shelf.away = False
+    work.step(PREPARE)
+    work.step(RECONCILE)
+    assert (shelf.there, rows(store)) == ({"a": "1", "b": "1"}, 2)
+    assert work.jobs == []
+
+
+def test_pauses_grow_where_nothing_can_be_left_though_it_answers(store, work, shelf, places):
+    shelf.full = True
+    for name in "ab":
+        put(store, places, "1", name)
+    pauses = []
+    for _ in range(8):
+        assert work.step(RECONCILE) == 2
+        pauses.append(pause(store, work))
+        work.step(PREPARE)
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+    shelf.full = False
+    work.step(RECONCILE)
+    assert shelf.there == {"a": "1", "b": "1"}
+    assert work.jobs == []
+
+
+def test_pauses_do_not_grow_while_more_and_more_comes_through(store, work, shelf, places):
+    for name in "abcdef":
+        put(store, places, "1", name)
+    pauses = []
+    for _ in range(5):
+        shelf.room = 1
+        work.step(RECONCILE)
+        pauses.append(pause(store, work))
+        work.step(PREPARE)
+    assert pauses == [1, 2, 1, 1, 1], "how many there were at first nobody counted"
+    shelf.room = None
+    work.step(RECONCILE)
+    assert sorted(shelf.there) == list("abcdef")
+
+
+def test_an_agents_url_is_made_anew_when_its_time_has_come(store, work, shelf, places):
+    store.write(lambda tx: places.open(tx, OBJECT, "a", PARTY, signed_method="POST"))
+    work.step(RECONCILE)
+    for writes in (1, 2, 3):
+        assert (shelf.writes, work.kinds()) == (writes, [RENEW])
+        Reconciler(store, work, {OBJECT: shelf}, lambda _tx, _id: None).start()
+        work.run(PREPARE)
+        work.run(RECONCILE)
+        assert (shelf.writes, work.kinds()) == (writes, [RENEW]), "nothing but its time makes it anew"
+        work.step(RENEW)
+        work.step(RECONCILE)
+    store.write(lambda tx: places.close(tx, OBJECT, "a"))
+    work.run(RECONCILE)
+    work.step(RENEW)
+    assert work.jobs == []
+
+
+def test_what_is_refused_is_tried_by_itself_and_holds_up_no_other(store, work, shelf, places):
+    shelf.refused = {"a"}
+    for name in "ab":
+        put(store, places, "1", name)
+    pauses = []
+    for _ in range(8):
+        work.step(RECONCILE)
+        pauses.append(pause(store, work))
+    assert shelf.there == {"b": "1"}
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+    shelf.refused = set()
+    work.step(RECONCILE)
+    assert shelf.there == {"a": "1", "b": "1"}
+
+
+def test_what_a_process_that_is_gone_left_is_brought_by_the_next(store, work, shelf, places):
+    put(store, places, "1")
+    work.jobs.clear()
+    Reconciler(store, work, {OBJECT: shelf}, lambda _tx, _id: None).start()
+    work.run(PREPARE)
+    work.run(RECONCILE)
+    assert shelf.there == {"a": "1"}
+
+
+def test_what_comes_by_itself_is_not_brought(store, work, shelf, places):
+    store.write(lambda tx: places.open(tx, OBJECT, "a", PARTY))
+    Reconciler(store, work, {OBJECT: shelf}, lambda _tx, _id: None).start()
+    work.run(PREPARE)
+    assert work.jobs == []
+
+
+def test_a_change_while_it_is_brought_is_brought_too(store, work, shelf, places):
+    put(store, places, "1")
+
+    def change():
+        shelf.meanwhile = lambda: None
+        put(store, places, "2")
+
+    shelf.meanwhile = change
+    work.run(RECONCILE)
+    assert shelf.there == {"a": "2"}
+
+
+def test_what_is_closed_is_removed_with_its_record(store, work, shelf, places):
+    put(store, places, "1")
+    work.run(RECONCILE)
+    for _ in range(2):
+        store.write(lambda tx: places.close(tx, OBJECT, "a"))
+    assert work.run(RECONCILE) == 1
+    assert (shelf.there, rows(store)) == ({}, 0)
+
+
+def test_what_is_opened_again_while_it_is_removed_stays(store, work, shelf, places):
+    put(store, places, "1")
+    work.run(RECONCILE)
+    store.write(lambda tx: places.close(tx, OBJECT, "a"))
+
+    def again():
+        shelf.meanwhile = lambda: None
+        put(store, places, "2")
+
+    shelf.meanwhile = again
+    work.run(RECONCILE)
+    assert (shelf.there, rows(store)) == ({"a": "2"}, 1)
+
+
+def test_opening_what_is_there_does_not_forget_what_was_to_come(store, work, shelf, places):
+    put(store, places, "1")
+    store.write(lambda tx: places.open(tx, OBJECT, "a", PARTY, apply=True))
+    work.run(RECONCILE)
+    assert shelf.there == {"a": "1"}
+
+
+def test_a_body_may_hold_what_databases_do_not_like(store, work, shelf, places):
+    put(store, places, '{"a": "\\u0000 \U0001f40d"}')
+    work.run(RECONCILE)
+    assert shelf.there == {"a": '{"a": "\\u0000 \U0001f40d"}'}
+
+
+@pytest.fixture
+def waiting(store, work, shelf):
+    """A deployment whose result comes elsewhere: its id's lodging, the world, and what was heard."""
+    here = world(store)
+    made = template({"server": server(), "config": config(), "d": deployment()})
+    stack = here.create(made)
+    resource = here.resources(stack)["d"]
+    target = TransportTarget(
+        resource_id=resource.id,
+        resource_name="d",
+        name="d",
+        stack_id=stack.id,
+        stack_name="s",
+        project_id="p",
+    )
+    places = RemoteObjects(work)
+    store.write(lambda tx: places.open(tx, OBJECT, "d", target))
+    store.write(lambda tx: places.listen(tx, OBJECT, "d"))
+    return here, stack, resource
+
+
+def pass_time(store):
+    """Whatever is to be looked at later is due now."""
+    store.write(lambda tx: tx.run(sa.text("UPDATE remote_objects SET poll_at = 1 WHERE poll_at IS NOT NULL")))
+
+
+def pause_of(store):
+    with store.read() as tx:
+        found = tx.run(sa.text("SELECT id FROM remote_objects")).scalar_one()
+        return remote_objects.find(tx, found)
+
+
+def look(store, work):
+    (args,) = {job[1]: job[2] for job in work.jobs if job[0] == POLL}.values()
+    pass_time(store)
+    work.handlers[POLL](args)
+
+
+def test_looking_slows_down_and_ends_with_the_run(store, work, shelf, waiting):
+    here, stack, _ = waiting
+    ResultPoller(store, work, {OBJECT: shelf}, lambda tx, id, data: None)
+    pauses = []
+    for _ in range(20):
+        look(store, work)
+        pauses.append(pause_of(store).poll_interval)
+    assert pauses == sorted(pauses)
+    assert pauses[0] < timedelta(seconds=1)
+    assert pauses[-1] == timedelta(seconds=30)
+    here.signal(stack, "d")
+    looks = shelf.looks
+    look(store, work)
+    assert shelf.looks == looks, "nobody waits any more"
+    assert pause_of(store).poll_at is None
+    assert work.jobs == []
+
+
+def test_results_are_heard_in_order_and_one_that_is_none_stops_no_other(store, work, shelf, waiting):
+    _, _, resource = waiting
+    heard = []
+
+    def hear(tx, id, data):
+        if data == b"no":
+            raise Invalid("no result")
+        heard.append((id, data))
+
+    ResultPoller(store, work, {OBJECT: shelf}, hear)
+    shelf.results[resource.id] = [("1", b"a"), ("2", b"no"), ("3", b"b")]
+    look(store, work)
+    assert heard == [(resource.id, b"a"), (resource.id, b"b")]
+    assert pause_of(store).last_result == "3"
+
+
+def test_a_result_that_the_database_does_not_take_is_looked_for_again(store, work, shelf, waiting):
+    _, _, resource = waiting
+    heard, lost = [], [True]
+
+    def hear(_tx, _id, data):
+        if lost:
+            raise Unavailable("the connection is lost")
+        heard.append(data)
+
+    ResultPoller(store, work, {OBJECT: shelf}, hear)
+    shelf.results[resource.id] = [("1", b"a")]
+    (args,) = {job[1]: job[2] for job in work.jobs if job[0] == POLL}.values()
+    pass_time(store)
+    with pytest.raises(Unavailable):
+        work.handlers[POLL](args)
+    assert (shelf.taken_away, pause_of(store).last_result) == ([], None)
+    lost.clear()
+    shelf.results[resource.id] = [("1", b"a")]
+    look(store, work)
+    assert (heard, shelf.taken_away) == ([b"a"], ["1"])
+
+
+def test_one_that_is_away_is_looked_at_later(store, work, shelf, waiting):
+    _, _, resource = waiting
+    heard = []
+    ResultPoller(store, work, {OBJECT: shelf}, lambda tx, id, data: heard.append(data))
+    shelf.away = True
+    shelf.results[resource.id] = [("1", b"a")]
+    look(store, work)
+    shelf.away = False
+    look(store, work)
+    assert heard == [b"a"]
+
+
+def test_looks_cost_no_more_jobs_than_one(store, work, shelf, waiting):
+    ResultPoller(store, work, {OBJECT: shelf}, lambda tx, id, data: None)
+    for _ in range(5):
+        store.write(lambda tx: RemoteObjects(work).listen(tx, OBJECT, "d"))
+    assert work.kinds() == [POLL] * 6
+    look(store, work)
+    assert work.kinds() == [POLL]
+
+
+def test_a_run_that_is_being_cancelled_awaits_what_was_sent_before(store, work, shelf, waiting):
+    """Results older than ``since`` count as those of an earlier run, and are dropped."""
+    _, _, resource = waiting
+    with store.read() as tx:
+        began = deployments.find(tx, resource.physical_id).created_at
+
+    def change(tx):
+        found = deployments.find(tx, resource.physical_id)
+        later = replace(found, cancelling=True, updated_at=tx.now + timedelta(minutes=5))
+        deployments.save(tx, later)
+
+    store.write(change)
+    pass_time(store)
+    with store.read() as tx:
+        assert [each.since for each in poll_schedule.due(tx, OBJECT, 9)] == [began]

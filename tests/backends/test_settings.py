@@ -1,0 +1,122 @@
+"""Where documents and results go is said by settings; a site may do without."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from stoker import settings
+from stoker.model.errors import Invalid
+from support.backends import created, greeting, outputs, status
+from support.server import free_port, served
+from support.templates import template
+
+ACCOUNT = "http://swift.example.org/v1/AUTH_p"
+
+
+@pytest.mark.parametrize(
+    "said,word",
+    [
+        ({"object_store": "elsewhere"}, "object_store"),
+        ({"object_store": "http://swift.example.org"}, "AUTH_"),
+        ({"object_store": ACCOUNT}, "object_store_cloud"),
+        ({"object_store": ACCOUNT, "object_store_user": "u", "object_store_key": "k"}, "object_store_auth_url"),
+        ({"object_store": f"{ACCOUNT}/container", "object_store_cloud": "c"}, "object_store"),
+        ({"object_store": f"{ACCOUNT}?x=1", "object_store_cloud": "c"}, "object_store"),
+        ({"object_store": ""}, "object_store"),
+        ({"messaging": "no"}, "messaging"),
+        ({"messaging": ""}, "messaging"),
+        ({"messaging": "ftp://zaqar"}, "messaging"),
+    ],
+)
+def test_what_cannot_be_is_refused(said, word):
+    with pytest.raises(Invalid, match=word):
+        settings.load(said, {}, None)
+
+
+def test_an_account_may_lie_below_a_path():
+    found = settings.load({"object_store": "https://h/swift/v1/AUTH_p/", "object_store_cloud": "c"}, {}, None)
+    assert found.object_store == "https://h/swift/v1/AUTH_p"
+    assert not found.embeds_objects
+    assert found.embeds_queues
+
+
+def catalog(stoker):
+    found = stoker.request("GET", "/identity/v3/auth/catalog", headers={"X-Auth-Token": stoker.token}).body["catalog"]
+    return {each["type"]: each["endpoints"][0]["url"] for each in found}
+
+
+def test_a_site_without(tmp_path, database_url):
+    with served(tmp_path, "--object-store", "off", "--messaging", "off", database=database_url) as stoker:
+        assert not {"object-store", "messaging"} & set(catalog(stoker))
+        headers = {"X-Auth-Token": stoker.token, "Client-ID": "3381af92-2b9e-11e3-b191-71861300734c"}
+        for path in (f"/object-store/v1/AUTH_{stoker.project}", "/object-store/info", "/messaging/v2/queues"):
+            assert stoker.request("GET", path, headers=headers).status == 404
+        for metadata, signal, word in (
+            ("POLL_TEMP_URL", "CFN_SIGNAL", "POLL_TEMP_URL"),
+            ("ZAQAR_MESSAGE", "CFN_SIGNAL", "ZAQAR_MESSAGE"),
+            ("POLL_SERVER_CFN", "TEMP_URL_SIGNAL", "TEMP_URL_SIGNAL"),
+            ("POLL_SERVER_CFN", "ZAQAR_SIGNAL", "ZAQAR_SIGNAL"),
+        ):
+            asked = {"stack_name": "s", "template": greeting(metadata, signal)}
+            refused = stoker.heat("POST", "/stacks", asked)
+            assert refused.status == 400
+            assert word in refused.body["error"]["message"]
+            assert stoker.heat("GET", "/stacks").body["stacks"] == []
+        created(stoker, "s", greeting("POLL_SERVER_CFN", "CFN_SIGNAL"))
+
+
+def test_what_used_them_before_they_were_turned_off_can_be_changed_and_deleted(tmp_path, database_url):
+    with served(tmp_path, database=database_url) as stoker:
+        stacks = [
+            created(stoker, "o", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL")),
+            created(stoker, "q", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL")),
+        ]
+        assert stoker.stop() == 0
+        stoker.flags = (*stoker.flags, "--object-store", "off", "--messaging", "off")
+        stoker.restart()
+        for stack in stacks:
+            assert "agent" in outputs(stoker, stack)
+            assert stoker.heat("PUT", stack, {"template": greeting("POLL_SERVER_CFN", "CFN_SIGNAL")}).status == 202
+            assert stoker.heat("DELETE", stack).status == 204
+            stoker.until(lambda stack=stack: stoker.heat("GET", stack).status == 404 or gone(stoker, stack))
+
+
+def gone(stoker, stack):
+    return status(stoker, stack) == "DELETE_COMPLETE"
+
+
+def test_the_catalog_names_what_is_elsewhere(tmp_path, database_url):
+    port = free_port()
+    account, queues = f"http://127.0.0.1:{port}/v1/AUTH_p", f"http://127.0.0.1:{port}"
+    login = ("--object-store-auth-url", f"http://127.0.0.1:{port}/auth", "--object-store-user", "u")
+    flags = ("--object-store", account, *login, "--object-store-key", "k", "--messaging", queues)
+    with served(tmp_path, *flags, database=database_url) as stoker:
+        found = catalog(stoker)
+        assert (found["object-store"], found["messaging"]) == (account, queues)
+        headers = {"X-Auth-Token": stoker.token}
+        assert stoker.request("GET", "/messaging/v2/queues", headers=headers).status == 404
+        assert stoker.request("GET", f"/object-store/v1/AUTH_{stoker.project}", headers=headers).status == 404
+
+
+def test_one_that_hangs_keeps_nobody_waiting(tmp_path, database_url):
+    """It takes connections and says nothing: requests, and the deadlines of others, must not feel it."""
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen(100)
+        url = f"http://127.0.0.1:{mute.getsockname()[1]}"
+        flags = ("--messaging", url)
+        with served(tmp_path, *flags, database=database_url) as stoker:
+            for n in range(10):
+                created(stoker, f"s{n}", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL", count=5))
+            handle = {"type": "OS::Heat::WaitConditionHandle"}
+            waiting = {"type": "OS::Heat::WaitCondition", "properties": {"handle": {"get_resource": "h"}, "timeout": 1}}
+            stack = created(stoker, "deadline", template({"h": handle, "w": waiting}))
+            stoker.until(lambda: status(stoker, stack) == "CREATE_FAILED", 30)
+
+
+@pytest.mark.parametrize("token", ["x", "signal.x.y", f"signal.{'0' * 8}-0000-4000-8000-{'0' * 12}.{'0' * 64}"])
+def test_calls_of_those_who_were_not_told_where(tmp_path, database_url, token):
+    with served(tmp_path, database=database_url) as stoker:
+        assert stoker.request("POST", f"/signals/{token}", b"{}").status == 404

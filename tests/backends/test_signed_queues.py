@@ -1,0 +1,195 @@
+"""Our agent at a real Zaqar by URLs that this Zaqar signs: they are renewed before their end, and lost on nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from stoker.messaging.signed_urls import AGENTS_PERIOD, agents_until, format_time
+from stoker.store import rows
+from stoker.store.encryption import Encryption, derive_key
+from stoker.store.schema import jobs, remote_objects
+from stoker.store.secret_columns import SecretColumns
+from support.agents import own_agent
+from support.backends import CLIENT, ask, created, outputs, status, zaqar_flags
+from support.server import Served, served
+from support.templates import config, deployment, server, template
+
+SCRIPT = '#!/bin/sh\necho "$who" >>"$WORK/runs"\n'
+
+
+def queued(*names: str, agent: str | None = "stoker") -> dict[str, Any]:
+    machine = server()
+    machine["properties"] |= {"software_config_transport": "ZAQAR_MESSAGE", **({"agent": agent} if agent else {})}
+    resources: dict[str, Any] = {"server": machine, "config": config(SCRIPT, inputs=("who",))}
+    for name in names:
+        resources[name] = deployment(signal_transport="ZAQAR_SIGNAL", input_values={"who": name})
+    return template(resources, outputs={"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}})
+
+
+def section(stoker: Served, stack: str) -> dict[str, str]:
+    return (outputs(stoker, stack).get("agent") or {}).get("zaqar") or {}
+
+
+def reads(told: Mapping[str, str], **changes: str) -> int:
+    headers = {
+        **CLIENT,
+        "X-Project-Id": told["project_id"],
+        "URL-Paths": told["url_paths"],
+        "URL-Methods": told["url_methods"],
+        "URL-Expires": told["url_expires"],
+        "URL-Signature": told["url_signature"],
+    }
+    url = f"{told['messaging_url']}/v2/queues/{told['queue_id']}/messages"
+    return ask("GET", url, headers={**headers, **changes}).status
+
+
+def signed(zaqar, queue: str, project: str, methods: list[str], seconds: int) -> dict[str, Any]:
+    """By this Zaqar, for so long."""
+    ends = datetime.now(UTC) + timedelta(seconds=seconds)
+    asked = {"paths": ["messages"], "methods": methods, "expires": f"{ends:%Y-%m-%dT%H:%M:%S}"}
+    headers = {**CLIENT, "X-Project-Id": project}
+    return dict(ask("POST", f"{zaqar.url}/v2/queues/{queue}/share", asked, headers).body)
+
+
+@dataclass(frozen=True)
+class Lodged:
+    """What Stoker keeps of a queue elsewhere."""
+
+    engine: sa.Engine
+    name: str
+    secrets: SecretColumns
+
+    @property
+    def agents(self) -> dict[str, Any]:
+        return dict(self._details["agent"])
+
+    def shorten(self, zaqar, project: str) -> str:
+        """Have the agent's URL end soon; when."""
+        made = signed(zaqar, self.name, project, self.agents["methods"], 900)
+        changed = self.secrets.dump({**self._details, "agent": made}, always=True)
+        with self.engine.begin() as connection:
+            connection.execute(
+                sa.update(remote_objects).where(remote_objects.c.name == self.name).values(details=changed)
+            )
+        return str(made["expires"])
+
+    @property
+    def is_at_rest(self) -> bool:
+        """What is wanted of it is there."""
+        with self.engine.begin() as connection:
+            asked = sa.select(remote_objects.c.observed_generation == remote_objects.c.desired_generation).where(
+                remote_objects.c.name == self.name
+            )
+            return bool(connection.execute(asked).scalar_one())
+
+    @property
+    def _details(self) -> dict[str, Any]:
+        with self.engine.begin() as connection:
+            asked = sa.select(remote_objects.c.details).where(remote_objects.c.name == self.name)
+            return dict(self.secrets.load(connection.execute(asked).scalar_one()))
+
+
+def secrets_of(stoker: Served) -> SecretColumns:
+    """With the key of this test's site: what is kept of a signed URL is encrypted."""
+    site_secret = (stoker.state_dir / "keys" / "site.key").read_bytes().strip()
+    return SecretColumns(Encryption(lambda: (derive_key(site_secret),)))
+
+
+def test_it_is_renewed_by_the_old_one_and_taken_over(tmp_path, database_url, zaqar):
+    engine = sa.create_engine(database_url)
+    with served(tmp_path, *zaqar_flags(zaqar), database=database_url) as stoker:
+        stack = created(stoker, "renewed", queued("one"))
+        stoker.until(lambda: "url_signature" in section(stoker, stack), 60)
+        queue = Lodged(engine, section(stoker, stack)["queue_id"], secrets_of(stoker))
+        # What a job is about to note of it would undo what is noted here.
+        stoker.until(lambda: queue.is_at_rest)
+        ends = queue.shorten(zaqar, stoker.project)
+        old = section(stoker, stack)
+        assert old["url_expires"] == ends
+        for changes in ({"URL-Signature": "0" * 64}, {"URL-Expires": "2037-01-01T00:00:00"}, {"URL-Methods": "POST"}):
+            assert reads(old, **changes) >= 400
+        with own_agent(tmp_path / "agent", {"zaqar": old}) as agent:
+            agent.start()
+            stoker.until(lambda: agent.root.joinpath("etc", "sources.json").exists())
+            # The next document that is carried there brings the new one.
+            assert stoker.heat("PUT", stack, {"template": queued("one", "two")}).status == 202
+            stoker.until(lambda: agent.kept["sections"]["zaqar"]["url_expires"] > ends, 60)
+            stoker.until(lambda: status(stoker, stack) == "UPDATE_COMPLETE", 60)
+            assert stoker.heat("PUT", stack, {"template": queued("one", "two", "three")}).status == 202
+            stoker.until(lambda: agent.lines()[-1:] == ["three"] and status(stoker, stack) == "UPDATE_COMPLETE", 60)
+            assert sorted(agent.lines()) == ["one", "three", "two"]
+        short = signed(zaqar, queue.name, stoker.project, ["GET"], 2)
+        over = {"URL-Signature": short["signature"], "URL-Expires": short["expires"]}
+        stoker.until(lambda: reads(old, **over) >= 400)
+    engine.dispose()
+
+
+def test_where_nothing_is_carried_it_is_renewed_in_time(tmp_path, zaqar):
+    with served(tmp_path, *zaqar_flags(zaqar)) as stoker:
+        engine = sa.create_engine(f"sqlite:///{stoker.state_dir}/stoker.db")
+        stack = created(stoker, "in-time", queued("one"))
+        stoker.until(lambda: stoker.heat("GET", f"{stack}/resources/one").body["resource"]["physical_resource_id"], 60)
+        with engine.begin() as connection:
+            of_results = sa.select(remote_objects.c.id, remote_objects.c.name).where(
+                remote_objects.c.signed_method == "POST"
+            )
+            ((id, name),) = connection.execute(of_results).all()
+
+        def waiting() -> list[int]:
+            """When its jobs are due; the one that has just been done may be there yet."""
+            due = sa.select(jobs.c.due).where(jobs.c.kind == "remote_object.renew", jobs.c.key == id)
+            with engine.begin() as connection:
+                return list(connection.execute(due).scalars())
+
+        stoker.until(lambda: len(waiting()) == 1)
+        (waits,) = waiting()
+        until = agents_until(name, datetime.now(UTC))
+        # With at least two thirds of its life to come.
+        assert datetime.now(UTC) < rows.from_micros(waits) < until - 2 * AGENTS_PERIOD + timedelta(minutes=1)
+        queue = Lodged(engine, name, secrets_of(stoker))
+        assert queue.shorten(zaqar, stoker.project) < format_time(until)
+        stoker.kill9()
+        with engine.begin() as connection:
+            at = rows.to_micros(datetime.now(UTC))
+            connection.execute(sa.update(jobs).where(jobs.c.key == id).values(due=at))
+        stoker.restart()
+        stoker.until(lambda: queue.agents["expires"] == format_time(until), 60)
+        engine.dispose()
+
+
+def left(stoker: Served) -> list[str]:
+    """What Stoker knows to be there yet."""
+    engine = sa.create_engine(f"sqlite:///{stoker.state_dir}/stoker.db")
+    with engine.begin() as connection:
+        found = connection.execute(sa.select(remote_objects.c.project_id)).scalars().all()
+    engine.dispose()
+    return list(found)
+
+
+def test_a_server_waits_for_its_url_and_says_so(tmp_path, zaqar):
+    with served(tmp_path, *zaqar_flags(zaqar)) as stoker:
+        zaqar.stop()
+        try:
+            waiting = created(stoker, "waiting", queued("one"))
+            dropped = created(stoker, "dropped", queued("one"))
+            shown = stoker.heat("GET", f"{waiting}/resources/server").body["resource"]
+            assert shown["resource_status"] == "CREATE_IN_PROGRESS"
+            assert "to sign a URL for the agent" in shown["resource_status_reason"]
+            assert stoker.heat("DELETE", dropped).status == 204
+            stoker.kill9()
+            stoker.restart()
+        finally:
+            zaqar.start()
+        stoker.until(lambda: "url_signature" in section(stoker, waiting), 120)
+        stoker.until(lambda: stoker.heat("GET", dropped).status == 404 or status(stoker, dropped) == "DELETE_COMPLETE")
+        with own_agent(tmp_path / "agent", {"zaqar": section(stoker, waiting)}) as agent:
+            agent.start()
+            stoker.until(lambda: status(stoker, waiting) == "CREATE_COMPLETE", 60)
+        assert agent.lines() == ["one"]
+        assert stoker.heat("DELETE", waiting).status == 204
+        stoker.until(lambda: not left(stoker), 60)

@@ -1,0 +1,223 @@
+"""A deployment goes out over a real Swift or Zaqar, and its result comes back over it."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.backends.result_polling import SOON, TOLERANCE
+from stoker.store.postgresql import driver_url
+from stoker.store.schema import remote_objects
+from support.agent_protocol import spoken_agent
+from support.backends import (
+    CLIENT,
+    RESULT,
+    QueueAgent,
+    ask,
+    created,
+    greeting,
+    outputs,
+    popped,
+    queues_of,
+    reporter,
+    runs,
+    status,
+    swift_flags,
+    until_document,
+    zaqar_flags,
+)
+from support.server import served
+
+
+def test_objects_carry_documents_and_results(tmp_path, database_url, swift):
+    with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
+        said = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL", count=2)
+        stack = created(stoker, "objects", said)
+        known = outputs(stoker, stack)["agent"]
+        url = known["request"]["metadata_url"]
+        assert url.startswith(swift.url)
+        for who in ("world", "moon"):
+            if who == "moon":
+                said = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL", "moon", count=2)
+                assert stoker.heat("PUT", stack, {"template": said}).status == 202
+            for run in until_document(stoker, url, who):
+                assert run["deploy_signal_verb"] == "PUT"
+                assert ask("PUT", run["deploy_signal_id"], {**RESULT, "said": who}).status == 201
+            stoker.until(lambda: not status(stoker, stack).endswith("IN_PROGRESS"), 60)
+            assert status(stoker, stack).endswith("_COMPLETE"), stoker.heat("GET", stack).body
+            assert (outputs(stoker, stack)["d0"], outputs(stoker, stack)["d1"]) == (who, who)
+        signal = run["deploy_signal_id"]
+        assert stoker.heat("DELETE", stack).status == 204
+        stoker.until(lambda: ask("GET", url).status == 404, 30)
+        stoker.until(lambda: ask("HEAD", signal).status == 404, 30)
+
+
+def test_a_failure_that_comes_as_an_object(tmp_path, database_url, swift):
+    with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
+        stack = created(stoker, "failing", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
+        (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], "world")
+        # What is no result changes nothing, and the next one is heard all the same.
+        assert ask("PUT", run["deploy_signal_id"], "hello").status == 201
+        assert ask("PUT", run["deploy_signal_id"], {**RESULT, "deploy_status_code": 3}).status == 201
+        stoker.until(lambda: status(stoker, stack) == "CREATE_FAILED", 60)
+        assert "non-zero status code: 3" in stoker.heat("GET", stack).body["stack"]["stack_status_reason"]
+
+
+@pytest.mark.parametrize("calls", [True, False])
+def test_queues_carry_documents_and_results(tmp_path, database_url, zaqar, calls):
+    flags = (*zaqar_flags(zaqar), "--signal-webhooks" if calls else "--no-signal-webhooks")
+    with served(tmp_path, *flags, database=database_url) as stoker:
+        stack = created(stoker, "queues", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+        known = outputs(stoker, stack)["agent"]["zaqar"]
+        agent = QueueAgent(known)
+        assert agent.login[0] == zaqar.url
+        for who in ("world", "moon"):
+            if who == "moon":
+                said = greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL", "moon")
+                assert stoker.heat("PUT", stack, {"template": said}).status == 202
+            (run,) = popped(stoker, agent, who)
+            queue = run["deploy_queue_id"]
+            stoker.until(lambda queue=queue: subscribers(zaqar, stoker, queue) == [True] * calls)
+            # As heat-config-notify does: JSON in a text.
+            result = {**RESULT, "said": who}
+            assert reporter(run).post(queue, json.dumps(result)) == 201
+            stoker.until(lambda: not status(stoker, stack).endswith("IN_PROGRESS"), 60)
+            assert status(stoker, stack).endswith("_COMPLETE"), stoker.heat("GET", stack).body
+            assert outputs(stoker, stack)["d0"] == who
+        assert stoker.heat("DELETE", stack).status == 204
+        stoker.until(lambda: not queues_of(zaqar, stoker.project) & {queue, known["queue_id"]}, 30)
+
+
+def subscribers(zaqar, stoker, queue):
+    """Whether each of those who are called for a queue has agreed to it; only Stoker is."""
+    headers = {**CLIENT, "X-Project-Id": stoker.project}
+    found = ask("GET", f"{zaqar.url}/v2/queues/{queue}/subscriptions", headers=headers).body["subscriptions"]
+    assert all(each["subscriber"].startswith(f"{stoker.url}/signals/") for each in found)
+    return [each["confirmed"] for each in found]
+
+
+def have_been_looked_at(database_url, count):
+    """Whether each of the places where a result is awaited was looked at since its run began, and none was there."""
+    engine = sa.create_engine(database_url if database_url.startswith("sqlite") else driver_url(database_url))
+    with engine.connect() as connection:
+        awaited = sa.select(remote_objects.c.poll_interval).where(remote_objects.c.poll_at.is_not(None))
+        pauses = connection.execute(awaited).scalars().all()
+    engine.dispose()
+    return len(pauses) == count and all(pause > SOON.total_seconds() * 1_000_000 for pause in pauses)
+
+
+def test_a_late_result_of_an_earlier_run_is_not_this_ones(tmp_path, database_url, swift, zaqar):
+    with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar), database=database_url) as stoker:
+        objects = created(stoker, "objects", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
+        queues = created(stoker, "queues", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+        document = outputs(stoker, objects)["agent"]["request"]["metadata_url"]
+        (put,) = until_document(stoker, document, "world")
+        agent = QueueAgent(outputs(stoker, queues)["agent"]["zaqar"])
+        (post,) = popped(stoker, agent, "world")
+        for stack in (objects, queues):  # somebody ends it by another way
+            assert stoker.heat("POST", f"{stack}/resources/d0/signal", RESULT).status == 200
+            stoker.until(lambda stack=stack: status(stoker, stack) == "CREATE_COMPLETE")
+        stale = {**RESULT, "said": "stale"}
+        assert ask("PUT", put["deploy_signal_id"], stale).status == 201
+        assert reporter(post).post(post["deploy_queue_id"], stale) == 201
+        time.sleep(2 * TOLERANCE.total_seconds())  # a result that is not so old counts as this run's
+        for stack, metadata, signal in (
+            (objects, "POLL_TEMP_URL", "TEMP_URL_SIGNAL"),
+            (queues, "ZAQAR_MESSAGE", "ZAQAR_SIGNAL"),
+        ):
+            assert stoker.heat("PUT", stack, {"template": greeting(metadata, signal, "moon")}).status == 202
+        until_document(stoker, document, "moon")
+        popped(stoker, agent, "moon")
+        stoker.until(lambda: have_been_looked_at(database_url, 2))
+        assert status(stoker, objects) == status(stoker, queues) == "UPDATE_IN_PROGRESS"
+        fresh = {**RESULT, "said": "fresh"}
+        assert ask("PUT", put["deploy_signal_id"], fresh).status == 201
+        assert reporter(post).post(post["deploy_queue_id"], fresh) == 201
+        for stack in (objects, queues):
+            stoker.until(lambda stack=stack: status(stoker, stack) == "UPDATE_COMPLETE", 60)
+            assert outputs(stoker, stack)["d0"] == "fresh"
+
+
+def test_a_result_that_is_too_long_is_none(tmp_path, database_url, swift):
+    with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
+        stack = created(stoker, "long", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
+        (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], "world")
+        long = {**RESULT, "deploy_stdout": "x" * (16 * 1024 * 1024)}
+        assert ask("PUT", run["deploy_signal_id"], long).status == 201
+        stoker.until(lambda: "16 MiB" in stoker.output)
+        assert ask("PUT", run["deploy_signal_id"], {**RESULT, "said": "short"}).status == 201
+        stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
+
+
+def test_a_run_of_delete_reports_too(tmp_path, database_url, swift, zaqar):
+    with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar), database=database_url) as stoker:
+        said = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL")
+        said["resources"]["d0"]["properties"]["actions"] = ["CREATE", "DELETE"]
+        stack = created(stoker, "deleting", said)
+        document = outputs(stoker, stack)["agent"]["request"]["metadata_url"]
+        (run,) = until_document(stoker, document, "world")
+        assert ask("PUT", run["deploy_signal_id"], RESULT).status == 201
+        stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
+        assert stoker.heat("DELETE", stack).status == 204
+        stoker.until(lambda: runs(ask("GET", document).body)[0]["deploy_action"] == "DELETE", 60)
+        assert ask("PUT", run["deploy_signal_id"], RESULT).status == 201
+        stoker.until(lambda: status(stoker, stack) == "DELETE_COMPLETE", 60)
+        stoker.until(lambda: ask("HEAD", run["deploy_signal_id"]).status == 404, 30)
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_a_deployment_that_leaves_the_template_reports_its_last_run(tmp_path, database_url, swift, embedded):
+    flags = () if embedded else swift_flags(swift)
+    with served(tmp_path, *flags, database=database_url) as stoker:
+        said = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL")
+        said["resources"]["d0"]["properties"]["actions"] = ["CREATE", "DELETE"]
+        stack = created(stoker, "leaving", said)
+        document = outputs(stoker, stack)["agent"]["request"]["metadata_url"]
+        (run,) = until_document(stoker, document, "world")
+        assert ask("PUT", run["deploy_signal_id"], RESULT).status == 201
+        stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
+        without = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL", count=0)
+        assert stoker.heat("PUT", stack, {"template": without}).status == 202
+        stoker.until(lambda: runs(ask("GET", document).body)[0]["deploy_action"] == "DELETE", 60)
+        assert ask("PUT", run["deploy_signal_id"], RESULT).status == 201
+        stoker.until(lambda: status(stoker, stack) == "UPDATE_COMPLETE", 60)
+        stoker.until(lambda: runs(ask("GET", document).body) == [], 60)
+
+
+@pytest.mark.parametrize("transport", ["TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
+def test_a_result_of_a_deployment_that_no_resource_stands_behind(tmp_path, database_url, swift, zaqar, transport):
+    with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar), database=database_url) as stoker:
+        outputs = [{"name": "said"}]
+        config = stoker.heat("POST", "/software_configs", {"outputs": outputs}).body["software_config"]["id"]
+        agent = spoken_agent(stoker)
+        wanted = {"config_id": config, "server_id": agent.id, "signal_transport": transport}
+        made = stoker.heat("POST", "/software_deployments", wanted).body["software_deployment"]
+        path = f"/software_deployments/{made['id']}"
+
+        def inputs():
+            """As the server's agent gets them, with the credentials for its report."""
+            current = stoker.heat("GET", path).body["software_deployment"]["config_id"]
+            (entry,) = (each for each in agent.entries() if each["id"] == current)
+            return {each["name"]: each["value"] for each in entry["inputs"]}
+
+        for code, ended in ((3, "FAILED"), (0, "COMPLETE")):
+            run, result = inputs(), {**RESULT, "said": "hello", "deploy_status_code": code}
+            if transport == "TEMP_URL_SIGNAL":
+                assert run["deploy_signal_id"].startswith(swift.url)
+                stoker.until(lambda run=run, result=result: ask("PUT", run["deploy_signal_id"], result).status == 201)
+            else:
+                stoker.until(lambda: made["id"] in queues_of(zaqar, stoker.project))
+                assert reporter(run).post(run["deploy_queue_id"], result) == 201
+            stoker.until(
+                lambda ended=ended: stoker.heat("GET", path).body["software_deployment"]["status"] == ended, 60
+            )
+            if code:
+                assert stoker.heat("POST", f"{path}/retry").status == 202
+        assert stoker.heat("DELETE", path).status == 204
+        if transport == "TEMP_URL_SIGNAL":
+            stoker.until(lambda: ask("HEAD", run["deploy_signal_id"]).status == 404, 30)
+        else:
+            stoker.until(lambda: made["id"] not in queues_of(zaqar, stoker.project), 30)

@@ -1,0 +1,26 @@
+"""Why a run failed, in a few words."""
+
+import pytest
+
+from stoker_client.failure_text import failure_text
+
+CODE = "deploy_status_code : Deployment exited with non-zero status code: 127"
+PATH = "/var/lib/heat-config/heat-config-script/0ab31c5e-0c4e-4a55-9a3e-2b1d6f7c8e90/script"
+
+
+@pytest.mark.parametrize(
+    ("reason", "outputs", "text"),
+    [
+        (CODE, {}, "exit 127"),
+        (CODE, {"deploy_stderr": f"a\n{PATH}: 7: no: not found\n\n"}, "exit 127: script: 7: no: not found"),
+        (f"Interrupted: the agent stopped, {CODE}", {}, "exit 127: Interrupted: the agent stopped"),
+        (f"Resource CREATE failed: Error: resources.g[1]: Deployment to server failed: {CODE}", {}, "exit 127"),
+        ("Error: resources.a: No hook for group 'x' on this server", {}, "No hook for group 'x' on this server"),
+        (f"{CODE}, error : no space", {"deploy_stderr": ""}, "exit 127: error : no space"),
+        (None, {"deploy_status_code": 0}, "no reason given"),
+        (None, {"deploy_status_code": "3"}, "exit 3"),
+        ("Outputs\nreceived", None, "Outputs received"),
+    ],
+)  # fmt: skip
+def test_failure_text(reason, outputs, text):
+    assert failure_text(reason, outputs) == text

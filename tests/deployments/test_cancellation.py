@@ -1,0 +1,78 @@
+"""A run is told to stop: what its agent is told, and what is said of it meanwhile and afterwards."""
+
+from __future__ import annotations
+
+import json
+
+from stoker.deployments import cancellation, service
+from stoker.deployments.documents import LOG_BYTES, Documents
+from stoker.store import deployments
+from stoker.store import runs as stored
+from support.deployments import begin
+
+
+def entries(store):
+    return json.loads(Documents(store).load_agent("s").body)["deployments"]
+
+
+def deliver(store, made, channel):
+    def do(tx):
+        stored.record_deliveries(tx, [stored.Delivery(made.id, made.config_id, channel, tx.now)])
+
+    store.write(do)
+
+
+def cancel(store, made):
+    return store.write(lambda tx: cancellation.cancel(tx, deployments.get(tx, made.id), "Cancelled"))
+
+
+def run_of(store, made):
+    with store.read() as tx:
+        return stored.find(tx, made.id, made.config_id)
+
+
+SAID = {"deploy_status_reason": "Cancelled: ended by TERM after 0.2 s", "deploy_status_code": 143}
+
+
+def test_what_nobody_was_told_of_is_over_at_once(store):
+    made = begin(store, "a")
+    found = cancel(store, made)
+    assert (found.status, found.status_reason) == ("FAILED", "Cancelled before it was delivered")
+    assert entries(store) == []
+
+
+def test_our_agent_is_told_and_says_what_became_of_it(store):
+    made = begin(store, "a")
+    deliver(store, made, "STOKER_PUSH")
+    assert "cancel" not in entries(store)[0]
+    found = cancel(store, made)
+    assert (found.status, found.status_reason) == ("IN_PROGRESS", "Cancelling")
+    assert run_of(store, made).state == "CANCELLING"
+    (entry,) = entries(store)
+    assert (entry["id"], entry["cancel"]) == (made.config_id, True)
+    ended = store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, made.id), SAID, LOG_BYTES))
+    assert ended.status == "FAILED"
+    assert ended.status_reason.startswith("Cancelled: ended by TERM after 0.2 s")
+    assert (run_of(store, made).state, run_of(store, made).status_code) == ("DONE", "143")
+    assert entries(store) == []
+
+
+def test_another_agent_cannot_be_told(store):
+    made = begin(store, "a")
+    deliver(store, made, "POLL_SERVER_CFN")
+    found = cancel(store, made)
+    assert found.status == "FAILED"
+    assert "its agent cannot be told" in found.status_reason
+    assert entries(store) == []
+
+
+def test_one_that_is_given_up_has_failed_and_its_agent_is_told_all_the_same(store):
+    made = begin(store, "a")
+    deliver(store, made, "STOKER_PUSH")
+    store.write(lambda tx: cancellation.force_fail(tx, deployments.get(tx, made.id), "Deployment cancelled."))
+    assert entries(store)[0]["cancel"] is True
+    store.write(lambda tx: cancellation.record_stopped(tx, deployments.get(tx, made.id), SAID))
+    with store.read() as tx:
+        found = deployments.get(tx, made.id)
+    assert (found.status, found.status_reason) == ("FAILED", "Deployment cancelled.")
+    assert entries(store) == []

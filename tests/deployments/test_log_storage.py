@@ -1,0 +1,259 @@
+"""What runs write, within bounds."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stoker.deployments import log_storage, retention, runs, service
+from stoker.deployments.documents import LOG_BYTES
+from stoker.model.errors import EntityNotFound, Invalid
+from stoker.store import deployments
+from stoker.store import logs as stored_logs
+from stoker.store import runs as stored
+from stoker.store.schema import logs
+from stoker.work import open_work
+from support.clock import age
+from support.deployments import begin
+from support.search import examples
+
+
+def log(store, config_id, offset, data, stream="stdout", **how):
+    said = {"server_id": "s", "config_id": config_id, "stream": stream, "most": LOG_BYTES, **how}
+    return store.write(lambda tx: log_storage.append_log(tx, offset=offset, data=data, **said))
+
+
+def chunks(store, deployment_id):
+    """All of them, page by page."""
+    found, more = [], True
+    with store.read() as tx:
+        while more:
+            page, more = stored_logs.page(tx, deployment_id, found[-1].seq if found else 0)
+            assert sum(each.size for each in page) <= stored_logs.PAGE_BYTES or len(page) == 1
+            found += page
+    return found
+
+
+def text(store, deployment_id):
+    return "".join(each.data for each in chunks(store, deployment_id))
+
+
+def test_repeated_output_is_kept_once(store):
+    made = begin(store, "a")
+    assert log(store, made.config_id, 0, b"hello ") == 6
+    assert log(store, made.config_id, 3, b"lo world") == 11
+    assert log(store, made.config_id, 0, b"hello") == 11
+    assert text(store, made.id) == "hello world"
+
+
+def test_a_gap_is_asked_for_again_unless_it_is_said_to_stay(store):
+    made = begin(store, "a")
+    assert log(store, made.config_id, 100, b"later") == 0
+    assert text(store, made.id) == ""
+    assert log(store, made.config_id, 100, b"later", gap=True) == 105
+    assert log(store, made.config_id, 50, b"before", gap=True) == 105
+    assert log(store, made.config_id, 105, b"on") == 107
+    assert [(each.offset, each.size, each.data) for each in chunks(store, made.id)] == [
+        (100, 5, "later"),
+        (105, 2, "on"),
+    ]
+
+
+def test_head_and_tail_are_kept_and_the_count_goes_on(store):
+    made = begin(store, "a")
+    for offset in range(0, 1000, 10):
+        log(store, made.config_id, offset, b"%09d\n" % offset, most=200)
+    found = chunks(store, made.id)
+    head = [each for each in found if each.offset < 100]
+    tail = [each for each in found if each.offset >= 100]
+    assert "".join(each.data for each in head) == "".join(f"{n:09}\n" for n in range(0, 100, 10))
+    assert found[-1].data == "000000990\n"
+    assert [each.offset for each in tail] == list(range(tail[0].offset, 1000, 10))
+    assert 80 <= sum(each.size for each in tail) <= 100
+    with store.read() as tx:
+        assert stored.find(tx, made.id, made.config_id).stdout_bytes == 1000
+
+
+def test_a_tail_that_had_gaps_is_told_again_and_kept_whole(store):
+    made = begin(store, "a")
+    data = b"".join(b"%09d\n" % n for n in range(100))
+
+    def say(offset, end, **more):
+        return log(store, made.config_id, offset, data[offset:end], most=400, **more)
+
+    say(0, 200)
+    say(500, 600, gap=True)
+    say(780, 820, gap=True)
+    say(900, 1000, gap=True)
+    assert say(800, 810, again=True) == 810
+    for offset in range(810, 1000, 10):
+        assert say(offset, offset + 10) == offset + 10
+    found = chunks(store, made.id)
+    tail = [each for each in found if each.offset >= 200]
+    assert tail[0].offset <= 830
+    assert "".join(each.data for each in tail).encode() == data[tail[0].offset :]
+    assert all(one.offset + one.size <= two.offset for one, two in pairwise(found))
+    # What is of the head is not told again.
+    assert say(100, 300, again=True) == 1000
+    assert "".join(each.data for each in chunks(store, made.id)).encode().startswith(data[:200])
+
+
+@pytest.mark.parametrize("most", [64, 100])
+def test_one_piece_larger_than_the_bound_keeps_its_head_and_tail(store, most):
+    made = begin(store, "a")
+    data = bytes(range(32, 127)) * 20
+    assert log(store, made.config_id, 0, data, most=most) == len(data)
+    first, last = chunks(store, made.id)
+    assert first.data.encode() == data[: most // 2]
+    assert data.endswith(last.data.encode())
+    assert last.offset + last.size == len(data)
+    assert first.size + last.size <= most
+
+
+@given(
+    most=st.integers(32, 400),
+    parts=st.lists(
+        st.tuples(st.integers(0, 300), st.integers(1, 150), st.sampled_from(["", "gap", "again"])), max_size=25
+    ),
+)
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_comes_the_bound_holds_and_what_is_kept_is_true(most, parts, sqlite_store):
+    """The stream at offset n has the byte n % 251."""
+    store = sqlite_store
+    made = begin(store, f"n{next(_count)}")
+    known = 0
+    for ahead, size, word in parts:
+        offset = max(0, known + ahead - 100)
+        data = bytes(n % 251 for n in range(offset, offset + size))
+        known = log(store, made.config_id, offset, data, gap=word == "gap", again=word == "again", most=most)
+        with store.read() as tx:
+            kept = tx.run(logs.select().where(logs.c.deployment_id == made.id).order_by(logs.c.seq)).all()
+        assert sum(len(row.data) for row in kept) <= most
+        end = 0
+        for row in kept:
+            assert row.offset >= end
+            end = row.offset + len(row.data)
+            assert bytes(row.data) == bytes(n % 251 for n in range(row.offset, end))
+        assert end == known
+
+
+_count = iter(range(1_000_000))
+
+
+@pytest.fixture(scope="module")
+def sqlite_store(tmp_path_factory, sqlite_template):
+    from stoker.store.open import Store
+    from support import databases
+
+    opened = Store(databases.sqlite_url(tmp_path_factory.mktemp("output"), sqlite_template))
+    yield opened
+    opened.close()
+
+
+def secret_run(store, secret):
+    return begin(store, "a", inputs=[{"name": "key", "type": "String", "secret": True, "value": secret}])
+
+
+def test_secrets_are_masked_though_they_come_in_pieces(store):
+    made = secret_run(store, "hunter22")
+    assert log(store, made.config_id, 0, b"a hunter22 b hun") == 16, "what is held back has come, all the same"
+    assert text(store, made.id) == "a ******** b "
+    assert log(store, made.config_id, 0, b"a hunter22 b hunt") == 17
+    assert log(store, made.config_id, 17, b"er22 c") == 23
+    assert text(store, made.id) == "a ******** b ******** c"
+    assert [(each.offset, each.size) for each in chunks(store, made.id)] == [(0, 13), (13, 10)]
+    assert log(store, made.config_id, 0, b"hunter22", stream="stderr") == 8
+    assert "hunter" not in text(store, made.id)
+
+
+def test_what_was_held_back_comes_with_the_end(store):
+    made = secret_run(store, "hunter22")
+    assert log(store, made.config_id, 0, b"going hun") == 9
+    assert log(store, made.config_id, 0, b"going hunter", stream="stderr") == 12
+    store.write(lambda tx: service.apply_signal(tx, made, {"deploy_status_code": 0}, LOG_BYTES))
+    assert [each.data for each in chunks(store, made.id)] == ["going ", "going ", "hun", "******"]
+
+
+def test_before_a_gap_half_a_secret_is_one(store):
+    made = secret_run(store, "hunter22")
+    assert log(store, made.config_id, 0, b"x hunte") == 7
+    assert log(store, made.config_id, 100, b"r22 hunter22", gap=True) == 112
+    assert text(store, made.id) == "x *****r22 ********"
+
+
+def test_a_report_is_masked_and_its_reason_too(store):
+    made = secret_run(store, "hunter22")
+    values = {"deploy_stdout": "it is hunter22\n", "result": "hunter22", "deploy_status_reason": "no hunter22"}
+    store.write(lambda tx: service.apply_signal(tx, made, values, LOG_BYTES))
+    assert text(store, made.id) == "it is ********\n"
+    with store.read() as tx:
+        found = deployments.get(tx, made.id)
+        assert found.status_reason == "no ******"
+        assert found.output_values["result"] == "hunter22", "others may take it for an input"
+        assert tx.secrets.redact(found.output_values)["result"] == "******"
+        assert stored.find(tx, made.id, made.config_id).status_reason == "no ******"
+
+
+def test_a_run_of_another_server_is_not_there(store):
+    made = begin(store, "a")
+    for say in (
+        lambda tx: log_storage.append_log(
+            tx, server_id="t", config_id=made.config_id, stream="stdout", offset=0, data=b"x", most=9
+        ),
+        lambda tx: runs.progress(tx, server_id="t", config_id=made.config_id, percent=1, message=None),
+        lambda tx: runs.heartbeat(tx, server_id="t", config_id=made.config_id),
+    ):
+        with pytest.raises(EntityNotFound):
+            store.write(say)
+
+
+def test_a_stream_is_stdout_or_stderr(store):
+    made = begin(store, "a")
+    with pytest.raises(Invalid):
+        log(store, made.config_id, 0, b"x", stream="stdin")
+
+
+def test_what_runs_wrote_goes_after_its_time_but_not_while_they_go_on(store):
+    over, going = begin(store, "over"), begin(store, "going")
+    for made in (over, going):
+        log(store, made.config_id, 0, b"old")
+    store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, over.id), {}, LOG_BYTES))
+    assert retention.purge(store, datetime.now(UTC) - timedelta(days=30)) == 0
+    age(store, logs, 31 * 86400)
+    log(store, going.config_id, 3, b"new")
+    assert retention.purge(store, datetime.now(UTC) - timedelta(days=30)) == 1
+    assert (text(store, over.id), text(store, going.id)) == ("", "oldnew")
+
+
+def test_old_output_goes_every_day_without_being_asked(store):
+    work = open_work(store)
+    daily = retention.Retention(store, work, 30)
+    made = begin(store, "a")
+    log(store, made.config_id, 0, b"old")
+    store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, made.id), {}, LOG_BYTES))
+    age(store, logs, 31 * 86400)
+    work.start()
+    try:
+        daily.begin()
+        until = time.monotonic() + 30
+        while text(store, made.id):
+            assert time.monotonic() < until, "it was never done"
+            time.sleep(0.02)
+    finally:
+        work.stop()
+
+
+def test_long_output_is_kept_in_chunks_cut_between_characters(store):
+    made = begin(store, "a")
+    data = ("é" * 100_001).encode()
+    log(store, made.config_id, 0, data)
+    found = chunks(store, made.id)
+    assert [each.offset for each in found] == [0, *itertools.accumulate(each.size for each in found)][:-1]
+    assert max(each.size for each in found) <= stored_logs.PAGE_BYTES
+    assert text(store, made.id) == data.decode()

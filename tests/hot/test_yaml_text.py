@@ -1,0 +1,284 @@
+"""Text becomes plain data within bounds, or an error that says where; never anything else."""
+
+from __future__ import annotations
+
+import json
+from datetime import date
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stoker import hot
+from stoker.hot import yaml_text
+from stoker.hot.bounds import MAX_DEPTH, MAX_TEMPLATE
+from stoker.hot.text import read
+from stoker.model.errors import Invalid, RequestLimitExceeded, StokerError
+from support.search import examples
+
+HEAD = "heat_template_version: 2018-08-31\n"
+
+names = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | names
+plain = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=4), max_leaves=12
+)
+
+
+def load(text: str) -> Any:
+    return yaml_text.load(text, 1_000_000)
+
+
+def nested(levels: int) -> Any:
+    value: Any = "x"
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2018-08-31", "2018-08-31"),
+        ("2001-12-14t21:59:43.10-05:00", "2001-12-14t21:59:43.10-05:00"),
+        ("=", "="),
+        ("yes", True),
+        ("'yes'", "yes"),
+        ("0x1F", 31),
+        ("017", 15),
+        ("1:30", 90),
+        ("1_000", 1000),
+        ("1.5", 1.5),
+        ("1e3", "1e3"),
+        ("~", None),
+        ("", None),
+        ("!!str 5", "5"),
+        ("!!int '5'", 5),
+        ("! 5", "5"),
+        ("!!timestamp 2018-01-01", "2018-01-01"),
+        ("{a: &x [1, 2], b: *x}", {"a": [1, 2], "b": [1, 2]}),
+        ("[&x one, *x]", ["one", "one"]),
+        ("[&x {a: 1, b: 1}, {<<: *x, b: 2}]", [{"a": 1, "b": 1}, {"a": 1, "b": 2}]),
+        ("[&x {a: 1}, &y {a: 2, b: 2}, {<<: [*x, *y], c: 3}]", [{"a": 1}, {"a": 2, "b": 2}, {"a": 1, "b": 2, "c": 3}]),
+        ("[{&m <<: {a: 1}}, *m]", [{"a": 1}, "<<"]),
+        ("{'<<': 1}", {"<<": 1}),
+        ("a: |\n  one\n  two\n", {"a": "one\ntwo\n"}),
+    ],
+)
+def test_yaml_means_what_heats_users_write_it_for(text: str, value: Any) -> None:
+    assert load(text) == value
+    assert type(load(text)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "words"),
+    [
+        ("a: 1\nb:\n  a: 1\n  a: 2\n", 5, 'duplicate key "a"'),
+        ("a: {<<: {}, <<: {}}\n", 2, 'duplicate key "<<"'),
+        ("\n1: x\n", 3, '"1" needs quotes'),
+        ("a:\n  on: x\n", 3, "a boolean"),
+        ("~: x\n", 2, "not nothing"),
+        ("? [a]\n: x\n", 2, "not a list"),
+        ("a: &a {b: 1}\n*a : x\n", 3, "not a map"),
+        ("a: .nan\n", 2, "NaN"),
+        ("a: -.inf\n", 2, "infinity"),
+        ("a: 1.0e+999\n", 2, "infinity"),
+        (f"a: 0x{'f' * 5000}\n", 2, "too long"),
+        (f"a: {':'.join(['1'] * 5000)}\n", 2, "too long"),
+        ("a: 0b_\n", 2, "no int"),
+        ("a: !!binary aGk=\n", 2, "!!binary is not supported"),
+        ("a: !!python/object:os.system {}\n", 2, "not supported"),
+        ("a: !!set {x, y}\n", 2, "!!set is not supported"),
+        ("a: !!map [x]\n", 2, "not supported"),
+        ("---\nb: 1\n", 2, "one document"),
+        ('a: "\\0"\n', 2, "NUL"),
+        ("a: \x07\n", 2, "control characters"),
+        ("a: \0\n", 2, "control characters"),
+        ("a: \ud800\n", 2, "surrogate"),
+        ("a: [1\nb: 2\n", 3, "expected"),
+        ("a: *nowhere\n", 2, 'no anchor "nowhere"'),
+        ("a: &a [*a]\n", 2, "contains itself"),
+        ("a: {<<: 1}\n", 2, "merges maps"),
+        ("a: {<<: [1]}\n", 2, "merges maps"),
+        ("%TAG !x! y\n", 2, "%TAG"),
+        (f"a: {'[' * 1000}{']' * 1000}\n", 2, "nested too deeply"),
+        (f"a:\n  {'[' * 100_000}", 3, "nested too deeply"),
+        ("a:\n  " + '{"a":' * 50_000, 3, "nested too deeply"),
+    ],
+)
+def test_faults_are_told_with_their_line(body: str, line: int, words: str) -> None:
+    with pytest.raises(Invalid, match=r"^Template not in valid format: ") as caught:
+        hot.parse(HEAD + body)
+    assert words in caught.value.message
+    assert caught.value.message.endswith(f"(line {line})")
+
+
+@pytest.mark.parametrize("document", [5, ["a"], "hello", "[1, 2]", "5"])
+def test_a_template_is_a_map(document: Any) -> None:
+    with pytest.raises(Invalid, match="not a JSON object or YAML mapping"):
+        hot.parse(document)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n", "---\n", "{}"])
+def test_an_empty_template_lacks_its_version(text: str) -> None:
+    with pytest.raises(Invalid, match="Template format version not found"):
+        hot.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (float("nan"), "NaN"),
+        (float("inf"), "infinity"),
+        (10**400, "too large"),
+        (date(2018, 8, 31), "no JSON value"),
+        (b"x", "no JSON value"),
+        ((1, 2), "no JSON value"),
+        ("a\0b", "NUL"),
+        ("\ud800", "surrogate"),
+        ({1: "a"}, '"1" needs quotes'),
+        ({None: "a"}, "keys must be text"),
+        ({"a\0": 1}, "NUL"),
+        ({"\udfff": 1}, "surrogate"),
+        (nested(MAX_DEPTH), "nested too deeply"),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.isprintable() else type(value).__name__,
+)
+def test_a_decoded_template_is_held_to_the_same_bounds(value: Any, words: str) -> None:
+    with pytest.raises(Invalid, match=r"resources\.a") as caught:
+        hot.parse({"heat_template_version": "2018-08-31", "resources": {"a": value}})
+    assert words in caught.value.message
+
+
+def test_a_map_that_contains_itself_is_too_deep() -> None:
+    knot: list[Any] = []
+    knot += [knot, knot]
+    with pytest.raises(Invalid, match="nested too deeply"):
+        hot.parse({"heat_template_version": knot})
+
+
+@pytest.mark.parametrize("levels", [MAX_DEPTH - 1, MAX_DEPTH])
+def test_text_and_data_have_the_same_depth(levels: int) -> None:
+    def accepts(source: Any) -> bool:
+        try:
+            read(source, "Template", MAX_TEMPLATE)
+        except Invalid:
+            return False
+        return True
+
+    value = {"a": nested(levels)}
+    text = json.dumps(value)
+    assert {accepts(value), accepts(text), accepts(f"# YAML\n{text}")} == {levels < MAX_DEPTH}
+
+
+def laughs(line: str) -> str:
+    """Ten generations, each naming the one before nine times."""
+    letters = "abcdefghijk"
+    generations = pairwise(letters)
+    return "a: &a {k: [x, x, x, x]}\n" + "".join(line.format(old=old, new=new) for old, new in generations)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{new}: &{new} [" + ", ".join(["*{old}"] * 9) + "]\n",
+        "{new}: &{new} {{" + ", ".join(f"k{i}: {{{{<<: *{{old}}}}}}" for i in range(9)) + "}}\n",
+        "{new}: &{new} {{" + ", ".join(f"k{i}: *{{old}}" for i in range(9)) + "}}\n",
+    ],
+    ids=["lists", "merges", "maps"],
+)
+def test_aliases_that_stand_for_too_much_are_refused(line: str) -> None:
+    with pytest.raises(Invalid, match="aliases repeat too much"):
+        hot.parse(HEAD + laughs(line))
+
+
+def test_a_long_text_counts_every_time_an_alias_names_it() -> None:
+    with pytest.raises(Invalid, match="aliases repeat too much"):
+        hot.parse(HEAD + f"description: &a {'x' * 400_000}\nresources: [{', '.join(['*a'] * 10)}]\n")
+
+
+@pytest.mark.parametrize("text", [HEAD + "#" * MAX_TEMPLATE, "é" * (MAX_TEMPLATE // 2 + 1), "x" * 10_000_000])
+def test_a_template_over_the_limit_is_refused_unread(text: str) -> None:
+    with pytest.raises(RequestLimitExceeded, match="exceeds maximum allowed size"):
+        hot.parse(text)
+
+
+def test_a_template_at_the_limit_is_read() -> None:
+    assert hot.parse(HEAD + "#" * (MAX_TEMPLATE - len(HEAD))).version == "2018-08-31"
+
+
+def test_an_error_does_not_repeat_half_a_megabyte() -> None:
+    with pytest.raises(Invalid) as caught:
+        hot.parse(f"{HEAD}? {'k' * 200_000}\n: 1\n? {'k' * 200_000}\n: 1\n")
+    assert len(caught.value.message) < 1200
+    assert caught.value.message.endswith("(line 4)")
+
+
+def test_json_has_escapes_that_yaml_lacks() -> None:
+    read_back = hot.parse('{"heat_template_version": "2018-08-31", "description": "\\ud83d\\ude00\\/"}')
+    assert read_back.description == "😀/"
+
+
+def test_json_tells_the_line_of_a_duplicate() -> None:
+    with pytest.raises(Invalid, match=r'duplicate key "resources" \(line 3\)'):
+        hot.parse('{"heat_template_version": "2018-08-31",\n"resources": {},\n"resources": {}}')
+
+
+@settings(max_examples=100, deadline=None)
+@given(plain)
+def test_json_text_reads_as_itself(value: Any) -> None:
+    assert read(json.dumps({"a": value}), "Template", MAX_TEMPLATE) == {"a": value}
+    assert read({"a": value}, "Template", MAX_TEMPLATE) == {"a": value}
+
+
+WORDS = (
+    *(
+        "a",
+        "b: ",
+        "- ",
+        "\n",
+        "  ",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        "&x ",
+        "*x",
+        "<<: ",
+        "? ",
+        ": ",
+        "!!set ",
+        "!",
+        "|\n",
+        ">",
+    ),
+    *("'", '"', "\\", "~", "0b", "1_", ".5", "%", "---\n", "...", "#", "\0", "é", "get_param", "resources:\n", "\t"),
+)
+PROPERTIES = HEAD + "resources:\n  a:\n    type: x\n    properties: "
+yamlish = st.lists(st.sampled_from(WORDS), max_size=30).map("".join)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.text(max_size=40) | yamlish, st.sampled_from(["", HEAD, PROPERTIES]))
+def test_any_text_is_a_template_or_an_error(text: str, head: str) -> None:
+    try:
+        template = hot.parse(head + text)
+    except StokerError as error:
+        assert error.kind == "invalid"
+        return
+    assert hot.parse(json.loads(json.dumps(template.document))) == template
+
+
+@settings(max_examples=100, deadline=None)
+@given(plain, st.sampled_from(["resources", "outputs", "parameters", "parameter_groups", "conditions", "description"]))
+def test_any_data_is_a_template_or_an_error(value: Any, section: str) -> None:
+    for document in ({section: value}, {section: {"a": value}}, {section: {"a": {"type": "x", "properties": value}}}):
+        try:
+            template = hot.parse({"heat_template_version": "2018-08-31", **document})
+        except StokerError as error:
+            assert error.kind == "invalid"
+        else:
+            assert json.loads(json.dumps(template.document)) == template.document

@@ -1,0 +1,217 @@
+"""What REST clients do to deployments has the same consequences as what agents and stacks do, and leaves nothing."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.store.schema import configs, containers, deployments, jobs, logs, objects, queues, runs, servers
+from support.in_process import Inside
+from support.templates import config, deployment, template
+
+#: A deployment that an agent reports to an object for, within a time: a container, an object and a job.
+CARRIED = {"signal_transport": "TEMP_URL_SIGNAL", "timeout": 600}
+
+
+@pytest.fixture
+def heat(tmp_path, store):
+    inside = Inside(tmp_path, store)
+    yield inside
+    inside.close()
+
+
+def rest(heat, method, path, body=None, status=200):
+    answer = heat.client.request(method, f"/v1/{heat.project}{path}", json=body, headers=heat.headers)
+    assert answer.status_code == status, answer.text
+    return answer.json() if answer.content else None
+
+
+def software_config(heat, **more):
+    return rest(heat, "POST", "/software_configs", {"group": "script", "config": "true", **more})["software_config"][
+        "id"
+    ]
+
+
+def software_deployment(heat, **body):
+    return rest(heat, "POST", "/software_deployments", {"server_id": "s", **body})["software_deployment"]
+
+
+def change(heat, made, answers=200, **body):
+    return rest(heat, "PUT", f"/software_deployments/{made['id']}", body, answers)
+
+
+def runs_of(heat, made):
+    found = rest(heat, "GET", f"/software_deployments/{made['id']}/runs")["runs"]
+    return sorted(found, key=lambda each: each["number"])
+
+
+def stack(heat, resources, name="s", status=201):
+    body = {"stack_name": name, "template": template(resources)}
+    return rest(heat, "POST", "/stacks", body, status)["stack"]["id"]
+
+
+def shown(heat, stack_id):
+    found = heat.client.get(f"/v1/{heat.project}/stacks/{stack_id}", headers=heat.headers, follow_redirects=True)
+    return found.json()["stack"]["stack_status"]
+
+
+def delete_stack(heat, stack_id):
+    answer = heat.client.delete(f"/v1/{heat.project}/stacks/s/{stack_id}", headers=heat.headers)
+    assert answer.status_code == 204, answer.text
+
+
+def left(heat, *tables):
+    with heat.store.read() as tx:
+        return {
+            table.name: count
+            for table in tables
+            if (count := tx.run(sa.select(sa.func.count()).select_from(table)).scalar())
+        }
+
+
+def jobs_of(heat):
+    with heat.store.read() as tx:
+        if heat.store.dialect == "sqlite":
+            return tx.run(sa.select(jobs.c.kind)).scalars().all()
+        return tx.run(sa.text("SELECT queue_name FROM procrastinate_jobs WHERE status = 'todo'")).scalars().all()
+
+
+@pytest.mark.parametrize("word", ["BOGUS", "complete", "DELETED", ""])
+def test_a_status_that_is_none_of_heats_ends_nothing(heat, word):
+    id = stack(heat, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment()})
+    (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]
+    change(heat, made, 400, status=word)
+    software_config_id = software_config(heat)
+    body = {"server_id": "s", "config_id": software_config_id, "status": word}
+    rest(heat, "POST", "/software_deployments", body, 400)
+    assert shown(heat, id) == "CREATE_IN_PROGRESS"
+    change(heat, made, status="COMPLETE")
+    assert shown(heat, id) == "CREATE_COMPLETE"
+    assert [(each["state"], each["status"]) for each in runs_of(heat, made)] == [("DONE", "COMPLETE")]
+
+
+def test_another_config_is_another_run(heat):
+    first, second = software_config(heat), software_config(heat, config="false")
+    made = software_deployment(heat, config_id=first, status="IN_PROGRESS")
+    changed = change(heat, made, config_id=second)["software_deployment"]
+    assert (changed["config_id"], changed["status"]) == (second, "IN_PROGRESS")
+    superseded, current = runs_of(heat, made)
+    assert (superseded["config_id"], superseded["state"]) == (first, "DONE")
+    assert (current["config_id"], current["state"]) == (second, "QUEUED")
+    change(heat, made, status="FAILED", status_reason="because")
+    assert [(each["state"], each["status"]) for each in runs_of(heat, made)][1] == ("DONE", "FAILED")
+    for id in (first, second):
+        rest(heat, "GET", f"/software_configs/{id}")  # a client's own stay
+
+
+def test_another_config_of_a_derived_deployment_takes_nothing_along(heat):
+    """Its derived config, its deadline and the place for its results were of the run before."""
+    source, own = software_config(heat), software_config(heat)
+    made = software_deployment(heat, config_id=source, **CARRIED)
+    assert left(heat, containers) and jobs_of(heat)
+    change(heat, made, config_id=own)
+    assert not left(heat, containers, objects) and not jobs_of(heat)
+    rest(heat, "GET", f"/software_configs/{made['config_id']}", status=404)
+    rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    for id in (source, own):
+        rest(heat, "DELETE", f"/software_configs/{id}", status=204)
+    assert not left(heat, configs, deployments, runs, logs)
+
+
+@pytest.mark.parametrize("more", [{"status": "IN_PROGRESS"}, CARRIED])
+def test_in_progress_again_is_another_run_of_the_same(heat, more):
+    source = software_config(heat, config="echo")
+    made = software_deployment(heat, config_id=source, **more)
+    change(heat, made, status="COMPLETE", output_values={"a": 1})
+    again = change(heat, made, status="IN_PROGRESS", status_reason="once more")["software_deployment"]
+    assert (again["status"], again["status_reason"]) == ("IN_PROGRESS", "once more")
+    assert again["config_id"] != made["config_id"]  # agents run a config once
+    assert rest(heat, "GET", f"/software_configs/{again['config_id']}")["software_config"]["config"] == "echo"
+    assert [each["state"] for each in runs_of(heat, made)] == ["DONE", "QUEUED"]
+    change(heat, made, status="FAILED")
+    assert [each["status"] for each in runs_of(heat, made)] == ["COMPLETE", "FAILED"]
+    change(heat, made, status="IN_PROGRESS")
+    assert len(runs_of(heat, made)) == 3
+    rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    rest(heat, "DELETE", f"/software_configs/{source}", status=204)
+    assert not left(heat, configs, deployments, runs, containers, objects) and not jobs_of(heat)
+
+
+@pytest.mark.parametrize("status", ["IN_PROGRESS", "COMPLETE"])
+def test_a_deployment_without_a_status_is_started_or_ended_by_its_first(heat, status):
+    made = software_deployment(heat, config_id=software_config(heat))
+    assert change(heat, made, status=status)["software_deployment"]["config_id"] == made["config_id"]
+    assert [each["state"] for each in runs_of(heat, made)] == ["QUEUED" if status == "IN_PROGRESS" else "DONE"]
+    change(heat, made, status="FAILED")
+    assert [(each["state"], each["status"]) for each in runs_of(heat, made)] == [("DONE", "FAILED")]
+
+
+def test_what_a_stacks_deployment_runs_is_the_stacks_decision(heat):
+    stack(heat, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment()})
+    (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]
+    change(heat, made, 409, config_id=software_config(heat))
+    change(heat, made, status="COMPLETE")
+    change(heat, made, 409, status="IN_PROGRESS")
+    assert change(heat, made, output_values={"a": 1})["software_deployment"]["output_values"] == {"a": 1}
+
+
+def test_a_running_deployment_that_is_deleted_fails_its_resource_and_leaves_nothing(heat):
+    id = stack(heat, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment(**CARRIED)})
+    (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]
+    assert {"deployment.deadline", "stack.deadline"} <= set(jobs_of(heat))
+    rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    assert shown(heat, id) == "CREATE_FAILED"
+    assert set(jobs_of(heat)) == {"document.publish"}  # the server's document is another now
+    rest(heat, "GET", f"/software_configs/{made['config_id']}", status=404)
+    delete_stack(heat, id)
+    assert shown(heat, id) == "DELETE_COMPLETE"
+    assert not left(heat, configs, deployments, runs, containers, objects, servers) and not jobs_of(heat)
+
+
+def test_a_deployment_that_is_deleted_while_its_resource_is_ends_that_too(heat):
+    actions = {"actions": ["CREATE", "DELETE"], **CARRIED}
+    id = stack(heat, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment(**actions)})
+    (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]
+    change(heat, made, status="COMPLETE")
+    delete_stack(heat, id)
+    assert shown(heat, id) == "DELETE_IN_PROGRESS"
+    rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    assert shown(heat, id) == "DELETE_COMPLETE"
+    assert not left(heat, configs, deployments, runs, containers, objects, servers) and not jobs_of(heat)
+
+
+def test_what_is_retained_is_nobodys_and_can_be_removed(heat):
+    inner = {"type": "OS::Heat::DeployedServer", "properties": {"software_config_transport": "POLL_TEMP_URL"}}
+    id = stack(
+        heat,
+        {
+            "config": config(),
+            "server": inner | {"deletion_policy": "Retain"},
+            "d": deployment(**CARRIED) | {"deletion_policy": "Retain"},
+            "group": {
+                "type": "OS::Heat::ResourceGroup",
+                "deletion_policy": "Retain",
+                "properties": {"count": 2, "resource_def": inner},
+            },
+        },
+    )
+    (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]
+    change(heat, made, status="COMPLETE")
+    assert shown(heat, id) == "CREATE_COMPLETE"
+    delete_stack(heat, id)
+    assert shown(heat, id) == "DELETE_COMPLETE"
+    retained = rest(heat, "GET", "/servers")["servers"]
+    assert [each["stack_id"] for each in retained] == [None] * 3
+    rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
+    for each in retained:
+        rest(heat, "DELETE", f"/servers/{each['id']}", status=204)
+    assert not left(heat, configs, deployments, runs, containers, objects, servers, queues) and not jobs_of(heat)
+
+
+def test_an_external_resource_is_left_to_its_owner(heat):
+    """What another stack has made stays that stack's."""
+    owner = stack(heat, {"server": {"type": "OS::Heat::DeployedServer"}}, "owner")
+    (server,) = rest(heat, "GET", "/servers")["servers"]
+    borrowed = {"type": "OS::Heat::DeployedServer", "external_id": server["id"], "deletion_policy": "Retain"}
+    delete_stack(heat, stack(heat, {"server": borrowed}))
+    assert [each["stack_id"] for each in rest(heat, "GET", "/servers")["servers"]] == [owner]

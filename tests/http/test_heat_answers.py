@@ -1,0 +1,246 @@
+"""What a real Heat 27 answered to the same requests: clients compare whole answers."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+
+import pytest
+
+from stoker_client.wire import warnings_in
+
+INNER = """
+heat_template_version: 2018-08-31
+parameters:
+  p: {type: string}
+  q: {type: string, default: dq}
+resources: {v: {type: OS::Heat::Value, properties: {value: {get_param: p}}}}
+outputs: {o: {value: {get_attr: [v, value]}}}
+"""
+TEMPLATE = {
+    "heat_template_version": "2018-08-31",
+    "description": "d",
+    "parameters": {
+        "a": {"type": "number", "default": "10"},
+        "l": {"type": "comma_delimited_list", "default": "a,b"},
+        "h": {"type": "string", "hidden": True, "default": "x"},
+        "j": {"type": "json", "default": {"a": 1}},
+        "w": {"type": "string", "default": "dd"},
+    },
+    "resources": {
+        "n": {"type": "inner.yaml", "properties": {"p": {"get_param": "a"}, "q": "lit"}},
+        "m": {"type": "My::T", "properties": {"p": "x"}},
+        "g": {
+            "type": "OS::Heat::ResourceGroup",
+            "properties": {"count": 2, "resource_def": {"type": "inner.yaml", "properties": {"p": "k"}}},
+        },
+    },
+}
+ASKED = {
+    "template": TEMPLATE,
+    "files": {"inner.yaml": INNER},
+    "environment": {
+        "parameters": {"h": "secret"},
+        "parameter_defaults": {"w": "pd", "q": "pq"},
+        "resource_registry": {"My::T": "inner.yaml"},
+    },
+    "parameters": {"a": "7"},
+}
+
+
+def parameter(name, kind, **more):
+    return {"Type": kind, "Description": "", "NoEcho": "false", "Label": name, **more}
+
+
+def inner(**values):
+    given = {name: {"Value": value} for name, value in values.items()}
+    return {
+        "p": parameter("p", "String", **given.get("p", {})),
+        "q": parameter("q", "String", Default="pq", **given.get("q", {})),
+    }
+
+
+def nested(kind, parameters, **more):
+    return {"Type": kind, "Description": "No description", "Parameters": parameters, **more}
+
+
+def test_validate(stoker):
+    answer = stoker.heat("POST", "/validate?show_nested=true", ASKED)
+    assert (answer.status, answer.body) == (
+        200,
+        {
+            "Description": "d",
+            "Parameters": {
+                "a": parameter("a", "Number", Default="10", Value="7"),
+                "l": parameter("l", "CommaDelimitedList", Default="a,b"),
+                # Heat shows hidden values that the request gives; Stoker does not repeat them.
+                "h": parameter("h", "String", Default="x", Value="******", NoEcho="true"),
+                "j": parameter("j", "Json", Default={"a": 1}),
+                "w": parameter("w", "String", Default="pd"),
+            },
+            "NestedParameters": {
+                "n": nested("inner.yaml", inner(p="7", q="lit")),
+                "m": nested("My::T", inner(p="x")),
+                "g": nested("OS::Heat::ResourceGroup", {}, NestedParameters={"0": nested("inner.yaml", inner(p="k"))}),
+            },
+            "Environment": {
+                "parameters": {"a": "7", "h": "******"},
+                "parameter_defaults": {"w": "pd", "q": "pq"},
+                "resource_registry": {"My::T": "inner.yaml", "inner.yaml": "inner.yaml", "resources": {}},
+                "event_sinks": [],
+            },
+        },
+    )
+
+
+def previewed(name, project, value, parent, stack):
+    identity = {"tenant": project, "stack_name": stack, "stack_id": "None"}
+    return {
+        "resource_name": name,
+        "resource_type": "OS::Heat::Value",
+        "resource_action": "INIT",
+        "resource_status": "COMPLETE",
+        "resource_status_reason": "",
+        "resource_identity": {**identity, "path": f"/resources/{name}"},
+        "stack_identity": {**identity, "path": ""},
+        "stack_name": stack,
+        "physical_resource_id": "",
+        "creation_time": None,
+        "updated_time": None,
+        "description": "",
+        "metadata": {},
+        "required_by": [],
+        "properties": {"type": None, "value": value},
+        "parent_resource": parent,
+        # Heat shows what the attribute would be; Stoker what it is.
+        "attributes": {"value": None},
+    }
+
+
+def test_a_preview_of_a_new_stack(stoker):
+    shown = stoker.heat("POST", "/stacks/preview", {**ASKED, "stack_name": "prev", "tags": "x,y"}).body["stack"]
+    assert shown["id"] == "None"
+    assert shown["links"][0]["href"].endswith("/stacks/prev/None")
+    assert (shown["outputs"], shown["tags"], shown["parent"]) == ([], ["x", "y"], None)
+    assert shown["parameters"]["OS::stack_id"] == "None"
+    assert not shown.keys() & {"stack_status", "stack_status_reason"}
+    project = stoker.project
+    assert shown["resources"] == [
+        [previewed("v", project, "7", "n", "prev-n")],
+        [previewed("v", project, "x", "m", "prev-m")],
+        [
+            [previewed("v", project, "k", "0", "prev-g-0")],
+            [previewed("v", project, "k", "1", "prev-g-1")],
+        ],
+    ]
+
+
+def test_a_preview_tells_who_requires_a_resource_and_what_outputs_are_known(stoker):
+    value = {"type": "OS::Heat::Value"}
+    template = {
+        "heat_template_version": "2018-08-31",
+        "resources": {
+            "a": {**value, "properties": {"value": 1}},
+            "b": {**value, "properties": {"value": {"get_resource": "a"}}},
+            "c": {
+                **value,
+                "properties": {"value": 1},
+                "depends_on": "a",
+                "metadata": {"k": {"get_attr": ["a", "value"]}},
+            },
+        },
+        "outputs": {"known": {"value": 5}, "unknown": {"value": {"get_attr": ["a", "value"]}}},
+    }
+    shown = stoker.heat("POST", "/stacks/preview", {"stack_name": "prev", "template": template}).body["stack"]
+    assert {each["resource_name"]: each["required_by"] for each in shown["resources"]} == {
+        "a": ["b", "c"],
+        "b": [],
+        "c": [],
+    }
+    assert shown["resources"][2]["metadata"] == {"k": None}
+    assert {each["output_key"]: each["output_value"] for each in shown["outputs"]} == {"known": 5, "unknown": None}
+
+
+@pytest.mark.parametrize("kind", ["OS::Heat::SoftwareDeploymentGroup", "OS::Heat::ResourceChain"])
+def test_a_preview_shows_the_members_of_other_groups(stoker, kind):
+    asked = deepcopy(ASKED)
+    properties = {"servers": {"x": "1", "y": "2"}} if kind.endswith("Group") else {"resources": ["OS::Heat::None"] * 2}
+    asked["template"]["resources"] = {"g": {"type": kind, "properties": properties}}
+    [members] = stoker.heat("POST", "/stacks/preview", {**asked, "stack_name": "prev"}).body["stack"]["resources"]
+    assert [each["resource_name"] for each in members] == (["x", "y"] if kind.endswith("Group") else ["0", "1"])
+
+
+def test_members_excluded_by_name_are_not_previewed(stoker):
+    asked = deepcopy(ASKED)
+    group = asked["template"]["resources"]["g"]
+    group["properties"] |= {"resource_def": {"type": "OS::Heat::None"}, "removal_policies": [{"resource_list": ["0"]}]}
+    asked["template"]["resources"] = {"g": group}
+    [members] = stoker.heat("POST", "/stacks/preview", {**asked, "stack_name": "prev"}).body["stack"]["resources"]
+    assert [each["resource_name"] for each in members] == ["1", "2"]
+
+
+def test_too_many_are_refused(stoker):
+    asked = deepcopy(ASKED)
+    none = {"type": "OS::Heat::None"}
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 200, "resource_def": none}}
+    outer = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 200, "resource_def": group}}
+    asked["template"]["resources"] = {"g": outer}
+    answer = stoker.heat("POST", "/stacks/preview", {**asked, "stack_name": "prev"})
+    assert (answer.status, answer.body["error"]["type"]) == (400, "RequestLimitExceeded")
+
+
+def test_tags_of_an_untagged_stack(stoker):
+    made = stoker.heat(
+        "POST", "/stacks", {"stack_name": "tagless", "template": {"heat_template_version": "2018-08-31"}}
+    )
+    path = f"/stacks/tagless/{made.body['stack']['id']}"
+    assert stoker.heat("GET", path).body["stack"]["tags"] == []
+    listed = stoker.heat("GET", "/stacks?name=tagless").body["stacks"]
+    assert [each["tags"] for each in listed] == [None]
+    stoker.heat("DELETE", path)
+
+
+ODD = {
+    "heat_template_version": "2018-08-31",
+    "outputs": {"o": {"value": {"get_resource": 'näme, \n"x"'}}, "fine": {"value": 1}},
+}
+
+
+def test_what_is_wrong_in_an_output_is_a_warning_of_every_request(stoker, tmp_path):
+    made = stoker.heat("POST", "/stacks", {"stack_name": "odd-output", "template": ODD})
+    assert made.status == 201, made.body
+    path = f"/stacks/odd-output/{made.body['stack']['id']}"
+    answers = [
+        made,
+        stoker.heat("PUT", path, {"template": ODD}),
+        stoker.heat("PATCH", path, {}),
+        stoker.heat("PUT", f"{path}/preview", {"template": ODD}),
+        stoker.heat("POST", "/stacks/preview", {"stack_name": "new", "template": ODD}),
+        stoker.heat("POST", "/validate", {"template": ODD}),
+    ]
+    for answer in answers:
+        assert answer.status < 300, answer.body
+        [warning] = warnings_in(answer.headers["Warning"])
+        assert warning.startswith('outputs.o: The specified reference "näme, \n"x"" (in outputs.o.value)')
+    assert answers[-1].body["Warnings"] == [warning]
+    shown = {each["output_key"]: each for each in stoker.heat("GET", path).body["stack"]["outputs"]}
+    assert (shown["fine"]["output_value"], shown["o"]["output_value"]) == (1, None)
+    assert shown["o"]["output_error"].startswith("The specified reference")
+    stoker.heat("DELETE", path)
+
+
+def test_the_command_tells_warnings_and_all_errors(stoker, tmp_path):
+    file = tmp_path / "odd.yaml"
+    file.write_text(json.dumps(ODD))
+    for words in (("template", "validate"), ("stack", "preview"), ("stack", "create", "odd-output")):
+        done = stoker.run(*words, "-t", str(file), "-o", "json")
+        assert done.stderr.startswith("Warning: outputs.o: The specified reference"), words
+    assert "Warning: outputs.o: " in stoker.run("stack", "update", "odd-output", "-t", str(file), "-o", "json").stderr
+    stoker.run("stack", "delete", "-y", "odd-output")
+    file.write_text("heat_template_version: 2018-08-31\nresources:\n  a: {type: No::Such}\n  b: {type: No::Other}\n")
+    done = stoker.run("stack", "create", "wrong", "-t", str(file), check=False)
+    assert done.returncode == 5
+    assert [line.partition(")")[0] for line in done.stderr.splitlines()] == [
+        "stoker: The Resource Type (No::Such",
+        "The Resource Type (No::Other",
+    ]

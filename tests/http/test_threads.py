@@ -1,0 +1,112 @@
+"""Executors: shares of threads, turns and bounded queues."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from stoker.http.threads import Executor
+from stoker.model.errors import TooManyRequests
+
+
+class Work:
+    """Calls that hang until they are let go; which keys' began."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.begun: list[str] = []
+
+    def __call__(self, key: str) -> str:
+        self.begun.append(key)
+        assert self.go.wait(60)
+        return key
+
+
+def run(test: Callable[..., Any], **sizes: int) -> None:
+    executor = Executor("test", **{"threads": 4, "share": 2, "waiting": 6, "waiting_share": 3, **sizes})
+
+    async def body() -> None:
+        work = Work()
+        try:
+            await test(executor, work)
+        finally:
+            work.go.set()
+
+    asyncio.run(body())
+    assert (executor._busy, executor._running, executor._queues, executor._waiting) == (0, {}, {}, 0)
+
+
+def start(executor: Executor, work: Work, *keys: str) -> list[asyncio.Task[str]]:
+    return [asyncio.ensure_future(executor.run(key, work, key)) for key in keys]
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not true():
+            await asyncio.sleep(0.001)
+
+
+def test_one_key_has_its_share_and_others_get_in():
+    async def test(executor: Executor, work: Work) -> None:
+        tasks = start(executor, work, "a", "a", "a", "a", "b", "c")
+        await until(lambda: len(work.begun) == 4)
+        assert sorted(work.begun) == ["a", "a", "b", "c"]
+        work.go.set()
+        assert sorted(await asyncio.gather(*tasks)) == ["a", "a", "a", "a", "b", "c"]
+
+    run(test)
+
+
+def test_what_does_not_fit_into_the_queue_is_refused():
+    async def test(executor: Executor, work: Work) -> None:
+        tasks = start(executor, work, *"aaaaa")
+        await until(lambda: executor._waiting == 3)
+        with pytest.raises(TooManyRequests):
+            await executor.run("a", work, "a")
+        tasks += start(executor, work, *"bbbbb")
+        await until(lambda: executor._waiting == 6)
+        with pytest.raises(TooManyRequests):
+            await executor.run("c", work, "c")
+        assert await executor.run_now(lambda: 1, *()) == 1 if executor._pool.size > 4 else True
+        work.go.set()
+        await asyncio.gather(*tasks)
+
+    run(test)
+    run(test, spare=1)
+
+
+def test_keys_take_turns():
+    async def test(executor: Executor, work: Work) -> None:
+        tasks = start(executor, work, *"aaabbc")
+        await until(lambda: len(work.begun) == 1)
+        work.go.set()
+        await asyncio.gather(*tasks)
+        assert work.begun == list("aabcab")
+
+    run(test, threads=1, share=1)
+
+
+def test_a_call_that_is_cancelled_gives_its_place_back():
+    async def test(executor: Executor, work: Work) -> None:
+        running, waiting = start(executor, work, "a", "a")
+        await until(lambda: executor._waiting == 1)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert executor._waiting == 0
+        work.go.set()
+        await running
+
+    run(test, threads=1)
+
+
+def test_errors_are_the_callers():
+    async def test(executor: Executor, work: Work) -> None:
+        with pytest.raises(ZeroDivisionError):
+            await executor.run("a", lambda: 1 / 0)
+
+    run(test)

@@ -1,0 +1,289 @@
+"""The agents' own protocol, spoken by hand to a real server."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import subprocess
+import sys
+import zipfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from support.agent_protocol import SpokenAgent as Agent
+from support.agent_protocol import deploy, enrol, shown, spoken_agent, trade
+from support.server import Answer
+from support.sockets import until_read
+
+
+@pytest.fixture
+def agent(stoker) -> Agent:
+    return spoken_agent(stoker)
+
+
+def test_an_empty_document_has_a_revision_and_an_etag(agent):
+    answer = agent.document()
+    assert answer.status == 200
+    assert (answer.body["server_id"], answer.body["deployments"]) == (agent.id, [])
+    assert answer.headers["ETag"] == f'"{answer.body["revision"]}"'
+
+
+def test_an_unchanged_document_is_304_with_the_same_etag(agent):
+    etag = agent.document().headers["ETag"]
+    answer = agent.document(etag=etag)
+    assert (answer.status, answer.raw, answer.headers["ETag"]) == (304, b"", etag)
+
+
+def test_a_held_poll_is_answered_by_a_deployment(agent, stoker):
+    etag = agent.document().headers["ETag"]
+    with closing(http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=40)) as poll:
+        headers = {"Authorization": f"Bearer {agent.key}", "If-None-Match": etag}
+        poll.request("GET", "/agent/v1/document?wait=40", headers=headers)
+        until_read(poll.sock)
+        deployment = deploy(stoker, agent.id, input_values={"a": "b"})
+        answer = poll.getresponse()
+        (entry,) = json.loads(answer.read())["deployments"]
+    assert entry["deployment_id"] == deployment["id"]
+    assert entry["id"] == deployment["config_id"]
+    assert (entry["group"], entry["config"]) == ("script", "#!/bin/sh\n")
+    assert {each["name"]: each["value"] for each in entry["inputs"]}["a"] == "b"
+    assert answer.headers["ETag"] != etag
+
+
+def test_a_run_is_delivered_when_the_next_poll_acknowledges_its_document(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+    path = f"/software_deployments/{deployment['id']}/runs"
+
+    def run():
+        return stoker.heat("GET", path).body["runs"][0]
+
+    answer = agent.document()
+    stoker.until(lambda: run()["channel"] == "STOKER_PUSH")  # it was sent, and may be lost
+    assert (run()["state"], run()["delivered_time"]) == ("QUEUED", None)
+    agent.document(etag=answer.headers["ETag"])
+    stoker.until(lambda: run()["state"] == "DELIVERED")
+    assert run()["delivered_time"] is not None
+
+
+def test_a_poll_that_nothing_happens_to_ends_by_itself(agent):
+    etag = agent.document().headers["ETag"]
+    assert agent.document(wait=1, etag=etag).status == 304
+
+
+def test_a_signal_completes_once_and_may_be_repeated(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+    path = f"/runs/{deployment['config_id']}/signal"
+    said = {"deploy_stdout": "out", "deploy_stderr": "", "deploy_status_code": 0, "result": {"deep": [1]}}
+    for values in (said, said, {**said, "deploy_status_code": 1}):
+        answer = agent.call("POST", path, values)
+        assert (answer.status, answer.body) == (200, {"status": "COMPLETE"})
+    found = shown(stoker, deployment)
+    assert (found["status"], found["output_values"]["result"]) == ("COMPLETE", {"deep": [1]})
+    assert agent.entries() == []
+
+
+def test_a_failing_signal_fails_with_its_reason(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+    said = {"deploy_stdout": "", "deploy_stderr": "boom", "deploy_status_code": 3, "deploy_status_reason": "Timed out"}
+    assert agent.call("POST", f"/runs/{deployment['config_id']}/signal", said).body == {"status": "FAILED"}
+    assert "Timed out" in shown(stoker, deployment)["status_reason"]
+
+
+def test_a_signal_of_950_kilobytes_and_odd_characters_arrives_whole(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+    text = "\0\x1b☃" + "x" * 949_000
+    said = {"deploy_stdout": text, "deploy_stderr": "", "deploy_status_code": 0}
+    assert agent.call("POST", f"/runs/{deployment['config_id']}/signal", said).status == 200
+    assert shown(stoker, deployment)["output_values"]["deploy_stdout"] == text
+
+
+def test_progress_shows_in_the_deployments_reason(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+    said = {"state": "RUNNING", "percent": 42, "message": "half way"}
+    assert agent.call("POST", f"/runs/{deployment['config_id']}/progress", said).status == 204
+    assert shown(stoker, deployment)["status_reason"] == "Running (42 %): half way"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"\xff",
+        b'{"percent": 101}',
+        b'{"percent": "x"}',
+        b'{"state": []}',
+        b'{"state": "DONE by <b>the agent</b>"}',
+        b'{"state": "DONE"}',
+        b'{"state": "running"}',
+    ],
+)
+def test_wrong_progress_changes_nothing(agent, stoker, wrong):
+    deployment = deploy(stoker, agent.id)
+    assert agent.call("POST", f"/runs/{deployment['config_id']}/progress", wrong).status == 400
+    assert shown(stoker, deployment)["status_reason"] == "Waiting for the agent"
+
+
+def test_output_arrives_in_order_and_once(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+
+    def send(offset: int, data: bytes, stream: str = "stdout") -> Answer:
+        return agent.call("POST", f"/runs/{deployment['config_id']}/logs?stream={stream}&offset={offset}", data)
+
+    assert send(0, b"hello ").body == {"offset": 6}
+    assert send(0, b"hello world").body == {"offset": 11}
+    assert send(3, b"lo").body == {"offset": 11}
+    assert send(99, b"gap").body == {"offset": 11}
+    assert send(0, b"err", "stderr").body == {"offset": 3}
+    logs = stoker.heat("GET", f"/software_deployments/{deployment['id']}/logs").body["logs"]
+    assert "".join(each["data"] for each in logs if each["stream"] == "stdout") == "hello world"
+
+
+@pytest.mark.parametrize("query", ["", "stream=stdlog&offset=0", "stream=stdout&offset=-1", "stream=stdout&offset=x"])
+def test_wrong_places_of_output_are_refused(agent, stoker, query):
+    deployment = deploy(stoker, agent.id)
+    assert agent.call("POST", f"/runs/{deployment['config_id']}/logs?{query}", b"x").status == 400
+
+
+def test_more_output_than_a_call_may_carry_is_refused(agent, stoker):
+    path = f"/runs/{deploy(stoker, agent.id)['config_id']}/logs?stream=stdout&offset=0"
+    assert agent.call("POST", path, b"x" * 256 * 1024).body == {"offset": 256 * 1024}
+    assert agent.call("POST", path, b"x" * (256 * 1024 + 1)).status == 400
+
+
+def test_another_servers_run_does_not_exist(agent, stoker):
+    server, token = enrol(stoker)
+    other = Agent(stoker, server["id"], server["name"], trade(stoker, token).body["key"])
+    deployment = deploy(stoker, other.id)
+    run = f"/runs/{deployment['config_id']}"
+    unknown = "/runs/11111111-1111-1111-1111-111111111111"
+    for path, body in (
+        ("/signal", {"deploy_status_code": 0}),
+        ("/progress", {"state": "RUNNING"}),
+        ("/logs?stream=stdout&offset=0", b"x"),
+    ):
+        theirs, nobodys = agent.call("POST", run + path, body), agent.call("POST", unknown + path, body)
+        assert theirs.status == nobodys.status == 404
+        assert theirs.raw.replace(deployment["config_id"].encode(), b"") == nobodys.raw.replace(
+            unknown[6:].encode(), b""
+        )
+    assert agent.entries() == []
+    assert shown(stoker, deployment)["status_reason"] == "Waiting for the agent"
+
+
+def test_no_key_a_wrong_key_and_a_users_token_open_nothing(agent, stoker):
+    last = "A" if agent.key[-1] != "A" else "B"
+    wrong = ["", "Bearer", "Bearer ", "Bearer x", f"Bearer {agent.key[:-2]}{last}", f"Basic {agent.key}"]
+    wrong += [f"Bearer {stoker.token}", f"Bearer {agent.id}."]
+    for each in wrong:
+        answer = stoker.request("GET", "/agent/v1/document", headers={"Authorization": each})
+        assert answer.status == 401, each
+        assert answer.body["error"]["message"]
+    assert stoker.request("GET", "/agent/v1/document").status == 401
+    assert stoker.heat("GET", "/stacks", None).status == 200
+    assert stoker.request("GET", f"/v1/{stoker.project}/stacks", headers={"X-Auth-Token": agent.key}).status == 401
+
+
+def test_a_token_is_traded_again_by_its_instance_only(stoker):
+    _, token = enrol(stoker)
+    first = trade(stoker, token, "one")
+    assert (first.status, trade(stoker, token, "one").body) == (201, first.body)
+    for answer in (trade(stoker, token, "two"), trade(stoker, "made up", "one")):
+        assert answer.status == 401
+        assert answer.body["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{}", b'{"token": 1, "instance": "i"}', b'{"token": "t", "instance": ""}']
+)
+def test_enrolling_with_a_wrong_body_is_an_error(stoker, body):
+    assert stoker.request("POST", "/agent/v1/enroll", body).status == 400
+
+
+def test_the_header_tells_version_and_hooks(agent, stoker):
+    agent.document(X_Stoker_Agent="9.9; hooks=script,foo")
+    server = stoker.heat("GET", f"/servers/{agent.name}").body["server"]
+    assert (server["status"], server["agent_version"], server["hooks"]) == ("ONLINE", "9.9", ["script", "foo"])
+    assert server["hostname"] == "h"
+
+
+def test_servers_are_listed_shown_and_named_once(agent, stoker):
+    listed = stoker.heat("GET", "/servers").body["servers"]
+    assert stoker.heat("GET", f"/servers/{agent.id}").body["server"] in listed
+    assert stoker.heat("POST", "/servers", {"name": agent.name}).status == 409
+    for name in ("", "a/b", "\n", 5, None, "x" * 256):
+        assert stoker.heat("POST", "/servers", {"name": name}).status == 400
+    assert stoker.heat("GET", "/servers/nobody").status == 404
+
+
+def test_removing_a_server_revokes_its_key_and_ends_what_it_had_to_do(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+    assert agent.document().status == 200
+    assert stoker.heat("DELETE", f"/servers/{agent.id}").status == 204
+    assert agent.document().status == 401
+    found = shown(stoker, deployment)
+    assert (found["status"], found["status_reason"]) == ("FAILED", f"Server {agent.name} was removed")
+    assert stoker.heat("DELETE", f"/servers/{agent.id}").status == 404
+
+
+def test_the_install_script_is_python_and_knows_the_url(stoker):
+    answer = stoker.request("GET", "/agent/v1/install")
+    assert answer.status == 200
+    compile(answer.raw, "install", "exec")
+    assert f"URL = {stoker.url!r}".encode() in answer.raw
+    assert b'"@' not in answer.raw
+
+
+def test_the_zipapp_runs_and_its_tag_is_its_digest(stoker, tmp_path):
+    first = stoker.request("GET", "/agent/v1/stoker-agent.pyz")
+    assert first.status == 200
+    path = Path(tmp_path, "agent.pyz")
+    path.write_bytes(first.raw)
+    assert zipfile.is_zipfile(path)
+    done = subprocess.run([sys.executable, str(path), "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip()
+    assert first.headers["ETag"] == f'"{hashlib.sha256(first.raw).hexdigest()}"'
+
+
+def test_an_agent_enrols_and_runs_a_script(stoker, tmp_path):
+    """The real agent, from token to output."""
+    server, token = enrol(stoker)
+    agent = [sys.executable, "-m", "stoker_agent"]
+    root = ["--root", str(tmp_path / "root")]
+    enroll = [*agent, "enroll", "--url", stoker.url, *root]
+    subprocess.run(enroll, input=token.encode(), check=True, capture_output=True)
+    deployment = deploy(stoker, server["id"], "#!/bin/sh\necho out; printf 42 > $heat_outputs_path.result\n")
+    subprocess.run([*agent, "run", "--once", *root], check=True, capture_output=True, timeout=60)
+    found = shown(stoker, deployment)
+    assert (found["status"], found["output_values"]["result"]) == ("COMPLETE", "42")
+    assert found["output_values"]["deploy_stdout"] == "out\n"
+
+
+def test_a_secret_input_is_for_the_agent_alone(agent, stoker):
+    said = {"name": "c", "group": "script", "config": "true", "inputs": [{"name": "word", "secret": True}]}
+    source = stoker.heat("POST", "/software_configs", said).body["software_config"]
+    values = {"word": "s3cret", "open": "plain"}
+    body = {"config_id": source["id"], "server_id": agent.id, "signal_transport": "STOKER_SIGNAL"}
+    made = stoker.heat("POST", "/software_deployments", {**body, "input_values": values}).body["software_deployment"]
+    starred = {"word": "******", "open": "plain"}
+
+    def told():
+        (entry,) = agent.document().body["deployments"]
+        return {each["name"]: each["value"] for each in entry["inputs"] if each["name"] in values}
+
+    def seen(config_id):
+        config = stoker.heat("GET", f"/software_configs/{config_id}").body["software_config"]
+        return {each["name"]: each["value"] for each in config["inputs"] if each["name"] in values}
+
+    assert told() == values
+    assert seen(made["config_id"]) == made["input_values"] == starred
+    agent.call("POST", f"/runs/{made['config_id']}/signal", {"deploy_status_code": 1})
+    again = stoker.heat("POST", f"/software_deployments/{made['id']}/retry").body["software_deployment"]
+    assert told() == values
+    assert seen(again["config_id"]) == shown(stoker, made)["input_values"] == starred
+    runs = stoker.heat("GET", f"/software_deployments/{made['id']}/runs").body["runs"]
+    assert [each["input_values"] for each in runs] == [starred, starred]

@@ -1,0 +1,205 @@
+"""Many at once, and the machine going away: nobody gets a message twice, and what was acknowledged is there."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import uuid
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
+
+import pytest
+
+from http_messaging.conftest import Zaqar
+from support import databases
+from support.server import SHARED_SECRET, served
+
+CLIENTS, MESSAGES = 6, 120
+
+
+def at_once(do, clients=CLIENTS):
+    """``do(n)`` of each client, all beginning together; what they gave."""
+    ready = threading.Barrier(clients)
+
+    def one(n):
+        ready.wait(30)
+        return do(n)
+
+    with ThreadPoolExecutor(clients) as pool:
+        return list(pool.map(one, range(clients)))
+
+
+def filled(zaqar, queue):
+    for start in range(0, MESSAGES, 20):
+        zaqar.post(queue, *range(start, start + 20))
+
+
+@pytest.fixture(params=["sqlite", "one process", "two processes"])
+def several(request, tmp_path):
+    """Clients of one Stoker, or of two on one database."""
+    if request.param == "sqlite":
+        with served(tmp_path) as running:
+            yield [Zaqar(running)] * CLIENTS
+        return
+    for name in "ab":
+        tmp_path.joinpath(name).mkdir()
+    with (
+        databases.postgresql_url(request.getfixturevalue("postgresql_server")) as url,
+        served(tmp_path / "a", *SHARED_SECRET, database=url) as first,
+    ):
+        if request.param == "one process":
+            yield [Zaqar(first)] * CLIENTS
+            return
+        with served(tmp_path / "b", *SHARED_SECRET, database=url, login_of=first) as second:
+            yield [Zaqar(first), Zaqar(second)] * (CLIENTS // 2)
+
+
+def test_nobody_gets_a_message_twice(several):
+    first = several[0]
+    popping, claiming, racing = first.queue(), first.queue(), first.queue()
+    for queue in (popping, claiming, racing):
+        filled(first, queue)
+
+    def pop(n):
+        got = []
+        while some := several[n].pop(popping, 3):
+            got += some
+        return got
+
+    def claim(n):
+        got = []
+        while (answer := several[n]("POST", f"{claiming}/claims?limit=3", {})).status == 201:
+            got += [each["body"] for each in answer.body["messages"]]
+        assert answer.status == 204
+        return got
+
+    def either(n):
+        if n % 2:
+            return [body for _ in range(40) for body in several[n].pop(racing, 2)]
+        answers = [several[n]("POST", f"{racing}/claims?limit=2", {}) for _ in range(40)]
+        return [each["body"] for answer in answers if answer.status == 201 for each in answer.body["messages"]]
+
+    for do in (pop, claim, either):
+        got = Counter(body for some in at_once(do) for body in some)
+        assert set(got.values()) == {1}
+        assert sorted(got) == list(range(MESSAGES))
+    assert first.bodies(claiming) == []
+
+
+def test_posting_at_once_to_a_queue_that_is_not_there_yet(several):
+    queue = f"/queues/{uuid.uuid4()}"
+
+    def post(n):
+        return [id for k in range(10) for id in several[n].post(queue, f"{n}-{k}")]
+
+    ids = [id for some in at_once(post) for id in some]
+    seen, path = [], f"{queue}/messages?echo=true&limit=20"
+    while (page := several[0]("GET", path).body)["messages"]:
+        seen += page["messages"]
+        path = page["links"][0]["href"].removeprefix("/v2")
+    assert sorted(each["id"] for each in seen) == sorted(ids)
+    for n in range(CLIENTS):  # each client's own in the order in which they were acknowledged
+        assert [each["body"] for each in seen if each["body"].startswith(f"{n}-")] == [f"{n}-{k}" for k in range(10)]
+
+
+def test_a_reader_who_goes_on_misses_nothing(several):
+    """Places are given in the order of commits: none appears behind one that was read already."""
+    queue, posting = several[0].queue(), threading.Event()
+    posted, read = [], []
+
+    def reader():
+        path = f"{queue}/messages?echo=true&limit=20"
+        while True:
+            done = not posting.is_set()
+            page = several[0]("GET", path).body
+            read.extend(each["body"] for each in page["messages"])
+            if page["links"]:
+                path = page["links"][0]["href"].removeprefix("/v2")
+            elif done:
+                return
+
+    posting.set()
+    reading = threading.Thread(target=reader)
+    reading.start()
+
+    def post(n):
+        for k in range(15):
+            several[n].post(queue, f"{n}-{k}")
+            posted.append(f"{n}-{k}")
+
+    at_once(post)
+    posting.clear()
+    reading.join(60)
+    assert sorted(read) == sorted(posted)
+
+
+def test_deleting_while_others_use_it_is_no_fault(several):
+    queue = "/queues/busy"
+
+    def use(n):
+        said = []
+        for k in range(12):
+            match n % 4:
+                case 0:
+                    said.append(several[n]("DELETE", queue).status)
+                case 1:
+                    said.append(several[n]("POST", f"{queue}/claims?limit=5", {}).status)
+                case 2:
+                    said.append(several[n]("DELETE", f"{queue}/messages?pop=2").status)
+                case _:
+                    said.append(several[n]("POST", f"{queue}/messages", {"messages": [{"body": k}] * 5}).status)
+                    said.append(several[n]("PUT", queue, {"_max_claim_count": 1, "_dead_letter_queue": "d"}).status)
+        return said
+
+    statuses = {status for some in at_once(use) for status in some}
+    assert all(status < 300 for status in statuses), statuses
+
+
+def hammered(stoker, queue, posts):
+    """(what was acknowledged, what was popped), by clients that go on until the server is killed under them."""
+    acknowledged, popped, enough = [], [], threading.Event()
+
+    def post(n):
+        own = Zaqar(stoker)
+        for k in range(10_000):
+            own.post(queue, f"{n}-{k}")
+            acknowledged.append(f"{n}-{k}")
+            if k == posts:
+                enough.set()
+
+    def pop(_):
+        own = Zaqar(stoker)
+        while True:
+            popped.extend(own.pop(queue))
+
+    def until_it_ends(do, n):
+        with contextlib.suppress(OSError, HTTPException):
+            do(n)
+
+    with ThreadPoolExecutor(4) as pool:
+        for n, do in enumerate((post, post, post, pop)):
+            pool.submit(until_it_ends, do, n)
+        assert enough.wait(60)
+        stoker.kill9()
+    return acknowledged, popped
+
+
+def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path, database_url):
+    with served(tmp_path, database=database_url) as stoker:
+        zaqar = Zaqar(stoker)
+        queue, claimed = zaqar.queue(), zaqar.queue()
+        zaqar.post(claimed, "held")
+        claim = zaqar("POST", f"{claimed}/claims", {"ttl": 43200}).headers["Location"].removeprefix("/v2")
+        acknowledged, popped = hammered(stoker, queue, 40)
+        stoker.restart()
+        left = []
+        while some := zaqar.pop(queue, 20):
+            left += some
+        assert popped
+        assert not set(popped) & set(left)
+        assert len(left) == len(set(left))
+        # One pop may have been under way: what it took, its client never heard of.
+        assert len(set(acknowledged) - set(popped) - set(left)) <= 1
+        assert zaqar("GET", claim).body["messages"][0]["body"] == "held"
+        assert zaqar.pop(claimed) == []

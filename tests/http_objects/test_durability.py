@@ -1,0 +1,124 @@
+"""Nothing that was acknowledged is lost, and writers who meet leave everything in order."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from support.server import served
+
+
+@pytest.fixture
+def own(tmp_path, database_url, make_swift):
+    with served(tmp_path, database=database_url) as running:
+        yield make_swift(running)
+
+
+def test_kill_9_after_an_acknowledged_put_loses_nothing(own):
+    path = own.container(X_Versions_Enabled="true")
+    acknowledged: dict[str, bytes] = {}
+    lock, enough = threading.Lock(), threading.Event()
+
+    def write(writer):
+        for number in range(10_000):
+            name, data = f"{writer}-{number}", f"{writer}:{number}".encode() * 50
+            try:
+                if own("PUT", f"{path}/{name}", data).status != 201:
+                    return
+            except OSError:
+                return
+            with lock:
+                acknowledged[name] = data
+                if len(acknowledged) >= 60:
+                    enough.set()
+
+    assert own.stoker.token  # one login, before the writers ask for the token
+    with ThreadPoolExecutor(4) as pool:
+        for writer in range(4):
+            pool.submit(write, writer)
+        assert enough.wait(60)
+        own.stoker.kill9()
+    own.stoker.restart()
+    for name, data in acknowledged.items():
+        assert own("GET", f"{path}/{name}").raw == data
+    listed = own("GET", f"{path}?format=json").body
+    assert {each["name"] for each in listed} >= set(acknowledged)
+    headers = own("HEAD", path).headers
+    assert int(headers["X-Container-Object-Count"]) == len(listed)
+    assert int(headers["X-Container-Bytes-Used"]) == sum(each["bytes"] for each in listed)
+
+
+def test_a_deletion_to_come_survives_a_kill(own):
+    path = own.container()
+    assert own("PUT", f"{path}/o", b"x", X_Delete_After="1").status == 201
+    own.stoker.kill9()
+    own.stoker.restart()
+    own.stoker.until(lambda: own("HEAD", path).headers["X-Container-Object-Count"] == "0")
+
+
+def at_once(count, do):
+    ready = threading.Barrier(count)
+
+    def one(number):
+        ready.wait()
+        return do(number)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count)))
+
+
+def test_of_many_who_want_to_be_first_one_is(swift, stoker):
+    assert stoker.token  # one login, before the threads ask for the token
+    for _ in range(5):
+        path = swift.container()
+        statuses = at_once(8, lambda n, p=path: swift("PUT", f"{p}/o", b"%d" % n, If_None_Match="*").status)
+        assert sorted(statuses) == [201] + [412] * 7
+        winner = statuses.index(201)
+        assert swift("GET", f"{path}/o").raw == b"%d" % winner
+        assert swift("HEAD", path).headers["X-Container-Object-Count"] == "1"
+
+
+@pytest.mark.parametrize("header", ["X-Versions-Enabled", "X-Versions-Location", None])
+def test_many_write_one_name(swift, stoker, header):
+    assert stoker.token  # one login, before the threads ask for the token
+    old = swift.container()
+    path = swift.container()
+    if header:
+        value = "true" if header == "X-Versions-Enabled" else old[1:]
+        assert swift.raw("POST", swift.root + path, b"", {header: value}).status == 204
+    answers = at_once(10, lambda n: swift("PUT", f"{path}/o", b"%d" % n * 10))
+    assert {each.status for each in answers} == {201}
+    assert len({each.headers["X-Timestamp"] for each in answers}) == 10
+    headers = swift("HEAD", path).headers
+    assert headers["X-Container-Object-Count"] == "1"
+    last = max(answers, key=lambda each: each.headers["X-Timestamp"])
+    assert swift("HEAD", f"{path}/o").headers["ETag"] == last.headers["ETag"]
+    if header == "X-Versions-Enabled":
+        assert len(swift("GET", f"{path}?versions&format=json").body) == 10
+        assert headers["X-Container-Bytes-Used"] == "100"
+    elif header:
+        assert len(swift("GET", f"{old}?format=json").body) == 9
+        assert swift("HEAD", old).headers["X-Container-Bytes-Used"] == "90"
+
+
+def test_a_container_is_made_once_however_many_make_it(swift, stoker):
+    assert stoker.token  # one login, before the threads ask for the token
+    path = f"{swift.container()}x"
+    assert sorted(at_once(8, lambda _: swift("PUT", path, b"").status)) == [201] + [202] * 7
+
+
+def test_deleting_a_container_while_others_write_into_it(swift, stoker):
+    """Either it was empty and is gone, and what came later was refused, or it is there with what was written."""
+    assert stoker.token  # one login, before the threads ask for the token
+    for _ in range(10):
+        path = swift.container()
+        statuses = at_once(
+            4, lambda n, p=path: swift("DELETE", p).status if n == 0 else swift("PUT", f"{p}/{n}", b"x").status
+        )
+        assert statuses[0] in (204, 409)
+        if statuses[0] == 204:
+            assert set(statuses[1:]) == {404}
+        else:
+            assert int(swift("HEAD", path).headers["X-Container-Object-Count"]) == statuses.count(201) > 0

@@ -1,0 +1,156 @@
+"""Who has to wait after failed logins, and for how long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from stoker.identity import login_limits, passwords
+from stoker.identity.login_limits import LoginLimiter
+from stoker.model.errors import TooManyRequests
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def limiter(clock) -> LoginLimiter:
+    return LoginLimiter(5, clock)
+
+
+def wait(limiter: LoginLimiter, user: str, address: str) -> int:
+    """Seconds until that user may try again there."""
+    try:
+        limiter.check(user, address)
+    except TooManyRequests as error:
+        return error.retry_after
+    return 0
+
+
+def fail(limiter: LoginLimiter, clock: Clock, user: str, address: str, times: int) -> list[int]:
+    """Fail so often, each time as soon as it is let in; the waits after each."""
+    waits = []
+    for _ in range(times):
+        limiter.record_failure(user, address)
+        waits.append(wait(limiter, user, address))
+        clock.now += waits[-1]
+    return waits
+
+
+def test_waits_double_up_to_a_quarter_of_an_hour(limiter, clock):
+    assert fail(limiter, clock, "alice", "10.0.0.1", 17) == [
+        0,
+        0,
+        0,
+        0,
+        1,
+        2,
+        4,
+        8,
+        16,
+        32,
+        64,
+        128,
+        256,
+        512,
+        900,
+        900,
+        900,
+    ]
+
+
+def test_a_success_ends_the_wait_and_the_count(limiter, clock):
+    fail(limiter, clock, "alice", "10.0.0.1", 6)
+    limiter.record_success("alice", "10.0.0.1")
+    assert wait(limiter, "alice", "10.0.0.1") == 0
+    assert fail(limiter, clock, "alice", "10.0.0.1", 5) == [0, 0, 0, 0, 1]
+
+
+def test_failures_are_forgotten(limiter, clock):
+    fail(limiter, clock, "alice", "10.0.0.1", 8)
+    clock.now += 901
+    assert fail(limiter, clock, "alice", "10.0.0.1", 1) == [0]
+
+
+def test_a_user_may_log_in_from_elsewhere(limiter, clock):
+    fail(limiter, clock, "alice", "10.0.0.1", 20)
+    assert wait(limiter, "alice", "10.0.0.1") == 0  # its last wait is over
+    limiter.record_failure("alice", "10.0.0.1")
+    assert wait(limiter, "alice", "10.0.0.1") == 900
+    assert wait(limiter, "alice", "10.0.0.2") == 0
+    assert wait(limiter, "bob", "10.0.0.1") == 0
+
+
+def test_an_address_that_tries_many_users_has_to_wait(limiter, clock):
+    """A success of the guesser's own does not help."""
+    for number in range(50):
+        limiter.record_failure(f"user-{number}", "10.0.0.1")
+        limiter.record_success("guesser", "10.0.0.1")
+    assert wait(limiter, "alice", "10.0.0.1") == 1
+    assert wait(limiter, "alice", "10.0.0.2") == 0
+
+
+def test_guesses_from_many_addresses_delay_a_user_shortly_and_not_at_home(limiter, clock):
+    limiter.record_success("alice", "10.0.0.1")
+    for number in range(200):
+        limiter.record_failure("alice", f"10.1.0.{number}")
+    assert wait(limiter, "alice", "10.9.0.1") == 30
+    assert wait(limiter, "alice", "10.0.0.1") == 0
+
+
+def test_there_may_be_no_limit(clock):
+    limiter = LoginLimiter(0, clock)
+    assert fail(limiter, clock, "alice", "10.0.0.1", 300) == [0] * 300
+
+
+def test_memory_is_bounded(limiter, monkeypatch):
+    monkeypatch.setattr(login_limits, "_ENTRIES", 100)
+    for number in range(1000):
+        limiter.record_failure(f"u{number}", f"a{number}")
+        limiter.record_success(f"u{number}", f"a{number}")
+    assert len(limiter._known) == 100
+    assert all(len(each._records) <= 100 for each in (limiter._pairs, limiter._addresses, limiter._users))
+
+
+def test_hashes_have_few_threads_and_a_bounded_queue(monkeypatch):
+    end, running = threading.Event(), threading.Semaphore(0)
+
+    def hang(*_, **__) -> bytes:
+        running.release()
+        end.wait(60)
+        return b"x"
+
+    monkeypatch.setattr(passwords.hashlib, "scrypt", hang)
+    with ThreadPoolExecutor(passwords._THREADS + passwords._WAITING) as pool:
+        hashes = [pool.submit(passwords.hash_password, "p") for _ in range(passwords._THREADS + passwords._WAITING)]
+        try:
+            wait_until(lambda: not passwords._places._value)
+            with pytest.raises(TooManyRequests):
+                passwords.hash_password("p")
+            for _ in range(passwords._THREADS):
+                assert running.acquire(timeout=60)
+            assert not running.acquire(blocking=False)
+        finally:
+            end.set()
+        assert all(each.result().startswith("scrypt$") for each in hashes)
+    assert passwords.hash_password("p").startswith("scrypt$")
+
+
+def wait_until(true) -> None:
+    limit = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < limit
+        time.sleep(0.001)

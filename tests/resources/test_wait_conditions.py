@@ -1,0 +1,261 @@
+"""Resources that wait: for signals from outside, for time."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stoker.model.errors import Invalid, StackValidationFailed
+from stoker.model.status import Action
+from stoker.resources.base import WAKE
+from support.stacks import signal_named, world
+from support.templates import template
+
+
+@pytest.fixture
+def heat(store):
+    return world(store)
+
+
+def waiting(count=1, **more):
+    return template(
+        {
+            "handle": {"type": "OS::Heat::WaitConditionHandle"},
+            "condition": {
+                "type": "OS::Heat::WaitCondition",
+                "properties": {"handle": {"get_resource": "handle"}, "timeout": 60, "count": count, **more},
+            },
+        },
+        outputs={
+            "data": {"value": {"get_attr": ["condition", "data"]}},
+            "curl": {"value": {"get_attr": ["handle", "curl_cli"]}},
+            "endpoint": {"value": {"get_attr": ["handle", "endpoint"]}},
+        },
+    )
+
+
+def say(heat, stack, **details):
+    heat.store.write(lambda tx: signal_named(tx, heat.engine, stack, "handle", details))
+    return heat.settled(stack.id)
+
+
+def later(heat, monkeypatch):
+    """What was set for a time is run, at that time."""
+    from stoker.store import tx
+
+    moments = [at for kind, _, _, at in heat.work.jobs if kind == WAKE]
+
+    class Clock(tx.datetime):
+        @classmethod
+        def now(cls, zone=None):
+            return max(moments)
+
+    monkeypatch.setattr(tx, "datetime", Clock)
+    heat.work.run(WAKE)
+    monkeypatch.undo()
+
+
+def test_it_waits_for_as_many_signals_as_it_counts(heat):
+    stack = heat.create(waiting(2))
+    stack = say(heat, stack, data="one")
+    assert heat.states(stack)["condition"] == "CREATE_IN_PROGRESS"
+    stack = say(heat, stack, id="second", data={"a": 1}, reason="well")
+    assert str(stack.status) == "COMPLETE"
+    assert json.loads(heat.outputs(stack)["data"]) == {"1": "one", "second": {"a": 1}}
+    assert heat.work.jobs == []
+    assert ("handle", "SIGNAL_COMPLETE") in heat.events(stack)
+
+
+def test_the_same_id_counts_once(heat):
+    stack = heat.create(waiting(2))
+    say(heat, stack, id="a")
+    assert str(say(heat, stack, id="a").status) == "IN_PROGRESS"
+    assert str(say(heat, stack, id="b").status) == "COMPLETE"
+
+
+def test_a_failure_fails_it_at_once(heat):
+    stack = heat.create(waiting(3))
+    say(heat, stack)
+    stack = say(heat, stack, status="FAILURE", reason="no disk")
+    assert stack.reason == "Resource CREATE failed: Error: resources.condition: no disk"
+
+
+def test_too_few_in_time_say_how_many_came(heat, monkeypatch):
+    stack = heat.create(waiting(2))
+    say(heat, stack)
+    later(heat, monkeypatch)
+    stack = heat.settled(stack.id)
+    assert stack.reason.endswith("resources.condition: 1 of 2 received - Signal 1 received")
+
+
+def test_asked_before_its_time_it_waits_on(heat):
+    stack = heat.create(waiting())
+    heat.work.run(WAKE)
+    assert str(heat.settled(stack.id).status) == "IN_PROGRESS"
+
+
+def test_signals_that_came_before_count(heat):
+    stack = heat.create(waiting())
+    stack = say(heat, stack)
+    stack = heat.update(stack, waiting(2))
+    assert heat.states(stack)["condition"] == "UPDATE_IN_PROGRESS"
+    assert str(say(heat, stack).status) == "COMPLETE"
+
+
+@pytest.mark.parametrize("details", [{"status": "PERHAPS"}, {"colour": 1}, {"Status": "SUCCESS"}])
+def test_what_is_no_signal_is_refused(heat, details):
+    stack = heat.create(waiting())
+    with pytest.raises(Invalid, match="signal"):
+        say(heat, stack, **details)
+    assert heat.resources(stack)["handle"].metadata == {}
+
+
+def test_transports_that_are_not_there_are_named(heat):
+    said = template({"h": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "PIGEON"}}})
+    with pytest.raises(StackValidationFailed, match=r'PIGEON.*"TOKEN_SIGNAL", "CFN_SIGNAL"'):
+        heat.create(said)
+
+
+def test_the_command_it_gives_has_all_it_takes(heat):
+    stack = heat.create(waiting())
+    found = heat.outputs(stack)
+    assert found["endpoint"].endswith(f"/v1/p/stacks/s/{stack.id}/resources/handle/signal")
+    id = heat.resources(stack)["handle"].id
+    assert f"X-Auth-Token: {heat.engine.env.signal_tokens.token(id)}" in found["curl"]
+
+
+def test_a_delay_takes_its_time(heat, monkeypatch):
+    delay = {"type": "OS::Heat::Delay", "properties": {"min_wait": 5, "max_jitter": 1, "actions": ["CREATE", "DELETE"]}}
+    stack = heat.create(template({"it": delay}))
+    assert str(stack.status) == "IN_PROGRESS"
+    later(heat, monkeypatch)
+    assert str(heat.settled(stack.id).status) == "COMPLETE"
+    assert str(heat.visit(stack, Action.SUSPEND).status) == "COMPLETE"
+    assert str(heat.delete(stack).status) == "IN_PROGRESS"
+    later(heat, monkeypatch)
+    assert heat.settled(stack.id).deleted_at is not None
+
+
+def thing(**properties):
+    return template(
+        {"it": {"type": "OS::Heat::TestResource", "properties": properties}},
+        outputs={"o": {"value": {"get_attr": ["it", "output"]}}},
+    )
+
+
+def test_a_test_resource_waits_and_fails_as_it_is_told(heat, monkeypatch):
+    stack = heat.create(thing(value="a", action_wait_secs={"update": 5}))
+    assert heat.outputs(stack) == {"o": "a"}
+    stack = heat.update(stack, thing(value="b", action_wait_secs={"update": 5}, fail=True))
+    assert str(stack.status) == "IN_PROGRESS"
+    later(heat, monkeypatch)
+    assert heat.settled(stack.id).reason == "Resource UPDATE failed: Error: resources.it: Test Resource failed it"
+
+
+def test_a_test_resource_is_replaced_as_it_is_told(heat):
+    stack = heat.create(thing(value="a"))
+    before = heat.resources(stack)["it"].id
+    stack = heat.update(stack, thing(value="b"))
+    assert heat.resources(stack)["it"].id == before
+    stack = heat.update(stack, thing(value="c", update_replace=True))
+    assert heat.resources(stack)["it"].id != before
+
+
+def aws(count: int = 1, handle: str = "AWS::CloudFormation::WaitConditionHandle", **more):
+    return {
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Resources": {
+            "handle": {"Type": handle},
+            "condition": {
+                "Type": "AWS::CloudFormation::WaitCondition",
+                "Properties": {"Handle": {"Ref": "handle"}, "Timeout": "60", "Count": count, **more},
+            },
+        },
+        "Outputs": {
+            "data": {"Value": {"Fn::GetAtt": ["condition", "Data"]}},
+            "url": {"Value": {"Ref": "handle"}},
+        },
+    }
+
+
+def ended(status: str = "SUCCESS", id: str = "1", **more):
+    return {"Status": status, "Reason": "why", "Data": "said", "UniqueId": id, **more}
+
+
+def test_amazons_conditions_wait_for_their_count(heat):
+    stack = heat.create(aws(2))
+    stack = say(heat, stack, **ended())
+    stack = say(heat, stack, **ended())
+    assert str(stack.status) == "IN_PROGRESS", "a repeated id counts once"
+    stack = say(heat, stack, **ended(id="2"))
+    assert str(stack.status) == "COMPLETE"
+    said = heat.outputs(stack)
+    assert json.loads(said["data"]) == {"1": "said", "2": "said"}
+    assert said["url"].startswith("http://stoker.test/cfn/v1/waitcondition/arn%3Aopenstack")
+
+
+def test_amazons_conditions_fail_with_the_reason(heat):
+    stack = say(heat, heat.create(aws()), **ended("FAILURE"))
+    assert (str(stack.status), "resources.condition: why" in stack.reason) == ("FAILED", True)
+
+
+@pytest.mark.parametrize("details", [{}, {"status": "SUCCESS"}, ended("PERHAPS"), ended(More=1), {"Status": "SUCCESS"}])
+def test_amazons_signals_have_all_their_parts(heat, details):
+    stack = heat.create(aws())
+    with pytest.raises(Invalid, match="signal"):
+        say(heat, stack, **details)
+
+
+def test_a_handle_of_another_stack_is_waited_for_in_vain(heat):
+    other = heat.create(aws(), name="other")
+    stack = heat.create(aws(Handle=heat.outputs(other)["url"]), name="s")
+    say(heat, other, **ended())
+    assert heat.states(stack)["condition"] == "CREATE_IN_PROGRESS"
+
+
+def test_every_update_makes_the_handle_anew(heat):
+    said = aws(handle="OS::Heat::UpdateWaitConditionHandle")
+    stack = say(heat, heat.create(said), **ended())
+    before = heat.outputs(stack)["url"]
+    stack = heat.update(stack, said)
+    assert heat.states(stack)["condition"].endswith("IN_PROGRESS")
+    assert heat.outputs(stack)["url"] != before
+    assert str(say(heat, stack, **ended()).status) == "COMPLETE"
+
+
+@pytest.mark.parametrize(
+    ("transport", "keys"),
+    [
+        ("TEMP_URL_SIGNAL", {"alarm_url"}),
+        (
+            "ZAQAR_SIGNAL",
+            {"auth_url", "username", "user_id", "password", "project_id", "domain_id", "region_name", "queue_id"},
+        ),
+        ("CFN_SIGNAL", {"alarm_url"}),
+        (
+            "HEAT_SIGNAL",
+            {"auth_url", "username", "user_id", "password", "project_id", "domain_id", "region_name", "alarm_url"},
+        ),
+        ("NO_SIGNAL", set()),
+    ],
+)
+def test_a_handle_says_how_it_is_signalled(heat, transport, keys):
+    resources = {"handle": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": transport}}}
+    outputs = {name: {"value": {"get_attr": ["handle", name]}} for name in ("signal", "token", "endpoint")}
+    said = heat.outputs(heat.create(template(resources, outputs=outputs)))
+    assert json.loads(said["signal"]).keys() == keys
+    assert said["token"] is said["endpoint"] is None
+
+
+def test_the_endpoint_of_a_handle_with_any_name_is_a_url(heat):
+    name = "a b?c;d☃"
+    stack = heat.create(
+        template(
+            {name: {"type": "OS::Heat::WaitConditionHandle"}},
+            outputs={key: {"value": {"get_attr": [name, key]}} for key in ("endpoint", "curl_cli")},
+        )
+    )
+    shown = heat.outputs(stack)
+    assert shown["endpoint"].endswith("/resources/a%20b%3Fc%3Bd%E2%98%83/signal")
+    assert shown["curl_cli"].endswith(shown["endpoint"])

@@ -1,0 +1,166 @@
+"""Members may not write where documents and results are carried; whoever tries is in the audit log."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from stoker.objects import tempurl
+from support.accounts import Account
+from support.backends import CLIENT, ask, created, greeting, outputs, status, until_document
+from support.server import Served
+
+FORGED = json.dumps({"deployments": [{"id": "forged", "name": "x", "group": "script", "config": "#!/bin/sh\n"}]})
+
+
+@dataclass
+class Place:
+    """A server's container and object (``path``), or its queue (``name``), and the stack that it belongs to."""
+
+    stack: str
+    server_id: str
+    container: str
+    path: str
+    url: str
+
+
+def server_of(stoker: Served, stack: str) -> str:
+    return stoker.heat("GET", f"{stack}/resources/server").body["resource"]["physical_resource_id"]
+
+
+@pytest.fixture(scope="module")
+def objects(stoker) -> Place:
+    stack = created(stoker, "objects", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
+    url = outputs(stoker, stack)["agent"]["request"]["metadata_url"]
+    until_document(stoker, url, "world")
+    path = urlsplit(url).path
+    return Place(stack, server_of(stoker, stack), path.rpartition("/")[0], path, url)
+
+
+@pytest.fixture(scope="module")
+def queue(stoker) -> str:
+    stack = created(stoker, "queues", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
+    return outputs(stoker, stack)["agent"]["zaqar"]["queue_id"]
+
+
+def refusals(stoker: Served, server_id: str | None = None) -> list[dict[str, Any]]:
+    entries = stoker.heat("GET", f"/audit?server={server_id}" if server_id else "/audit").body["audit"]
+    return [each for each in entries if each["outcome"] == "REFUSED"]
+
+
+def test_the_object_store(stoker, member, objects):
+    account = f"/object-store/v1/AUTH_{stoker.project}"
+    own, before = f"{account}/mine-{uuid.uuid4().hex[:8]}", ask("GET", objects.url).raw
+    assert member.request("PUT", own).status == 201
+    assert member.request("PUT", f"{own}/o", FORGED.encode()).status == 201
+    name = objects.path.removeprefix(account)
+    writes: list[tuple[str, str, bytes | None, dict[str, str]]] = [
+        ("PUT", objects.path, FORGED.encode(), {}),
+        ("PUT", f"{objects.container}/another", b"", {}),
+        ("PUT", objects.path, b"", {"X-Copy-From": f"{own.rpartition('/')[2]}/o"}),
+        ("PUT", f"{objects.path}?version-id=1.00000", b"", {}),
+        ("COPY", f"{own}/o", None, {"Destination": name}),
+        ("POST", objects.path, b"", {"X-Delete-After": "1"}),
+        ("DELETE", objects.path, None, {}),
+        ("PUT", objects.container, b"", {"X-Container-Meta-Temp-URL-Key": "k"}),
+        ("POST", objects.container, b"", {"X-Container-Meta-Temp-URL-Key": "k"}),
+        ("POST", objects.container, b"", {"X-Versions-Enabled": "true"}),
+        ("DELETE", objects.container, None, {}),
+        ("POST", f"{account}?bulk-delete", f"{name}\n".encode(), {"Content-Type": "text/plain"}),
+    ]
+    known = len(refusals(stoker, objects.server_id))
+    for verb, path, body, headers in writes:
+        answer = member.request(verb, path, body, **headers)
+        assert answer.status == 403, (verb, path, headers, answer.status, answer.raw)
+        assert b"belongs to a server or a deployment" in answer.raw
+    entries = refusals(stoker, objects.server_id)
+    assert len(entries) == known + len(writes)
+    assert {each["actor"] for each in entries[: len(writes)]} == {member.name}
+    assert {"PUT container", "DELETE container"} <= {each["action"] for each in entries}
+    assert ask("GET", objects.url).raw == before
+
+
+def test_keys_of_accounts_and_archives_open_nothing_there(stoker, member, objects):
+    account = f"/object-store/v1/AUTH_{stoker.project}"
+    before = ask("GET", objects.url).raw
+    assert member.request("POST", account, b"", **{"X-Account-Meta-Temp-URL-Key": "k"}).status == 204
+    container, name = objects.path.split("/")[-2:]
+    root = f"{stoker.url}/object-store"
+    signed = tempurl.url(root, "k", "PUT", stoker.project, container, name, int(time.time()) + 60)
+    assert ask("PUT", signed, {"deployments": []}).status == 403
+    own = f"{account}/archived-{uuid.uuid4().hex[:8]}"
+    assert member.request("PUT", own, b"", **{"X-Versions-Location": container}).status == 201
+    assert member.request("PUT", f"{own}/o", b"1").status == 201
+    assert member.request("PUT", f"{own}/o", b"2").status == 403
+    assert member.request("DELETE", f"{own}/o").status == 403
+    assert ask("GET", objects.url).raw == before
+
+
+def test_the_messaging_service(stoker, member, queue):
+    def call(verb: str, path: str, body: Any = None, **headers: str):
+        return member.request(verb, f"/messaging/v2/queues/{path}", body, **CLIENT, **headers)
+
+    forged = {"messages": [{"body": json.loads(FORGED), "ttl": 300}]}
+    patch = [{"op": "add", "path": "/metadata/_dead_letter_queue", "value": "q"}]
+    writes: list[tuple[str, str, Any, dict[str, str]]] = [
+        ("PUT", queue, {}, {}),
+        ("PATCH", queue, patch, {"Content-Type": "application/openstack-messaging-v2.0-json-patch"}),
+        ("DELETE", queue, None, {}),
+        ("POST", f"{queue}/purge", {"resource_types": ["messages"]}, {}),
+        ("POST", f"{queue}/share", {"methods": ["POST"]}, {}),
+        ("POST", f"{queue}/messages", forged, {}),
+        ("DELETE", f"{queue}/messages?pop=1", None, {}),
+        ("DELETE", f"{queue}/messages/{uuid.uuid4().hex}", None, {}),
+        ("POST", f"{queue}/claims", {"ttl": 300, "grace": 60}, {}),
+        ("POST", f"{queue}/subscriptions", {"subscriber": "http://8.8.8.8/", "ttl": 3600}, {}),
+    ]
+    known = len(refusals(stoker))
+    for verb, path, body, headers in writes:
+        answer = call(verb, path, body, **headers)
+        assert answer.status == 403, (verb, path, answer.status, answer.raw)
+    assert len(refusals(stoker)) == known + len(writes)
+
+
+@pytest.mark.parametrize("kind", ["OS::Zaqar::Queue", "OS::Zaqar::Subscription"])
+def test_templates(stoker, member: Account, queue, kind):
+    said = {"name": queue} if kind.endswith("Queue") else {"queue_name": queue, "subscriber": "http://8.8.8.8/"}
+    body = {
+        "stack_name": f"steals-{uuid.uuid4().hex[:8]}",
+        "template": {"heat_template_version": "2018-08-31", "resources": {"it": {"type": kind, "properties": said}}},
+    }
+    made = member.heat("POST", "/stacks", body)
+    assert made.status == 201, made.raw
+    path = f"/stacks/{body['stack_name']}/{made.body['stack']['id']}"
+    stoker.until(lambda: status(stoker, path) == "CREATE_FAILED")
+    reason = stoker.heat("GET", path).body["stack"]["stack_status_reason"]
+    assert "belongs to a server or a deployment" in reason
+    assert any(each["action"] == kind for each in refusals(stoker))
+
+
+def test_an_event_does_not_end_in_a_servers_queue(stoker, member, queue):
+    sinks = {"event_sinks": [{"type": "zaqar-queue", "target": queue}]}
+    body = {
+        "stack_name": f"sinks-{uuid.uuid4().hex[:8]}",
+        "template": {"heat_template_version": "2018-08-31", "resources": {"it": {"type": "OS::Heat::None"}}},
+        "environment": sinks,
+    }
+    made = member.heat("POST", "/stacks", body)
+    assert made.status == 201, made.raw
+    path = f"/stacks/{body['stack_name']}/{made.body['stack']['id']}"
+    stoker.until(lambda: status(stoker, path) == "CREATE_COMPLETE")
+    assert any(each["action"] == "event_sinks" for each in refusals(stoker))
+
+
+def test_what_a_result_is_written_with_is_audited(stoker, objects):
+    (run,) = until_document(stoker, objects.url, "world")
+    answer = ask("PUT", run["deploy_signal_id"], {"deploy_status_code": 0})
+    assert answer.status == 201, answer.raw
+    stoker.until(lambda: status(stoker, objects.stack) == "CREATE_COMPLETE")
+    entries = [each for each in stoker.heat("GET", "/audit").body["audit"] if each["action"] == "signal by object"]
+    assert [(each["actor"], each["outcome"]) for each in entries] == [("the agent of d0", "ALLOWED")]

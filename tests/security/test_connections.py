@@ -1,0 +1,293 @@
+"""Attacks by connections and by HTTP itself; none needs a token."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import subprocess
+from contextlib import ExitStack, suppress
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.store.postgresql import driver_url
+from support import databases
+from support.agent_protocol import spoken_agent
+from support.availability import assert_ends, assert_harmless
+from support.raw import connect, is_closed, read_answer, send_all
+from support.server import Served, served
+
+HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory):
+    """Short patience, few connections."""
+    flags = ("--head-timeout", "1", "--body-timeout", "1", "--keep-alive-timeout", "1")
+    more = ("--max-connections-per-address", "20")
+    with served(tmp_path_factory.mktemp("hasty"), *flags, *more) as running:
+        yield running
+
+
+def refusal(stoker: Served, *parts: bytes):
+    with connect(stoker) as connection:
+        send_all(connection, *parts)
+        answer = read_answer(connection)
+        assert answer.headers["connection"] == "close"
+        assert is_closed(connection)
+    return answer
+
+
+def heat_error(answer, status: int) -> str:
+    assert answer.status == status
+    assert answer.body["code"] == status
+    assert answer.body["error"]["traceback"] is None
+    return answer.body["error"]["message"]
+
+
+# What is refused
+
+
+def test_a_head_is_bounded(stoker):
+    def attack():
+        for name in (b"X-A: ", b""):
+            part = b"y" * (1024 * 1024)
+            answer = refusal(stoker, b"GET / HTTP/1.1\r\nHost: x\r\n" + name, *[part] * 48)
+            assert "65536 bytes" in heat_error(answer, 431)
+
+    assert_harmless(stoker, attack)
+
+
+def test_a_head_of_just_the_bound_is_read(stoker):
+    start, end = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: ", b"\r\n\r\n"
+    for size, status in ((65536, 200), (65537, 431)):
+        with connect(stoker) as connection:
+            connection.sendall(start + b"y" * (size - len(start) - len(end)) + end)
+            assert read_answer(connection).status == status
+
+
+def test_a_head_in_single_bytes_is_bounded(stoker):
+    with connect(stoker) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        send_all(connection, b"GET / HTTP/1.1\r\nX-A: ", *[b"y" * 64] * 1100)
+        assert read_answer(connection).status == 431
+
+
+def test_a_url_is_bounded(stoker):
+    def attack():
+        answer = refusal(stoker, b"GET /", *[b"u" * (1024 * 1024)] * 40)
+        assert answer.status == 431
+
+    assert_harmless(stoker, attack)
+    assert "16384 bytes" in heat_error(refusal(stoker, b"GET /" + b"u" * 17000 + b" HTTP/1.1\r\n\r\n"), 414)
+
+
+def test_the_number_of_headers_is_bounded(stoker):
+    lines = b"".join(b"h%d: x\r\n" % number for number in range(500))
+    assert "200 headers" in heat_error(refusal(stoker, b"GET /healthz HTTP/1.1\r\n" + lines + b"\r\n"), 431)
+
+
+def test_trailers_and_chunk_extensions_are_bounded(stoker):
+    head = b"POST /identity/v3/auth/tokens HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    def attack():
+        for start in (b"2\r\n{}\r\n0\r\nX-T: ", b"2;ext="):
+            answer = refusal(stoker, head, start, *[b"y" * (1024 * 1024)] * 30)
+            assert answer.status in (400, 431)
+
+    assert_harmless(stoker, attack)
+
+
+def test_an_error_has_the_shape_of_the_api(stoker):
+    answer = refusal(stoker, b"FETCH /v1/x/stacks HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert "'FETCH'" in heat_error(answer, 501)
+    answer = refusal(stoker, b"FETCH /identity/v3 HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert (answer.status, answer.body["error"]["code"]) == (501, 501)
+    answer = refusal(
+        stoker, b"GET /identity/v3 HTTP/1.1\r\n" + b"".join(b"h%d: x\r\n" % n for n in range(500)) + b"\r\n"
+    )
+    assert (answer.status, answer.body["error"]["code"]) == (431, 431)
+    assert "HTTP/1.1" in heat_error(refusal(stoker, b"nonsense\r\n\r\n"), 400)
+
+
+# Pipelining
+
+
+def test_pipelined_requests_are_answered_in_order(stoker):
+    body = b'{"auth": 1}'
+    log_in = b"POST /identity/v3/auth/tokens HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    chunked = (
+        b"POST /identity/v3/auth/tokens HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n"
+    )
+    requests = (HEALTHZ + log_in + chunked % (len(body), body)) * 40
+    with connect(stoker) as connection:
+        connection.sendall(requests + b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        received = b"".join(iter(lambda: connection.recv(65536), b""))
+    statuses = [int(part[:3]) for part in received.split(b"HTTP/1.1 ")[1:]]
+    assert statuses == [200, 400, 400] * 40 + [200]
+
+
+def test_pipelining_is_harmless(stoker):
+    """Many requests in one write, and nobody reads the answers."""
+
+    def attack():
+        with ExitStack() as stack:
+            for text in (HEALTHZ, b"GET /healthz HTTP/1.1\n\n", b"GET /v1/x/stacks HTTP/1.1\r\n\r\n"):
+                connection = stack.enter_context(connect(stoker))
+                connection.settimeout(1)
+                with suppress(OSError):
+                    connection.sendall(text * 50_000)
+
+    assert_harmless(stoker, attack)
+
+
+# Time
+
+
+def test_half_a_head_is_ended(hasty):
+    with connect(hasty) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: ")
+        assert "head" in heat_error(read_answer(connection), 408)
+        assert is_closed(connection)
+
+
+def test_a_connection_without_a_request_is_ended(hasty):
+    with connect(hasty) as silent, connect(hasty) as kept:
+        kept.sendall(HEALTHZ)
+        assert read_answer(kept).status == 200
+        assert is_closed(silent)
+        assert is_closed(kept)
+
+
+def test_a_body_that_does_not_come_is_ended(hasty):
+    with connect(hasty) as connection:
+        connection.sendall(b"POST /identity/v3/auth/tokens HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        assert "body" in connection.recv(65536).decode()
+        assert is_closed(connection)
+    assert "Traceback" not in hasty.output
+
+
+def test_a_held_poll_outlives_every_timeout(hasty):
+    """Sent together with a keep-alive request after it, which waits for its turn."""
+    key = spoken_agent(hasty).key
+    poll = b"GET /agent/v1/document%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n"
+    with connect(hasty) as connection:
+        connection.sendall(poll % (b"", key.encode(), b""))
+        etag = read_answer(connection).headers["etag"].encode()
+        connection.sendall(poll % (b"?wait=4", key.encode(), b"If-None-Match: %s\r\n" % etag) + HEALTHZ)
+        received = connection.recv(65536)
+        assert received.startswith(b"HTTP/1.1 304 ")
+        if b"HTTP/1.1 200 " not in received:
+            assert read_answer(connection).status == 200
+
+
+def test_a_client_that_does_not_read_is_ended(hasty):
+    """Its answers fill the buffers: the server must not keep them for ever."""
+    with connect(hasty) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        try:
+            while True:
+                connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * 100)
+        except ConnectionError:
+            pass
+
+
+# Connections
+
+
+def test_connections_of_one_address_are_bounded(hasty):
+    with ExitStack() as stack:
+        held = [stack.enter_context(connect(hasty)) for _ in range(20)]
+        refused = stack.enter_context(connect(hasty))
+        answer = read_answer(refused)
+        assert "too many connections" in heat_error(answer, 503)
+        assert answer.headers["retry-after"]
+        other = stack.enter_context(connect(hasty, source="127.0.0.3"))
+        other.sendall(HEALTHZ)
+        assert read_answer(other).status == 200
+        assert all(map(is_closed, held))
+    assert hasty.output.count("connections.refused") == 1
+
+
+def test_a_declared_proxy_has_no_limit_of_its_own(tmp_path):
+    flags = ("--max-connections-per-address", "2", "--proxy-addresses", "127.0.0.0/24")
+    with served(tmp_path, *flags) as stoker, ExitStack() as stack:
+        for _ in range(20):
+            connection = stack.enter_context(connect(stoker))
+            connection.sendall(HEALTHZ)
+            assert read_answer(connection).status == 200
+
+
+def test_idle_connections_leave_room_for_others(tmp_path, monkeypatch):
+    """As many as there may be files; half of them with half a head."""
+    original = subprocess.Popen
+
+    def few_files(*args, **more):
+        return original(*args, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (512, 1024)), **more)
+
+    monkeypatch.setattr("support.server.subprocess.Popen", few_files)
+    with served(tmp_path) as stoker, ExitStack() as stack:
+        monkeypatch.undo()
+
+        def attack():
+            for number in range(1100):
+                connection = stack.enter_context(connect(stoker))
+                if number % 2:
+                    send_all(connection, b"GET /v1 HTTP/1.1\r\nX-")
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+        try:
+            assert_harmless(stoker, attack)
+        finally:
+            stack.close()
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+# The end
+
+
+def test_sigterm_ends_requests_under_way_quietly(stoker):
+    """One waits for its body, one for an event, one was never read: each ends, and nothing is logged as a fault."""
+    key = spoken_agent(stoker).key
+    with connect(stoker) as uploading, connect(stoker) as polling, connect(stoker) as half, connect(stoker) as idle:
+        uploading.sendall(b"POST /identity/v3/auth/tokens HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        polling.sendall(b"GET /agent/v1/document?wait=50 HTTP/1.1\r\nAuthorization: Bearer %s\r\n" % key.encode())
+        polling.sendall(b'If-None-Match: "0"\r\n\r\n')
+        half.sendall(b"GET /v1 HTTP/1.1\r\nX-")
+        idle.sendall(HEALTHZ)
+        assert read_answer(idle).status == 200
+        assert_ends(stoker)
+        answer = read_answer(uploading)
+        assert "stopping" in heat_error_of_identity(answer)
+        assert read_answer_status(polling) in (200, 304)
+        assert is_closed(half)
+        assert is_closed(idle)
+    assert "Traceback" not in stoker.output
+
+
+def test_sigterm_ends_a_call_that_hangs(tmp_path, postgresql_server):
+    """In the database, where nothing interrupts it."""
+    with databases.postgresql_url(postgresql_server) as url, served(tmp_path, database=url) as stoker:
+        engine = sa.create_engine(driver_url(url))
+        with engine.connect() as locking, connect(stoker) as connection:
+            locking.execute(sa.text("LOCK TABLE configs IN ACCESS EXCLUSIVE MODE"))
+            path = f"/v1/{stoker.project}/software_configs"
+            connection.sendall(f"GET {path} HTTP/1.1\r\nX-Auth-Token: {stoker.token}\r\n\r\n".encode())
+            waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = :name"
+            name = {"name": sa.make_url(url).database}
+            stoker.until(lambda: bool(locking.execute(sa.text(waiting), name).scalar()))
+            assert stoker.stop() == 0
+            assert read_answer(connection).status == 503
+        engine.dispose()
+        assert "Traceback" not in stoker.output
+
+
+def heat_error_of_identity(answer) -> str:
+    assert answer.status == 503
+    assert answer.headers["retry-after"]
+    return answer.body["error"]["message"]
+
+
+def read_answer_status(connection: socket.socket) -> int:
+    return int(connection.recv(65536).split(b" ")[1])

@@ -1,0 +1,236 @@
+"""The install line: it verifies all that it runs, keeps its token from other users, and fails loudly."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stoker.servers.agent_bundle import AgentBundle
+from support.certificates import Authority
+from support.http_stub import Said, answering
+from support.server import STOKER, served
+
+TOKEN = "0123456789abcdef" * 4
+#: What an install line may use beside Python.
+TOOLS = ("sh", "env", "true", "uname")
+
+
+@pytest.fixture
+def machine(tmp_path) -> Iterator[Machine]:
+    made = Machine(tmp_path / "machine")
+    yield made
+    made.end()
+
+
+class Machine:
+    """A directory of its own, and a PATH that holds Python and little else: no curl, no wget."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "root"
+        self.tools = folder / "bin"
+        self.tools.mkdir(parents=True)
+        self.tools.joinpath("python3").symlink_to(sys.executable)
+        for name in TOOLS:
+            self.tools.joinpath(name).symlink_to(str(shutil.which(name)))
+
+    def paste(self, command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        variables = {"PATH": str(self.tools), "HOME": str(self.root), "STOKER_ROOT": str(self.root), **environment}
+        return subprocess.run(
+            ["/bin/sh", "-c", command], env=variables, capture_output=True, text=True, timeout=120, check=False
+        )
+
+    @property
+    def config(self) -> dict[str, str]:
+        return json.loads(self.root.joinpath("etc", "agent.json").read_text())
+
+    def end(self) -> None:
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and str(self.root).encode() in entry.joinpath("cmdline").read_bytes():
+                    os.kill(int(entry.name), signal.SIGKILL)
+
+
+def command_lines_with(text: str) -> list[str]:
+    """Of every process of this machine, as `ps` shows them to everybody."""
+    lines = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            line = entry.joinpath("cmdline").read_bytes().decode(errors="replace")
+            if text in line:
+                lines.append(line)
+    return lines
+
+
+@pytest.fixture(scope="module")
+def stoker(tmp_path_factory):
+    """With TLS by a private CA; the chain names it."""
+    authority = Authority(tmp_path_factory.mktemp("ca"))
+    authority.issue("127.0.0.1", with_root=True)
+    with served(tmp_path_factory.mktemp("enrolment"), *authority.flags, ca_file=authority.file) as running:
+        yield running
+
+
+def enroll(stoker, name):
+    return stoker.heat("POST", "/servers", {"name": name}).body["enrolment"]
+
+
+def test_from_the_pasted_line_to_a_run_with_a_private_ca(stoker, machine):
+    line = enroll(stoker, "web1")["command"]
+    assert "\n" not in line
+    pasted = machine.paste(line)
+    assert pasted.returncode == 0, pasted.stderr
+    assert "enrolled as server" in pasted.stdout
+    ca_file = Path(machine.config["ca_file"])
+    assert ca_file == machine.root / "etc" / "ca.pem"
+    assert ca_file.read_bytes() == stoker.ca_file.read_bytes()
+    run = stoker.run("run", "web1", "--timeout", "60", "--", "echo", "ran over TLS")
+    assert run.stdout == "ran over TLS\n"
+
+
+def test_an_agent_does_not_trust_another_ca(stoker, machine, tmp_path):
+    """The one that the line brought is the only one that counts."""
+    other = Authority(tmp_path / "other")
+    token = enroll(stoker, "web2")["token"]
+    words = [sys.executable, "-m", "stoker_agent", "enroll", "--url", stoker.url, "--root", str(machine.root)]
+    refused = subprocess.run(
+        [*words, "--ca-file", str(other.file)], input=token, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert refused.returncode == 1
+    assert "CERTIFICATE_VERIFY_FAILED" in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1
+
+
+def test_the_token_is_on_no_command_line_while_it_is_used(machine):
+    """Looked for at the moment at which every program of the line is there: when the agent asks for its key."""
+    seen = []
+
+    def decide(asked):
+        if asked.verb == "POST":
+            seen.append((asked.json["token"], command_lines_with(TOKEN)))
+            return Said(201, {"server_id": "s", "name": "n", "key": "s.k", "poll_wait": 1})
+        if asked.path == "/agent/v1/install":
+            return Said(200, bundle.script)
+        return Said(200, bundle.program()) if asked.path.endswith(".pyz") else Said(404)
+
+    with answering(decide) as there:
+        bundle = AgentBundle(there.url)
+        line = bundle.command(TOKEN)
+        # The shell is given the line on standard input, as a person's is: `sh -c` would show it itself.
+        variables = {"PATH": str(machine.tools), "HOME": str(machine.root), "STOKER_ROOT": str(machine.root)}
+        pasted = subprocess.run(
+            ["/bin/sh"], input=f"{line}\n", env=variables, capture_output=True, text=True, timeout=120, check=False
+        )
+        machine.end()
+    assert pasted.returncode == 0, pasted.stderr
+    assert seen == [(TOKEN, [])]
+
+
+@pytest.mark.parametrize("altered", ["/agent/v1/install", "/agent/v1/stoker-agent.pyz"])
+def test_what_was_altered_on_the_way_does_not_run(machine, altered):
+    """The token stays unused, too."""
+
+    def decide(asked):
+        content = bundle.script if asked.path == "/agent/v1/install" else bundle.program()
+        return Said(200, b"raise SystemExit(open('/dev/null'))\n" + content if asked.path == altered else content)
+
+    with answering(decide) as there:
+        bundle = AgentBundle(there.url)
+        pasted = machine.paste(bundle.command(TOKEN))
+        assert there.verbs == ["GET"] * (1 if altered.endswith("install") else 2)
+    assert pasted.returncode == 1
+    assert re.fullmatch(r"stoker-agent: .*is not the one.*stoker server enroll.* again\n", pasted.stderr)
+    assert not machine.root.joinpath("stoker-agent.pyz").exists()
+
+
+def test_a_download_that_fails_is_one_line_and_a_code(machine):
+    with answering(lambda _: Said(404)) as there:
+        line = AgentBundle(there.url).command(TOKEN)
+        missing = machine.paste(line)
+    away = machine.paste(line)
+    for pasted, problem in ((missing, "404"), (away, "refused")):
+        assert pasted.returncode == 1
+        assert re.fullmatch(rf"stoker-agent: .*{problem}.*\n", pasted.stderr)
+
+
+def test_sudo_is_used_where_it_is_there_and_not_for_a_root_of_ones_own(machine):
+    """It gets the token by standard input, not in its words or its environment."""
+    log = machine.tools.parent / "sudo.log"
+    sudo = machine.tools / "sudo"
+    sudo.write_text(f'#!/bin/sh\necho "$*" >> {log}\nread token\necho "token $token" >> {log}\n')
+    sudo.chmod(0o755)
+    line = AgentBundle("http://127.0.0.1:1").command(TOKEN)
+    assert machine.paste(line, STOKER_ROOT="").returncode == 0
+    words, token = log.read_text().splitlines()
+    assert words.startswith("python3 -c ")
+    assert TOKEN not in words
+    assert token == f"token {TOKEN}"
+    log.unlink()
+    machine.paste(line)
+    assert not log.exists()
+
+
+def test_the_agent_refuses_a_token_on_its_command_line(stoker, machine):
+    token = enroll(stoker, "web3")["token"]
+    words = [sys.executable, "-m", "stoker_agent", "enroll", "--url", stoker.url, "--root", str(machine.root)]
+    words += ["--ca-file", str(stoker.ca_file)]
+
+    def run(*more, **given):
+        return subprocess.run([*words, *more], capture_output=True, text=True, timeout=60, check=False, **given)
+
+    refused = run("--token", token)
+    assert refused.returncode == 1
+    assert all(remedy in refused.stderr for remedy in ("standard input", "--token-file", "STOKER_TOKEN"))
+    assert "missing" in run(input="").stderr
+    # The same agent may ask again with the same token: by each of the three ways.
+    file = machine.tools / "token"
+    file.write_text(f"{token}\n")
+    for done in (run(input=token), run("--token-file", str(file)), run(env={**os.environ, "STOKER_TOKEN": token})):
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_enrolment_names_its_end_and_warns_of_a_loopback_url(stoker):
+    printed = stoker.run("server", "enroll", "web4")
+    line, *more = printed.stdout.splitlines()
+    assert line.startswith("echo ")
+    assert more == []
+    assert "until 20" in printed.stderr
+    assert f"Only the machine that Stoker runs on can reach {stoker.url}" in printed.stderr
+    assert "Only this machine can reach it" in stoker.output
+
+
+def test_a_public_url_is_in_the_line_without_a_warning(tmp_path):
+    with served(tmp_path, "--public-url", "https://stoker.example.org/") as stoker:
+        enrolment = enroll(stoker, "web")
+        assert "https://stoker.example.org/agent/v1/install" in enrolment["command"]
+        assert (enrolment["url"], enrolment["warning"]) == ("https://stoker.example.org", None)
+
+
+def test_program_and_script_are_the_same_bytes_wherever_they_are_built(stoker, tmp_path):
+    """Any process behind one address hands out what the line of another names."""
+    program = stoker.request("GET", "/agent/v1/stoker-agent.pyz")
+    target = tmp_path / "agent.pyz"
+    subprocess.run([*STOKER, "agent", "build", str(target)], env={**os.environ, "TZ": "Asia/Tokyo"}, check=True)
+    assert program.raw == target.read_bytes()
+    assert program.headers["ETag"].strip('"') in stoker.request("GET", "/agent/v1/install").raw.decode()
+    assert "stoker_agent/install.py" not in zipfile.ZipFile(target).namelist()
+
+
+def test_the_program_is_what_is_installed_whatever_its_version(monkeypatch, tmp_path):
+    """A file kept under the version's name once outlived its content."""
+    package = tmp_path / "stoker_agent"
+    shutil.copytree(Path(__file__).parents[2] / "src" / "stoker_agent", package)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    first = AgentBundle("http://x").program()
+    package.joinpath("agent.py").write_text("changed = True\n")
+    assert AgentBundle("http://x").program() != first

@@ -1,0 +1,55 @@
+"""Much that one project has done must not keep the others waiting."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from support.availability import HEALTHZ_BAR, observed
+from support.templates import template
+
+#: More than one transaction's share each.
+_STACKS, _RESOURCES = 3, 700
+_TRIES = 3
+
+
+def _worst_write(stoker, member, stranger, round_: int) -> tuple[float, float]:
+    """Seconds of the slowest write of another project while large stacks are created, and of the probe's control."""
+    large = template({f"r{n}": {"type": "OS::Heat::Value", "properties": {"value": "x"}} for n in range(_RESOURCES)})
+    ids: list[str] = []
+    begun = threading.Barrier(_STACKS + 1)
+
+    def attack(n: int) -> None:
+        begun.wait(60)
+        body = {"stack_name": f"large-{round_}-{n}", "template": large}
+        answer = member.heat("POST", "/stacks", body)
+        assert answer.status == 201, answer.raw
+        ids.append(answer.body["stack"]["id"])
+
+    def busy() -> bool:
+        states = [each["stack_status"] for each in member.heat("GET", "/stacks").body["stacks"] if each["id"] in ids]
+        return any(attacker.is_alive() for attacker in attackers) or any("PROGRESS" in state for state in states)
+
+    attackers = [threading.Thread(target=attack, args=(n,)) for n in range(_STACKS)]
+    worst, writes = 0.0, 0
+    with observed(stoker) as impact:
+        for attacker in attackers:
+            attacker.start()
+        begun.wait(60)
+        while writes < 10 or busy():
+            started = time.monotonic()
+            answer = stranger.heat("POST", "/software_configs", {"group": "script", "config": "true"})
+            worst, writes = max(worst, time.monotonic() - started), writes + 1
+            assert answer.status == 200, answer.raw
+    assert len(ids) == _STACKS
+    return worst, impact.worst_control
+
+
+def test_large_stacks_do_not_delay_another_projects_small_write(stoker, member, stranger):
+    measured = []
+    for round_ in range(_TRIES):
+        worst, control = _worst_write(stoker, member, stranger, round_)
+        measured.append((round(worst, 2), round(control, 2)))
+        if worst <= HEALTHZ_BAR + control:
+            return
+    raise AssertionError(f"small writes took (worst, of the control): {measured}")

@@ -1,0 +1,102 @@
+"""What browsers and caches are told: users' objects do not run in the origin of the API, and nothing secret is kept."""
+
+from __future__ import annotations
+
+import hmac
+import time
+import uuid
+from hashlib import sha256
+from urllib.parse import quote, unquote
+
+import pytest
+
+from support.accounts import PASSWORD
+
+SCRIPT = b"<script>fetch('/v1/')</script>"
+KEY = "horse staple battery"
+
+
+@pytest.fixture(scope="module")
+def container(member) -> str:
+    """A container of the project's, whose signed URLs have KEY."""
+    path = f"/object-store/v1/AUTH_{member.project}/c-{uuid.uuid4().hex[:8]}"
+    created = member.request("PUT", path, b"", **{"X-Container-Meta-Temp-URL-Key": KEY})
+    assert created.status == 201, created.raw
+    return path
+
+
+def put(member, container, name: str, kind: str, **headers: str) -> str:
+    path = f"{container}/{quote(name)}"
+    stored = member.request("PUT", path, SCRIPT, **{"Content-Type": kind, **headers})
+    assert stored.status == 201, stored.raw
+    return path
+
+
+def signed(path: str) -> str:
+    expires = int(time.time()) + 600
+    text = f"GET\n{expires}\n{unquote(path).removeprefix('/object-store')}"
+    signature = hmac.new(KEY.encode(), text.encode(), sha256)
+    return f"{path}?temp_url_sig={signature.hexdigest()}&temp_url_expires={expires}"
+
+
+ACTIVE = [
+    "text/html",
+    "TEXT/HTML; charset=utf-8",
+    "application/xhtml+xml",
+    "image/svg+xml",
+    "text/xml",
+    "application/javascript",
+    "application/pdf",
+    "multipart/related",
+]
+
+
+@pytest.mark.parametrize("kind", ACTIVE)
+def test_what_could_run_is_saved_and_not_shown(stoker, member, container, kind):
+    path = put(member, container, "a b.x", kind, **{"Content-Disposition": 'inline; filename="a"'})
+    plain = put(member, container, "plain", kind)
+    answers = [member.request("GET", path), member.request("HEAD", path), member.request("GET", plain)]
+    answers += [stoker.request("GET", signed(each) + how) for each in (path, plain) for how in ("", "&inline")]
+    for answer in answers:
+        assert answer.status == 200, answer.raw
+        assert answer.headers["Content-Disposition"].startswith("attachment"), answer.headers
+        assert answer.headers["Content-Type"] == kind
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "sandbox" in answer.headers["Content-Security-Policy"]
+    assert answers[0].headers["Content-Disposition"] == 'attachment; filename="a"'
+    assert answers[0].raw == SCRIPT
+
+
+def test_what_cannot_run_is_shown_as_it_is_wanted(stoker, member, container):
+    path = put(member, container, "words", "text/plain", **{"Content-Disposition": "inline"})
+    own = member.request("GET", path)
+    assert own.headers["Content-Disposition"] == "inline"
+    assert member.request("GET", put(member, container, "other", "text/plain")).headers["Content-Disposition"] is None
+    shown = stoker.request("GET", signed(path) + "&inline")
+    assert shown.headers["Content-Disposition"] == "inline"
+    assert {own.headers["X-Content-Type-Options"], shown.headers["X-Content-Type-Options"]} == {"nosniff"}
+    cached = put(member, container, "cached", "text/plain", **{"Cache-Control": "max-age=60"})
+    assert member.request("GET", cached).headers["Cache-Control"] == "max-age=60"
+
+
+def test_no_answer_with_a_secret_is_kept(stoker, member):
+    user = {"name": member.name, "domain": {"id": "default"}, "password": PASSWORD}
+    auth = {"identity": {"methods": ["password"], "password": {"user": user}}}
+    key = f"/identity/v3/users/{member.user_id}/credentials/OS-EC2"
+    created = member.heat("POST", "/servers", {"name": f"s-{uuid.uuid4().hex[:8]}"})
+    enrolled = {"token": created.body["enrolment"]["token"], "instance": "i"}
+    answers = {
+        "login": stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth}),
+        "refused login": stoker.request("POST", "/identity/v3/auth/tokens", {}),
+        "key": member.request("POST", key, {}),
+        "enrolment": created,
+        "agent's key": stoker.request("POST", "/agent/v1/enroll", enrolled),
+        "stacks": member.heat("GET", "/stacks"),
+        "no route": stoker.request("GET", "/nothing"),
+    }
+    kept = {name: answer.headers["Cache-Control"] for name, answer in answers.items()}
+    assert set(kept.values()) == {"no-store"}, kept
+    for answer in answers.values():
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["Referrer-Policy"] == "no-referrer"

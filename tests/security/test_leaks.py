@@ -1,0 +1,522 @@
+"""
+Secrets in every kind of place; then every GET of every API, as a reader: none of them appears. Nor does one in the
+server's logs, or in the database.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from cryptography.fernet import Fernet
+
+from stoker.http import health
+from stoker.http.agent.routes import ROUTES as AGENT
+from stoker.http.cfn.query import ACTIONS
+from stoker.http.cfn.routes import ROUTES as CFN
+from stoker.http.heat.routes import ROUTES as HEAT
+from stoker.http.identity.routes import ROUTES as IDENTITY
+from stoker.http.messaging.routes import ROUTES as MESSAGING
+from stoker.http.objects.routes import ROUTES as OBJECTS
+from stoker.http.openapi.routes import ROUTES as OPENAPI
+from stoker.http.signals import ROUTES as SIGNALS
+from stoker.store.postgresql import conninfo
+from support.accounts import Account, create_account
+from support.backends import CLIENT
+from support.server import Served, served_on
+
+GETS = [
+    each
+    for table in (health.ROUTES, OPENAPI, AGENT, HEAT, CFN, SIGNALS, IDENTITY, MESSAGING, OBJECTS)
+    for each in table
+    if each.verb == "GET"
+]
+#: Where a hidden parameter, a secret input … has its value from.
+SECRETS = {
+    name: f"S3CR3T-{name}-{number:x}"
+    for number, name in enumerate(
+        (
+            *("hidden", "default", "environment", "below", "undeclared", "updated", "mistyped", "inner"),
+            *("input", "input_default", "override", "planned", "output", "key"),
+        ),
+        0xA0B0C,
+    )
+}
+LINES = '-----BEGIN-----\nS3CR3T-first-line\nS3CR3T-second "line"\n-----END-----'
+#: CloudFormation's calls that change something.
+WRITES = ("CreateStack", "UpdateStack", "DeleteStack", "CancelUpdateStack")
+NESTED = """
+heat_template_version: 2018-08-31
+parameters:
+  handed: {type: string}
+  below: {type: string, hidden: true}
+  own: {type: string, hidden: true, default: "%(inner)s"}
+  plain: {type: string, default: open}
+resources:
+  value: {type: OS::Heat::Value, properties: {value: {list_join: ["+", [{get_param: handed}, {get_param: own}]]}}}
+outputs:
+  handed: {value: {get_param: handed}}
+  own: {value: {get_param: own}}
+  below: {value: {get_attr: [value, value]}}
+"""
+
+
+def template(mistyped: bool = False) -> dict[str, Any]:
+    def server(transport: str) -> dict[str, Any]:
+        return {"type": "OS::Heat::DeployedServer", "properties": {"software_config_transport": transport}}
+
+    def deployment(server: str, transport: str) -> dict[str, Any]:
+        return {
+            "type": "OS::Heat::SoftwareDeployment",
+            "properties": {
+                "config": {"get_resource": "config"},
+                "server": {"get_resource": server},
+                "signal_transport": transport,
+                "input_values": {
+                    "word": {"get_param": "hidden"},
+                    "url": {"str_replace": {"template": "http://u:P@h", "params": {"P": {"get_param": "hidden"}}}},
+                    "plain": "open",
+                    "lines": {"get_param": "lines"},
+                },
+            },
+        }
+
+    servers = {"heat": "POLL_SERVER_HEAT", "cfn": "POLL_SERVER_CFN", "swift": "POLL_TEMP_URL", "zaqar": "ZAQAR_MESSAGE"}
+    signals = {"heat": "HEAT_SIGNAL", "cfn": "CFN_SIGNAL", "swift": "TEMP_URL_SIGNAL", "zaqar": "ZAQAR_SIGNAL"}
+    hidden = {"type": "string", "hidden": True}
+    handles = {
+        "token_handle": ("OS::Heat::WaitConditionHandle", {}),
+        "cfn_handle": ("OS::Heat::WaitConditionHandle", {"signal_transport": "CFN_SIGNAL"}),
+        "login_handle": ("OS::Heat::WaitConditionHandle", {"signal_transport": "HEAT_SIGNAL"}),
+        "aws_handle": ("AWS::CloudFormation::WaitConditionHandle", {}),
+        "swift_handle": ("OS::Heat::SwiftSignalHandle", {}),
+        "queue": ("OS::Zaqar::Queue", {"name": "mine"}),
+        "signed": ("OS::Zaqar::SignedQueueURL", {"queue": {"get_resource": "queue"}}),
+    }
+    resources: dict[str, Any] = {
+        "config": {
+            "type": "OS::Heat::SoftwareConfig",
+            "properties": {
+                "group": "script",
+                "config": {"str_replace": {"template": "echo P", "params": {"P": {"get_param": "hidden"}}}},
+                "inputs": [
+                    *({"name": name} for name in ("word", "url", "plain", "lines")),
+                    {"name": "marked", "secret": True, "default": SECRETS["input_default"]},
+                ],
+                "outputs": [{"name": "result"}],
+            },
+        },
+        **{f"server_{name}": server(transport) for name, transport in servers.items()},
+        **{f"run_{name}": deployment(f"server_{name}", transport) for name, transport in signals.items()},
+        **{name: {"type": kind, "properties": properties} for name, (kind, properties) in handles.items()},
+        "inside": {"type": "nested.yaml", "properties": {"handed": {"get_param": "hidden"}}},
+        "group": {
+            "type": "OS::Heat::ResourceGroup",
+            "properties": {
+                "count": 2,
+                "resource_def": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "hidden"}}},
+            },
+        },
+        "shown": {"type": "OS::Heat::Value", "properties": {"value": [{"get_param": "defaulted"}, "open"]}},
+        "as_token": {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["token_handle", "curl_cli"]}}},
+        "noted": {
+            "type": "OS::Heat::Value",
+            "metadata": {"said": {"get_param": "environment"}},
+            "properties": {"value": "open"},
+        },
+    }
+    if mistyped:
+        number = {"type": "number", "value": {"get_attr": ["shown", "value", 0]}}
+        resources["number"] = {"type": "OS::Heat::Value", "properties": number}
+    outputs: dict[str, Any] = {
+        "hidden": {"get_param": "hidden"},
+        "within": {"str_replace": {"template": "<P>", "params": {"P": {"get_param": "hidden"}}}},
+        "group": {"get_attr": ["group", "value"]},
+        "inner": {"get_attr": ["inside", "own"]},
+        "below": {"get_attr": ["inside", "below"]},
+        "result": {"get_attr": ["run_heat", "result"]},
+        "stdout": {"get_attr": ["run_heat", "deploy_stdout"]},
+        "aws": {"get_resource": "aws_handle"},
+        "swift": {"get_attr": ["swift_handle", "curl_cli"]},
+        "signed": {"get_attr": ["signed", "signature"]},
+        "query": {"get_attr": ["signed", "query_str"]},
+        "plain": {"get_param": "plain"},
+        **{f"agent_{name}": {"get_attr": [f"server_{name}", "os_collect_config"]} for name in servers},
+        **{f"boot_{name}": {"get_attr": [f"server_{name}", "user_data"]} for name in servers},
+        **{name: {"get_attr": [name, "signal"]} for name in ("cfn_handle", "login_handle")},
+    }
+    return {
+        "heat_template_version": "2018-08-31",
+        "parameters": {
+            "hidden": hidden,
+            "lines": hidden,
+            "environment": hidden,
+            "defaulted": {**hidden, "default": SECRETS["default"]},
+            "plain": {"type": "string", "default": "open"},
+        },
+        "resources": resources,
+        "outputs": {name: {"value": value} for name, value in outputs.items()},
+    }
+
+
+@dataclass
+class Site:
+    stoker: Served
+    member: Account
+    reader: Account
+    #: What no reader may see.
+    secrets: set[str] = field(default_factory=set)
+    #: Values for the names in routes' paths, all that belong together.
+    places: list[dict[str, str]] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def site(request, tmp_path_factory) -> Iterator[Site]:
+    flags = ("--log-level", "debug")
+    with served_on(request, tmp_path_factory.mktemp("leaks"), *flags) as stoker:
+        made = Site(stoker, create_account(stoker, "member"), create_account(stoker, "reader"))
+        made.secrets |= {*SECRETS.values(), *(line for line in LINES.splitlines() if "S3CR3T" in line)}
+        _make_stacks(made)
+        _make_software(made)
+        _make_storage(made)
+        yield made
+
+
+def ok(answer: Any) -> Any:
+    assert answer.status < 300, (answer.status, answer.raw)
+    return answer.body
+
+
+def _make_stacks(site: Site) -> None:
+    member, stoker = site.member, site.stoker
+    body: dict[str, Any] = {
+        "stack_name": "top",
+        "template": template(),
+        "files": {"nested.yaml": NESTED % SECRETS},
+        "parameters": {"hidden": SECRETS["hidden"], "lines": LINES},
+        "environment": {
+            "parameters": {"environment": SECRETS["environment"]},
+            "parameter_defaults": {"below": SECRETS["below"], "nobody": SECRETS["undeclared"]},
+        },
+    }
+    top = ok(member.heat("POST", "/stacks", body))["stack"]["id"]
+    stack = f"/stacks/top/{top}"
+    runs = {}
+
+    def waits_for_runs() -> bool:
+        found = ok(member.heat("GET", f"{stack}/resources"))["resources"]
+        runs.update({each["resource_name"]: each["physical_resource_id"] for each in found})
+        return all(runs.get(f"run_{name}") for name in ("heat", "cfn", "swift", "zaqar"))
+
+    stoker.until(waits_for_runs)
+    _collect_credentials(site, stack)
+    for name in ("heat", "cfn", "swift", "zaqar"):
+        said = f"using {SECRETS['hidden']} and\n{LINES}\n"
+        result = {"result": f"{SECRETS['hidden']}", "deploy_stdout": said, "deploy_stderr": said}
+        code = "0" if name != "zaqar" else "1"
+        ok(member.heat("POST", f"{stack}/resources/run_{name}/signal", {**result, "deploy_status_code": code}))
+
+    def state():
+        return ok(member.heat("GET", stack))["stack"]["stack_status"]
+
+    stoker.until(lambda: "IN_PROGRESS" not in state())
+    ok(member.heat("PATCH", stack, {"parameters": {"environment": SECRETS["updated"]}}))
+    stoker.until(lambda: _answer_runs(site, stack) or "IN_PROGRESS" not in state())
+    snapshot = ok(member.heat("POST", f"{stack}/snapshots", {"name": "before"}))["id"]
+    stoker.until(lambda: "IN_PROGRESS" not in state())
+    change = {"template": template(mistyped=True), "parameters": {"defaulted": SECRETS["mistyped"]}}
+    ok(member.heat("PATCH", stack, change))
+    stoker.until(lambda: _answer_runs(site, stack) or "IN_PROGRESS" not in state())
+    assert "not a number" in json.dumps(ok(member.heat("GET", f"{stack}/events")))
+    site.places += [{"snapshot_id": snapshot, "stack_name": "top", "stack_id": top}]
+    _collect_credentials(site, stack)
+    _list_places(site)
+
+
+def _answer_runs(site: Site, stack: str) -> bool:
+    """Whatever an update has begun again is told to be done."""
+    found = ok(site.member.heat("GET", f"{stack}/resources"))["resources"]
+    for each in found:
+        if each["resource_type"] == "OS::Heat::SoftwareDeployment" and "IN_PROGRESS" in each["resource_status"]:
+            site.member.heat("POST", f"{stack}/resources/{each['resource_name']}/signal", {"deploy_status_code": "0"})
+    return False
+
+
+def _collect_credentials(site: Site, stack: str) -> None:
+    """What members get to set up machines by hand: passwords, keys, tokens and signatures."""
+    seen = json.dumps(
+        [
+            ok(site.member.heat("GET", stack)),
+            ok(site.member.heat("GET", f"{stack}/resources?with_detail=true")),
+            *(
+                ok(site.member.heat("GET", f"{stack}/resources/server_{name}/metadata"))
+                for name in ("heat", "cfn", "swift", "zaqar")
+            ),
+        ]
+    )
+    found = re.findall(r"stk_[0-9a-f]+|signal\.[0-9a-f.-]{60,}|(?:Signature|temp_url_sig)=([^&\\\"' ]+)", seen)
+    assert found
+    site.secrets |= {each for each in found if each}
+    site.secrets |= set(re.findall(r"stk_[0-9a-f]+|signal\.[0-9a-f-]{36}\.[0-9a-f]{64}", seen))
+
+
+def _list_places(site: Site) -> None:
+    listed = ok(site.member.heat("GET", "/stacks?show_nested=true"))["stacks"]
+    assert len(listed) >= 3
+    for stack in listed:
+        path = f"/stacks/{stack['stack_name']}/{stack['id']}"
+        of_stack = {"stack_name": stack["stack_name"], "stack_id": stack["id"]}
+        site.places.append(of_stack)
+        for each in ok(site.member.heat("GET", f"{path}/resources"))["resources"]:
+            site.places.append({**of_stack, "resource_name": each["resource_name"]})
+        for each in ok(site.member.heat("GET", f"{path}/outputs"))["outputs"]:
+            site.places.append({**of_stack, "output_key": each["output_key"]})
+        for each in ok(site.member.heat("GET", f"{path}/events"))["events"][:10]:
+            site.places.append({**of_stack, "resource_name": each["resource_name"], "event_id": each["id"]})
+
+
+def _make_software(site: Site) -> None:
+    member = site.member
+    server = ok(member.heat("POST", "/servers", {"name": "own"}))["server"]["id"]
+    config = ok(
+        member.heat(
+            "POST",
+            "/software_configs",
+            {
+                "name": "rest",
+                "group": "script",
+                "config": "true",
+                "inputs": [
+                    {"name": "password", "secret": True},
+                    {"name": "other", "secret": True, "default": SECRETS["input_default"]},
+                    {"name": "plain"},
+                ],
+                "outputs": [{"name": "result"}],
+            },
+        )
+    )["software_config"]["id"]
+    values = {"password": SECRETS["input"], "plain": "open"}
+    deployments = []
+    for transport in ("STOKER_SIGNAL", "CFN_SIGNAL", None):
+        body = {"config_id": config, "server_id": server, "action": "CREATE", "status": "IN_PROGRESS"}
+        more = {"signal_transport": transport} if transport else {}
+        made = ok(member.heat("POST", "/software_deployments", {**body, "input_values": values, **more}))
+        deployments.append(made["software_deployment"])
+    result = {
+        "deploy_status_code": "1",
+        "result": SECRETS["input"],
+        "deploy_stdout": f"the password is {SECRETS['input']}!\n",
+        "deploy_status_reason": f"wrong password {SECRETS['input']}",
+    }
+    ok(member.heat("POST", f"/software_deployments/{deployments[0]['id']}/signal", result))
+    shown = ok(member.heat("GET", f"/software_deployments/{deployments[0]['id']}"))["software_deployment"]
+    assert (shown["status"], shown["output_values"]["result"]) == ("FAILED", "******")
+    derived = [deployments[0]["config_id"], deployments[1]["config_id"]]
+    trigger = {"config_id": config, "servers": [server], "input_values": {"password": SECRETS["override"]}}
+    run = ok(member.heat("POST", "/software_triggers", trigger))["software_trigger"]["id"]
+    ok(member.heat("POST", f"/software_triggers/{run}/cancel", {"force": True}))  # so that its stream ends
+    later = {**trigger, "input_values": {"password": SECRETS["planned"]}}
+    schedule = {"name": "nightly", "cron": "0 3 * * *", "trigger": later}
+    planned = ok(member.heat("POST", "/software_schedules", schedule))["software_schedule"]["id"]
+    found = ok(member.heat("GET", "/software_deployments"))["software_deployments"]
+    site.places += [{"deployment_id": each["id"], "config_id": each["config_id"]} for each in found]
+    site.places += [{"config_id": each} for each in (config, *derived)]
+    site.places += [{"server_id": each} for each in {each["server_id"] for each in found}]
+    site.places += [{"server": server}, {"trigger_id": run}, {"schedule_id": planned}]
+
+
+def _make_storage(site: Site) -> None:
+    member, account = site.member, f"/object-store/v1/AUTH_{site.stoker.project}"
+    key = {"X-Account-Meta-Temp-URL-Key": SECRETS["key"]}
+    assert member.request("POST", account, b"", **key).status == 204
+    assert (
+        member.request("PUT", f"{account}/own", b"", **{"X-Container-Meta-Temp-URL-Key": SECRETS["key"]}).status == 201
+    )
+    assert member.request("PUT", f"{account}/own/o", b"open").status == 201
+    ec2 = f"/identity/v3/users/{member.user_id}/credentials/OS-EC2"
+    credential = ok(member.request("POST", ec2, {"tenant_id": site.stoker.project}))["credential"]
+    site.secrets.add(credential["secret"])
+    for each in ok(member.request("GET", f"{account}?format=json")):
+        at = {"account": f"AUTH_{site.stoker.project}", "container": quote(each["name"], safe="")}
+        site.places.append(at)
+        for one in ok(member.request("GET", f"{account}/{at['container']}?format=json")):
+            site.places.append({**at, "object": quote(one["name"])})
+    project = {"X-Project-Id": site.stoker.project, **CLIENT}
+    queues = ok(member.request("GET", "/messaging/v2/queues?limit=20", None, **project))["queues"]
+    assert any("S3CR3T" not in each["name"] for each in queues)
+    nothing = {"message_id": "0" * 24, "claim_id": "0" * 24, "subscription_id": "0" * 24}
+    site.places += [{"queue": each["name"], **nothing} for each in queues]
+    site.places.append(
+        {
+            **dict.fromkeys(("role_id", "credential_id", "domain_id"), "default"),
+            **{"project_id": site.stoker.project, "user_id": site.member.user_id, "access": credential["access"]},
+            **{"type_name": "OS::Heat::Value", "version": "heat_template_version.2018-08-31"},
+        }
+    )
+
+
+def filled(route: Any, places: list[dict[str, str]], project: str) -> set[str]:
+    """The route's path with all that there is in the places that it names."""
+    names = set(re.findall(r"{(\w+)\*?}", route.path)) - {"project"}
+    fitting = [each for each in places if names <= each.keys()]
+    paths = set()
+    for each in fitting:
+        path = re.sub(r"{(\w+)\*?}", lambda match, at=each: {"project": project, **at}[match[1]], route.path)
+        paths.add(path)
+    return paths
+
+
+def leaked(secrets: set[str], text: str) -> list[str]:
+    """Also as JSON in JSON has them."""
+    return sorted(each for each in secrets if each in text or json.dumps(each)[1:-1] in text)
+
+
+@pytest.mark.parametrize("query", ["", "?with_detail=true&nested_depth=9", "?format=json&show_nested=true"])
+def test_a_reader_sees_no_secret_on_any_route(site, query):
+    reader, problems, seen = site.reader, [], 0
+    for route in GETS:
+        paths = filled(route, site.places, site.stoker.project)
+        assert paths, f"teach this test what to ask {route.path} for"
+        for path in paths:
+            headers = {"X-Project-Id": site.stoker.project, **CLIENT}
+            answer = reader.request("GET", path + query, None, **headers)
+            text = answer.raw.decode("utf-8", "replace") + str(list(answer.headers.items()))
+            assert answer.status < 500, (path, answer.status, text)
+            seen += answer.status == 200
+            problems += [(path, each) for each in leaked(site.secrets, text)]
+    assert seen > 100
+    assert problems[:9] == []
+
+
+def test_a_reader_sees_no_secret_by_cloudformations_calls(site):
+    problems, seen = [], 0
+    stacks = [each for each in site.places if each.keys() == {"stack_name", "stack_id"}]
+    resources = [each for each in site.places if each.keys() == {"stack_name", "stack_id", "resource_name"}]
+    for name in ACTIONS.keys() - WRITES:
+        for place in resources if name == "DescribeStackResource" else stacks:
+            words = f"Action={name}&StackName={place['stack_id']}&LogicalResourceId={place.get('resource_name', 'x')}"
+            answer = site.reader.request("GET", f"/cfn/v1?{words}&ContentType=JSON")
+            seen += answer.status == 200
+            problems += [(words, each) for each in leaked(site.secrets, answer.raw.decode())]
+    assert seen > 30
+    assert problems[:9] == []
+
+
+def test_members_are_shown_no_hidden_value_but_what_agents_log_in_with(site):
+    """Members set up machines; the values of hidden parameters and secret inputs are nobody's to see."""
+    hidden = {each for each in site.secrets if "S3CR3T" in each}
+    exported = {"/export"}
+    problems = []
+    for route in HEAT:
+        if route.verb != "GET" or any(route.path.endswith(each) for each in exported):
+            continue
+        for path in filled(route, site.places, site.stoker.project):
+            answer = site.member.request("GET", path)
+            problems += [(path, each) for each in leaked(hidden, answer.raw.decode("utf-8", "replace"))]
+    assert problems[:9] == []
+    (agent,) = [each for each in site.places if each.get("output_key") == "agent_heat"][:1]
+    shown = site.member.heat("GET", f"/stacks/top/{agent['stack_id']}/outputs/agent_heat")
+    assert "stk_" in shown.raw.decode()
+
+
+def test_streams_tell_a_reader_no_secret(site):
+    problems = []
+    for place in site.places:
+        for name, tail in (("deployment_id", "logs"), ("trigger_id", "events")):
+            if name not in place:
+                continue
+            kind = "software_deployments" if name == "deployment_id" else "software_triggers"
+            path = f"/{kind}/{place[name]}"
+            status = ok(site.reader.heat("GET", path))[kind[:-1]]["status"]
+            if status == "IN_PROGRESS":
+                continue
+            answer = site.reader.heat("GET", f"{path}/{tail}", Accept="text/event-stream")
+            problems += [(path, each) for each in leaked(site.secrets, answer.raw.decode())]
+    assert problems[:9] == []
+
+
+def test_a_reader_reports_nothing(site):
+    stack = next(each for each in site.places if each.get("resource_name") == "run_heat")
+    path = f"/stacks/{stack['stack_name']}/{stack['stack_id']}/resources/run_heat/signal"
+    for body in ({"deploy_status_code": "0"}, {"unset_hook": "pre-create"}):
+        assert site.reader.heat("POST", path, body).status == 403
+
+
+def test_the_logs_have_no_secret(site):
+    folder = site.stoker.state_dir / "logs"
+    text = "".join(each.read_text() for each in folder.rglob("*") if each.is_file()) + site.stoker.output
+    assert text
+    assert leaked(site.secrets, text) == []
+
+
+def test_the_database_has_no_secret(site):
+    assert leaked(site.secrets, _everything(site.stoker)) == []
+
+
+def test_rotated_keys_leave_nothing_behind_and_disturb_nobody(site):
+    """The last test: from now on no secret has the key that it was written with."""
+    stoker, stack = site.stoker, next(each for each in site.places if "stack_id" in each)
+    database = [] if "--database" not in stoker.flags else ["--database", _database(stoker)]
+    before = _tokens(_everything(stoker))
+    done = stoker.run("db", "rotate-keys", "--state-dir", str(stoker.state_dir), *database)
+    assert re.match(r"[1-9][0-9]* secrets", done.stdout)
+    file = stoker.state_dir / "keys" / "encryption.keys"
+    assert file.stat().st_mode & 0o777 == 0o600
+    (key,) = file.read_text().split()
+    after = _tokens(_values(stoker))
+    assert len(after) > 50
+    assert not before & after
+    for each in after:
+        Fernet(key).decrypt(each)
+    exported = ok(site.member.heat("GET", f"/stacks/{stack['stack_name']}/{stack['stack_id']}/export"))
+    assert exported["environment"]["parameters"]["hidden"] == SECRETS["hidden"]
+    assert stoker.run("db", "rotate-keys", "--state-dir", str(stoker.state_dir), *database)
+
+
+def _tokens(text: str) -> set[str]:
+    return set(re.findall(r"gAAAAA[A-Za-z0-9_=-]{60,}", text))
+
+
+def _database(stoker: Served) -> str:
+    return stoker.flags[stoker.flags.index("--database") + 1]
+
+
+def _everything(stoker: Served) -> str:
+    """All that the database's files, or its tables, hold."""
+    if "--database" in stoker.flags:
+        return _values(stoker)
+    files = sorted(stoker.state_dir.glob("stoker.db*"))
+    assert files
+    return "".join(each.read_bytes().decode("latin-1") for each in files)
+
+
+def _values(stoker: Served) -> str:
+    """Every value of every table."""
+    found: list[str] = []
+    if "--database" in stoker.flags:
+        with psycopg.connect(conninfo(_database(stoker))) as connection:
+            tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            for (table,) in tables:
+                columns = connection.execute(
+                    "SELECT column_name, data_type FROM information_schema.columns"
+                    " WHERE table_schema = 'public' AND table_name = %s",
+                    (table,),
+                ).fetchall()
+                said = ", ".join(
+                    f"encode(\"{name}\", 'escape')" if kind == "bytea" else f'"{name}"::text' for name, kind in columns
+                )
+                found += [str(row) for row in connection.execute(f'SELECT {said} FROM "{table}"')]
+    else:
+        with contextlib.closing(sqlite3.connect(stoker.state_dir / "stoker.db")) as connection:
+            for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                found += [str(row) for row in connection.execute(f'SELECT * FROM "{table}"')]
+    assert len(found) > 100
+    return "\n".join(found)

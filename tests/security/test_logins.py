@@ -1,0 +1,82 @@
+"""Attacks by logins: guessing, and keeping the service busy with password hashes."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from support.accounts import PASSWORD, create_account
+from support.availability import assert_harmless
+from support.server import Served, served
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """Of its own: an address that failed often has to wait. 127.0.0.0/16 stands for a proxy."""
+    with served(tmp_path_factory.mktemp("logins"), "--proxy-addresses", "127.0.0.0/16") as running:
+        yield running
+
+
+def log_in(stoker: Served, name: str, password: str, address: str):
+    user = {"name": name, "domain": {"id": "default"}, "password": password}
+    body = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
+    return stoker.request("POST", "/identity/v3/auth/tokens", body, {"X-Forwarded-For": address})
+
+
+def test_many_logins_at_a_time_are_harmless(guarded):
+    answers = []
+
+    def attack():
+        with ThreadPoolExecutor(60) as pool:
+            tries = [pool.submit(log_in, guarded, uuid.uuid4().hex, "wrong", f"10.0.{n}.1") for n in range(60)]
+            answers.extend(each.result() for each in tries)
+
+    assert_harmless(guarded, attack)
+    assert {answer.status for answer in answers} <= {401, 429}
+    for refused in (answer for answer in answers if answer.status == 429):
+        assert int(refused.headers["Retry-After"]) > 0
+        assert refused.body["error"]["code"] == 429
+
+
+def test_guessing_is_slowed_where_it_happens(guarded):
+    account = create_account(guarded, "reader")
+    statuses = [log_in(guarded, account.name, f"guess {n}", "10.1.0.1").status for n in range(40)]
+    assert statuses[:5] == [401] * 5
+    assert statuses.count(401) < 12
+    right = log_in(guarded, account.name, PASSWORD, "10.1.0.1")
+    assert right.status == 429
+    assert "try again in" in right.body["error"]["message"]
+    assert int(right.headers["Retry-After"]) > 0
+    assert log_in(guarded, account.name, PASSWORD, "10.1.0.2").status == 201
+    assert guarded.output.count(account.user_id) == 1, "one line for the lock-out"
+
+
+def test_a_client_does_not_choose_its_address(tmp_path):
+    """Without a declared proxy the header means nothing; with one, only what the proxy added."""
+    with served(tmp_path) as stoker:
+        statuses = {log_in(stoker, "admin", "wrong", f"10.2.0.{n}").status for n in range(8)}
+        assert statuses == {401, 429}
+
+
+def test_what_a_client_says_before_the_proxy_means_nothing(guarded):
+    statuses = {log_in(guarded, "nobody", "wrong", f"10.3.0.{n}, 10.4.0.1").status for n in range(8)}
+    assert statuses == {401, 429}
+
+
+def test_short_passwords_are_refused(guarded):
+    headers = {"X-Auth-Token": guarded.token}
+    body = {"user": {"name": "weak", "password": "x" * 11}}
+    answer = guarded.request("POST", "/identity/v3/users", body, headers)
+    assert (answer.status, "12" in answer.body["error"]["message"]) == (400, True)
+    made = guarded.request("POST", "/identity/v3/users", {"user": {"name": "good", "password": "x" * 12}}, headers)
+    assert made.status == 201
+    user = made.body["user"]["id"]
+    for verb, path, body in (
+        ("PATCH", f"/identity/v3/users/{user}", {"user": {"password": "short"}}),
+        ("POST", f"/identity/v3/users/{user}/password", {"user": {"password": "short", "original_password": "x" * 12}}),
+    ):
+        account = log_in(guarded, "good", "x" * 12, "10.5.0.1")
+        token = headers if verb == "PATCH" else {"X-Auth-Token": account.headers["X-Subject-Token"]}
+        assert guarded.request(verb, path, body, token).status == 400

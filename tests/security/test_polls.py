@@ -1,0 +1,67 @@
+"""One agent's key that holds thousands of polls, and ids that fill the cache of documents."""
+
+from __future__ import annotations
+
+import select
+import socket
+
+from support.agent_protocol import deploy, spoken_agent
+from support.availability import assert_harmless
+
+
+def held_poll(stoker, agent, etag):
+    """A poll's connection, its request sent."""
+    connection = socket.create_connection(("127.0.0.1", stoker.port), timeout=60)
+    head = f"GET /agent/v1/document?wait=60 HTTP/1.1\r\nHost: s\r\nAuthorization: Bearer {agent.key}\r\n"
+    connection.sendall(f"{head}If-None-Match: {etag}\r\nConnection: close\r\n\r\n".encode())
+    return connection
+
+
+def answer_of(connection):
+    with connection, connection.makefile("rb") as answer:
+        return answer.read()
+
+
+def test_many_polls_of_one_key_are_one(stoker):
+    agent = spoken_agent(stoker)
+
+    def attack():
+        etag = agent.document().headers["ETag"]
+        polls = [held_poll(stoker, agent, etag) for _ in range(150)]
+        deploy(stoker, agent.id, config="#!/bin/sh\n" + "x" * 400_000)
+        answers = [answer_of(each) for each in polls]
+        documents = [each for each in answers if each.startswith(b"HTTP/1.1 200")]
+        superseded = [each for each in answers if each.startswith(b"HTTP/1.1 304")]
+        assert len(documents) + len(superseded) == 150
+        # Those whose request was read only after the deployment are answered with the document at once.
+        assert len(superseded) > 75
+        assert all(b"retry-after: 10" in each.lower() for each in superseded)
+
+    assert_harmless(stoker, attack)
+
+
+def test_a_new_poll_ends_the_one_before_at_once(stoker):
+    agent = spoken_agent(stoker)
+    etag = agent.document().headers["ETag"]
+    polls = [held_poll(stoker, agent, etag) for _ in range(2)]
+    [ended], _, _ = select.select(polls, [], [], 30)
+    assert answer_of(ended).startswith(b"HTTP/1.1 304")
+    polls.remove(ended)
+    deploy(stoker, agent.id)
+    assert answer_of(polls[0]).startswith(b"HTTP/1.1 200")
+
+
+def test_a_weak_etag_is_the_same_etag(stoker):
+    agent = spoken_agent(stoker)
+    etag = agent.document().headers["ETag"]
+    for sent in (f"W/{etag}", f'"other", W/{etag}', etag):
+        assert agent.document(etag=sent).status == 304
+    assert agent.document(etag='W/"other"').status == 200
+
+
+def test_an_id_that_no_server_can_have_is_refused(reader):
+    long = "x" * 37
+    for path in (f"/software_deployments/metadata/{long}", f"/software_deployments?server_id={long}"):
+        answer = reader.heat("GET", path)
+        assert answer.status == 400
+        assert "at most 36 characters" in answer.body["error"]["message"]

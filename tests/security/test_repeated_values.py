@@ -1,0 +1,102 @@
+"""Errors name what is wrong, and do not repeat what is hidden."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+HIDDEN = "S3CR3T-not-to-be-repeated"
+
+
+def template(resources, **parameter):
+    said = {"type": "string", "hidden": True, **parameter}
+    return {"heat_template_version": "2018-08-31", "parameters": {"word": said}, "resources": resources}
+
+
+def value(kind, value):
+    return {"v": {"type": "OS::Heat::Value", "properties": {"type": kind, "value": value}}}
+
+
+WORD = {"get_param": "word"}
+NESTED = json.dumps(template(value("number", WORD)))
+WRONG = {
+    "a type": template({"d": {"type": "OS::Heat::Delay", "properties": {"min_wait": WORD}}}),
+    "an allowed value": template(
+        {"h": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": WORD}}}
+    ),
+    "an algorithm": template(value("string", {"digest": [WORD, "x"]})),
+    "a constraint": template({}, constraints=[{"allowed_values": ["a"]}]),
+    "a pattern": template({}, constraints=[{"allowed_pattern": "[a-z]+"}]),
+    "a number": template({}, type="number"),
+    "within a text": template(
+        {"d": {"type": "OS::Heat::Delay", "properties": {"min_wait": {"list_join": ["", ["at ", WORD]]}}}}
+    ),
+    "inside": template({"n": {"type": "nested.yaml", "properties": {"word": WORD}}}),
+    "a reference": template({"s": {"type": "OS::Heat::Value", "properties": {"value": {"get_file": WORD}}}}),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize("path", ["/stacks", "/stacks/preview"])
+def test_what_is_refused(stoker, member, case, path):
+    name = f"refused-{list(WRONG).index(case)}"
+    files = {"nested.yaml": NESTED}
+    answer = member.heat(
+        "POST", path, {"stack_name": name, "template": WRONG[case], "files": files, "parameters": {"word": HIDDEN}}
+    )
+    assert answer.status in (200, 201, 400), answer.raw
+    assert HIDDEN not in answer.raw.decode()
+    if answer.status != 201:
+        return
+    stack = f"/stacks/{name}/{answer.body['stack']['id']}"
+    stoker.until(lambda: "IN_PROGRESS" not in member.heat("GET", stack).raw.decode())
+    shown = member.heat("GET", f"{stack}").raw + member.heat("GET", f"{stack}/events?nested_depth=3").raw
+    assert b"CREATE_FAILED" in shown
+    assert HIDDEN not in shown.decode()
+
+
+def test_the_error_names_the_property(member):
+    body = {"stack_name": "named", "template": WRONG["a type"], "parameters": {"word": HIDDEN}}
+    answer = member.heat("POST", "/stacks", body)
+    assert answer.status == 400
+    assert "min_wait" in answer.body["error"]["message"]
+    assert "******" in answer.body["error"]["message"]
+
+
+def test_an_update_says_no_more(stoker, member):
+    body = {"stack_name": "updated", "template": template({}), "parameters": {"word": "first-word"}}
+    made = member.heat("POST", "/stacks", body)
+    stack = f"/stacks/updated/{made.body['stack']['id']}"
+    stoker.until(lambda: "COMPLETE" in member.heat("GET", stack).raw.decode())
+    for verb in ("PUT", "PATCH"):
+        changed = {"template": WRONG["a type"], "parameters": {"word": HIDDEN}}
+        answer = member.heat(verb, stack, changed)
+        assert answer.status == 400
+        assert HIDDEN not in answer.raw.decode()
+
+
+def test_a_secret_input_of_a_template_is_marked(stoker, member, reader):
+    """Also of structured configs and components; its default is redacted, and the agent alone is told it."""
+    inputs = [{"name": "key", "secret": True, "default": HIDDEN}, {"name": "open", "default": "plain"}]
+    kinds = {
+        "OS::Heat::SoftwareConfig": {"config": "true"},
+        "OS::Heat::StructuredConfig": {"config": {}},
+        "OS::Heat::SoftwareComponent": {"configs": [{"actions": ["CREATE"], "config": "true", "tool": "script"}]},
+    }
+    resources = {
+        kind.rpartition(":")[2]: {"type": kind, "properties": {"inputs": inputs, **more}}
+        for kind, more in kinds.items()
+    }
+    for number, name in enumerate(list(resources)):
+        deployed = {"config": {"get_resource": name}, "server": f"a-server-{number}", "signal_transport": "NO_SIGNAL"}
+        resources[f"run-{name}"] = {"type": "OS::Heat::SoftwareDeployment", "properties": deployed}
+    said = {"heat_template_version": "2018-08-31", "resources": resources}
+    made = member.heat("POST", "/stacks", {"stack_name": "inputs", "template": said})
+    stack = f"/stacks/inputs/{made.body['stack']['id']}"
+    stoker.until(lambda: "CREATE_COMPLETE" in member.heat("GET", stack).raw.decode())
+    assert HIDDEN not in member.heat("GET", f"{stack}/template").raw.decode()
+    for number in range(len(kinds)):
+        (shown,) = reader.heat("GET", f"/software_deployments/metadata/a-server-{number}").body["metadata"]
+        values = {each["name"]: each["value"] for each in shown["inputs"]}
+        assert (values["key"], values["open"]) == ("******", "plain")

@@ -1,0 +1,200 @@
+"""Nobody becomes more than their token lets them be: by credentials, as a project's administrator, by old requests."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from support.accounts import PASSWORD, Account, create_account, create_project, log_in
+from support.server import Answer, Served
+from support.signatures import signed
+
+IDENTITY = "/identity/v3"
+
+
+def credential(account: Account, **how: Any) -> str:
+    """A token by a new application credential of the account's."""
+    body = {"application_credential": {"name": uuid.uuid4().hex, **how}}
+    made = account.request("POST", f"{IDENTITY}/users/{account.user_id}/application_credentials", body)
+    assert made.status == 201, made.raw
+    found = made.body["application_credential"]
+    auth = {
+        "methods": ["application_credential"],
+        "application_credential": {"id": found["id"], "secret": found["secret"]},
+    }
+    answer = account.stoker.request("POST", f"{IDENTITY}/auth/tokens", {"auth": {"identity": auth}})
+    assert answer.status == 201, answer.raw
+    return answer.headers["X-Subject-Token"]
+
+
+def asked(stoker: Served, token: str, verb: str, path: str, body: object = None) -> Answer:
+    return stoker.request(verb, f"{IDENTITY}{path}", body, {"X-Auth-Token": token})
+
+
+@pytest.fixture
+def owner(stoker) -> Account:
+    """Member and reader of a project of their own."""
+    return create_account(stoker, "member", "reader", project=create_project(stoker))
+
+
+def test_an_ec2_secret_is_shown_once(stoker, owner):
+    path = f"{IDENTITY}/users/{owner.user_id}/credentials/OS-EC2"
+    made = owner.request("POST", path, {}).body["credential"]
+    assert stoker.request("GET", signed(stoker, made["access"], made["secret"], Action="ListStacks")).status == 200
+    hidden = {**made, "secret": None}
+    assert hidden in owner.request("GET", path).body["credentials"]
+    assert owner.request("GET", f"{path}/{made['access']}").body["credential"] == hidden
+    for token in (owner.token, stoker.token):
+        for answer in (
+            asked(stoker, token, "GET", path.removeprefix(IDENTITY) + rest) for rest in ("", f"/{made['access']}")
+        ):
+            assert answer.status == 200
+            assert made["secret"].encode() not in answer.raw
+
+
+def test_a_restricted_credential_has_nothing_to_do_with_ec2_keys(stoker, owner):
+    path = f"/users/{owner.user_id}/credentials/OS-EC2"
+    access = owner.request("POST", IDENTITY + path, {}).body["credential"]["access"]
+    token = credential(owner, roles=[{"name": "reader"}])
+    assert stoker.request("GET", f"/v1/{owner.project}/stacks", headers={"X-Auth-Token": token}).status == 200
+    there = [
+        asked(stoker, token, verb, path + rest) for verb, rest in (("GET", ""), ("POST", ""), ("GET", f"/{access}"))
+    ]
+    there += [asked(stoker, token, "DELETE", f"{path}/{access}"), asked(stoker, token, "GET", f"{path}/{'0' * 32}")]
+    assert [each.status for each in there] == [403] * 5
+    assert len({each.raw for each in there}) == 1
+    assert [each["access"] for each in owner.request("GET", IDENTITY + path).body["credentials"]] == [access]
+
+
+def test_a_credential_with_some_roles_makes_nothing_that_has_all(stoker, owner):
+    """Also one that may make others: they have no more roles than it has itself."""
+    token = credential(owner, roles=[{"name": "reader"}], unrestricted=True)
+    assert asked(stoker, token, "POST", f"/users/{owner.user_id}/credentials/OS-EC2", {}).status == 403
+    path = f"/users/{owner.user_id}/application_credentials"
+    stronger = {"application_credential": {"name": "stronger", "roles": [{"name": "member"}]}}
+    assert asked(stoker, token, "POST", path, stronger).status == 400
+    same = asked(stoker, token, "POST", path, {"application_credential": {"name": "same"}})
+    assert [each["name"] for each in same.body["application_credential"]["roles"]] == ["reader"]
+    full = credential(owner, unrestricted=True)
+    assert asked(stoker, full, "POST", f"/users/{owner.user_id}/credentials/OS-EC2", {}).status == 201
+
+
+def test_no_restricted_credential_administers(stoker, owner):
+    """Neither its project nor, of the site's own administrator, the site."""
+    name = f"admin-{uuid.uuid4().hex[:8]}"
+    admin = create_account(stoker, "admin", project=create_project(stoker))
+    assert asked(stoker, stoker.token, "PUT", f"/system/users/{admin.user_id}/roles/admin").status == 204
+    assert admin.request("GET", f"{IDENTITY}/users").status == 200
+    token = credential(admin)
+    assert asked(stoker, token, "GET", "/users").status == 403
+    assert asked(stoker, token, "POST", "/users", {"user": {"name": name, "password": PASSWORD}}).status == 403
+    grant = f"/projects/{admin.project}/users/{owner.user_id}/roles/member"
+    assert asked(stoker, token, "PUT", grant).status == 403
+    assert asked(stoker, credential(admin, unrestricted=True), "GET", "/users").status == 200
+
+
+def test_an_administrator_of_a_project_is_none_of_the_site(stoker, owner):
+    admin = create_account(stoker, "admin", project=create_project(stoker))
+    user, project, mine = owner.user_id, owner.project, admin.project
+    attempts: list[tuple[str, str, Any]] = [
+        ("GET", "/users", None),
+        ("POST", "/users", {"user": {"name": "x", "password": PASSWORD}}),
+        ("GET", f"/users/{user}", None),
+        ("PATCH", f"/users/{user}", {"user": {"password": PASSWORD}}),
+        ("DELETE", f"/users/{user}", None),
+        ("GET", f"/users/{user}/projects", None),
+        ("GET", f"/users/{user}/application_credentials", None),
+        ("GET", f"/users/{user}/credentials/OS-EC2", None),
+        ("POST", f"/users/{user}/credentials/OS-EC2", {"tenant_id": project}),
+        ("POST", "/projects", {"project": {"name": "x"}}),
+        ("PATCH", f"/projects/{project}", {"project": {"enabled": False}}),
+        ("PATCH", f"/projects/{mine}", {"project": {"name": "default"}}),
+        ("DELETE", f"/projects/{project}", None),
+        ("GET", f"/projects/{project}/users/{user}/roles", None),
+        ("PUT", f"/projects/{project}/users/{admin.user_id}/roles/admin", None),
+        ("DELETE", f"/projects/{project}/users/{user}/roles/member", None),
+        ("GET", f"/system/users/{user}/roles", None),
+        ("PUT", f"/system/users/{admin.user_id}/roles/admin", None),
+        ("GET", "/role_assignments", None),
+        ("GET", f"/role_assignments?scope.project.id={project}", None),
+        ("GET", "/role_assignments?scope.system=all", None),
+        ("POST", "/ec2tokens", {"ec2Credentials": {}}),
+    ]
+    refused = [(verb, path, admin.request(verb, IDENTITY + path, body).status) for verb, path, body in attempts]
+    assert [each for each in refused if each[2] != 403] == []
+    foreign = admin.request("GET", f"{IDENTITY}/projects/{project}")
+    absent = admin.request("GET", f"{IDENTITY}/projects/{'0' * 32}")
+    assert foreign.status == absent.status == 404
+    assert foreign.raw.replace(project.encode(), b"") == absent.raw.replace(b"0" * 32, b"")
+    assert [each["id"] for each in admin.request("GET", f"{IDENTITY}/projects").body["projects"]] == [mine]
+    assert admin.request("GET", f"/v1/{mine}/services").status == 403
+    assert owner.request("GET", f"{IDENTITY}/users/{user}").status == 200
+
+
+def test_an_administrator_of_a_project_gives_roles_in_it(stoker, owner):
+    admin = create_account(stoker, "admin", project=create_project(stoker))
+    grant = f"{IDENTITY}/projects/{admin.project}/users/{owner.user_id}/roles/reader"
+    assert admin.request("PUT", grant).status == 204
+    token = log_in(stoker, owner.name, PASSWORD, admin.project)
+    assert stoker.request("GET", f"/v1/{admin.project}/stacks", headers={"X-Auth-Token": token}).status == 200
+    listed = admin.request("GET", f"{IDENTITY}/role_assignments?scope.project.id={admin.project}").body
+    assert {(each["user"]["id"], each["role"]["id"]) for each in listed["role_assignments"]} == {
+        (admin.user_id, "admin"),
+        (owner.user_id, "reader"),
+    }
+    assert admin.request("DELETE", grant).status == 204
+    assert stoker.request("GET", f"/v1/{admin.project}/stacks", headers={"X-Auth-Token": token}).status == 403
+
+
+def test_the_site_has_administrators_by_a_role_of_its_own(stoker, owner):
+    """With a token for the system, and with one for a project that they administer; with no other, and not any more."""
+    grant = f"/system/users/{owner.user_id}/roles/admin"
+    assert asked(stoker, stoker.token, "PUT", grant).status == 204
+    assert owner.request("GET", f"{IDENTITY}/users").status == 403, "a member's token is for a member's work"
+    user = {"name": owner.name, "domain": {"id": "default"}, "password": PASSWORD}
+    auth = {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": {"system": {"all": True}}}
+    answer = stoker.request("POST", f"{IDENTITY}/auth/tokens", {"auth": auth})
+    assert answer.body["token"]["system"] == {"all": True}
+    assert [each["name"] for each in answer.body["token"]["roles"]] == ["admin"]
+    token = answer.headers["X-Subject-Token"]
+    assert asked(stoker, token, "GET", "/users").status == 200
+    assert stoker.request("GET", f"/v1/{owner.project}/stacks", headers={"X-Auth-Token": token}).status == 403
+    assert asked(stoker, token, "DELETE", grant).status == 400, "somebody must stay"
+    [row] = asked(stoker, token, "GET", f"/role_assignments?scope.system=all&user.id={owner.user_id}").body[
+        "role_assignments"
+    ]
+    assert row["scope"] == {"system": {"all": True}}
+    assert asked(stoker, stoker.token, "PUT", grant.replace("admin", "reader")).status == 403
+    assert asked(stoker, stoker.token, "DELETE", grant).status == 204
+    assert asked(stoker, token, "GET", "/users").status == 403
+    assert stoker.request("POST", f"{IDENTITY}/auth/tokens", {"auth": auth}).status == 401
+    assert asked(stoker, stoker.token, "DELETE", grant).status == 404
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"Timestamp": None},
+        {"Timestamp": "2020-01-01T00:00:00Z"},
+        {"Timestamp": None, "Expires": -3600},
+        {"Expires": -3600},
+        {"Timestamp": None, "Expires": 30 * 24 * 3600},
+    ],
+)
+def test_a_signed_request_of_a_user_is_not_good_for_ever(stoker, owner, how):
+    key = owner.request("POST", f"{IDENTITY}/users/{owner.user_id}/credentials/OS-EC2", {}).body["credential"]
+
+    def status(**params: Any) -> int:
+        moments = {
+            name: (datetime.now(UTC) + timedelta(seconds=value)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            for name, value in params.items()
+            if isinstance(value, int)
+        }
+        url = signed(stoker, key["access"], key["secret"], Action="ListStacks", **{**params, **moments})
+        return stoker.request("GET", url).status
+
+    assert status() == status(Timestamp=None, Expires=600) == 200
+    assert status(**how) == 403

@@ -1,0 +1,406 @@
+"""
+Every route of every API, asked by everybody who should not have what it gives.
+
+The routes come from the tables that a served Stoker has, and what is expected from the access rule of each row: a new
+route is tested as soon as it is there, and fails here when its rule, or a name in its path, is one that nobody has
+thought about yet.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import http.client
+import json
+import re
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+import stoker.http
+from stoker.http import access
+from stoker.http.identity import access as identity_access
+from stoker.http.messaging.access import QueueAccess
+from stoker.http.request_context import Route
+from stoker.http.routes import list_routes
+from stoker.identity.signal_tokens import SignalTokens
+from stoker.identity.stack_users import StackUsers, user_id
+from stoker.settings import Settings
+from support.accounts import Account, create_account, create_project
+from support.agent_protocol import spoken_agent
+from support.project_contents import CLIENT_ID, COMMON, Contents, absent_names, fill_project
+from support.server import Served
+
+ROUTES = list_routes(Settings())
+#: Reviewed: nothing that one of these answers belongs to anybody.
+PUBLIC = {
+    ("GET", "/healthz"),
+    ("GET", "/"),
+    ("GET", "/versions"),
+    ("GET", "/v1"),
+    ("GET", "/openapi.json"),
+    ("POST", "/agent/v1/enroll"),  # an enrolment token is in the body
+    ("GET", "/agent/v1/install"),
+    ("GET", "/agent/v1/stoker-agent.pyz"),
+    ("GET", "/cfn"),
+    ("GET", "/identity"),
+    ("GET", "/identity/v3"),
+    ("POST", "/identity/v3/auth/tokens"),  # the login
+    ("GET", "/messaging"),
+    ("GET", "/messaging/v2"),
+    ("GET", "/messaging/v2/ping"),
+    ("HEAD", "/messaging/v2/ping"),
+    ("GET", "/messaging/v2/health"),
+    ("GET", "/object-store/info"),
+    ("HEAD", "/object-store/info"),
+}
+#: Reviewed: who has signed a request, and what they may do, is for their handlers to find out.
+SIGNED = {
+    ("GET", "/cfn/v1"),
+    ("POST", "/cfn/v1"),
+    ("PUT", "/cfn/v1"),
+    ("POST", "/cfn/v1/signal/{arn}/{stack_name}/{stack_id}/resources/{resource_name}"),
+    ("PUT", "/cfn/v1/waitcondition/{arn}/{stack_name}/{stack_id}/resources/{resource_name}"),
+}
+#: Reviewed: whoever has a token may see these, whatever they may do otherwise.
+LOGGED_IN = {
+    "/identity/v3/auth/catalog",
+    "/identity/v3/auth/projects",  # one's own
+    "/identity/v3/auth/domains",
+    "/identity/v3/domains",
+    "/identity/v3/domains/{domain_id}",
+    "/identity/v3/roles",
+    "/identity/v3/roles/{role_id}",
+    "/identity/v3/services",
+    "/identity/v3/endpoints",
+    "/identity/v3/regions",
+}
+#: Reviewed: requests with a body that change nothing, and that readers may send.
+READING = {("POST", "/v1/{project}/validate"), ("POST", "/v1/{project}/stacks/preview")}
+#: Reviewed: what an agent's key gives without naming a run is of its own server.
+OF_ITS_OWN = {"/agent/v1/document", "/agent/v1/refusals"}
+#: Reviewed: where handlers look at roles all the same. A table of CloudFormation's actions, keys of signed URLs that
+#: are left out for readers, and roles that are data.
+LOOKS_AT_ROLES = {
+    "cfn/query.py",
+    "objects/headers.py",
+    "identity/application_credentials.py",
+    "identity/ec2_credentials.py",
+    "identity/serializers.py",
+}
+
+#: What an actor is expected to get.
+UNKNOWN, REFUSED, HIDDEN, NOT_THEIRS = {401}, {403}, {404}, {400, 403, 404}
+#: Let in: whatever the handler makes of it.
+ADMITTED = set(range(200, 500)) - {401, 403}
+Expected = Callable[[Route], set[int]]
+
+
+@dataclass(frozen=True)
+class Actor:
+    """``headers``: what comes with each request. ``names``: what stands in the paths."""
+
+    headers: Mapping[str, str]
+    expected: Expected
+    names: Mapping[str, str]
+    #: Texts that no answer may hold.
+    unseen: tuple[str, ...]
+
+
+@dataclass
+class Client:
+    """One connection, used again and again."""
+
+    stoker: Served
+    connection: http.client.HTTPConnection | None = field(default=None)
+
+    def ask(self, verb: str, path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        if self.connection is None:
+            self.connection = http.client.HTTPConnection("127.0.0.1", self.stoker.port, timeout=60)
+        body = b"{}" if verb in ("POST", "PUT", "PATCH") else None
+        self.connection.request(verb, path, body, {"Content-Type": "application/json", **headers})
+        answer = self.connection.getresponse()
+        if answer.headers.get_content_type() == "text/event-stream":  # which has no end
+            self.connection.close()
+            self.connection = None
+            return answer.status, b""
+        return answer.status, answer.read()
+
+
+def path_of(route: Route, names: Mapping[str, str]) -> str:
+    """Raises KeyError for a name that ``support.project_contents`` has nothing for."""
+    path = re.sub(r"\{(\w+)\*?\}", lambda found: names[found[1]], route.path)
+    return path + ("?Action=DescribeStackResources&StackName=" + names["stack_id"] if path == "/cfn/v1" else "")
+
+
+def of_nobody(route: Route) -> set[int]:
+    """Without a token, or with one that is none."""
+    match route.access:
+        case access.Public():
+            return ADMITTED | UNKNOWN
+        case access.Signed():
+            return {400, 401, 403}
+        case access.CallToken():
+            return HIDDEN
+        case (
+            access.AnyToken()
+            | access.SiteAdmin()
+            | access.Token()
+            | access.AgentKey()
+            | QueueAccess()
+            | identity_access.Self()
+            | identity_access.OwnOrSiteAdmin()
+            | identity_access.ProjectAdmin()
+            | identity_access.SelfOrProjectAdmin()
+            | identity_access.Assignments()
+        ):
+            return UNKNOWN
+        case rule:
+            raise AssertionError(f"{route.verb} {route.path}: what {type(rule).__name__} lets in is not known here")
+
+
+def of_token(route: Route, in_project: set[int]) -> set[int]:
+    """With a token of somebody else; ``in_project``: where the rule asks for a role in the path's project."""
+    match route.access:
+        case access.Public():
+            return ADMITTED | UNKNOWN
+        case access.Signed():
+            return NOT_THEIRS
+        case access.CallToken():
+            return HIDDEN
+        case access.AnyToken():
+            return ADMITTED
+        case identity_access.OwnOrSiteAdmin():
+            return ADMITTED | REFUSED
+        case access.AgentKey():
+            return UNKNOWN
+        case access.Token() | QueueAccess():
+            return in_project
+        case _:
+            return REFUSED
+
+
+def of_stranger(route: Route) -> set[int]:
+    return of_token(route, REFUSED)
+
+
+def of_stranger_at_home(route: Route) -> set[int]:
+    """In the own project, where the ids mean nothing: lists are one's own, names are free."""
+    return of_token(route, ADMITTED)
+
+
+def of_reader(route: Route) -> set[int]:
+    if isinstance(route.access, access.Signed):
+        return ADMITTED | REFUSED
+    roles = getattr(route.access, "for_people", None) or getattr(route.access, "roles", frozenset())
+    return of_token(route, ADMITTED if "reader" in roles else REFUSED)
+
+
+def of_login(route: Route) -> set[int]:
+    """Of a user that stands for one resource, in the same project: of the others it does not learn that they are."""
+    if isinstance(route.access, access.OneResource):
+        return HIDDEN if isinstance(route.access, access.MaySignalDeployment) else REFUSED | HIDDEN
+    return of_token(route, REFUSED)
+
+
+def of_agent(route: Route) -> set[int]:
+    """Of another project's server. Its own document is its own."""
+    match route.access:
+        case access.AgentKey():
+            return {200, 204} if route.path in OF_ITS_OWN else HIDDEN | {400}
+        case access.MaySignalDeployment():
+            return HIDDEN
+        case _:
+            return of_nobody(route)
+
+
+def of_signal_token(route: Route) -> set[int]:
+    match route.access:
+        case access.MaySignalDeployment():
+            return HIDDEN
+        case access.MaySignal():
+            return REFUSED
+        case _:
+            return of_nobody(route)
+
+
+@pytest.fixture(scope="module")
+def contents(stoker) -> Contents:
+    return fill_project(create_account(stoker, "member", "reader", project=create_project(stoker)))
+
+
+@pytest.fixture(scope="module")
+def client(stoker) -> Iterator[Client]:
+    client = Client(stoker)
+    yield client
+    if client.connection is not None:
+        client.connection.close()
+
+
+@pytest.fixture(scope="module")
+def actors(stoker, stranger, contents) -> dict[str, Actor]:
+    names = contents.names
+    unseen = (contents.secret, contents.hidden, contents.agent_key)
+    reader = create_account(stoker, "reader", project=contents.owner.project)
+    home = {**names, "project": stranger.project, "account": f"AUTH_{stranger.project}"}
+    login, deployment = login_of_a_deployment(stoker, contents.owner)
+
+    def token(value: str) -> dict[str, str]:
+        return {"X-Auth-Token": value, "X-Subject-Token": contents.owner.token, "X-Project-Id": contents.owner.project}
+
+    everybody = Actor({}, of_nobody, names, unseen)
+    return {
+        "nobody": everybody,
+        "wrong token": replace(everybody, headers=token(uuid.uuid4().hex)),
+        "empty token": replace(everybody, headers=token("")),
+        "expired token": replace(everybody, headers=token(expired_token(stoker, contents.owner))),
+        "member of another project": Actor(token(stranger.token), of_stranger, names, unseen),
+        "member of another project, at home": Actor(
+            {"X-Auth-Token": stranger.token, "X-Subject-Token": contents.owner.token}, of_stranger_at_home, home, unseen
+        ),
+        "reader": Actor(token(reader.token), of_reader, names, unseen[1:]),
+        "login of a deployment": Actor(token(login), of_login, names, unseen),
+        "another server's agent": Actor(
+            {"Authorization": f"Bearer {spoken_agent(stoker).key}"}, of_agent, names, unseen
+        ),
+        "a signal's token": Actor(
+            token(SignalTokens(site_secret(stoker)).token(deployment)), of_signal_token, names, unseen
+        ),
+    }
+
+
+ACTORS = [
+    "nobody",
+    "wrong token",
+    "empty token",
+    "expired token",
+    "member of another project",
+    "member of another project, at home",
+    "reader",
+    "login of a deployment",
+    "another server's agent",
+    "a signal's token",
+]
+#: Those who are let in somewhere, and must not learn there what else there is.
+CURIOUS = [
+    "member of another project",
+    "member of another project, at home",
+    "login of a deployment",
+    "another server's agent",
+    "a signal's token",
+]
+
+
+@pytest.mark.parametrize("name", ACTORS)
+def test_who_gets_what(client, actors, name):
+    actor = actors[name]
+    complaints = []
+    for route in ROUTES:
+        path = path_of(route, actor.names)
+        status, body = client.ask(route.verb, path, {"Client-ID": CLIENT_ID, **actor.headers})
+        if status not in actor.expected(route):
+            complaints.append(f"{route.verb} {route.path}: {status} {body[:200]!r}")
+        complaints += [f"{route.verb} {route.path} tells {each}" for each in actor.unseen if each.encode() in body]
+    assert complaints == []
+
+
+@pytest.mark.parametrize("name", CURIOUS)
+def test_nobody_learns_whether_it_is_there(client, actors, name):
+    actor = actors[name]
+    complaints = []
+    for route in ROUTES:
+        named = set(re.findall(r"\{(\w+)", route.path))
+        if not named - set(COMMON):
+            continue
+        answers = []
+        for names in (actor.names, absent_names(actor.names)):
+            status, body = client.ask(route.verb, path_of(route, names), {"Client-ID": CLIENT_ID, **actor.headers})
+            text = body.decode(errors="replace") if status >= 400 else ""
+            for each in sorted((names[key] for key in named), key=len, reverse=True):
+                text = text.replace(each, "*")
+            answers.append((status, text))
+        if answers[0] != answers[1]:
+            complaints.append(f"{route.verb} {route.path}: {answers}")
+    assert complaints == []
+
+
+def test_what_is_public_was_reviewed():
+    public = {(each.verb, each.path) for each in ROUTES if isinstance(each.access, access.Public)}
+    signed = {(each.verb, each.path) for each in ROUTES if isinstance(each.access, access.Signed)}
+    logged_in = {each.path for each in ROUTES if isinstance(each.access, access.AnyToken)}
+    assert public == PUBLIC
+    assert signed == SIGNED
+    assert logged_in == LOGGED_IN
+    assert all(each.verb == "GET" for each in ROUTES if isinstance(each.access, access.AnyToken))
+
+
+def test_readers_only_read():
+    """Their role is enough for no row that changes something."""
+    writing = {
+        (each.verb, each.path)
+        for each in ROUTES
+        if "reader" in getattr(each.access, "for_people", getattr(each.access, "roles", ()))
+        and each.verb not in ("GET", "HEAD")
+    }
+    assert writing == READING
+
+
+def test_what_the_paths_name_is_there(client, contents):
+    """Without this, everything would be hidden from everybody."""
+    headers = {"X-Auth-Token": contents.owner.token, "X-Subject-Token": contents.owner.token, "Client-ID": CLIENT_ID}
+    rules = (access.Token, QueueAccess, identity_access.Self, identity_access.SelfOrProjectAdmin)
+    routes = [each for each in ROUTES if each.verb == "GET" and isinstance(each.access, rules)]
+    routes = [each for each in routes if "/system/" not in each.path]  # where the owner has no role
+    answers = [(each.path, client.ask("GET", path_of(each, contents.names), headers)[0]) for each in routes]
+    assert [each for each in answers if each[1] not in (200, 204, 302)] == []
+
+
+def test_handlers_do_not_look_at_roles():
+    """Who may call a route stands in its row."""
+    root = Path(stoker.http.__path__[0])
+    found = {
+        file.relative_to(root).as_posix()
+        for file in root.rglob("*.py")
+        if file.name != "access.py"
+        for node in ast.walk(ast.parse(file.read_bytes()))
+        if isinstance(node, ast.Attribute) and node.attr in ("roles", "site_admin", "restricted")
+    }
+    # ``identity.roles`` and ``assignments.roles`` are functions that list them.
+    assert found - {"identity/assignments.py", "identity/routes.py", "openapi/identity/accounts.py"} == LOOKS_AT_ROLES
+
+
+def site_secret(stoker: Served) -> bytes:
+    return stoker.state_dir.joinpath("keys/site.key").read_bytes().strip()
+
+
+def login_of_a_deployment(stoker: Served, owner: Account) -> tuple[str, str]:
+    """A token of the user that stands for a deployment of the project, and the deployment's id."""
+    config = owner.heat("POST", "/software_configs", {"name": "c", "config": "x"}).body["software_config"]["id"]
+    body = {"config_id": config, "server_id": str(uuid.uuid4()), "signal_transport": "HEAT_SIGNAL"}
+    deployment = owner.heat("POST", "/software_deployments", body).body["software_deployment"]["id"]
+    user = {"id": user_id(deployment), "password": StackUsers(site_secret(stoker)).password(deployment)}
+    auth = {
+        "identity": {"methods": ["password"], "password": {"user": user}},
+        "scope": {"project": {"id": owner.project}},
+    }
+    answer = stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth})
+    assert answer.status == 201, answer.raw
+    return answer.headers["X-Subject-Token"], deployment
+
+
+def expired_token(stoker: Served, account: Account) -> str:
+    """A token whose time is over, as it stands in the database."""
+    token = uuid.uuid4().hex
+    with sqlite3.connect(stoker.state_dir / "stoker.db", timeout=30) as database:
+        database.row_factory = sqlite3.Row
+        known = hashlib.sha256(account.token.encode()).hexdigest()
+        row = dict(database.execute("SELECT * FROM tokens WHERE hash = ?", (known,)).fetchone())
+        assert json.dumps(row)
+        row |= {"hash": hashlib.sha256(token.encode()).hexdigest(), "expires_at": row["issued_at"] - 1}
+        marks = ", ".join(f":{name}" for name in row)
+        database.execute(f"INSERT INTO tokens ({', '.join(row)}) VALUES ({marks})", row)
+    return token

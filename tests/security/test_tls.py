@@ -1,0 +1,260 @@
+"""TLS: with a private CA everything works, a renewed certificate needs no restart, and nothing secret goes plain."""
+
+from __future__ import annotations
+
+import email
+import http.client
+import json
+import os
+import socket
+import ssl
+import subprocess
+from contextlib import ExitStack
+
+import pytest
+from cryptography import x509
+
+from stoker import settings as all_settings
+from stoker.model.errors import Invalid
+from stoker.resources.user_data import SOFTWARE_CONFIG, Boot, build
+from stoker.serve.exposure import check_exposure
+from stoker.serve.tls import Certificate, client_problem, open_tls, read_client_ca
+from support.certificates import Authority, replace
+from support.server import LOCAL_SERVERS, STOKER, free_port, served
+from support.templates import config, deployment, template
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory) -> Authority:
+    issued = Authority(tmp_path_factory.mktemp("ca"))
+    issued.issue("127.0.0.1", "localhost")
+    return issued
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory, authority):
+    flags = (*authority.flags, "--tls-ca", str(authority.file), "--head-timeout", "5", LOCAL_SERVERS)
+    with served(tmp_path_factory.mktemp("tls"), *flags, clouds_yaml=True, ca_file=authority.file) as stoker:
+        yield stoker
+
+
+def load(tmp_path, **flags):
+    return all_settings.load({"state_dir": str(tmp_path), **{k: str(v) for k, v in flags.items()}}, {}, None)
+
+
+@pytest.fixture
+def connect(secure):
+    """Connections to it, handshake done; closed at the end."""
+    with ExitStack() as left:
+
+        def open_one(**more) -> http.client.HTTPSConnection:
+            trust = ssl.create_default_context(cafile=secure.ca_file)
+            for name, value in more.items():
+                setattr(trust, name, value)
+            connection = http.client.HTTPSConnection("127.0.0.1", secure.port, context=trust, timeout=30)
+            left.callback(connection.close)
+            connection.connect()
+            return connection
+
+        yield open_one
+
+
+def serial(connection: http.client.HTTPSConnection) -> int:
+    return x509.load_der_x509_certificate(connection.sock.getpeercert(binary_form=True)).serial_number
+
+
+def healthy(connection: http.client.HTTPSConnection) -> bool:
+    connection.request("GET", "/healthz")
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status == 200
+
+
+def test_a_renewed_certificate_is_served_and_open_connections_stay(secure, authority, connect):
+    earlier = connect()
+    assert healthy(earlier)
+    renewed = authority.issue("127.0.0.1", "localhost")
+    later = connect()
+    assert serial(later) == renewed != serial(earlier)
+    assert healthy(later)
+    assert healthy(earlier)
+
+    replace(authority.chain, b"no certificate")
+    broken = connect()
+    assert serial(broken) == renewed
+    assert healthy(broken)
+    log = secure.state_dir.joinpath("logs", "stoker.log").read_text()
+    assert log.count("tls.reload_failed") == 1
+
+    again = authority.issue("127.0.0.1", "localhost")
+    assert serial(connect()) == again
+    assert healthy(earlier)
+
+
+def test_old_tls_and_plain_http_are_refused(secure, authority):
+    certificate = Certificate(authority.chain, authority.key)
+    # Today's clients cannot even ask for what is older.
+    assert certificate.context.minimum_version == ssl.TLSVersion.TLSv1_2
+    with socket.create_connection(("127.0.0.1", secure.port), timeout=30) as plain:
+        plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"HTTP/1.1" not in plain.recv(1000)
+
+
+def test_clients_verify_by_clouds_yaml_and_by_the_environment(secure):
+    assert secure.environment["OS_CACERT"] == str(secure.state_dir / "ca.pem")
+    assert secure.run("stack", "list").returncode == 0
+    home = {name: value for name, value in secure.environment.items() if not name.startswith("OS_")}
+    by_file = subprocess.run(
+        [*STOKER, "--os-cloud", "stoker", "stack", "list"], env=home, capture_output=True, text=True, timeout=60
+    )
+    assert by_file.returncode == 0, by_file.stderr
+    distrusting = {name: value for name, value in secure.environment.items() if name != "OS_CACERT"}
+    refused = subprocess.run([*STOKER, "stack", "list"], env=distrusting, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 6
+    assert "certificate" in refused.stderr.lower()
+    assert "Traceback" not in refused.stderr
+
+
+def test_stokers_own_agents_and_calls_verify(secure):
+    """A local server's agent, and the call that creates a stack of this region, know the CA."""
+    inner = template({"value": {"type": "OS::Heat::Value", "properties": {"value": "inner"}}})
+    resources = {
+        "config": config("#!/bin/sh\nprintf 'ran over TLS' > $heat_outputs_path.words", outputs=("words",)),
+        "server": {"type": "OS::Nova::Server", "properties": {"user_data_format": "SOFTWARE_CONFIG"}},
+        "run": deployment(),
+        "stack": {"type": "OS::Heat::Stack", "properties": {"template": json.dumps(inner)}},
+    }
+    outputs = {"words": {"value": {"get_attr": ["run", "words"]}}}
+    body = {"stack_name": "tls", "template": template(resources, outputs=outputs)}
+    stack = secure.heat("POST", "/stacks", body).body["stack"]["id"]
+
+    def shown():
+        return secure.heat("GET", f"/stacks/tls/{stack}").body["stack"]
+
+    secure.until(lambda: shown()["stack_status"] != "CREATE_IN_PROGRESS", 90)
+    assert shown()["stack_status"] == "CREATE_COMPLETE", shown()["stack_status_reason"]
+    assert [each["output_value"] for each in shown()["outputs"]] == ["ran over TLS"]
+
+
+def test_a_server_that_boots_gets_the_agent_with_the_ca_that_its_user_data_brings(secure, tmp_path):
+    def install(ca_certificates):
+        """Its return code, and the program; below ``tmp_path``, and without a service."""
+        text = build(
+            Boot(
+                format=SOFTWARE_CONFIG,
+                metadata={},
+                public_url=secure.url,
+                ca_certificates=ca_certificates,
+                stoker_agent=True,
+            )
+        )
+        parts = email.message_from_string(text).walk()
+        script = next(part.get_payload() for part in parts if part.get_filename() == "stoker-agent.sh")
+        for place in ("/usr/local/lib/stoker", "/var/lib/heat-cfntools", "/run/systemd/system"):
+            script = script.replace(place, f"{tmp_path}{place}")
+        script = script.replace("--retry 10", "")
+        done = subprocess.run(["sh"], input=script, text=True, capture_output=True, timeout=60, check=False)
+        program = tmp_path / "usr/local/lib/stoker/stoker-agent.pyz"
+        return done.returncode, program.read_bytes() if program.exists() else None
+
+    code, program = install(None)
+    assert code != 0
+    assert program is None
+    expected = secure.request("GET", "/agent/v1/stoker-agent.pyz").raw
+    assert install(secure.ca_file.read_text()) == (0, expected)
+
+
+def test_a_connection_that_never_shakes_hands_is_closed(secure):
+    """After the time that a request's head may take, not after the minute that the event loop would wait."""
+    with socket.create_connection(("127.0.0.1", secure.port), timeout=40) as idle:
+        assert idle.recv(1) == b""
+
+
+@pytest.mark.parametrize(
+    "flags,remedy",
+    [
+        ({"host": "0.0.0.0"}, "--insecure-http"),
+        ({"host": "192.0.2.7"}, "--tls-cert and --tls-key"),
+        ({"host": "::", "public_url": "http://stoker.example.org"}, "--public-url https://"),
+    ],
+)
+def test_a_listener_beyond_loopback_needs_tls_or_a_word(tmp_path, flags, remedy):
+    with pytest.raises(Invalid, match=remedy) as refused:
+        check_exposure(load(tmp_path, **flags))
+    assert "\n" not in refused.value.message
+
+
+def test_what_lets_a_listener_beyond_loopback_start(tmp_path, authority):
+    beyond = {"host": "0.0.0.0"}
+    for flags in (
+        {**beyond, "tls_cert": authority.chain, "tls_key": authority.key},
+        {**beyond, "public_url": "https://stoker.example.org"},
+        {**beyond, "insecure_http": "true"},
+        {"host": "127.0.0.9"},
+        {"host": "localhost"},
+        {"host": "::1"},
+    ):
+        check_exposure(load(tmp_path, **flags))
+
+
+def test_serve_refuses_in_one_line(tmp_path):
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "STOKER_"))}
+    command = [*STOKER, "serve", "--state-dir", str(tmp_path / "state"), "--port", str(free_port()), "--host"]
+    refused = subprocess.run([*command, "0.0.0.0"], env=kept, capture_output=True, text=True, timeout=60, check=False)
+    assert refused.returncode == 1
+    assert len(refused.stderr.strip().splitlines()) == 1
+    assert all(remedy in refused.stderr for remedy in ("--tls-cert", "--public-url https://", "--insecure-http"))
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize(
+    "flags,problem",
+    [
+        ({"tls_cert": "c.pem"}, "tls_cert and tls_key need one another"),
+        ({"tls_cert": "c.pem", "tls_key": "k.pem", "public_url": "http://x"}, "must begin with https://"),
+    ],
+)
+def test_settings_of_tls_that_contradict_are_refused(tmp_path, flags, problem):
+    with pytest.raises(Invalid, match=problem):
+        load(tmp_path, **flags)
+
+
+def test_files_that_hold_no_certificate_are_refused_by_name(tmp_path, authority):
+    missing, text = tmp_path / "missing.pem", tmp_path / "text.pem"
+    text.write_text("no certificate")
+    other = Authority(tmp_path / "other")
+    other.issue("127.0.0.1")
+    for chain, key in ((missing, authority.key), (text, authority.key), (authority.chain, other.key)):
+        with pytest.raises(Invalid, match=rf"--tls-cert {chain} with --tls-key {key}"):
+            Certificate(chain, key)
+    with pytest.raises(Invalid, match="--tls-ca"):
+        read_client_ca(load(tmp_path, tls_ca=text))
+
+
+def test_the_public_url_has_the_certificates_name(tmp_path, authority):
+    certificate = {"tls_cert": authority.chain, "tls_key": authority.key}
+    assert load(tmp_path, host="0.0.0.0", **certificate).public_url == "https://localhost:8004"
+    other = Authority(tmp_path / "other")
+    other.issue("*.example.org", "stoker.example.org")
+    certificate = {"tls_cert": other.chain, "tls_key": other.key}
+    assert load(tmp_path, host="::", **certificate).public_url == "https://stoker.example.org:8004"
+
+
+def test_what_clients_will_say_of_the_certificate_is_known_at_the_start(tmp_path):
+    private = Authority(tmp_path / "private")
+    private.issue("stoker.example.org")
+    flags = {"tls_cert": private.chain, "tls_key": private.key, "public_url": "https://stoker.example.org"}
+    assert "unable to get local issuer certificate" in open_tls(load(tmp_path, **flags)).problem
+    tls = open_tls(load(tmp_path, **flags, tls_ca=private.file))
+    assert (tls.problem, tls.ca_file.read_bytes()) == (None, private.file.read_bytes())
+    client_ca = tls.ca_file.read_text()
+    assert "doesn't match" in client_problem(tls.context, "https://elsewhere.example.org", client_ca) or (
+        "Hostname mismatch" in client_problem(tls.context, "https://elsewhere.example.org", client_ca)
+    )
+    # A chain that ends with its root needs no second file; without a root no CA is handed on any more.
+    private.issue("stoker.example.org", with_root=True)
+    assert open_tls(load(tmp_path, **flags)).problem is None
+    assert (tmp_path / "ca.pem").read_bytes() == private.file.read_bytes()
+    private.issue("stoker.example.org")
+    assert open_tls(load(tmp_path, **flags)).ca_file is None
+    assert not (tmp_path / "ca.pem").exists()

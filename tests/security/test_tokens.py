@@ -1,0 +1,135 @@
+"""What a token opens ends with it: streams, tokens made from it, and nothing it was not asked for."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from support.accounts import PASSWORD, Account, create_account, log_in
+from support.events import event_stream
+from support.server import Answer, Served
+
+
+def identity(stoker: Served, verb: str, path: str, body: object = None, token: str = "") -> Answer:
+    return stoker.request(verb, f"/identity/v3{path}", body, {"X-Auth-Token": token or stoker.token})
+
+
+def revoke(account: Account) -> Answer:
+    headers = {"X-Auth-Token": account.token, "X-Subject-Token": account.token}
+    return account.stoker.request("DELETE", "/identity/v3/auth/tokens", headers=headers)
+
+
+def disable(account: Account) -> Answer:
+    return identity(account.stoker, "PATCH", f"/users/{account.user_id}", {"user": {"enabled": False}})
+
+
+def take_role(account: Account) -> Answer:
+    return identity(account.stoker, "DELETE", f"/projects/{account.project}/users/{account.user_id}/roles/reader")
+
+
+def rescope(stoker: Served, token: str, scope: object = None) -> Answer:
+    auth = {"identity": {"methods": ["token"], "token": {"id": token}}, **({"scope": scope} if scope else {})}
+    return stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth})
+
+
+def is_valid(stoker: Served, token: str) -> bool:
+    headers = {"X-Auth-Token": token, "X-Subject-Token": token}
+    answer = stoker.request("GET", "/identity/v3/auth/tokens", headers=headers)
+    assert answer.status in (200, 401), answer.raw
+    return answer.status == 200
+
+
+@pytest.fixture
+def deployment(stoker) -> Iterator[str]:
+    """The id of one that nobody runs: its stream does not end by itself."""
+    config = stoker.heat("POST", "/software_configs", {"name": "stays"}).body["software_config"]["id"]
+    body = {"config_id": config, "server_id": str(uuid.uuid4()), "status": "IN_PROGRESS", "action": "CREATE"}
+    created = stoker.heat("POST", "/software_deployments", body).body["software_deployment"]["id"]
+    yield created
+    stoker.heat("DELETE", f"/software_deployments/{created}")
+    stoker.heat("DELETE", f"/software_configs/{config}")
+
+
+@pytest.mark.parametrize("end", [revoke, disable, take_role])
+def test_an_event_stream_ends_with_its_token(stoker, deployment, end: Callable[[Account], Answer]):
+    """At once, though nothing happens in it; what happens afterwards is not sent."""
+    account = create_account(stoker, "reader")
+    with event_stream(stoker, f"/software_deployments/{deployment}/logs", token=account.token) as events:
+        assert next(events).name == "status"
+        answer = end(account)
+        assert answer.status in (200, 204), answer.raw
+        # Without the check this waits for events until the client's patience of a minute is over.
+        change = {"status": "COMPLETE", "status_reason": "not for everybody"}
+        assert stoker.heat("PUT", f"/software_deployments/{deployment}", change).status == 200
+        assert [each.data for each in events] == []
+
+
+def test_an_event_stream_outlives_the_tokens_of_others(stoker, deployment):
+    account, other = create_account(stoker, "reader"), create_account(stoker, "reader")
+    with event_stream(stoker, f"/software_deployments/{deployment}/logs", token=account.token) as events:
+        assert next(events).name == "status"
+        assert revoke(other).status == 204
+        assert stoker.heat("PUT", f"/software_deployments/{deployment}", {"status": "COMPLETE"}).status == 200
+        assert [each.name for each in events][-1] == "end"
+
+
+def test_a_token_made_from_a_token_ends_with_it(stoker):
+    account = create_account(stoker, "member")
+    sibling = log_in(stoker, account.name, PASSWORD, account.project)
+    answer = rescope(stoker, account.token)
+    child = answer.headers["X-Subject-Token"]
+    grandchild = rescope(stoker, child).headers["X-Subject-Token"]
+    parent_end = stoker.request(
+        "GET", "/identity/v3/auth/tokens", headers={"X-Auth-Token": child, "X-Subject-Token": account.token}
+    ).body["token"]["expires_at"]
+    assert answer.body["token"]["expires_at"] <= parent_end
+    assert all(is_valid(stoker, each) for each in (account.token, child, grandchild, sibling))
+    assert revoke(account).status == 204
+    assert not any(is_valid(stoker, each) for each in (account.token, child, grandchild))
+    assert is_valid(stoker, sibling)
+    assert rescope(stoker, child).status == 401
+
+
+def test_a_child_does_not_end_its_parent(stoker):
+    account = create_account(stoker, "member")
+    child = rescope(stoker, account.token).headers["X-Subject-Token"]
+    headers = {"X-Auth-Token": child, "X-Subject-Token": child}
+    assert stoker.request("DELETE", "/identity/v3/auth/tokens", headers=headers).status == 204
+    assert is_valid(stoker, account.token)
+    assert not is_valid(stoker, child)
+
+
+def test_no_token_survives_that_is_made_while_its_parent_is_revoked(stoker):
+    account = create_account(stoker, "member")
+    with ThreadPoolExecutor(4) as threads:
+        made = [threads.submit(rescope, stoker, account.token) for _ in range(8)]
+        assert revoke(account).status == 204
+        made += [threads.submit(rescope, stoker, account.token) for _ in range(4)]
+    tokens = [each.result().headers.get("X-Subject-Token") for each in made]
+    assert not any(is_valid(stoker, each) for each in tokens if each)
+    assert tokens[-1] is None
+
+
+def test_an_unscoped_token_is_for_no_project(stoker):
+    """Also of a user with a default project, which a login without any scope is for."""
+    name, project = f"user-{uuid.uuid4().hex[:8]}", stoker.project
+    user = {"name": name, "password": PASSWORD, "default_project_id": project}
+    user_id = identity(stoker, "POST", "/users", {"user": user}).body["user"]["id"]
+    assert identity(stoker, "PUT", f"/projects/{project}/users/{user_id}/roles/member").status == 204
+    known = {"name": name, "domain": {"id": "default"}, "password": PASSWORD}
+    auth = {"identity": {"methods": ["password"], "password": {"user": known}}}
+    default = stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth})
+    assert default.body["token"]["project"]["id"] == project
+    for answer in (
+        stoker.request("POST", "/identity/v3/auth/tokens", {"auth": {**auth, "scope": "unscoped"}}),
+        rescope(stoker, default.headers["X-Subject-Token"], "unscoped"),
+    ):
+        assert answer.status == 201, answer.raw
+        assert not {"project", "roles", "catalog"} & answer.body["token"].keys()
+        token = answer.headers["X-Subject-Token"]
+        assert stoker.request("GET", f"/v1/{project}/stacks", headers={"X-Auth-Token": token}).status == 403
+        scoped = rescope(stoker, token, {"project": {"id": project}})
+        assert scoped.body["token"]["project"]["id"] == project

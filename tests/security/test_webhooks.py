@@ -1,0 +1,277 @@
+"""Webhooks reach no inner network, whatever a name means when, and those that hang delay nobody else's."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from stoker.messaging.targets import Targets
+from stoker.messaging.webhook_client import WebhookClient, WebhookFailed
+from stoker.model.errors import Invalid
+from support.accounts import Account, create_account, create_project
+from support.backends import CLIENT
+from support.http_stub import Asked, Said, answering, certificate
+from support.server import Served, served_on
+
+INNER = [
+    "127.0.0.1",
+    "127.1",
+    "2130706433",
+    "0x7f.1",
+    "017700000001",
+    "0.0.0.0",
+    "localhost",
+    "LOCALHOST.",
+    "a.localhost",
+    "10.0.0.1",
+    "172.16.0.1",
+    "192.168.1.1",
+    "169.254.169.254",
+    "100.64.0.1",
+    "192.0.2.1",
+    "198.18.0.1",
+    "224.0.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "[::]",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:10.0.0.1]",
+    "[::7f00:1]",
+    "[64:ff9b::10.0.0.1]",
+    "[2002:7f00:1::]",
+    "[fe80::1]",
+    "[fd00::1]",
+    "[fec0::1]",
+    "[ff02::1]",
+]
+
+
+def call(account: Account, verb: str, path: str, body: Any = None) -> Any:
+    return account.request(verb, f"/messaging/v2/queues/{path}", body, **CLIENT)
+
+
+@pytest.mark.parametrize("host", INNER)
+def test_inner_addresses_are_refused_when_a_webhook_subscribes(stoker, member, host) -> None:
+    answer = call(member, "POST", "inner/subscriptions", {"subscriber": f"http://{host}:9200/_all", "ttl": 3600})
+    assert answer.status == 400, answer.raw
+    assert "webhook_networks" in answer.body["description"]
+
+
+def test_a_change_and_a_template_are_refused_too(stoker, member) -> None:
+    made = call(member, "POST", "change/subscriptions", {"subscriber": "http://8.8.8.8/", "ttl": 3600})
+    assert made.status == 201, made.raw
+    path = f"change/subscriptions/{made.body['subscription_id']}"
+    assert call(member, "PATCH", path, {"subscriber": "http://[::1]/"}).status == 400
+    properties = {"queue_name": "change", "subscriber": "http://127.0.0.1:1/"}
+    resources = {"it": {"type": "OS::Zaqar::Subscription", "properties": properties}}
+    template = {"heat_template_version": "2018-08-31", "resources": resources}
+    name = f"s-{uuid.uuid4().hex[:8]}"
+    made = member.heat("POST", "/stacks", {"stack_name": name, "template": template})
+    path = f"/stacks/{name}/{made.body['stack']['id']}"
+
+    def reason() -> str:
+        return str(stoker.heat("GET", path).body["stack"]["stack_status_reason"])
+
+    stoker.until(lambda: "webhook_networks" in reason())
+
+
+@pytest.mark.parametrize("host", ["8.8.8.8", "[2606:4700::1111]", "134744072", "[::ffff:8.8.8.8]"])
+def test_public_addresses_are_not(host) -> None:
+    Targets().check_literal(host)
+
+
+def test_networks_that_a_site_names_are_allowed() -> None:
+    allowed = Targets.of("127.0.0.0/8, fd00::/8")
+    for host in ("127.0.0.1", "2130706433", "localhost", "[::ffff:127.0.0.1]", "[fd00::1]"):
+        allowed.check_literal(host)
+    with pytest.raises(Invalid, match="webhook_networks"):
+        allowed.check_literal("10.0.0.1")
+    with pytest.raises(Invalid, match="CIDR"):
+        Targets.of("10.0.0.1/8")
+
+
+class Names:
+    """A DNS server that says something else each time; addresses are not asked for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: str) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+        self._look_up = socket.getaddrinfo
+        monkeypatch.setattr(socket, "getaddrinfo", self._answer)
+
+    def _answer(self, host: str, port: int, *how: Any, **more: Any) -> list[Any]:
+        if host.replace(".", "").isdigit():
+            return list(self._look_up(host, port, *how, **more))
+        self.asked.append(host)
+        address = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if not address:
+            raise socket.gaierror("no such name")
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port)) for each in address.split()]
+
+
+@pytest.fixture
+def client() -> Iterator[WebhookClient]:
+    made = WebhookClient(Targets(), 5.0, ssl.create_default_context())
+    yield made
+    made.close()
+
+
+def test_names_of_inner_addresses_are_refused_also_where_others_are_public(monkeypatch) -> None:
+    Names(monkeypatch, "10.0.0.1")
+    with pytest.raises(Invalid, match="webhook_networks"):
+        Targets().check("inner.example")
+    Names(monkeypatch, "8.8.8.8 127.0.0.1")
+    with pytest.raises(Invalid, match="webhook_networks"):
+        Targets().check("both.example")
+    Names(monkeypatch, "")
+    Targets().check("unknown.example")  # it may be known when it is called
+
+
+def test_a_name_that_means_another_address_later_is_of_no_use(monkeypatch, client) -> None:
+    """DNS rebinding: a public address for whoever checks, an inner one for whoever connects."""
+    with answering(lambda _: Said()) as inner:
+        port = inner.url.rpartition(":")[2]
+        Names(monkeypatch, "8.8.8.8", "127.0.0.1")
+        Targets().check("rebinding.example")
+        with pytest.raises(WebhookFailed, match="webhook_networks"):
+            client.post(f"http://rebinding.example:{port}/", b"{}", {})
+        assert inner.asked == []
+
+
+def test_it_connects_to_the_address_that_was_checked_under_the_name(monkeypatch, tmp_path) -> None:
+    """Host, SNI and the certificate are the name's: one of another name is not taken."""
+    made = certificate(tmp_path)  # of 127.0.0.1
+    trusted = ssl.create_default_context(cafile=str(made.chain))
+    allowed = Targets.of("127.0.0.0/8")
+    with answering(lambda _: Said(), made) as there:
+        port = there.url.rpartition(":")[2]
+        names = Names(monkeypatch, "127.0.0.1")
+        client = WebhookClient(allowed, 5.0, trusted)
+        assert client.post(f"https://127.0.0.1:{port}/a", b"{}", {}) == 200
+        with pytest.raises(WebhookFailed, match="certificate"):
+            client.post(f"https://other.example:{port}/b", b"{}", {})
+        client.close()
+        assert names.asked == ["other.example"]
+        assert [each.path for each in there.asked] == ["/a"]
+    with answering(lambda _: Said()) as plain:
+        port = plain.url.rpartition(":")[2]
+        client = WebhookClient(allowed, 5.0, trusted)
+        assert client.post(f"http://name.example:{port}/", b"{}", {}) == 200
+        client.close()
+        assert plain.asked[0].headers["host"] == f"name.example:{port}"
+
+
+def test_redirects_are_not_followed() -> None:
+    with answering(lambda _: Said()) as inner, answering(lambda _: Said(307, headers={"Location": inner.url})) as outer:
+        client = WebhookClient(Targets.of("127.0.0.0/8"), 5.0, ssl.create_default_context())
+        assert client.post(outer.url, b"{}", {}) == 307
+        client.close()
+        assert inner.asked == []
+
+
+def test_headers_that_frame_the_message_are_not_a_users() -> None:
+    said = {
+        "Host": "inner",
+        "content-length": "5",
+        "Transfer-Encoding": "chunked",
+        "Connection": "X-Mine",
+        "Keep-Alive": "9",
+        "TE": "trailers",
+        "Trailer": "X",
+        "Upgrade": "h2c",
+        "Proxy-Authorization": "x",
+        "Expect": "100-continue",
+        "X-Mine": "yes",
+    }
+    with answering(lambda _: Said()) as there:
+        client = WebhookClient(Targets.of("127.0.0.0/8"), 5.0, ssl.create_default_context())
+        assert client.post(f"{there.url}/", b'{"a":1}', said) == 200
+        client.close()
+        (asked,) = there.asked
+    assert asked.body == b'{"a":1}'
+    assert asked.headers["x-mine"] == "yes"
+    assert asked.headers["host"] == there.url.removeprefix("http://")
+    assert asked.headers["content-length"] == "7"
+    refused = {"transfer-encoding", "te", "trailer", "upgrade", "proxy-authorization", "expect"}
+    assert not refused & asked.headers.keys()
+    assert asked.headers.get("connection", "") != "X-Mine"
+
+
+class Dripping:
+    """An HTTP server whose answer's head never ends."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}/"
+        self.stopped = threading.Event()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+            while not self.stopped.wait(0.05):
+                try:
+                    connection.sendall(b"x")
+                except OSError:
+                    return
+
+    def close(self) -> None:
+        self.stopped.set()
+        self._thread.join(10)
+        self._listener.close()
+
+
+def test_a_call_ends_though_the_answer_goes_on() -> None:
+    dripping = Dripping()
+    client = WebhookClient(Targets.of("127.0.0.0/8"), 0.5, ssl.create_default_context())
+    with pytest.raises(WebhookFailed, match=r"took too long|timed out"):
+        client.post(dripping.url, b"{}", {})
+    client.close()
+    dripping.close()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def open_stoker(request, tmp_path_factory) -> Iterator[Served]:
+    """One that lets webhooks go to this machine."""
+    with served_on(request, tmp_path_factory.mktemp("webhooks"), "--webhook-networks", "127.0.0.0/8") as running:
+        yield running
+
+
+def test_webhooks_that_hang_do_not_delay_another_projects(open_stoker) -> None:
+    attacker = create_account(open_stoker, "member")
+    victim = create_account(open_stoker, "member", project=create_project(open_stoker))
+    released, called = threading.Event(), threading.Semaphore(0)
+
+    def hang(_: Asked) -> Said:
+        called.release()
+        released.wait(60)
+        return Said()
+
+    told = threading.Event()
+
+    def tell(_: Asked) -> Said:
+        told.set()
+        return Said()
+
+    with answering(hang) as hanging, answering(tell) as listening:
+        for number in range(8):
+            body = {"subscriber": f"{hanging.url}/{number}", "ttl": 3600}
+            assert call(attacker, "POST", "hanging/subscriptions", body).status == 201
+        assert call(victim, "POST", "mine/subscriptions", {"subscriber": listening.url, "ttl": 3600}).status == 201
+        assert call(attacker, "POST", "hanging/messages", {"messages": [{"body": 1}]}).status == 201
+        assert called.acquire(timeout=30)
+        assert call(victim, "POST", "mine/messages", {"messages": [{"body": 1}]}).status == 201
+        assert told.wait(30)
+        # The attacker's own calls end one after the other; the last has not begun when the victim's came.
+        assert sum(called.acquire(blocking=False) for _ in range(8)) < 7
+        released.set()

@@ -1,0 +1,69 @@
+"""A server is removed while there is something to run on it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from stoker.deployments import server_removal
+from stoker.deployments.deadlines import DEADLINE
+from stoker.model.server import Kind, Server
+from stoker.servers import enrol
+from stoker.stacks.operations import Options
+from stoker.store import deployments, servers
+from support.fleet import Fleet
+from support.in_process import Inside
+from support.stacks import world
+from support.templates import config, deployment, template
+
+ID = "00000000-0000-4000-8000-000000000001"
+
+
+def two(server: str) -> dict[str, Any]:
+    """Deployments that wait for each other's end, to a server that is no part of the template."""
+    made = {"config": config(), "a": deployment(timeout=60), "b": deployment(timeout=60)}
+    for each in ("a", "b"):
+        made[each]["properties"]["server"] = server
+    return template(made)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_stack_that_goes_back_because_of_it_does_not_keep_it(tmp_path, store):
+    program = Inside(tmp_path, store)
+    root = f"/v1/{program.project}"
+    asked = {"headers": program.headers}
+    id = program.client.post(f"{root}/servers", json={"name": "web1"}, **asked).json()["server"]["id"]
+    said = {"stack_name": "s", "template": two(id), "disable_rollback": False}
+    assert program.client.post(f"{root}/stacks", json=said, **asked).status_code == 201
+    assert program.client.delete(f"{root}/servers/{id}", **asked).status_code == 204
+    assert program.client.get(f"{root}/servers/{id}", **asked).status_code == 404
+    program.close()
+
+
+def test_what_was_under_way_there_has_failed(store):
+    heat = world(store)
+    heat.store.write(
+        lambda tx: servers.add(
+            tx, Server(id=ID, project_id="p", name="web1", kind=Kind.ENROLLED, created_at=datetime.now(UTC))
+        )
+    )
+    kept = heat.create(two(ID), "kept")
+    back = heat.create(two(ID), "back", options=Options(disable_rollback=False))
+    fleet = Fleet(heat)
+    trigger = fleet.trigger(config_id=fleet.config(), servers=[ID])
+
+    def remove(tx: Any) -> None:
+        server_removal.release_server(tx, heat.work, ID, "web1")
+        enrol.remove(tx, servers.get(tx, ID, "p"))
+
+    heat.store.write(remove)
+    heat.work.run(DEADLINE)
+    assert heat.settled(kept.id).status == "FAILED"
+    assert "Server web1 was removed" in heat.settled(kept.id).reason
+    assert (heat.settled(back.id).action, heat.settled(back.id).status) == ("ROLLBACK", "COMPLETE")
+    assert fleet.now(trigger).status == "FAILED"
+    with heat.store.read() as tx:
+        assert {each.status for each in deployments.list_all(tx, "p")} == {"FAILED"}
+    assert heat.work.jobs == []

@@ -1,0 +1,385 @@
+"""Groups over labels: who gets them joins, who loses them leaves."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.model.errors import ActionInProgress, StackValidationFailed
+from stoker.model.server import Kind, Server
+from stoker.model.status import Action
+from stoker.resources.label_groups import REFRESH
+from stoker.stacks.label_groups import REFRESH_DEADLINE
+from stoker.stacks.queries import export
+from stoker.store import resources, selectors, servers, stacks
+from support.clock import Clock
+from support.stacks import signal_named
+from support.templates import config, template
+
+WEB = {"role": "web"}
+NIGHT = {"cron": "0 2 * * *", "minutes": 120}
+DOCS = Path(__file__).parents[2] / "docs" / "groups.md"
+
+
+def enrolled(heat, name, labels=WEB, project="p"):
+    def do(tx):
+        made = Server(
+            id=str(uuid4()), project_id=project, name=name, kind=Kind.ENROLLED, labels=labels, created_at=tx.now
+        )
+        servers.add(tx, made)
+        return made.id
+
+    return heat.store.write(do)
+
+
+def label(heat, id, **labels):
+    heat.store.write(lambda tx: servers.set_labels(tx, id, labels))
+
+
+def fleet(policy=None, labels=WEB, more=None, **properties):
+    group = {
+        "type": "OS::Heat::SoftwareDeploymentGroup",
+        "properties": {"config": {"get_resource": "config"}, "labels": labels, **properties},
+    }
+    if policy:
+        group["update_policy"] = {"rolling_update": policy}
+    said = {"config": config(outputs=("result",)), "group": group, **(more or {})}
+    return template(said, outputs={"results": {"value": {"get_attr": ["group", "result"]}}})
+
+
+def nested(heat, stack):
+    with heat.store.read() as tx:
+        return stacks.get(tx, heat.resources(stack)["group"].physical_id)
+
+
+def running(heat):
+    return sorted(_actions(heat))
+
+
+def _actions(heat):
+    found = []
+    for each in heat.deployments():
+        if each.status == "IN_PROGRESS":
+            with heat.store.read() as tx:
+                resource = resources.find(tx, each.resource_id)
+            found.append((resource.name, each.action))
+    return found
+
+
+def answer(heat, **values):
+    """Whoever runs; and the group sees who has come or gone meanwhile."""
+    while waiting := [each for each in heat.deployments() if each.status == "IN_PROGRESS"]:
+        for each in waiting:
+            heat.report(each, **values)
+
+
+def test_many_servers_that_come_at_once_are_looked_at_once(heat):
+    heat.create(fleet(), "group")
+    looks = []
+
+    def look(_connection, _cursor, statement, *_args):
+        if "FROM selectors" in statement:
+            looks.append(statement)
+
+    machines = {
+        f"s{i}": {"type": "OS::Heat::DeployedServer", "properties": {"name": f"s{i}", "labels": WEB}} for i in range(5)
+    }
+    sa.event.listen(heat.store.engine, "before_cursor_execute", look)
+    heat.create(template(machines), "machines")
+    sa.event.remove(heat.store.engine, "before_cursor_execute", look)
+    assert len(looks) == 1
+    assert heat.work.kinds().count(REFRESH) == 1
+    enrolled(heat, "one more")
+    assert heat.work.kinds().count(REFRESH) == 1
+    heat.work.run(REFRESH)
+    assert len(running(heat)) == 6
+
+
+def test_servers_with_all_its_labels_are_its_members(heat):
+    enrolled(heat, "one", {"role": "web", "zone": "a"})
+    enrolled(heat, "two", {"role": "web", "zone": "b"})
+    enrolled(heat, "three", {"role": "db", "zone": "a"})
+    enrolled(heat, "other", {"role": "web", "zone": "a"}, project="q")
+    stack = heat.create(fleet(labels={"role": "web", "zone": "a"}))
+    assert running(heat) == [("one", "CREATE")]
+    answer(heat, result="r")
+    assert heat.outputs(heat.settled(stack.id)) == {"results": {"one": "r"}}
+
+
+def test_who_gets_the_labels_joins_and_who_loses_them_leaves(heat):
+    first = enrolled(heat, "one")
+    second = enrolled(heat, "two", {})
+    stack = heat.create(fleet(actions=["CREATE", "DELETE"]))
+    answer(heat)
+    label(heat, second, role="web", zone="a")
+    assert heat.work.run(REFRESH) == 1
+    group = heat.resources(stack)["group"]
+    assert (group.action, str(group.status), group.reason) == (
+        Action.UPDATE,
+        "IN_PROGRESS",
+        "servers came or went by their labels",
+    )
+    assert (heat.settled(stack.id).action, str(heat.settled(stack.id).status)) == (Action.CREATE, "COMPLETE")
+    assert running(heat) == [("two", "CREATE")]
+    answer(heat, result="new")
+    assert heat.states(stack)["group"] == "UPDATE_COMPLETE"
+    assert heat.outputs(stack)["results"] == {"one": None, "two": "new"}
+
+    label(heat, first, zone="a")
+    heat.work.run(REFRESH)
+    assert running(heat) == [("one", "DELETE")]
+    answer(heat)
+    assert list(heat.resources(nested(heat, stack))) == ["two"]
+    assert heat.states(stack)["group"] == "UPDATE_COMPLETE"
+    assert [each for each in heat.events(stack) if each[0] == "group"][-4:] == [
+        ("group", "UPDATE_IN_PROGRESS"),
+        ("group", "UPDATE_COMPLETE"),
+        ("group", "UPDATE_IN_PROGRESS"),
+        ("group", "UPDATE_COMPLETE"),
+    ]
+
+
+def test_a_server_that_is_gone_leaves_too_and_runs_nothing(heat):
+    first = enrolled(heat, "one")
+    stack = heat.create(fleet(actions=["CREATE", "DELETE"]))
+    answer(heat)
+    heat.store.write(lambda tx: servers.delete(tx, first))
+    heat.work.run(REFRESH)
+    assert heat.states(stack)["group"] == "UPDATE_COMPLETE"
+    assert heat.deployments() == []
+
+
+def test_labels_that_nobody_asks_for_wake_nobody(heat):
+    first = enrolled(heat, "one")
+    heat.create(fleet())
+    answer(heat)
+    label(heat, first, role="web", colour="red")
+    enrolled(heat, "two", {"role": "db"})
+    assert heat.work.run(REFRESH) == 0
+
+
+def test_those_that_come_come_in_batches(heat):
+    enrolled(heat, "a")
+    stack = heat.create(fleet({"max_batch_size": 2}))
+    answer(heat)
+    for name in "bcdef":
+        enrolled(heat, name)
+    heat.work.run(REFRESH)
+    turns = []
+    while waiting := [each for each in heat.deployments() if each.status == "IN_PROGRESS"]:
+        turns.append([name for name, _ in running(heat)])
+        for each in waiting:
+            heat.report(each)
+    assert turns == [["b", "c"], ["d", "e"], ["f"]]
+    assert heat.states(stack)["group"] == "UPDATE_COMPLETE"
+
+
+def test_who_comes_while_the_group_is_busy_is_taken_up_after_that(heat):
+    enrolled(heat, "one")
+    stack = heat.create(fleet())
+    enrolled(heat, "two")
+    heat.work.run(REFRESH)
+    assert running(heat) == [("one", "CREATE")]
+    answer(heat)
+    assert heat.work.run(REFRESH) > 0
+    assert running(heat) == [("two", "CREATE")]
+    enrolled(heat, "three")
+    heat.work.run(REFRESH)
+    assert running(heat) == [("two", "CREATE")]  # one after the other
+    answer(heat)
+    heat.work.run(REFRESH)
+    answer(heat)
+    assert set(heat.resources(nested(heat, stack))) == {"one", "two", "three"}
+
+
+def test_who_comes_while_the_stack_is_busy_waits_for_its_end(heat):
+    enrolled(heat, "one")
+    slow = {"type": "OS::Heat::WaitCondition", "properties": {"handle": {"get_resource": "handle"}, "timeout": 60}}
+    more = {"handle": {"type": "OS::Heat::WaitConditionHandle"}, "slow": slow}
+    stack = heat.create(fleet(more=more))
+    answer(heat)
+    assert heat.states(stack)["group"] == "CREATE_COMPLETE"
+    enrolled(heat, "two")
+    heat.work.run(REFRESH)
+    assert running(heat) == []
+    heat.store.write(lambda tx: signal_named(tx, heat.engine, stack, "handle", {"status": "SUCCESS"}))
+    assert str(heat.settled(stack.id).status) == "COMPLETE"
+    assert heat.work.run(REFRESH) == 1
+    assert running(heat) == [("two", "CREATE")]
+
+
+def test_who_comes_while_the_stack_is_suspended_waits_until_it_is_resumed(heat):
+    enrolled(heat, "one")
+    stack = heat.create(fleet())
+    answer(heat)
+    heat.visit(stack, Action.SUSPEND)
+    enrolled(heat, "two")
+    heat.work.run(REFRESH)
+    assert running(heat) == []
+    heat.visit(stack, Action.RESUME)
+    heat.work.run(REFRESH)
+    assert running(heat) == [("two", "CREATE")]
+
+
+@pytest.mark.parametrize("action", [Action.SUSPEND, Action.CHECK])
+def test_nothing_is_done_to_a_whole_stack_while_a_group_takes_somebody_up(heat, action):
+    enrolled(heat, "one")
+    stack = heat.create(fleet())
+    answer(heat)
+    enrolled(heat, "two")
+    heat.work.run(REFRESH)
+    with pytest.raises(ActionInProgress, match="Group group of stack s is changing its members"):
+        heat.visit(stack, action)
+    answer(heat)
+    assert str(heat.visit(stack, action).status) == "COMPLETE"
+
+
+def test_a_stack_update_joins_a_group_that_takes_somebody_up(heat):
+    enrolled(heat, "one")
+    stack = heat.create(fleet())
+    answer(heat)
+    enrolled(heat, "two")
+    heat.work.run(REFRESH)
+    stack = heat.update(stack, fleet(more={"more": {"type": "OS::Heat::Value", "properties": {"value": 1}}}))
+    assert str(stack.status) == "IN_PROGRESS"
+    answer(heat)
+    assert str(heat.settled(stack.id).status) == "COMPLETE"
+    assert len(heat.deployments()) == 2
+
+
+def test_a_group_that_failed_is_left_to_the_next_update(heat):
+    enrolled(heat, "one")
+    stack = heat.create(fleet())
+    answer(heat, deploy_status_code=1)
+    enrolled(heat, "two")
+    heat.work.run(REFRESH)
+    assert running(heat) == []
+    stack = heat.update(stack, fleet())
+    assert running(heat) == [("one", "CREATE"), ("two", "CREATE")]
+    answer(heat)
+    assert str(heat.settled(stack.id).status) == "COMPLETE"
+
+
+def test_a_failure_of_who_came_is_the_groups_and_not_the_stacks(heat):
+    enrolled(heat, "one")
+    stack = heat.create(fleet())
+    answer(heat)
+    enrolled(heat, "two")
+    heat.work.run(REFRESH)
+    answer(heat, deploy_status_code=1)
+    assert heat.states(stack)["group"] == "UPDATE_FAILED"
+    assert "resources.two: Deployment to server failed" in heat.resources(stack)["group"].reason
+    assert str(heat.settled(stack.id).status) == "COMPLETE"
+
+
+def test_who_never_answers_is_given_up_in_time(heat):
+    enrolled(heat, "one")
+    stack = heat.create(fleet())
+    answer(heat)
+    enrolled(heat, "two")
+    heat.work.run(REFRESH)
+    assert heat.work.run(REFRESH_DEADLINE) == 1
+    group = heat.resources(stack)["group"]
+    assert (str(group.status), group.reason) == ("FAILED", "Error: resources.group: Timed out")
+    assert running(heat) == []
+
+
+def test_who_waits_for_a_window_is_given_its_time_from_then_on(heat, monkeypatch):
+    clock = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC))
+    monkeypatch.setattr("stoker.store.tx.datetime", clock)
+    enrolled(heat, "one")
+    stack = heat.create(fleet())
+    answer(heat)
+    two = enrolled(heat, "two")
+    heat.store.write(lambda tx: servers.set_policy(tx, two, {"maintenance_windows": [NIGHT]}))
+    heat.work.run(REFRESH)
+    clock.until(heat.work, "2026-05-02T02:59")
+    assert str(heat.resources(stack)["group"].status) == "IN_PROGRESS"
+    clock.until(heat.work, "2026-05-02T03:01")
+    assert "Timed out" in heat.resources(stack)["group"].reason
+
+
+def test_two_servers_of_one_name_are_two_members_for_good(heat):
+    first = enrolled(heat, "same")
+    stack = heat.create(fleet())
+    answer(heat)
+    second = enrolled(heat, "same")
+    heat.work.run(REFRESH)
+    answer(heat)
+    assert set(heat.resources(nested(heat, stack))) == {"same", f"same-{second[:8]}"}
+    heat.store.write(lambda tx: servers.delete(tx, first))
+    heat.work.run(REFRESH)
+    assert running(heat) == []
+    assert set(heat.resources(nested(heat, stack))) == {f"same-{second[:8]}"}
+
+
+def test_nobody_is_asked_for_once_the_group_is_gone(heat):
+    first = enrolled(heat, "one")
+    stack = heat.create(fleet())
+    answer(heat)
+    stack = heat.update(stack, fleet(labels=None, servers={"one": first}))
+    answer(heat)
+    with heat.store.read() as tx:
+        assert selectors.of_project(tx, "p") == []
+    stack = heat.update(stack, fleet())
+    answer(heat)
+    with heat.store.read() as tx:
+        assert len(selectors.of_project(tx, "p")) == 1
+    assert str(heat.delete(stack).status) == "COMPLETE"
+    with heat.store.read() as tx:
+        assert selectors.of_project(tx, "p") == []
+
+
+def test_what_became_of_an_abandoned_group_is_forgotten(heat):
+    stack = heat.create(fleet())
+    heat.store.write(lambda tx: export.abandon(tx, heat.engine, stack.id))
+    with heat.store.read() as tx:
+        assert selectors.of_project(tx, "p") == []
+    enrolled(heat, "one")
+    assert heat.work.run(REFRESH) == 0
+    assert heat.deployments() == []
+
+
+@pytest.mark.parametrize(
+    ("properties", "sentence"),
+    [
+        ({"servers": {"a": "x"}}, "exactly one of servers and labels .* both are given"),
+        ({"labels": None}, "exactly one of servers and labels .* neither is given"),
+        ({"labels": {}}, "labels: at least one is needed"),
+        ({"labels": {"role": 1}}, "labels.role: a label's value must be a string"),
+    ],
+)
+def test_what_says_no_servers_is_refused(heat, properties, sentence):
+    with pytest.raises(StackValidationFailed, match=f"resources.group.properties: {sentence}"):
+        heat.create(fleet(**properties))
+
+
+def test_a_group_deep_inside_is_taken_care_of_too(heat):
+    inner = json.dumps(fleet())
+    stack = heat.create(template({"inner": {"type": "inner.yaml"}}), files={"inner.yaml": inner})
+    assert str(stack.status) == "COMPLETE"
+    enrolled(heat, "one")
+    heat.work.run(REFRESH)
+    [(name, action)] = running(heat)
+    assert (name, action) == ("one", "CREATE")
+    answer(heat)
+    with heat.store.read() as tx:
+        child = stacks.get(tx, heat.resources(stack)["inner"].physical_id)
+    assert heat.states(child)["group"] == "UPDATE_COMPLETE"
+
+
+def test_the_documentation_has_a_template_that_works(heat):
+    enrolled(heat, "one")
+    text = DOCS.read_text().split("```yaml\n")[2].partition("```")[0]
+    stack = heat.create(text)
+    enrolled(heat, "two")
+    answer(heat)
+    heat.work.run(REFRESH)
+    assert running(heat) == [("two", "CREATE")]
+    answer(heat)
+    assert str(heat.settled(stack.id).status) == "COMPLETE"

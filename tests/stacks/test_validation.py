@@ -1,0 +1,209 @@
+"""Everything wrong with a template in one answer, in Heat's words where Heat has words, and what is only odd."""
+
+# ruff: noqa: E501 - whole sentences of Heat
+
+from __future__ import annotations
+
+import pytest
+
+from stoker import hot
+from stoker.model.errors import StackValidationFailed, StokerError, UserParameterMissing
+from stoker.stacks.templates.prepare import StackRequest
+from stoker.stacks.templates.validation import describe_template
+from support.stacks import world
+from support.templates import VERSION, template
+
+WRONG = f"""\
+heat_template_version: {VERSION}
+parameters:
+  need: {{type: string}}
+  count: {{type: number}}
+resources:
+  net: {{type: OS::Neutron::Net}}
+  net2: {{type: OS::Neutron::Net}}
+  misspelt: {{type: OS::Heat::SoftwareDeploymnt}}
+  value:
+    type: OS::Heat::Value
+    properties:
+      valu: 1
+      type: strin
+  other:
+    type: OS::Heat::Value
+    properties:
+      value: [{{get_attr: [value, valeu]}}, {{get_resource: net}}]
+  text: {{type: OS::Heat::RandomString, properties: {{length: many}}}}
+  group:
+    type: OS::Heat::ResourceGroup
+    properties: {{resource_def: {{type: OS::Heat::Value, properties: {{colour: 1, value: 2}}}}}}
+"""
+NOT_FOUND = "could not be found. Resources of that type:"
+
+
+def test_all_that_is_wrong_is_told_with_lines_and_remedies(store):
+    with pytest.raises(StackValidationFailed) as caught:
+        world(store).create(WRONG, parameters={"count": "x"})
+    assert caught.value.message.splitlines() == [
+        "The Parameter (need) was not provided. (line 3)",
+        "Parameter 'count' is invalid: \"x\" is not a number (line 4)",
+        f"The Resource Type (OS::Neutron::Net) {NOT_FOUND} net, net2. Stoker makes no networks: map the type to"
+        " OS::Heat::None, or to a template, in the environment's resource_registry. (line 6)",
+        f"The Resource Type (OS::Heat::SoftwareDeploymnt) {NOT_FOUND} misspelt."
+        ' Did you mean "OS::Heat::SoftwareDeployment"? (line 8)',
+        "Property error: : resources.value.properties: : Property value not assigned (line 11)",
+        'Property error: : resources.value.properties: : Unknown Property valu; did you mean "value"? (line 12)',
+        'Property error: : resources.value.properties.type: : "strin" is not an allowed value ["string", "number",'
+        ' "comma_delimited_list", "json", "boolean"]; did you mean "string"? (line 13)',
+        "resources.other.properties.value.get_attr: : The Referenced Attribute (value valeu) is incorrect."
+        ' Did you mean "value"? (line 17)',
+        "Property error: : resources.text.properties.length: : Value 'many' is not an integer (line 18)",
+        "Property error: : resources.group<nested_stack>.resources[0].properties: : Unknown Property colour;"
+        " known are type, value (line 19)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("resource", "words"),
+    [
+        # What a real Heat 27 said of the same templates.
+        ({"properties": {"value": {"get_param": "missing"}}}, "resources.r.properties.value: : The Parameter (missing) was not provided."),
+        ({"properties": {"valu": 1, "value": 2}}, "resources.r.properties: : Unknown Property valu"),
+        ({}, "resources.r.properties: : Property value not assigned"),
+        ({"properties": {"value": {"get_file": "no"}}}, 'resources.r.properties.value: : No content found in the "files" section for get_file path: no'),
+        ({"properties": {"value": 1, "type": "foo"}}, 'resources.r.properties.type: : "foo" is not an allowed value ["string", "number", "comma_delimited_list", "json", "boolean"]'),
+        ({"type": "OS::Heat::RandomString", "properties": {"length": 0}}, "resources.r.properties.length: : 0 is out of range (min: 1, max: 512)"),
+        ({"type": "OS::Heat::SoftwareConfig", "properties": {"inputs": [{"nam": "x", "name": "x"}]}}, "resources.r.properties.inputs[0]: : Unknown Property nam"),
+        ({"type": "inner.yaml", "properties": {"p": 99}}, "resources.r.properties.p: : 99 is out of range (min: None, max: 5)"),
+        ({"type": "inner.yaml"}, "resources.r.properties: : Property p not assigned"),
+        ({"type": "wrong.yaml"}, "resources.r<wrong.yaml>.resources.v.properties: : Unknown Property valu"),
+    ],
+)  # fmt: skip
+def test_a_wrong_property_is_told_in_heats_words(store, resource, words):
+    heat = world(store)
+    version = f"heat_template_version: {VERSION}\n"
+    files = {
+        "inner.yaml": f"{version}parameters: {{p: {{type: number, constraints: [{{range: {{max: 5}}}}]}}}}\n",
+        "wrong.yaml": f"{version}resources: {{v: {{type: OS::Heat::Value, properties: {{valu: 1, value: 1}}}}}}\n",
+    }
+    said = template({"r": {"type": "OS::Heat::Value", **resource}})
+    with pytest.raises(StokerError) as caught:
+        heat.create(said, files=files)
+    assert caught.value.message.startswith(f"Property error: : {words}")
+    # Heat doubles the colons only where an error has passed from its engine to its API.
+    with pytest.raises(StokerError) as caught:
+        describe_template(heat.engine, StackRequest(template=said, files=files), show_nested=False)
+    assert caught.value.message.startswith(f"Property error: {words.replace(': : ', ': ')}")
+
+
+@pytest.mark.parametrize(
+    ("resource", "words"),
+    [
+        ({"properties": {"value": {"get_resource": "no"}}}, 'The specified reference "no" (in r.Properties.value) is incorrect.'),
+        ({"properties": {"value": [1, {"get_resource": "no"}]}}, 'The specified reference "no" (in r.Properties.value[1]) is incorrect.'),
+        ({"properties": {"value": 1}, "depends_on": "no"}, 'The specified reference "no" (in r) is incorrect.'),
+        ({"type": "No::Such"}, "The Resource Type (No::Such) could not be found."),
+        ({"properties": {"value": 1}, "condition": "no"}, 'resources.r.condition: : Invalid condition "no"'),
+        ({"properties": {"value": {"get_attr": ["r2", "no"]}}}, "resources.r.properties.value.get_attr: : The Referenced Attribute (r2 no) is incorrect."),
+        ({"properties": {"value": {"str_replace": {"template": "x"}}}}, "resources.r.properties.value.str_replace: : "),
+    ],
+)  # fmt: skip
+def test_other_mistakes_too(store, resource, words):
+    resources = {"r": {"type": "OS::Heat::Value", **resource}, "r2": {"type": "OS::Heat::RandomString"}}
+    with pytest.raises(StokerError) as caught:
+        world(store).create(template(resources))
+    assert caught.value.message.startswith(words)
+
+
+def test_one_kind_of_mistake_keeps_its_kind(store):
+    said = template({}, parameters={"a": {"type": "string"}, "b": {"type": "string"}})
+    with pytest.raises(UserParameterMissing) as caught:
+        world(store).create(said)
+    assert caught.value.message == "The Parameter (a) was not provided.\nThe Parameter (b) was not provided."
+
+
+OUTPUTS = {
+    "good": {"value": 1},
+    "reference": {"value": {"get_resource": "nobody"}},
+    "attribute": {"value": ["x", {"get_attr": ["value", "valeu"]}]},
+    "missing": {"value": {"get_attr": ["nobody", "x"]}},
+    "parameter": {"value": {"get_param": "nobody"}},
+    "digest": {"value": {"digest": ["md55", "x"]}},
+}
+
+
+def test_what_is_wrong_in_an_output_is_its_error_and_a_warning(store):
+    heat = world(store)
+    said = template({"value": {"type": "OS::Heat::Value", "properties": {"value": 1}}}, outputs=OUTPUTS)
+    stack = heat.create(said)
+    assert str(stack.status) == "COMPLETE"
+    assert heat.outputs(stack) == {**dict.fromkeys(OUTPUTS), "good": 1}
+    assert heat.output_errors(stack) == {
+        "reference": 'The specified reference "nobody" (in outputs.reference.value) is incorrect.',
+        "attribute": "The Referenced Attribute (value valeu) is incorrect.",
+        "missing": 'The specified reference "nobody" (in outputs.missing.value) is incorrect.',
+        "parameter": "The Parameter (nobody) was not provided.",
+        "digest": heat.output_errors(stack)["digest"],
+    }
+    assert "md55" in heat.output_errors(stack)["digest"]
+    warnings = describe_template(heat.engine, StackRequest(template=said), show_nested=False)["Warnings"]
+    assert warnings == [f"outputs.{name}: {error}" for name, error in heat.output_errors(stack).items()]
+    assert "Warnings" not in describe_template(heat.engine, StackRequest(template=template({})), show_nested=False)
+
+
+def test_also_inside_of_a_nested_template(store):
+    heat = world(store)
+    inner = f"heat_template_version: {VERSION}\noutputs: {{o: {{value: {{get_resource: nobody}}}}, p: {{value: 1, x: 2}}}}\n"
+    said = template({"in": {"type": "inner.yaml"}})
+    stack = heat.create(said, files={"inner.yaml": inner})
+    assert str(stack.status) == "COMPLETE"
+    handed = StackRequest(template=said, files={"inner.yaml": inner})
+    assert describe_template(heat.engine, handed, show_nested=False)["Warnings"] == [
+        "resources.in<inner.yaml>.outputs.p.x: Invalid keyword(s) inside an output definition: x",
+        'resources.in<inner.yaml>.outputs.o: The specified reference "nobody" (in outputs.o.value) is incorrect.',
+    ]
+
+
+REMOTE = "OS::Heat::Stack"
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"context": {"region_name": "Nowhere"}, "template": "x"}, 'Cannot establish connection to Heat endpoint at region "Nowhere" due to "'),
+        ({"template": "nonsense: ["}, 'Failed validating stack template using Heat endpoint at region "None" due to "Template not in valid format'),
+        ({"template": f"heat_template_version: {VERSION}\nresources: {{a: {{type: No::Such}}}}\n"}, 'Failed validating stack template using Heat endpoint at region "None" due to "The Resource Type (No::Such) could not be found.'),
+        ({"template": f"heat_template_version: {VERSION}\n", "parameters": {"p": 1}}, 'Failed validating stack template using Heat endpoint at region "None" due to "The Parameter (p) was not defined in template.'),
+        ({"template": f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string}}}}\n"}, 'Failed validating stack template using Heat endpoint at region "None" due to "The Parameter (p) was not provided'),
+    ],
+)  # fmt: skip
+def test_a_stack_elsewhere_is_refused_before_it_is_made(store, properties, words):
+    with pytest.raises(StackValidationFailed) as caught:
+        world(store).create(template({"s": {"type": REMOTE, "properties": properties}}))
+    assert caught.value.message.startswith(words)
+
+
+@pytest.mark.parametrize("given", [{}, {"p": {"get_param": "OS::stack_name"}}])
+def test_a_stack_elsewhere_may_have_parameters(store, given):
+    inner = f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string, default: x}}}}\n"
+    properties = {"template": inner, "parameters": given}
+    stack = world(store).create(template({"s": {"type": REMOTE, "properties": properties}}))
+    assert str(stack.status) == "IN_PROGRESS"
+
+
+def test_a_stack_elsewhere_may_have_parameters_that_are_known_later(store):
+    """Their values are known once the server is there."""
+    inner = f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string}}}}\n"
+    properties = {"template": inner, "parameters": {"p": {"get_attr": ["server", "name"]}}}
+    resources = {"server": {"type": "OS::Nova::Server"}, "s": {"type": REMOTE, "properties": properties}}
+    stack = world(store).create(template(resources))
+    assert str(stack.status) == "IN_PROGRESS"
+
+
+def test_a_file_that_cannot_be_read_is_read_once(store, monkeypatch):
+    from stoker.stacks.templates import check
+
+    read = []
+    monkeypatch.setattr(check, "parse_once", lambda text: read.append(text) or hot.parse(text))
+    resources = {f"r{i}": {"type": "wrong.yaml"} for i in range(20)}
+    with pytest.raises(StokerError, match=r"resources\.r19\.type: wrong\.yaml: "):
+        world(store).create(template(resources), files={"wrong.yaml": "nonsense: ["})
+    assert len(read) == 1

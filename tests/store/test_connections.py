@@ -1,0 +1,79 @@
+"""How many connections a process opens, and what happens when all of them are busy."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.model.errors import Unavailable
+from stoker.store import pool, postgresql
+from stoker.store.open import CONNECTIONS, Store
+from support import databases
+from support.server import served
+
+
+def test_a_transaction_that_gets_no_connection_in_time_says_what_is_busy(database_url, monkeypatch):
+    monkeypatch.setattr(pool, "TIMEOUT", 0.2)
+    store = Store(database_url, postgresql.FIXED_CONNECTIONS + 2)
+    release = threading.Event()
+    most = store.engine.pool.size() + max(store.engine.pool._max_overflow, 0)
+    taken = threading.Semaphore(0)
+
+    def read() -> None:
+        with store.read():
+            taken.release()
+            assert release.wait(30)
+
+    free = most - store.engine.pool.checkedout()  # SQLite's writer has one for itself
+    readers = [threading.Thread(target=read) for _ in range(free)]
+    try:
+        for reader in readers:
+            reader.start()
+        for _ in readers:
+            assert taken.acquire(timeout=30)
+        with pytest.raises(Unavailable, match="busy"), store.read():
+            pass
+        if store.dialect == "postgresql":  # SQLite's writer waits for no reader
+            with pytest.raises(Unavailable, match="busy"):
+                store.write(lambda tx: tx.run(sa.text("SELECT 1")))
+    finally:
+        release.set()
+        for reader in readers:
+            reader.join(30)
+    with store.read() as tx:
+        assert tx.run(sa.text("SELECT 1")).scalar() == 1
+    store.close()
+
+
+def test_a_server_under_load_stays_within_its_connections(tmp_path, postgresql_server):
+    """Three processes must fit into a PostgreSQL of default settings, with room for others."""
+    counting = sa.create_engine(postgresql.driver_url(postgresql_server), isolation_level="AUTOCOMMIT")
+    with databases.postgresql_url(postgresql_server) as url, served(tmp_path, database=url) as stoker:
+        name = sa.make_url(url).database
+        most, end = 0, threading.Event()
+
+        def count() -> None:
+            nonlocal most
+            query = sa.text("SELECT count(*) FROM pg_stat_activity WHERE datname = :name")
+            with counting.connect() as connection:
+                while not end.is_set():
+                    most = max(most, connection.execute(query, {"name": name}).scalar() or 0)
+
+        counter = threading.Thread(target=count)
+        counter.start()
+        path, headers = f"/v1/{stoker.project}/software_configs", {"X-Auth-Token": stoker.token}
+
+        def create(n: int) -> int:
+            body = {"name": f"c{n}", "group": "script", "config": "true"}
+            return stoker.request("POST", path, body, headers=headers).status
+
+        with ThreadPoolExecutor(40) as clients:
+            statuses = set(clients.map(create, range(400)))
+        end.set()
+        counter.join(30)
+    counting.dispose()
+    assert statuses == {200}
+    assert 5 < most <= CONNECTIONS, most

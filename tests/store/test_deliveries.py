@@ -1,0 +1,69 @@
+"""Which runs of a server's document were sent, and which were acknowledged."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from stoker.store import deployments, runs
+from support.deployments import begin
+
+
+def unsent(store, project):
+    with store.read() as tx:
+        return [id for id, _ in runs.unsent(tx, "s", project)]
+
+
+def unreceived(store):
+    with store.read() as tx:
+        return {id: is_sent for id, _, is_sent in runs.unreceived(tx, "s")}
+
+
+def record(store, made, *, received):
+    delivery = partial(runs.Delivery, made.id, made.config_id, "STOKER_PUSH", received=received)
+    store.write(lambda tx: runs.record_deliveries(tx, [delivery(at=tx.now)]))
+    with store.read() as tx:
+        return runs.find(tx, made.id, made.config_id)
+
+
+def test_a_run_is_delivered_once_the_agent_has_acknowledged_it(store):
+    made = begin(store, "a")
+    assert unreceived(store) == {made.id: False}
+    sent = record(store, made, received=False)
+    assert (sent.state, sent.channel, sent.delivered_at) == ("QUEUED", "STOKER_PUSH", None)
+    assert unreceived(store) == {made.id: True}
+    received = record(store, made, received=True)
+    assert (received.state, received.delivered_at) == ("DELIVERED", sent.sent_at)
+    assert unreceived(store) == {}
+
+
+def test_a_receipt_without_a_record_of_the_sending_is_a_delivery(store):
+    made = begin(store, "a")
+    received = record(store, made, received=True)
+    assert (received.state, received.channel) == ("DELIVERED", "STOKER_PUSH")
+    assert received.delivered_at is not None
+
+
+def test_each_project_has_its_own_runs_on_a_server_that_is_not_known(store):
+    made = begin(store, "a")
+    store.write(lambda tx: deployments.add(tx, replace(made, id="theirs", project_id="q")))
+    store.write(lambda tx: runs.add(tx, replace(made, id="theirs"), state="QUEUED", requested_by=None, inputs="{}"))
+    assert unsent(store, "p") == [made.id]
+    assert unsent(store, "q") == ["theirs"]
+    assert unsent(store, "r") == []
+    assert unreceived(store) == {made.id: False, "theirs": False}
+    with store.read() as tx:
+        assert len(deployments.bodies(tx, "s", "p")) == len(deployments.bodies(tx, "s", "q")) == 1
+
+
+def test_a_run_that_is_known_is_not_added_again(store):
+    made = begin(store, "a")
+    store.write(lambda tx: runs.add(tx, made, state="RUNNING", requested_by="bob", inputs="{}"))
+    second = replace(made, config_id="other")
+    store.write(lambda tx: runs.add(tx, second, state="QUEUED", requested_by=None, inputs="{}"))
+    with store.read() as tx:
+        found = runs.list_all(tx, made.id)
+    assert [(each.number, each.config_id, each.requested_by) for each in found] == [
+        (2, "other", None),
+        (1, made.config_id, None),
+    ]

@@ -1,0 +1,243 @@
+"""Notifications between processes on one PostgreSQL: nothing that is committed leaves another process outdated."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stoker.model.errors import Unavailable
+from stoker.store import notifications, postgresql
+from stoker.store.notifications import PAYLOAD_BYTES, NotificationSender, encode
+from stoker.store.notifier import ALL, server_topic
+from stoker.store.open import Store
+from stoker.store.tx import Tx
+from support import databases
+from support.notifications import Notified
+
+
+@pytest.fixture
+def url(postgresql_server) -> Iterator[str]:
+    with databases.postgresql_url(postgresql_server) as found:
+        yield found
+
+
+@pytest.fixture
+def neighbours(url) -> Iterator[tuple[Store, Store]]:
+    """Two processes' stores on one database, which listen already."""
+    stores = Store(url), Store(url)
+    for store in stores:
+        notified = Notified(store)
+        store.start_listener()
+        notified.wait((ALL, 0))
+    yield stores
+    for store in stores:
+        store.close()
+
+
+@pytest.fixture
+def hurried(monkeypatch) -> None:
+    """Processes count as gone soon; not so soon that a slow machine takes one for gone that is there."""
+    monkeypatch.setattr(notifications, "HEARTBEAT", 0.1)
+    monkeypatch.setattr(notifications, "GONE", 2.0)
+    monkeypatch.setattr(notifications, "_TICK", 0.1)
+
+
+def connections(store: Store, name: str) -> sa.TextClause:
+    return sa.text(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        f" WHERE application_name = 'stoker {name}' AND datname = current_database()"
+    )
+
+
+def break_connections(store: Store, name: str) -> int:
+    with store.engine.connect() as connection:
+        return len(connection.execute(connections(store, name)).all())
+
+
+def test_neighbours_are_notified_of_what_the_other_committed(neighbours):
+    here, there = neighbours
+    notified_here, notified_there = Notified(here), Notified(there)
+    here.write(lambda tx: (tx.bump_document("server"), tx.notify("topic")))
+    notified_there.wait(("topic", 0))
+    notified_there.wait((server_topic("server"), 1))
+    there.write(lambda tx: tx.bump_document("server"))
+    notified_here.wait((server_topic("server"), 2))
+
+
+def test_neighbours_are_not_notified_of_what_was_undone(neighbours):
+    here, there = neighbours
+    notified = Notified(there)
+
+    def fails(tx: Tx) -> None:
+        tx.notify("undone")
+        tx.flush()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        here.write(fails)
+    here.write(lambda tx: tx.notify("done"))
+    notified.wait(("done", 0))
+    assert notified.all == [("done", 0)]
+
+
+def test_a_process_notifies_its_own_subscribers_once(neighbours):
+    here, there = neighbours
+    own, others = Notified(here), Notified(there)
+    here.write(lambda tx: tx.notify("a"))
+    others.wait(("a", 0))
+    there.write(lambda tx: tx.notify("b"))
+    own.wait(("b", 0))  # after what came back of "a"
+    assert own.all == [("a", 0), ("b", 0)]
+
+
+@pytest.mark.parametrize("id", ["web 1", "a=1", " ", "ä\n\t\"'\\", "🐘" * 36, "\ud800", "x" * 20_000, "*"])
+def test_a_servers_id_of_any_characters_harms_no_listener(neighbours, id):
+    here, there = neighbours
+    notified = Notified(there)
+    here.write(lambda tx: tx.notify(server_topic(id)))
+    here.write(lambda tx: tx.notify("after"))
+    notified.wait(("after", 0))
+    expected = (server_topic(id), 0) if len(id) < PAYLOAD_BYTES else (ALL, 0)
+    assert notified.all[:-1] == [expected]
+
+
+def test_more_notifications_than_one_payload_holds_all_arrive(neighbours):
+    here, there = neighbours
+    notified = Notified(there)
+    topics = [f"{'🐘' * 36}{n}" for n in range(500)]
+    here.write(lambda tx: [tx.notify(topic) for topic in topics] and None)
+    for topic in topics:
+        notified.wait((topic, 0))
+
+
+@given(st.dictionaries(st.text(max_size=300), st.integers(0, 2**63), max_size=60), st.booleans())
+def test_payloads_are_small_and_say_everything(changes, leaves):
+    payloads = list(encode("f" * 16, changes, leaves=leaves))
+    assert all(len(payload.encode()) <= PAYLOAD_BYTES for payload in payloads)
+    decoded = [json.loads(payload) for payload in payloads]
+    assert {topic: number for each in decoded for topic, number in each["changes"]} == changes
+    assert {each["leaves"] for each in decoded} == {leaves}
+
+
+@pytest.mark.parametrize("name", ["listener", "sender"])
+def test_a_connection_that_breaks_is_replaced_and_nothing_stays_outdated(neighbours, name):
+    here, there = neighbours
+    notified = Notified(there)
+    assert break_connections(here, name) == 2
+    here.write(lambda tx: tx.notify("topic"))
+    notified.wait(("topic", 0) if name == "sender" else (ALL, 0))
+    here.write(lambda tx: tx.notify("after"))
+    notified.wait(("after", 0))
+    notified.wait_for(lambda: not any(problem_of(store) for store in neighbours))
+
+
+def test_a_subscriber_that_fails_does_not_end_the_listener(neighbours):
+    here, there = neighbours
+
+    def fail_once(topic: str, _: int) -> None:
+        if topic == "bad":
+            raise ZeroDivisionError
+
+    there.notifier.subscribe(fail_once)
+    notified = Notified(there)
+    here.write(lambda tx: tx.notify("bad"))
+    notified.wait((ALL, 0))  # it listens again
+    here.write(lambda tx: tx.notify("good"))
+    notified.wait(("good", 0))
+
+
+@pytest.mark.parametrize(
+    "payload", ["s/web 1=1", "", "[]", '{"from": "x"}', '{"from":"x","leaves":false,"changes":[1]}']
+)
+def test_a_payload_of_another_program_counts_as_a_change_of_everything(neighbours, payload):
+    here, there = neighbours
+    notified = Notified(there)
+    with here.engine.begin() as connection:
+        connection.execute(sa.text("SELECT pg_notify('stoker', :payload)"), {"payload": payload})
+    notified.wait((ALL, 0))
+    here.write(lambda tx: tx.notify("after"))
+    notified.wait(("after", 0))
+
+
+def test_a_process_that_is_killed_before_it_notifies_leaves_no_other_outdated(url, hurried):
+    """It committed, and its sender never sends: each process that knew of it takes everything as changed."""
+    killed, there = Store(url), Store(url)
+    try:
+        notified = Notified(there)
+        there.start_listener()
+        killed.start_listener()
+        # Both were there for long: the listener has said ALL for its start and once more.
+        notified.wait_for(lambda: notified.all.count((ALL, 0)) == 2)
+        stop_sender(killed._sender)
+        killed.write(lambda tx: tx.bump_document("server"))
+        notified.wait_for(lambda: notified.all.count((ALL, 0)) == 3)
+        assert (server_topic("server"), 1) not in notified.all
+    finally:
+        there.close()
+        killed.close()
+
+
+def stop_sender(sender: NotificationSender) -> None:
+    """As kill -9 does: nothing more goes out, not even that it leaves."""
+    sender._send = lambda *_: None  # type: ignore[method-assign]  # its thread goes on, as a process would not
+
+
+def test_a_process_that_leaves_in_good_order_alarms_nobody(url, hurried):
+    leaving, there = Store(url), Store(url)
+    try:
+        notified = Notified(there)
+        there.start_listener()
+        leaving.start_listener()
+        notified.wait_for(lambda: notified.all.count((ALL, 0)) == 2)
+        leaving.write(lambda tx: tx.notify("last"))
+        leaving.close()
+        assert ("last", 0) in notified.all or notified.wait(("last", 0)) is None
+        end = time.monotonic() + 2 * notifications.GONE
+        while time.monotonic() < end:  # the fence: heartbeats that went back and forth for longer than GONE
+            there.write(lambda tx: tx.notify("tick"))
+            notified.wait_for(lambda: False, seconds=0.2)
+        assert notified.all.count((ALL, 0)) == 2
+    finally:
+        there.close()
+
+
+def test_a_program_that_only_writes_notifies_before_it_ends(url):
+    serving, program = Store(url), Store(url)
+    notified = Notified(serving)
+    serving.start_listener()
+    notified.wait((ALL, 0))
+    program.write(lambda tx: tx.notify("topic"))
+    program.close()
+    notified.wait(("topic", 0))
+    serving.close()
+
+
+def problem_of(store: Store) -> str:
+    try:
+        store.check_notifications()
+    except Unavailable as error:
+        return error.message
+    return ""
+
+
+def test_a_listener_without_a_database_says_so_and_goes_on_when_it_is_back(url, postgresql_server):
+    store = Store(url)
+    notified = Notified(store)
+    store.start_listener()
+    notified.wait((ALL, 0))
+    name = sa.make_url(url).database
+    with psycopg.connect(postgresql.conninfo(postgresql_server), autocommit=True) as admin:
+        admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+        notified.wait_for(lambda: "listener" in problem_of(store) and "sender" in problem_of(store))
+        admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
+    notified.wait_for(lambda: not problem_of(store))
+    notified.wait_for(lambda: notified.all.count((ALL, 0)) >= 2)
+    store.close()

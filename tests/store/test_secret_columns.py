@@ -1,0 +1,159 @@
+"""Columns with secrets are encrypted, and tell whoever reads them what is secret in them."""
+
+from __future__ import annotations
+
+import pytest
+from cryptography.fernet import Fernet
+
+from stoker.model.config import Config
+from stoker.model.errors import Unavailable
+from stoker.store import configs, key_rotation
+from stoker.store.encryption import derive_key, is_encrypted
+from stoker.store.open import Store
+from support import databases
+
+SECRET = "S3CR3T-of-a-test"
+
+
+def plain(store, column="body"):
+    with store.engine.connect() as connection:
+        return [row[0] for row in connection.exec_driver_sql(f"SELECT {column} FROM configs ORDER BY seq")]
+
+
+def config(store, id, **more):
+    def do(tx):
+        said = {"id": id, "project_id": "p", "config": "x", "created_at": tx.now, **more}
+        configs.add(tx, Config(**said))
+
+    store.write(do)
+
+
+def secret_input(value=SECRET):
+    return ({"name": "a", "type": "String", "secret": True, "value": value},)
+
+
+def test_what_holds_no_secret_is_as_it_was(store):
+    config(store, "open", inputs=({"name": "a", "type": "String", "value": "plain"},))
+    assert not is_encrypted(plain(store)[0])
+
+
+def test_what_was_read_is_known_and_encrypted_wherever_it_is_copied(store):
+    config(store, "one", inputs=secret_input())
+    assert is_encrypted(plain(store)[0])
+    with store.read() as tx:
+        assert configs.get(tx, "one", "p").inputs[0]["value"] == SECRET
+        assert list(tx.secrets.texts) == [SECRET]
+        assert tx.secrets.redact({"a": SECRET, "b": [f"<{SECRET}>"], "c": 1, "d": None}) == {
+            "a": "******",
+            "b": ["<******>"],
+            "c": 1,
+            "d": None,
+        }
+
+    def copy(tx):
+        configs.get(tx, "one", "p")
+        configs.add(tx, Config(id="two", project_id="p", config=f"echo {SECRET}", created_at=tx.now))
+
+    store.write(copy)
+    assert is_encrypted(plain(store)[1])
+    with store.read() as tx:
+        assert configs.get(tx, "two", "p").config == f"echo {SECRET}"
+        assert list(tx.secrets.texts) == [SECRET], "also of a copy"
+
+
+@pytest.mark.parametrize("text", ['with "quotes"', "two\nlines of it", "Ünïcode", "back\\slash"])
+def test_also_what_json_writes_otherwise(store, text):
+    def do(tx):
+        tx.secrets.learn([text])
+        configs.add(tx, Config(id="one", project_id="p", config={"inside": f"<{text}>"}, created_at=tx.now))
+
+    store.write(do)
+    assert is_encrypted(plain(store)[0])
+
+
+def test_a_short_one_only_where_it_is_the_whole_value(store):
+    def do(tx):
+        tx.secrets.learn(["abc"])
+        configs.add(tx, Config(id="one", project_id="p", config="abcdef", created_at=tx.now))
+        configs.add(tx, Config(id="two", project_id="p", config="abc", created_at=tx.now))
+
+    store.write(do)
+    assert [is_encrypted(each) for each in plain(store)] == [False, True]
+
+
+def test_what_begins_as_an_encrypted_text_is_a_text(store):
+    config(store, "one", config="gAAAAAx")
+    with store.read() as tx:
+        assert configs.get(tx, "one", "p").config == "gAAAAAx"
+
+
+def test_without_the_key_a_secret_is_neither_read_nor_written(store):
+    config(store, "one", inputs=secret_input())
+    for keys in ((), (derive_key(b"another site's"),)):
+        other = Store(store.url, keys=lambda keys=keys: keys)
+        try:
+            with other.read() as tx, pytest.raises(Unavailable, match="secret-key"):
+                configs.get(tx, "one", "p")
+        finally:
+            other.close()
+    other = Store(store.url)
+    try:
+        with pytest.raises(Unavailable):
+            config(other, "two", inputs=secret_input())
+        config(other, "three")
+    finally:
+        other.close()
+    assert len(plain(store)) == 2
+
+
+def test_keys_are_rotated_while_others_serve(store):
+    keys = [*databases.keys()]
+    serving = Store(store.url, keys=lambda: tuple(keys))
+    try:
+        for number in range(5):
+            config(serving, str(number), inputs=secret_input(f"{SECRET}-{number}"))
+        old = plain(store)
+        keys.insert(0, Fernet.generate_key())
+        rotating = Store(store.url, keys=lambda: tuple(keys))
+        try:
+            assert key_rotation.rotate(rotating, batch=2) == 5
+            assert key_rotation.rotate(rotating, batch=2) == 0
+        finally:
+            rotating.close()
+        assert not set(old) & set(plain(store))
+        with serving.read() as tx:  # has not heard of the new key yet
+            assert configs.get(tx, "3", "p").inputs[0]["value"] == f"{SECRET}-3"
+        del keys[1:]
+        with pytest.raises(Unavailable), store.read() as tx:
+            configs.get(tx, "3", "p")
+        fresh = Store(store.url, keys=lambda: tuple(keys))
+        try:
+            with fresh.read() as tx:
+                assert configs.get(tx, "4", "p").inputs[0]["value"] == f"{SECRET}-4"
+        finally:
+            fresh.close()
+    finally:
+        serving.close()
+
+
+def test_an_interrupted_rotation_goes_on(store, monkeypatch):
+    for number in range(4):
+        config(store, str(number), inputs=secret_input())
+    keys = (Fernet.generate_key(), *databases.keys())
+    rotating = Store(store.url, keys=lambda: keys)
+    try:
+        done, real = [], rotating.write
+
+        def fails_later(do):
+            if done:
+                raise KeyboardInterrupt
+            done.append(1)
+            return real(do)
+
+        monkeypatch.setattr(rotating, "write", fails_later)
+        with pytest.raises(KeyboardInterrupt):
+            key_rotation.rotate(rotating, batch=2)
+        monkeypatch.undo()
+        assert key_rotation.rotate(rotating, batch=2) == 2
+    finally:
+        rotating.close()

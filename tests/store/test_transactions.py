@@ -1,0 +1,531 @@
+"""What the two doors of the store promise, on both databases."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.model.errors import Invalid, Unavailable
+from stoker.store import documents, postgresql
+from stoker.store import sqlite as sqlite_doors
+from stoker.store.notifier import server_topic
+from stoker.store.open import Store
+from stoker.store.schema import assignments, projects, servers
+from stoker.store.tx import Tx
+from support import databases
+from support.notifications import Notified
+
+_ADD = sa.insert(projects)
+_GET = sa.select(projects.c.description).where(projects.c.id == sa.bindparam("id"))
+_ALL = sa.select(projects.c.id).order_by(projects.c.id)
+_HOLD = _GET.with_for_update()
+_SET = sa.update(projects).where(projects.c.id == sa.bindparam("id_")).values(description=sa.bindparam("description"))
+
+
+def add(tx: Tx, id: str, description: str = "") -> None:
+    tx.run(_ADD, {"id": id, "name": id, "domain_id": "d", "description": description, "enabled": True})
+
+
+def value(store: Store, id: str) -> str | None:
+    with store.read() as tx:
+        return tx.run(_GET, {"id": id}).scalar()
+
+
+def ids(store: Store) -> list[str]:
+    with store.read() as tx:
+        return list(tx.run(_ALL).scalars())
+
+
+def together(acts: list[Callable[[], Any]]) -> list[Any]:
+    """Each in a thread of its own, all let go at once; what each returned or raised."""
+    start = threading.Barrier(len(acts))
+    outcomes: list[Any] = [None] * len(acts)
+
+    def run(n: int) -> None:
+        start.wait(20)
+        try:
+            outcomes[n] = acts[n]()
+        except Exception as error:
+            outcomes[n] = error
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(len(acts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    return outcomes
+
+
+@contextmanager
+def busy(store: Store) -> Iterator[None]:
+    """The writer is held: on SQLite, all that is asked for meanwhile becomes one group."""
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold(_: Tx) -> None:
+        inside.set()
+        assert leave.wait(20)
+
+    holder = threading.Thread(target=store.write, args=(hold,))
+    holder.start()
+    assert inside.wait(20)
+    try:
+        yield
+    finally:
+        leave.set()
+        holder.join(20)
+
+
+def as_one_group(store: Store, works: list[Callable[[Tx], Any]]) -> list[Any]:
+    """Handed in while the writer is held, so that they are committed together."""
+    outcomes: list[Any] = [None] * len(works)
+
+    def ask(n: int) -> None:
+        try:
+            outcomes[n] = store.write(works[n])
+        except Exception as error:
+            outcomes[n] = error
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(len(works))]
+    with busy(store):
+        for thread in threads:
+            thread.start()
+        until(lambda: len(store._writer._waiting) == len(works))
+    for thread in threads:
+        thread.join(30)
+    return outcomes
+
+
+def until(true: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    for _ in range(2000):
+        if true():
+            return
+        pause.wait(0.01)
+    raise AssertionError("it never came true")
+
+
+@pytest.fixture
+def sqlite(tmp_path, sqlite_template) -> Iterator[Store]:
+    opened = Store(databases.sqlite_url(tmp_path, sqlite_template))
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("text", ["", "plain", "ü☃𝄞", "a\nb\tc'\"\\%s:x", "x" * 1_000_000])
+def test_what_goes_in_comes_out(store, text):
+    assert store.write(lambda tx: add(tx, "a", text) or "done") == "done"
+    assert value(store, "a") == text
+
+
+def test_it_is_still_there_when_opened_again(store):
+    store.write(lambda tx: add(tx, "a", "kept"))
+    again = Store(store.url)
+    try:
+        assert value(again, "a") == "kept"
+    finally:
+        again.close()
+
+
+def test_a_failing_write_leaves_nothing(store):
+    def fails(tx: Tx) -> None:
+        add(tx, "a")
+        tx.bump_document("server")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.write(fails)
+    assert ids(store) == []
+    with store.read() as tx:
+        assert documents.revision(tx, "server") == 0
+    store.write(lambda tx: add(tx, "b"))
+    assert ids(store) == ["b"]
+
+
+def test_a_write_that_writes_nothing_holds_up_nobody(store):
+    """Whether it ends well or not, and whoever is in its group."""
+    assert store.write(lambda tx: "nothing") == "nothing"
+    store.write(lambda tx: add(tx, "a"))
+    with pytest.raises(ZeroDivisionError):
+        store.write(lambda tx: 1 // 0)
+    store.write(lambda tx: add(tx, "b"))
+    assert ids(store) == ["a", "b"]
+
+
+def test_a_statement_that_fails_undoes_what_went_before_it(store):
+    store.write(lambda tx: add(tx, "a"))
+    with pytest.raises(sa.exc.IntegrityError):
+        store.write(lambda tx: (add(tx, "b"), add(tx, "a")))
+    assert ids(store) == ["a"]
+
+
+def test_what_fails_in_a_group_takes_nobody_with_it(sqlite):
+    def work(n: int) -> Callable[[Tx], int]:
+        def do(tx: Tx) -> int:
+            add(tx, f"{n:02}")
+            tx.bump_document(f"server {n}")
+            if n % 3 == 0:
+                raise ZeroDivisionError(n)
+            if n % 3 == 1:
+                add(tx, f"{n:02} again")
+            return n
+
+        return do
+
+    notified = Notified(sqlite)
+    outcomes = as_one_group(sqlite, [work(n) for n in range(12)])
+    good = [n for n in range(12) if n % 3]
+    assert [n for n, outcome in enumerate(outcomes) if outcome == n and type(outcome) is int] == good
+    assert [outcome.args for n, outcome in enumerate(outcomes) if not n % 3] == [(0,), (3,), (6,), (9,)]
+    assert [id for id in ids(sqlite) if "again" not in id] == [f"{n:02}" for n in good]
+    assert sorted(notified.all) == sorted((server_topic(f"server {n}"), 1) for n in good)
+
+
+def test_a_group_is_one_commit(sqlite):
+    commits: list[None] = []
+    sa.event.listen(sqlite.engine, "commit", lambda _: commits.append(None))
+    as_one_group(sqlite, [lambda tx, n=n: add(tx, str(n)) for n in range(10)])
+    assert len(ids(sqlite)) == 10
+    assert len(commits) == 2  # the one that held the writer, and the group
+
+
+def test_each_of_a_group_sees_what_those_before_it_wrote_but_not_what_failed(sqlite):
+    def count(tx: Tx) -> int:
+        found = len(tx.run(_ALL).all())
+        add(tx, f"{found}")
+        return found
+
+    def fails(tx: Tx) -> None:
+        count(tx)
+        raise ZeroDivisionError
+
+    outcomes = as_one_group(sqlite, [count, fails, count, fails, count])
+    assert sorted(each for each in outcomes if isinstance(each, int)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("threads,each", [(8, 25)])
+def test_racing_increments_are_all_counted(store, threads, each):
+    store.write(lambda tx: add(tx, "a", "0"))
+
+    def increment(tx: Tx) -> None:
+        known = int(tx.run(_HOLD, {"id": "a"}).scalar_one())
+        tx.run(_SET, {"id_": "a", "description": str(known + 1)})
+
+    def many() -> None:
+        for _ in range(each):
+            store.write(increment)
+
+    assert together([many] * threads) == [None] * threads
+    assert value(store, "a") == str(threads * each)
+
+
+def test_a_deadlock_is_tried_again(postgresql_server):
+    """For certain: both hold their first row before either asks for its second."""
+    with databases.postgresql_url(postgresql_server) as url:
+        store = Store(url)
+        for id in "ab":
+            store.write(lambda tx, id=id: add(tx, id, "0"))
+        met, tries = threading.Barrier(2), []
+
+        def both(first: str, second: str) -> Callable[[], None]:
+            def do(tx: Tx) -> None:
+                tries.append(first)
+                tx.run(_HOLD, {"id": first})
+                if tries.count(first) == 1:
+                    met.wait(20)
+                tx.run(_HOLD, {"id": second})
+                tx.run(_SET, {"id_": first, "description": "done"})
+
+            return lambda: store.write(do)
+
+        try:
+            assert together([both("a", "b"), both("b", "a")]) == [None, None]
+            assert (value(store, "a"), value(store, "b")) == ("done", "done")
+            assert len(tries) > 2
+        finally:
+            store.close()
+
+
+def test_a_write_inside_a_write_is_refused(sqlite):
+    with pytest.raises(RuntimeError):
+        sqlite.write(lambda tx: sqlite.write(lambda tx: add(tx, "a")))
+    assert ids(sqlite) == []
+    sqlite.write(lambda tx: add(tx, "b"))
+    assert ids(sqlite) == ["b"]
+
+
+def test_a_write_after_a_write_may_follow_from_its_commit(store):
+    """What is called after the commit is outside of the transaction."""
+    store.write(lambda tx: tx.after_commit(lambda: store.write(lambda tx: add(tx, "a"))))
+    assert ids(store) == ["a"]
+
+
+def test_notifications_come_after_the_commit(store):
+    seen: list[list[str]] = []
+    store.notifier.subscribe(lambda *_: seen.append(ids(store)))
+
+    def do(tx: Tx) -> None:
+        tx.notify("topic")
+        add(tx, "a")
+        assert seen == []
+
+    store.write(do)
+    assert seen == [["a"]]
+
+
+def test_no_notification_and_nothing_else_follows_what_was_undone(store):
+    notified, after = Notified(store), []
+
+    def fails(tx: Tx) -> None:
+        tx.notify("topic")
+        tx.bump_document("server")
+        tx.after_commit(lambda: after.append("called"))
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        store.write(fails)
+    store.write(lambda tx: tx.notify("later"))
+    assert notified.all == [("later", 0)]
+    assert after == []
+
+
+def test_a_touched_server_gets_one_revision_a_transaction(store):
+    notified = Notified(store)
+    for _ in range(2):
+        store.write(lambda tx: [tx.bump_document(id) for id in ("b", "a", "b", "a", "a")] and None)
+    with store.read() as tx:
+        assert [documents.revision(tx, id) for id in "abc"] == [2, 2, 0]
+    assert sorted(notified.all) == [(server_topic(id), revision) for id in "ab" for revision in (1, 2)]
+
+
+def test_a_topic_notified_often_is_notified_once(store):
+    notified = Notified(store)
+    store.write(lambda tx: [tx.notify("t") for _ in range(5)] and None)
+    assert notified.all == [("t", 0)]
+
+
+def test_all_of_one_transaction_carries_one_time(store):
+    first, second = store.write(lambda tx: (tx.now, tx.now))
+    assert first == second
+    assert first.utcoffset().total_seconds() == 0
+
+
+def test_a_reader_sees_one_snapshot(store):
+    store.write(lambda tx: add(tx, "a", "before"))
+    with store.read() as tx:
+        assert tx.run(_GET, {"id": "a"}).scalar() == "before"
+        store.write(lambda tx: tx.run(_SET, {"id_": "a", "description": "after"}) and None)
+        assert tx.run(_GET, {"id": "a"}).scalar() == "before"
+    assert value(store, "a") == "after"
+
+
+def test_reading_does_not_wait_for_a_writer(store):
+    store.write(lambda tx: add(tx, "a", "committed"))
+    with busy(store):
+        assert value(store, "a") == "committed"
+
+
+def test_what_is_written_through_the_reading_door_does_not_stay(store):
+    with store.read() as tx:
+        add(tx, "a")
+    assert ids(store) == []
+    store.write(lambda tx: add(tx, "b"))
+    assert ids(store) == ["b"]
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)  # SQLite has none that break
+def test_broken_connections_are_replaced(store):
+    here = store
+    here.write(lambda tx: add(tx, "a"))
+    other = sa.create_engine(postgresql.driver_url(here.url), isolation_level="AUTOCOMMIT")
+    with other.connect() as connection:
+        connection.execute(
+            sa.text(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        )
+    other.dispose()
+    here.write(lambda tx: add(tx, "b"))
+    assert ids(here) == ["a", "b"]
+
+
+def _fill_up(store: Store) -> int:
+    """From now on the disk is full; the limit it had."""
+    raw = store._writer._raw
+    used = raw.execute("PRAGMA page_count").fetchone()[0]
+    before = raw.execute("PRAGMA max_page_count").fetchone()[0]
+    raw.execute(f"PRAGMA max_page_count = {used}")
+    return int(before)
+
+
+def test_parts_of_long_operations_take_turns_with_everybody_else(sqlite):
+    """Three of them and two short writes wait: the short ones wait for one part at most, and none is starved."""
+    order: list[str] = []
+    yields: list[bool] = []
+
+    def long(n: int) -> Callable[[Tx], None]:
+        def do(tx: Tx) -> None:
+            order.append(f"long {n}")
+            tx._begun -= 1  # it has lasted long
+            yields.append(tx.should_yield)
+
+        return do
+
+    writes = [(long(n), True) for n in range(3)] + [(lambda _: order.append("short"), False) for _ in range(2)]
+    threads = [
+        threading.Thread(target=sqlite.write, args=(do,), kwargs={"background": background})
+        for do, background in writes
+    ]
+    with busy(sqlite):
+        for thread in threads:
+            thread.start()
+        until(lambda: len(sqlite._writer._waiting) + len(sqlite._writer._background) == len(writes))
+    for thread in threads:
+        thread.join(20)
+    assert sorted(order) == ["long 0", "long 1", "long 2", "short", "short"]
+    assert max(order.index("short"), 5 - 1 - order[::-1].index("short")) <= 2, order
+    assert order[1:3] == ["short", "short"] or order[:2] == ["short", "short"]
+    assert not any(yields[1:])  # nobody else waited by then
+
+
+def test_a_long_transaction_yields_once_somebody_waits(sqlite):
+    seen: list[bool] = []
+
+    def long(tx: Tx) -> None:
+        tx._begun -= 1
+        seen.append(tx.should_yield)
+        other.start()
+        until(lambda: len(sqlite._writer._waiting) == 1)
+        seen.append(tx.should_yield)
+
+    other = threading.Thread(target=sqlite.write, args=(lambda _: None,))
+    sqlite.write(long)
+    other.join(20)
+    assert seen == [False, True]
+
+
+def test_a_group_that_lasts_is_committed_before_the_rest_of_it(sqlite, monkeypatch):
+    monkeypatch.setattr(sqlite_doors, "_GROUP_SECONDS", 0.0)
+    commits: list[int] = []
+    sa.event.listen(sqlite.engine, "commit", lambda _: commits.append(1))
+    assert as_one_group(sqlite, [lambda tx, id=id: add(tx, id) for id in "abc"]) == [None] * 3
+    assert ids(sqlite) == ["a", "b", "c"]
+    assert len(commits) == 1 + 3  # and of what kept the writer busy
+
+
+def test_a_full_disk_is_said_and_outlived(sqlite):
+    sqlite.write(lambda tx: add(tx, "a", "there"))
+    before = _fill_up(sqlite)
+    notified = Notified(sqlite)
+    for _ in range(3):
+        with pytest.raises(Unavailable, match="full"):
+            sqlite.write(lambda tx: (tx.notify("t"), add(tx, "b", "x" * 1_000_000)))
+    assert notified.all == []
+    assert ids(sqlite) == ["a"]
+    sqlite._writer._raw.execute(f"PRAGMA max_page_count = {before}")
+    sqlite.write(lambda tx: add(tx, "b", "x" * 1_000_000))
+    assert ids(sqlite) == ["a", "b"]
+
+
+def test_a_full_disk_in_a_group_is_said_to_everyone_whose_work_is_lost(sqlite):
+    before = _fill_up(sqlite)
+
+    def tiny(n: int) -> Callable[[Tx], None]:
+        return lambda tx: tx.run(sa.insert(assignments), {"user_id": str(n), "project_id": "p", "role": "r"}) and None
+
+    outcomes = as_one_group(sqlite, [tiny(1), lambda tx: add(tx, "b", "x" * 1_000_000), tiny(2)])
+    with sqlite.read() as tx:
+        there = set(tx.run(sa.select(assignments.c.user_id)).scalars())
+    assert isinstance(outcomes[1], Unavailable)
+    for n, outcome in ((1, outcomes[0]), (2, outcomes[2])):
+        assert (outcome is None) == (str(n) in there)
+        assert outcome is None or isinstance(outcome, Unavailable)
+    sqlite._writer._raw.execute(f"PRAGMA max_page_count = {before}")
+    sqlite.write(lambda tx: add(tx, "b"))
+    assert ids(sqlite) == ["b"]
+
+
+def test_who_hides_that_the_disk_is_full_loses_no_neighbours_work_in_silence(sqlite):
+    """SQLite gives up the whole transaction; no answer may say that anything of it is kept."""
+
+    def hides(tx: Tx) -> None:
+        tx.run(sa.text("ROLLBACK"))  # what a full disk does to a transaction
+        raise ZeroDivisionError
+
+    outcomes = as_one_group(sqlite, [lambda tx: add(tx, "a"), hides, lambda tx: add(tx, "b")])
+    there = ids(sqlite)
+    assert isinstance(outcomes[1], ZeroDivisionError)
+    for id, outcome in (("a", outcomes[0]), ("b", outcomes[2])):
+        assert (outcome is None) == (id in there), outcome
+    sqlite.write(lambda tx: add(tx, "c"))
+    assert "c" in ids(sqlite)
+
+
+def test_a_listener_that_fails_is_nobody_elses_failure(sqlite):
+    def listener(topic: str, _: int) -> None:
+        if topic == "bad":
+            raise ZeroDivisionError
+
+    sqlite.notifier.subscribe(listener)
+    notified = Notified(sqlite)
+
+    def work(topic: str) -> Callable[[Tx], None]:
+        def do(tx: Tx) -> None:
+            add(tx, topic)
+            tx.notify(topic)
+
+        return do
+
+    outcomes = as_one_group(sqlite, [work(topic) for topic in ("a", "bad", "c")])
+    assert [type(outcome) for outcome in outcomes] == [type(None), ZeroDivisionError, type(None)]
+    assert {topic for topic, _ in notified.all} == {"a", "c"}
+    assert ids(sqlite) == ["a", "bad", "c"]
+
+
+def test_a_database_that_is_away_is_unavailable(tmp_path):
+    store = Store("postgresql://nobody@127.0.0.1:1/none")
+    with pytest.raises(Unavailable):
+        store.write(lambda tx: add(tx, "a"))
+    with pytest.raises(Unavailable), store.read():
+        pass
+    store.close()
+
+
+def test_other_databases_are_refused():
+    with pytest.raises(Invalid, match="mysql"):
+        Store("mysql://localhost/stoker")
+
+
+def test_who_breaks_a_constraint_at_the_commit_fails_alone(store):
+    server = {
+        "id": "server",
+        "project_id": "p",
+        "name": "web1",
+        "kind": "ENROLLED",
+        "resource_id": "no such resource",
+        "key_generation": 1,
+        "hooks": "[]",
+        "labels": "{}",
+        "stands_for": "{}",
+        "created_at": 0,
+    }
+
+    def link(tx: Tx) -> None:
+        tx.run(sa.insert(servers), server)
+
+    works = [link, lambda tx: add(tx, "a"), lambda tx: add(tx, "b")]
+    if store.dialect == "sqlite":
+        broken, *others = as_one_group(store, works)
+    else:
+        broken, *others = together([lambda work=work: store.write(work) for work in works])
+    assert isinstance(broken, Exception)
+    assert others == [None, None]
+    assert ids(store) == ["a", "b"]
+    with store.read() as tx:
+        assert tx.run(sa.select(servers.c.id)).all() == []

@@ -1,0 +1,81 @@
+"""An agent without behaviour: tests send its requests of the agent API to a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from support.server import Answer, Served
+
+_count = iter(range(1_000_000))
+
+
+@dataclass
+class SpokenAgent:
+    """An enrolled server and its key, for single requests."""
+
+    stoker: Served
+    id: str
+    name: str
+    key: str
+
+    def call(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """Send a request of the agent API. Underscores in the names of ``headers`` become hyphens."""
+        said = {"Authorization": f"Bearer {self.key}", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        return self.stoker.request(verb, f"/agent/v1{path}", body, said)
+
+    def document(self, wait: int = 0, etag: str = "", **headers: str) -> Answer:
+        """Poll the document."""
+        if etag:
+            headers["If_None_Match"] = etag
+        return self.call("GET", f"/document?wait={wait}", **headers)
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return the runs in the document."""
+        return self.document().body["deployments"]
+
+    def log(self, run: str, offset: int, data: bytes, stream: str = "stdout", more: str = "") -> Answer:
+        """Send output of a run. ``more`` is appended to the query."""
+        return self.call("POST", f"/runs/{run}/logs?stream={stream}&offset={offset}{more}", data)
+
+
+def enrol(stoker: Served, name: str | None = None) -> tuple[dict[str, Any], str]:
+    """Create a server. Return the server and its enrollment token."""
+    answer = stoker.heat("POST", "/servers", {"name": name or f"server-{next(_count)}"})
+    assert answer.status == 201, answer.raw
+    return answer.body["server"], answer.body["enrolment"]["token"]
+
+
+def trade(stoker: Served, token: str, instance: str = "i") -> Answer:
+    """Exchange an enrollment token for a key."""
+    said = {"token": token, "instance": instance, "hostname": "h", "agent": {"version": "1", "hooks": ["script"]}}
+    return stoker.request("POST", "/agent/v1/enroll", said)
+
+
+def spoken_agent(stoker: Served) -> SpokenAgent:
+    """Enroll a new server."""
+    server, token = enrol(stoker)
+    got = trade(stoker, token)
+    assert got.status == 201, got.raw
+    assert got.body["poll_wait"] == 30
+    return SpokenAgent(stoker, got.body["server_id"], server["name"], got.body["key"])
+
+
+def deploy(stoker: Served, server_id: str, config: str = "#!/bin/sh\n", **more: Any) -> dict[str, Any]:
+    """Create a config and deploy it to a server. Return the deployment."""
+    said = {"name": "c", "group": "script", "config": config, "outputs": [{"name": "result"}]}
+    said |= {name: more.pop(name) for name in ("options", "group") if name in more}
+    made = stoker.heat("POST", "/software_configs", said).body["software_config"]
+    answer = stoker.heat(
+        "POST",
+        "/software_deployments",
+        {"config_id": made["id"], "server_id": server_id, "signal_transport": "STOKER_SIGNAL", **more},
+    )
+    assert answer.status in (200, 201), answer.raw
+    return answer.body["software_deployment"]
+
+
+def shown(stoker: Served, deployment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the current state of a deployment."""
+    return stoker.heat("GET", f"/software_deployments/{deployment['id']}").body["software_deployment"]

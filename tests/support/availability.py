@@ -1,0 +1,149 @@
+"""
+Measures the effect of an attack on other clients: the latency of GET /healthz, and the server's memory.
+
+A probe process alternates requests to the server and to a trivial control server. A busy machine delays both, an attack
+only the former, so the limit is the worst latency of the control plus the 250 ms that the project guarantees.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.server import Served
+
+#: Seconds that another client's GET /healthz may take during an attack.
+HEALTHZ_BAR = 0.25
+#: Bytes by which the server may grow.
+MEMORY_BAR = 100 * 1024 * 1024
+#: The probe's own address, so that limits per address affect only the attacker.
+PROBE_ADDRESS = "127.0.0.2"
+_TRIES = 3
+_PATIENCE = 30.0
+
+_PROBE = """
+import http.client, json, os, select, socket, sys, time
+port, source = int(sys.argv[1]), sys.argv[2]
+listener = socket.create_server(("127.0.0.1", 0))
+if os.fork() == 0:  # the control: answers everything at once
+    while True:
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\nConnection: close\\r\\n\\r\\nok")
+control = listener.getsockname()[1]
+listener.close()
+
+def ask(port):
+    begin = time.monotonic()
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE, source_address=(source, 0))
+        connection.request("GET", "/healthz")
+        status = connection.getresponse().status
+        connection.close()
+    except OSError as error:
+        status = type(error).__name__
+    return time.monotonic() - begin, status
+
+served, controls = [], []
+print("ready", flush=True)
+while not select.select([sys.stdin], [], [], 0.02)[0]:
+    controls.append(ask(control)[0])
+    served.append(ask(port))
+print(json.dumps({"served": served, "controls": controls}), flush=True)
+os.killpg(0, 9)
+""".replace("PATIENCE", str(_PATIENCE))
+
+
+@dataclass
+class Impact:
+    """The effect of an attack on other clients: seconds, HTTP statuses or errors, bytes."""
+
+    worst: float = 0.0
+    worst_control: float = 0.0
+    failures: tuple[object, ...] = ()
+    requests: int = 0
+    growth: int = 0
+
+    def complaints(self) -> list[str]:
+        """Return a sentence for each limit that the attack exceeded."""
+        found = []
+        if self.failures:
+            found.append(f"{len(self.failures)} of {self.requests} probes failed: {self.failures[:3]}")
+        if self.worst > HEALTHZ_BAR + self.worst_control:
+            found.append(f"GET /healthz took {self.worst:.2f} s (control: {self.worst_control:.2f} s)")
+        if self.growth > MEMORY_BAR:
+            found.append(f"the server grew by {self.growth / 1024 / 1024:.0f} MiB")
+        return found
+
+
+def memory(pid: int, field: str) -> int:
+    """Return the bytes in a line of /proc/PID/status, such as VmRSS or VmHWM."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError(f"no {field} in /proc/{pid}/status")
+
+
+@contextmanager
+def observed(server: Served) -> Iterator[Impact]:
+    """Probe ``server`` while the block runs. The Impact is complete at the end of the block."""
+    assert server.process is not None
+    impact = Impact()
+    command = [sys.executable, "-c", _PROBE, str(server.port), PROBE_ADDRESS]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as probe:
+        assert probe.stdin is not None
+        assert probe.stdout is not None
+        assert probe.stdout.readline() == "ready\n"
+        before = memory(server.process.pid, "VmRSS")
+        Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")  # resets VmHWM to VmRSS
+        try:
+            yield impact
+        finally:
+            probe.stdin.write("stop\n")
+            probe.stdin.flush()
+            measured = json.loads(probe.stdout.readline())
+            probe.wait(timeout=_PATIENCE)
+    impact.requests = len(measured["served"])
+    impact.worst = max((seconds for seconds, _ in measured["served"]), default=0.0)
+    impact.failures = tuple(status for _, status in measured["served"] if status != 200)
+    impact.worst_control = max(measured["controls"], default=0.0)
+    impact.growth = memory(server.process.pid, "VmHWM") - before
+
+
+def assert_harmless(server: Served, attack: Callable[[], object]) -> None:
+    """
+    Run ``attack`` and assert the limits on /healthz and memory, and that the server still ends on SIGTERM.
+
+    On a busy machine, the latency is measured up to three times; memory is compared with the value before the first
+    try. The server runs again afterwards, so that several tests can share it.
+    """
+    assert server.process is not None
+    start = memory(server.process.pid, "VmRSS")
+    complaints: list[str] = []
+    for _ in range(_TRIES):
+        with observed(server) as impact:
+            attack()
+            time.sleep(0.1)  # at least one more probe
+        assert impact.requests, "no probe was made"
+        complaints = impact.complaints()
+        grown = memory(server.process.pid, "VmRSS") - start
+        if grown > MEMORY_BAR:
+            complaints.append(f"the server has grown by {grown / 1024 / 1024:.0f} MiB")
+        if not complaints:
+            break
+    assert not complaints, "; ".join(complaints)
+
+
+def assert_ends(server: Served) -> None:
+    """Assert that SIGTERM ends the process, and start it again."""
+    assert server.stop() == 0
+    server.restart()

@@ -1,0 +1,153 @@
+"""Stoker with a real Swift or Zaqar, and an agent that consists of HTTP requests."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from support.server import Answer, Served
+from support.service_processes import Peer
+from support.templates import config, deployment, server, template
+
+CLIENT = {"Client-ID": "3381af92-2b9e-11e3-b191-71861300734c"}
+#: The report of a successful run without outputs.
+RESULT = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0}
+
+
+def swift_flags(swift: Peer) -> tuple[str, ...]:
+    """Return Stoker's command-line options for a Swift."""
+    login = ("--object-store-auth-url", f"{swift.url}/auth/v1.0", "--object-store-user", "proj:user")
+    return ("--object-store", f"{swift.url}/v1/AUTH_proj", *login, "--object-store-key", "pw")
+
+
+def zaqar_flags(zaqar: Peer) -> tuple[str, ...]:
+    """Return Stoker's command-line options for a Zaqar."""
+    return ("--messaging", zaqar.url)
+
+
+def ask(verb: str, url: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
+    """Send a request to any URL, with a JSON body. Error statuses are returned."""
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, dict(headers or {}), method=verb)
+    if data is not None:
+        request.add_header("Content-Type", "application/json")
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return Answer(answer.status, answer.headers, answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return Answer(error.code, error.headers, error.read())
+
+
+def greeting(metadata: str, signal: str, who: str = "world", count: int = 1) -> dict[str, Any]:
+    """Return a template: a server with one transport, and deployments with the other."""
+    machine = server()
+    machine["properties"]["software_config_transport"] = metadata
+    resources = {"server": machine, "config": config("echo", inputs=("who",), outputs=("said",))}
+    outputs: dict[str, Any] = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}
+    for number in range(count):
+        name = f"d{number}"
+        resources[name] = deployment(signal_transport=signal, input_values={"who": who})
+        outputs[name] = {"value": {"get_attr": [name, "said"]}}
+    return template(resources, outputs=outputs)
+
+
+def created(stoker: Served, name: str, said: dict[str, Any]) -> str:
+    """Create a stack and return its path."""
+    made = stoker.heat("POST", "/stacks", {"stack_name": name, "template": said})
+    assert made.status == 201, made.raw
+    return f"/stacks/{name}/{made.body['stack']['id']}"
+
+
+def outputs(stoker: Served, stack: str) -> dict[str, Any]:
+    """Return the outputs of a stack by name."""
+    shown = stoker.heat("GET", stack).body["stack"]["outputs"]
+    return {each["output_key"]: each["output_value"] for each in shown}
+
+
+def status(stoker: Served, stack: str) -> str:
+    """Return the status of a stack."""
+    return str(stoker.heat("GET", stack).body["stack"]["stack_status"])
+
+
+def runs(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the runs in a document as an agent reads them: ids and inputs."""
+    return [
+        {"id": each["id"], **{entry["name"]: entry["value"] for entry in each["inputs"]}}
+        for each in document["deployments"]
+    ]
+
+
+@dataclass(frozen=True)
+class QueueAgent:
+    """An agent that uses Zaqar with the login in ``said``, and finds the service in the catalog."""
+
+    said: Mapping[str, Any]
+
+    @property
+    def login(self) -> tuple[str, dict[str, str]]:
+        """The URL of the messaging service, and headers."""
+        said = self.said
+        auth = {
+            "identity": {
+                "methods": ["password"],
+                "password": {"user": {"id": said["user_id"], "password": said["password"]}},
+            },
+            "scope": {"project": {"id": said["project_id"]}},
+        }
+        got = ask("POST", f"{said['auth_url']}/auth/tokens", {"auth": auth})
+        assert got.status == 201, got.raw
+        found = next(each for each in got.body["token"]["catalog"] if each["type"] == "messaging")
+        token = got.headers["X-Subject-Token"]
+        return found["endpoints"][0]["url"], {**CLIENT, "X-Auth-Token": token, "X-Project-Id": said["project_id"]}
+
+    def pop(self, queue: str) -> list[Any]:
+        """Remove and return the next message of a queue, as a list of at most one."""
+        url, headers = self.login
+        got = ask("DELETE", f"{url}/v2/queues/{queue}/messages?pop=1", headers=headers)
+        return [each["body"] for each in got.body["messages"]] if got.status == 200 else []
+
+    def post(self, queue: str, body: Any) -> int:
+        """Post a message and return the status."""
+        url, headers = self.login
+        return ask("POST", f"{url}/v2/queues/{queue}/messages", {"messages": [{"body": body}]}, headers).status
+
+
+def until_document(stoker: Served, url: str, who: str) -> list[dict[str, Any]]:
+    """Wait until all runs of the document at a signed URL are for ``who``, and return them."""
+
+    def there() -> bool:
+        got = ask("GET", url)
+        found = runs(got.body) if got.status == 200 and got.raw else []
+        return bool(found) and all(each["who"] == who for each in found)
+
+    stoker.until(there, 60)
+    return runs(ask("GET", url).body)
+
+
+def popped(stoker: Served, agent: QueueAgent, who: str) -> list[dict[str, Any]]:
+    """Wait until the runs of the document in the server's queue are for ``who``, and return them."""
+    got: list[Any] = []
+
+    def there() -> bool:
+        got.extend(agent.pop(agent.said["queue_id"]))
+        return bool(got) and [each["who"] for each in runs(got[-1])] == [who]
+
+    stoker.until(there, 60)
+    return runs(got[-1])
+
+
+def reporter(run: Mapping[str, Any]) -> QueueAgent:
+    """Return an agent with the login in a run's inputs, which may report the run's result."""
+    said = ("auth_url", "user_id", "password", "project_id")
+    return QueueAgent({name: run[f"deploy_{name}"] for name in said})
+
+
+def queues_of(zaqar: Peer, project: str) -> set[str]:
+    """Return up to 20 names of a project's queues in a Zaqar without authentication."""
+    found = ask("GET", f"{zaqar.url}/v2/queues?limit=20", headers={**CLIENT, "X-Project-Id": project})
+    return {each["name"] for each in found.body["queues"]}

@@ -1,0 +1,31 @@
+"""Waits until one transaction blocks another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import sqlalchemy as sa
+
+from stoker.store.open import Store
+
+_PATIENCE = 30
+_WAITING = sa.text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+)
+
+
+def is_blocked(store: Store) -> bool:
+    """Whether a write transaction waits: for a row lock on PostgreSQL, for its turn on SQLite."""
+    if store.dialect == "sqlite":
+        return bool(store._writer._waiting or store._writer._background)
+    with store.read() as tx:
+        return tx.run(_WAITING).scalar_one() > 0
+
+
+def until_blocked(store: Store, has_ended: Callable[[], bool]) -> None:
+    """Wait until another transaction is blocked by the current one, or has ended without blocking."""
+    end = time.monotonic() + _PATIENCE
+    while not (has_ended() or is_blocked(store)):
+        assert time.monotonic() < end, "the other transaction neither waits nor ends"
+        time.sleep(0.01)

@@ -1,0 +1,68 @@
+"""A client that compares each answer of a served Stoker with its description in /openapi.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from openapi_schema_validator import OAS31Validator
+
+from stoker.http.openapi.routes import DESCRIBED
+from stoker.http.router import Router
+from support.server import Answer, Served
+
+
+class Described:
+    """Sends requests as the administrator."""
+
+    def __init__(self, stoker: Served) -> None:
+        self.stoker = stoker
+        self._router = Router(DESCRIBED)
+        #: Verb and path of each answer that matched its description.
+        self.seen: set[tuple[str, str]] = set()
+
+    @cached_property
+    def said(self) -> Any:
+        return self.stoker.request("GET", "/openapi.json").body
+
+    def heat(self, verb: str, path: str, body: Any = None) -> Answer:
+        return self.ask(verb, f"/v1/{self.stoker.project}{path}", body)
+
+    def keystone(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
+        return self.ask(verb, f"/identity/v3{path}", body, headers)
+
+    def ask(self, verb: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
+        said = {"X-Auth-Token": self.stoker.token, **(headers or {})}
+        answer = self.stoker.request(verb, path, body, said)
+        self.check(verb, path, answer)
+        return answer
+
+    def check(self, verb: str, path: str, answer: Answer) -> None:
+        """Assert that an answer has a described status and body, and record it."""
+        row, _, _ = self._router.find(verb, unquote(urlsplit(path).path))
+        assert row is not None, f"{verb} {path} is no row"
+        responses = self.said["paths"][row.path][verb.lower()]["responses"]
+        place = f"{verb} {path}: {answer.status} {answer.raw[:600]!r}"
+        assert str(answer.status) in responses, place
+        self.hold(answer, responses[str(answer.status)], place)
+        if answer.status < 400:
+            self.seen.add((verb, row.path))
+
+    def hold(self, answer: Answer, response: Mapping[str, Any], place: str) -> None:
+        """Assert that headers and body match the description of a response."""
+        if "$ref" in response:
+            response = self.said["components"]["responses"][response["$ref"].rpartition("/")[2]]
+        for name in response.get("headers", ()):
+            assert answer.headers[name], place
+        if "content" not in response:
+            assert answer.raw == b"", place
+            return
+        if "text/event-stream" in response["content"]:
+            assert answer.headers["Content-Type"].startswith("text/event-stream"), place
+            return
+        schema = response["content"]["application/json"]["schema"]
+        whole = OAS31Validator({**schema, "components": self.said["components"]})
+        wrong = [f"{each.json_path}: {each.message}" for each in whole.iter_errors(answer.body)]
+        assert not wrong, f"{wrong} {place}"

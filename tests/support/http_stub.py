@@ -1,0 +1,158 @@
+"""A real HTTP server that records requests and answers with the results of a function."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A recorded request."""
+
+    verb: str
+    path: str
+    query: Mapping[str, str]
+    #: By lower-case names.
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Said:
+    """The answer to a request."""
+
+    status: int = 200
+    body: Any = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    #: The server closes the connection without an answer.
+    lost: bool = False
+
+    @property
+    def raw(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The files of a certificate. Clients must trust the chain."""
+
+    chain: Path
+    key: Path
+
+
+def certificate(folder: Path) -> Certificate:
+    """Create a self-signed certificate for 127.0.0.1."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    found = Certificate(folder / "certificate.pem", folder / "key.pem")
+    found.chain.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    form = serialization.PrivateFormat.PKCS8
+    found.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+    return found
+
+
+class Answering:
+    """The server. ``decide`` returns the answer to each request; ``asked`` lists the requests."""
+
+    def __init__(self, decide: Callable[[Asked], Said], certificate: Certificate | None = None) -> None:
+        self.decide = decide
+        self._scheme = "http"
+        self.asked: list[Asked] = []
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._http.daemon_threads = True
+        self._http.block_on_close = False
+        if certificate is not None:
+            self._scheme = "https"
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(certificate.chain, certificate.key)
+            self._http.socket = tls.wrap_socket(self._http.socket, server_side=True)
+            self._http.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that does not trust it
+        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"{self._scheme}://127.0.0.1:{self._http.server_address[1]}"
+
+    @property
+    def verbs(self) -> list[str]:
+        return [each.verb for each in self.asked]
+
+    def close(self) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        world = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+            def answer(self) -> None:
+                parts = urlsplit(self.path)
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), headers, body)
+                world.asked.append(asked)
+                said = world.decide(asked)
+                if said.lost:
+                    self.close_connection = True
+                    return
+                self.send_response(said.status)
+                for name, value in said.headers.items():
+                    self.send_header(name, value)
+                empty = said.status in (204, 304)
+                if not empty:
+                    self.send_header("Content-Length", str(len(said.raw)))
+                self.end_headers()
+                if not empty and self.command != "HEAD":
+                    self.wfile.write(said.raw)
+
+            do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = answer
+
+        return Handler
+
+
+@contextmanager
+def answering(decide: Callable[[Asked], Said], certificate: Certificate | None = None) -> Iterator[Answering]:
+    """Yield a running server."""
+    made = Answering(decide, certificate)
+    try:
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,51 @@
+"""The complete program in the test's process, so that its store can be aged and its statements counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from starlette.testclient import TestClient
+
+from stoker import serve
+from stoker.settings import Settings
+from stoker.store.open import Store
+
+
+class Inside:
+    """The program with a logged-in administrator. ``store`` is an open store; None opens a new one on SQLite."""
+
+    def __init__(self, folder: Path, store: Store | None = None) -> None:
+        settings = Settings(state_dir=folder, public_url="http://testserver", webhook_networks="127.0.0.0/8")
+        self._own = store is None
+        self.store = serve.open_store(settings, serve.key_source(settings)) if store is None else store
+        joined = serve.create_app(settings, self.store, serve.load_site_secret(settings, self.store))
+        self.services = joined.app
+        password = self.services.identity.first_start()
+        self.statements = 0
+        sa.event.listen(self.store.engine, "before_cursor_execute", self._count)
+        self.client = TestClient(joined.asgi_app)
+        user = {"name": "admin", "domain": {"name": "Default"}, "password": password}
+        said = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
+        answer = self.client.post("/identity/v3/auth/tokens", json=said)
+        self.headers = {"X-Auth-Token": answer.headers["X-Subject-Token"]}
+        self.project = answer.json()["token"]["project"]["id"]
+
+    def _count(self, *_: object) -> None:
+        self.statements += 1
+
+    def counted(self, do: Callable[[], Any]) -> int:
+        """
+        Return how many statements ``do`` executes. The token is validated first, because cached tokens expire at times.
+        """
+        self.services.tokens.read(self.headers["X-Auth-Token"])
+        before = self.statements
+        do()
+        return self.statements - before
+
+    def close(self) -> None:
+        self.client.close()
+        if self._own:
+            self.store.close()

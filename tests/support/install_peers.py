@@ -1,0 +1,38 @@
+"""`make peers`: installs the releases of other services before the tests that run them."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from support.installations import Installation, InstallationError
+from support.keystone import KEYSTONE
+from support.service_processes import OLD_ZAQAR, REDIS, SWIFT, ZAQAR
+from support.upstream import HEAT_AGENTS
+
+#: By the name of the fixture in ``tests/conftest.py`` that uses the installation.
+INSTALLATIONS: dict[str, Installation] = {
+    "heat_agents": HEAT_AGENTS,
+    "redis_program": REDIS,
+    "start_keystone": KEYSTONE,
+    "start_old_zaqar": OLD_ZAQAR,
+    "start_swift": SWIFT,
+    "start_zaqar": ZAQAR,
+}
+
+
+def main() -> int:
+    """Install all packages. Outside of CI, failures do not fail the command, because the tests are then skipped."""
+    failed = False
+    for installation in INSTALLATIONS.values():
+        if installation.is_needed():
+            try:
+                installation.install()
+            except InstallationError as error:
+                failed = True
+                print(f"cannot install {installation.release}: {error}", file=sys.stderr)
+    return int(failed and bool(os.environ.get("CI")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

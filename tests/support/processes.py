@@ -1,0 +1,51 @@
+"""Starts and ends processes of tests."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+_PATIENCE = 10
+
+
+@contextmanager
+def running(command: list[str], **how: Any) -> Iterator[subprocess.Popen[Any]]:
+    """Start a process and end it with the context."""
+    process = subprocess.Popen(command, **how)
+    try:
+        yield process
+    finally:
+        end(process)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
+
+
+def end(process: subprocess.Popen[Any]) -> None:
+    """Send SIGTERM, and then SIGKILL if necessary."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def default_interrupt() -> Iterator[None]:
+    """
+    Processes that start in this context react to SIGINT.
+
+    A process inherits an ignored signal, and Python then raises no KeyboardInterrupt. The suite runs with SIGINT
+    ignored under nohup and in the background of a shell. A signal with a handler starts with its default action.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

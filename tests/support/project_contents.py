@@ -1,0 +1,162 @@
+"""A project with one object of each type that a path of any API can name, and ids of objects that do not exist."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from support.accounts import Account
+from support.agent_protocol import trade
+from support.server import Answer
+
+CLIENT_ID = str(uuid.uuid4())
+_NAME = "others-own"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """
+    The objects of a project.
+
+    ``names`` has a value for each ``{name}`` in a route's path. ``secret`` is a text that is in values, never in paths.
+    """
+
+    owner: Account
+    names: Mapping[str, str]
+    secret: str
+    #: The value of the stack's hidden parameter, which no answer contains.
+    hidden: str
+    agent_key: str
+
+
+def fill_project(owner: Account) -> Contents:
+    """Create all objects. ``owner`` is a member of an empty project."""
+    secret, hidden = f"secret-{uuid.uuid4().hex}", f"hidden-{uuid.uuid4().hex}"
+    server, key = _enrol(owner)
+    config = _create(owner, "/software_configs", "software_config", name=_NAME, group="script", config=f"# {secret}")
+    run = {"config_id": config["id"], "input_values": {"i": secret}}
+    deployment = _create(owner, "/software_deployments", "software_deployment", server_id=server, **run)
+    waiting = {"status": "IN_PROGRESS", "status_reason": secret}
+    assert owner.heat("PUT", f"/software_deployments/{deployment['id']}", waiting).status == 200
+    trigger = {"config_id": config["id"], "servers": [server]}
+    schedule = {"name": _NAME, "trigger": trigger, "cron": "0 2 1 1 *", "timezone": "UTC"}
+    stack = _stack(owner, secret, hidden)
+    names = {
+        "project": owner.project,
+        "config_id": deployment["config_id"],
+        "deployment_id": deployment["id"],
+        "trigger_id": _create(owner, "/software_triggers", "software_trigger", **trigger)["id"],
+        "schedule_id": _create(owner, "/software_schedules", "software_schedule", **schedule)["id"],
+        "server": server,
+        "server_id": server,
+        **stack,
+        **_identity(owner),
+        **_queue(owner, secret),
+        **_objects(owner, secret),
+        "arn": quote(f"arn:openstack:heat::{owner.project}:stacks"),
+        "type_name": "OS::Heat::Value",
+        "version": "heat_template_version.2018-08-31",
+        "token": f"signal.{uuid.uuid4()}.{'0' * 64}",
+    }
+    return Contents(owner, names, secret, hidden, key)
+
+
+#: Names for types of objects, not for objects of a project.
+COMMON = ("project", "account", "type_name", "version", "role_id", "domain_id", "arn", "token")
+
+
+def absent_names(names: Mapping[str, str]) -> dict[str, str]:
+    """Return ids and names of the same form that no object has."""
+    return {name: value if name in COMMON else _absent(value) for name, value in names.items()}
+
+
+def _absent(value: str) -> str:
+    try:
+        fresh = uuid.uuid4()
+        return fresh.hex if len(uuid.UUID(value).hex) == len(value) else str(fresh)
+    except ValueError:
+        return f"{value}-absent" if not value.isdecimal() else str(int(value) + 1_000_000)
+
+
+def _enrol(owner: Account) -> tuple[str, str]:
+    created = _ok(owner.heat("POST", "/servers", {"name": _NAME})).body
+    key = _ok(trade(owner.stoker, created["enrolment"]["token"])).body["key"]
+    return created["server"]["id"], key
+
+
+def _stack(owner: Account, secret: str, hidden: str) -> dict[str, str]:
+    template = {
+        "heat_template_version": "2018-08-31",
+        "description": secret,
+        "parameters": {"hidden": {"type": "string", "hidden": True}},
+        "resources": {"value": {"type": "OS::Heat::Value", "properties": {"value": secret}}},
+        "outputs": {"shown": {"value": secret}},
+    }
+    body = {"stack_name": _NAME, "template": template, "parameters": {"hidden": hidden}}
+    id = _ok(owner.heat("POST", "/stacks", body)).body["stack"]["id"]
+    path = f"/stacks/{_NAME}/{id}"
+    snapshot = _ok(owner.heat("POST", f"{path}/snapshots", {"name": secret})).body["id"]
+    events = _ok(owner.heat("GET", f"{path}/resources/value/events")).body["events"]
+    return {
+        "stack_name": _NAME,
+        "stack_id": id,
+        "resource_name": "value",
+        "output_key": "shown",
+        "snapshot_id": snapshot,
+        "event_id": events[0]["id"],
+    }
+
+
+def _identity(owner: Account) -> dict[str, str]:
+    user = f"/identity/v3/users/{owner.user_id}"
+    credential = _ok(
+        owner.request("POST", f"{user}/application_credentials", {"application_credential": {"name": _NAME}})
+    ).body["application_credential"]
+    key = _ok(owner.request("POST", f"{user}/credentials/OS-EC2", {})).body["credential"]
+    return {
+        "project_id": owner.project,
+        "user_id": owner.user_id,
+        "role_id": "member",
+        "credential_id": credential["id"],
+        "access": key["access"],
+        "domain_id": "default",
+    }
+
+
+def _queue(owner: Account, secret: str) -> dict[str, str]:
+    def call(verb: str, path: str, body: object = None) -> Answer:
+        return owner.request(verb, f"/messaging/v2/queues/{_NAME}{path}", body, **{"Client-ID": CLIENT_ID})
+
+    _ok(call("PUT", "", {}))
+    posted = _ok(call("POST", "/messages", {"messages": [{"ttl": 3600, "body": secret}] * 2})).body["resources"]
+    claim = _ok(call("POST", "/claims?limit=1", {"ttl": 3600, "grace": 3600}))
+    # A public address without requests, because nothing is posted to the queue afterwards.
+    subscription = _ok(
+        call("POST", "/subscriptions", {"subscriber": "https://93.184.216.34/", "ttl": 3600, "options": {}})
+    )
+    return {
+        "queue": _NAME,
+        "message_id": posted[1].rpartition("/")[2],
+        "claim_id": claim.headers["Location"].rpartition("/")[2],
+        "subscription_id": subscription.body["subscription_id"],
+    }
+
+
+def _objects(owner: Account, secret: str) -> dict[str, str]:
+    container = f"/object-store/v1/AUTH_{owner.project}/{_NAME}"
+    _ok(owner.request("PUT", container, b""))
+    _ok(owner.request("PUT", f"{container}/object", secret.encode()))
+    return {"account": f"AUTH_{owner.project}", "container": _NAME, "object": "object"}
+
+
+def _create(owner: Account, path: str, noun: str, **body: Any) -> dict[str, Any]:
+    created: dict[str, Any] = _ok(owner.heat("POST", path, body)).body[noun]
+    return created
+
+
+def _ok(answer: Answer) -> Answer:
+    assert 200 <= answer.status < 300, answer.raw
+    return answer

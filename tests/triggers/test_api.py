@@ -1,0 +1,357 @@
+"""Triggers, schedules, runs and signals of deployments as clients of a real server see them."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+from support import databases
+from support.agent_protocol import deploy, enrol, shown, spoken_agent
+from support.events import event_stream
+from support.server import Served, served
+
+TEMPLATE = {
+    "heat_template_version": "2018-08-31",
+    "parameters": {"server": {"type": "string"}},
+    "resources": {
+        "app": {
+            "type": "OS::Heat::SoftwareComponent",
+            "properties": {
+                "inputs": [{"name": "target", "default": "disk"}],
+                "configs": [
+                    {"actions": ["CREATE"], "config": "true", "tool": "script"},
+                    {"actions": ["BACKUP"], "config": "true", "tool": "script"},
+                ],
+            },
+        },
+        "on": {
+            "type": "OS::Heat::SoftwareDeployment",
+            "properties": {
+                "config": {"get_resource": "app"},
+                "server": {"get_param": "server"},
+                "signal_transport": "STOKER_SIGNAL",
+            },
+        },
+    },
+}
+GOOD = {"deploy_status_code": 0, "deploy_stdout": "out\n"}
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def stoker(request, tmp_path_factory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("triggers")
+    if request.param == "sqlite":
+        with served(folder) as running:
+            yield running
+        return
+    with (
+        databases.postgresql_url(request.getfixturevalue("postgresql_server")) as url,
+        served(folder, database=url) as running,
+    ):
+        yield running
+
+
+@pytest.fixture
+def agent(stoker):
+    return spoken_agent(stoker)
+
+
+@pytest.fixture
+def stack(stoker, agent):
+    """Complete, with a component on the agent's server."""
+    name = f"shop-{agent.id[:8]}"
+    made = stoker.heat(
+        "POST", "/stacks", {"stack_name": name, "template": TEMPLATE, "parameters": {"server": agent.id}}
+    ).body["stack"]
+    report(agent)
+    path = f"/stacks/{name}/{made['id']}"
+    stoker.until(lambda: stoker.heat("GET", path).body["stack"]["stack_status"] == "CREATE_COMPLETE")
+    return path
+
+
+def report(agent, **said):
+    """The agent runs the one thing that it has to run."""
+    (entry,) = agent.entries()
+    assert agent.call("POST", f"/runs/{entry['id']}/signal", {**GOOD, **said}).status == 200
+    return entry
+
+
+def trigger(stoker, status=201, **said):
+    answer = stoker.heat("POST", "/software_triggers", said)
+    assert answer.status == status, answer.raw
+    return answer.body.get("software_trigger")
+
+
+def now(stoker, made):
+    return stoker.heat("GET", f"/software_triggers/{made['id']}").body["software_trigger"]
+
+
+def test_a_components_action_is_run_by_an_agent(stoker, agent, stack):
+    name = stack.split("/")[2]
+    before = stoker.heat("GET", f"{stack}/resources/on").body
+    made = trigger(stoker, stack=name, resource="app", action="BACKUP", input_values={"target": "tape"})
+    (target,) = now(stoker, made)["targets"]
+    assert (target["server_id"], target["status"], target["run"]["state"]) == (agent.id, "IN_PROGRESS", "QUEUED")
+    entry = report(agent)
+    values = {each["name"]: each["value"] for each in entry["inputs"]}
+    assert (values["target"], values["deploy_action"]) == ("tape", "BACKUP")
+    ended = now(stoker, made)
+    assert (ended["status"], ended["complete"], ended["targets"][0]["run"]["status_code"]) == ("COMPLETE", 1, "0")
+    # To Heat's clients it is a deployment like any other.
+    listed = stoker.heat("GET", f"/software_deployments?server_id={agent.id}").body["software_deployments"]
+    assert [each["action"] for each in listed] == ["CREATE", "BACKUP"]
+    assert stoker.heat("GET", f"{stack}/resources/on").body == before
+
+
+def test_what_happens_is_followed_as_it_happens(stoker, agent):
+    other = spoken_agent(stoker)
+    config = deploy(stoker, agent.id)  # leaves a config behind
+    report(agent)
+    said = {"deployment_id": config["id"], "servers": [agent.id, other.id], "max_concurrent": 1}
+    made = trigger(stoker, **said)
+    with event_stream(stoker, f"/software_triggers/{made['id']}/events") as events:
+        first = [next(events) for _ in range(3)]
+        assert [each.name for each in first] == ["target", "target", "trigger"]
+        assert [each.data["status"] for each in first[:2]] == ["IN_PROGRESS", "QUEUED"]
+        (entry,) = agent.entries()
+        agent.log(entry["id"], 0, b"half\n")
+        found = next_of(events, "log")
+        assert (found.data["server_name"], found.data["data"]) == (agent.name, "half\n")
+        agent.call("POST", f"/runs/{entry['id']}/progress", {"state": "RUNNING", "percent": 50, "message": "so far"})
+        while (found := next_of(events, "target")).data["run"]["percent"] != 50:
+            pass
+        assert (found.data["run"]["state"], found.data["run"]["message"]) == ("RUNNING", "so far")
+        report(agent)
+        while next_of(events, "target").data["server_id"] != other.id:
+            pass
+        report(other, deploy_status_code=1)
+        *_, last = events
+    assert (last.name, last.data["status"], last.data["failed"]) == ("end", "FAILED", 1)
+    with event_stream(stoker, f"/software_triggers/{made['id']}/events") as events:
+        seen = [each for each in events if each.name == "log"]
+    with event_stream(stoker, f"/software_triggers/{made['id']}/events", last=seen[0].id) as events:
+        assert [each.id for each in events if each.name == "log"] == [each.id for each in seen[1:]]
+
+
+def next_of(events, name):
+    return next(each for each in events if each.name == name)
+
+
+def test_cancel_reaches_the_agent(stoker, agent):
+    made = trigger(stoker, config_id=deploy(stoker, agent.id)["config_id"], servers=[agent.name])
+    for entry in agent.entries():
+        assert "cancel" not in entry
+    answer = stoker.heat("POST", f"/software_triggers/{made['id']}/cancel")
+    assert answer.status == 202
+    id = now(stoker, made)["targets"][0]["deployment_id"]
+    entries = {each["deployment_id"]: each for each in agent.entries()}
+    if now(stoker, made)["status"] == "IN_PROGRESS":  # where the sending is recorded before the cancel
+        assert entries[id]["cancel"] is True
+        agent.call("POST", f"/runs/{entries[id]['id']}/signal", {"deploy_status_code": 143})
+    assert now(stoker, made)["status"] == "CANCELLED"
+    assert id not in {each["deployment_id"] for each in agent.entries()}
+    assert stoker.heat("POST", f"/software_triggers/{made['id']}/cancel").status == 409
+
+
+def post(url, said, **headers):
+    request = urllib.request.Request(url, json.dumps(said).encode(), headers, method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def signal_path(stoker, deployment, query=""):
+    return f"{stoker.url}/v1/{stoker.project}/software_deployments/{deployment['id']}/signal{query}"
+
+
+def url_of(agent, deployment):
+    """The URL for the result, which only the server's agent gets."""
+    (entry,) = (each for each in agent.entries() if each["id"] == deployment["config_id"])
+    return {each["name"]: each["value"] for each in entry["inputs"]}["deploy_signal_id"]
+
+
+@pytest.mark.parametrize("who", ["member", "agent", "url", "token"])
+def test_who_may_signal_a_deployment(stoker, agent, who):
+    made = deploy(stoker, agent.id, signal_transport="CFN_SIGNAL")
+    path = signal_path(stoker, made)
+    token = urlsplit(url_of(agent, made)).query.partition("&")[0].removeprefix("token=")
+    said = {
+        "member": lambda: post(path, GOOD, **{"X-Auth-Token": stoker.token}),
+        "agent": lambda: post(path, GOOD, Authorization=f"Bearer {agent.key}"),
+        "url": lambda: post(url_of(agent, made), GOOD),
+        "token": lambda: post(path, GOOD, **{"X-Auth-Token": token}),
+    }[who]()
+    assert said == (200, {"status": "COMPLETE"})
+    assert shown(stoker, made)["output_values"]["deploy_stdout"] == "out\n"
+
+
+def test_who_may_not(stoker, agent):
+    made, other = (deploy(stoker, agent.id, signal_transport="CFN_SIGNAL") for _ in range(2))
+    stranger = spoken_agent(stoker)
+    path = signal_path(stoker, made)
+    strange = signal_path(stoker, made, "?" + urlsplit(url_of(agent, other)).query)
+    assert post(path, GOOD)[0] == 401
+    assert post(path, GOOD, **{"X-Auth-Token": "nonsense"})[0] == 401
+    assert post(path, GOOD, Authorization="Bearer nonsense")[0] == 401
+    assert post(path, GOOD, Authorization=f"Bearer {stranger.key}")[0] == 404
+    assert post(strange, GOOD)[0] == 404
+    assert post(signal_path(stoker, made, "?token=signal." + "0" * 36 + "." + "0" * 64), GOOD)[0] == 401
+    elsewhere = url_of(agent, made).replace(stoker.project, "another")
+    assert post(elsewhere, GOOD)[0] == 404
+    assert post(path, [], **{"X-Auth-Token": stoker.token})[0] == 400
+    assert shown(stoker, made)["status"] == "IN_PROGRESS"
+
+
+def test_a_late_post_to_the_url_of_an_earlier_run(stoker, agent):
+    made = deploy(stoker, agent.id, signal_transport="CFN_SIGNAL")
+    first = url_of(agent, made)
+    assert post(first, {"deploy_status_code": 7})[1] == {"status": "FAILED"}
+    answer = stoker.heat("POST", f"/software_deployments/{made['id']}/retry")
+    assert answer.status == 202
+    again = answer.body["software_deployment"]
+    assert again["status"] == "IN_PROGRESS"
+    assert again["config_id"] != made["config_id"]
+    assert post(first, GOOD)[1] == {"status": "IN_PROGRESS"}
+    assert post(url_of(agent, again), GOOD)[1] == {"status": "COMPLETE"}
+    runs = stoker.heat("GET", f"/software_deployments/{made['id']}/runs").body["runs"]
+    assert [(each["number"], each["status"], each["requested_by"]) for each in runs] == [
+        (2, "COMPLETE", "admin"),
+        (1, "FAILED", "admin"),
+    ]
+    assert runs[1]["status_code"] == "7"
+    assert stoker.heat("POST", f"/software_deployments/{made['id']}/retry").status == 409
+
+
+def test_a_signal_to_a_stacks_deployment_goes_to_its_resource(stoker, agent, stack):
+    template = json.loads(json.dumps(TEMPLATE))
+    template["resources"]["on"]["properties"]["input_values"] = {"target": "new"}
+    template["resources"]["app"]["properties"]["configs"][0]["actions"] = ["CREATE", "UPDATE"]
+    stoker.heat("PUT", stack, {"template": template, "parameters": {"server": agent.id}})
+    (entry,) = agent.entries()
+    answer = post(signal_path(stoker, {"id": entry["deployment_id"]}), GOOD, **{"X-Auth-Token": stoker.token})
+    assert answer == (200, {"status": "COMPLETE"})
+    stoker.until(lambda: "COMPLETE" in stoker.heat("GET", stack).body["stack"]["stack_status"])
+    events = stoker.heat("GET", f"{stack}/events").body["events"]
+    assert any(each["resource_status"] == "SIGNAL_COMPLETE" for each in events)
+
+
+def test_a_stacks_failed_deployment_is_retried_by_its_stack(stoker, agent):
+    name = f"retried-{agent.id[:8]}"
+    said = {"stack_name": name, "template": TEMPLATE, "parameters": {"server": agent.id}}
+    path = f"/stacks/{name}/{stoker.heat('POST', '/stacks', said).body['stack']['id']}"
+    first = report(agent, deploy_status_code=3)
+    stoker.until(lambda: stoker.heat("GET", path).body["stack"]["stack_status"] == "CREATE_FAILED")
+    answer = stoker.heat("POST", f"/software_deployments/{first['deployment_id']}/retry")
+    assert (answer.status, answer.body["software_deployment"]["status"]) == (202, "IN_PROGRESS")
+    assert stoker.heat("POST", f"/software_deployments/{first['deployment_id']}/retry").status == 409
+    second = report(agent)
+    assert second["deployment_id"] == first["deployment_id"]
+    stoker.until(lambda: stoker.heat("GET", path).body["stack"]["stack_status"] == "UPDATE_COMPLETE")
+    assert stoker.heat("GET", f"{path}/resources/on").body["resource"]["resource_status"] == "CREATE_COMPLETE"
+    runs = stoker.heat("GET", f"/software_deployments/{first['deployment_id']}/runs").body["runs"]
+    assert [each["status"] for each in runs] == ["COMPLETE", "FAILED"]
+
+
+def test_a_deployment_of_a_stack_is_cancelled_and_its_stack_has_failed(stoker, agent):
+    name = f"stopped-{agent.id[:8]}"
+    said = {"stack_name": name, "template": TEMPLATE, "parameters": {"server": agent.id}}
+    path = f"/stacks/{name}/{stoker.heat('POST', '/stacks', said).body['stack']['id']}"
+    (found,) = stoker.heat("GET", f"/software_deployments?server_id={agent.id}").body["software_deployments"]
+    answer = stoker.heat("POST", f"/software_deployments/{found['id']}/cancel")
+    assert answer.status == 202
+    assert answer.body["software_deployment"]["status_reason"] == "Cancelled by admin before it was delivered"
+    assert stoker.heat("GET", path).body["stack"]["stack_status"] == "CREATE_FAILED"
+
+
+def test_readers_read_and_members_write(stoker, agent):
+    made = trigger(stoker, config_id=deploy(stoker, agent.id)["config_id"], servers=[agent.id])
+    reader = reading_token(stoker)
+    root = f"/v1/{stoker.project}"
+    id, run = made["id"], now(stoker, made)["targets"][0]["deployment_id"]
+    for path in ("/software_triggers", f"/software_triggers/{id}", f"/software_deployments/{run}/runs"):
+        assert stoker.request("GET", root + path, None, reader).status == 200
+    assert stoker.request("GET", f"{root}/software_schedules", None, reader).status == 200
+    writing = [
+        *(("POST", f"/software_triggers{each}") for each in ("", f"/{id}/cancel", f"/{id}/retry")),
+        *(("POST", f"/software_deployments/{run}/{each}") for each in ("cancel", "retry", "signal")),
+        *(("POST", "/software_schedules"), ("PATCH", "/software_schedules/x"), ("DELETE", f"/software_triggers/{id}")),
+    ]
+    for verb, path in writing:
+        assert stoker.request(verb, root + path, {}, reader).status == 403, (verb, path)
+    assert now(stoker, made)["running"] == 1
+
+
+def reading_token(stoker):
+    def admin(verb, path, said=None):
+        answer = stoker.request(verb, f"/identity/v3{path}", said, {"X-Auth-Token": stoker.token})
+        assert answer.status < 300, answer.raw
+        return answer.body
+
+    name = f"reader-{threading.get_ident()}-{next(_count)}"
+    user = admin("POST", "/users", {"user": {"name": name, "password": "horse staple"}})["user"]
+    admin("PUT", f"/projects/{stoker.project}/users/{user['id']}/roles/reader")
+    said = {
+        "identity": {
+            "methods": ["password"],
+            "password": {"user": {"id": user["id"], "password": "horse staple"}},
+        }
+    }
+    said["scope"] = {"project": {"id": stoker.project}}
+    answer = stoker.request("POST", "/identity/v3/auth/tokens", {"auth": said})
+    return {"X-Auth-Token": answer.headers["X-Subject-Token"]}
+
+
+_count = iter(range(1000))
+
+
+def test_a_schedule_comes_by_itself(stoker, agent):
+    """With the engine of jobs that each database has."""
+    from datetime import UTC, datetime, timedelta
+
+    config = stoker.heat("POST", "/software_configs", {"group": "script", "config": "true"}).body["software_config"]
+    at = (datetime.now(UTC) + timedelta(seconds=2)).isoformat()
+    said = {"name": f"soon-{agent.id}", "trigger": {"config_id": config["id"], "servers": [agent.id]}, "at": at}
+    answer = stoker.heat("POST", "/software_schedules", said)
+    assert answer.status == 201, answer.raw
+    made = answer.body["software_schedule"]
+    assert made["at"] == made["next_time"]
+    path = f"/software_schedules/{made['id']}"
+    stoker.until(lambda: stoker.heat("GET", path).body["software_schedule"]["run_count"] == 1)
+    report(agent)
+    done = stoker.heat("GET", path).body["software_schedule"]
+    assert now(stoker, {"id": done["last_trigger_id"]})["status"] == "COMPLETE"
+    assert now(stoker, {"id": done["last_trigger_id"]})["schedule_id"] == made["id"]
+    assert (done["next_time"], done["missed_count"]) == (None, 0)
+    assert stoker.heat("DELETE", path).status == 204
+
+
+def test_a_time_that_passed_while_nobody_served(tmp_path):
+    """A server that was down longer than a minute; its clock is put on instead of waiting."""
+    with served(tmp_path) as stoker:
+        agent_id = enrol(stoker)[0]["id"]
+        config = stoker.heat("POST", "/software_configs", {"config": "true"}).body["software_config"]
+        said = {"name": "n", "trigger": {"config_id": config["id"], "servers": [agent_id]}, "cron": "* * * * *"}
+        made = stoker.heat("POST", "/software_schedules", said).body["software_schedule"]
+        stoker.stop()
+        import sqlite3
+
+        with sqlite3.connect(next(stoker.state_dir.glob("*.db"))) as database:
+            ago = 10 * 60 * 1_000_000
+            database.execute("UPDATE schedules SET next_at = next_at - ?", (ago,))
+            database.execute(
+                "UPDATE jobs SET due = due - ?, args = json_set(args, '$.at', json_extract(args, '$.at') - ?)"
+                " WHERE kind = 'schedule.run'",
+                (ago, ago),
+            )
+        stoker.restart()
+        path = f"/software_schedules/{made['id']}"
+        stoker.until(lambda: stoker.heat("GET", path).body["software_schedule"]["run_count"] >= 1)
+        assert stoker.heat("GET", path).body["software_schedule"]["missed_count"] >= 8

@@ -1,0 +1,178 @@
+"""Many who report, cancel and retry at the same time: every count stays exact, and nothing runs twice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import threading
+from collections import Counter
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stoker.deployments.deadlines import DEADLINE
+from stoker.deployments.triggers import GO_ON
+from stoker.model.errors import EntityNotFound, StokerError
+from stoker.stacks import deployment_actions, signals
+from stoker.store.open import Store
+from support.fleet import Fleet
+from support.search import examples
+from support.stacks import world
+
+
+@settings(
+    max_examples=examples(10),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(data=st.data())
+def test_counts_are_exact_whatever_happens(fleet, data):
+    fleet.world.work.jobs.clear()  # of an example before that ended early
+    count = data.draw(st.integers(1, 12))
+    trigger = fleet.trigger(
+        config_id=fleet.config(),
+        servers=[each.id for each in fleet.servers(count)],
+        max_concurrent=data.draw(st.none() | st.integers(1, 4)),
+        max_fail_percentage=data.draw(st.sampled_from([0, 25, 100])),
+        timeout=60,
+    )
+    deeds = ["end", "fail", "deliver", "cancel one", "retry", "delete", "cancel", "force", "late"]
+    for _ in range(data.draw(st.integers(0, 25))):
+        deed = data.draw(st.sampled_from(deeds))
+        known = [fleet.deployment(each) for each in fleet.targets(trigger) if each.deployment_id]
+        at = data.draw(st.integers(0, 11))
+        one = known[at % len(known)] if known else None
+        try:
+            if deed in ("cancel", "force"):
+                fleet.cancel(trigger, force=deed == "force")
+            elif one is not None:
+                act(fleet, deed, one)
+        except StokerError:
+            pass  # not now: that, too, must leave everything right
+        fleet.exact(trigger)
+        limit = trigger.options.max_concurrent
+        assert deed == "retry" or limit is None or len(fleet.running(trigger)) <= max(limit, count)
+    while running := fleet.running(trigger):
+        fleet.end(running[0])
+    fleet.exact(trigger)
+    assert fleet.now(trigger).status != "IN_PROGRESS"
+    assert DEADLINE not in fleet.world.work.kinds()
+    fleet.delete(trigger)
+
+
+def act(fleet, deed, one):
+    if deed in ("end", "fail", "late"):
+        fleet.end(one, 1 if deed == "fail" else 0)
+    elif deed == "deliver":
+        fleet.deliver(one)
+    elif deed == "retry":
+        fleet.retry(one)
+    else:
+        fleet.do(
+            deployment_actions.delete if deed == "delete" else deployment_actions.cancel,
+            one,
+            *(() if deed == "delete" else ("bob",)),
+        )
+
+
+def test_a_thousand_servers_fifty_at_a_time(fleet):
+    made = fleet.servers(1000)
+    trigger = fleet.trigger(config_id=fleet.config(), servers=[each.id for each in made], max_concurrent=50)
+    ran: Counter[str] = Counter()
+    choose = random.Random(7)
+    under_way = {each.id: each for each in fleet.running(trigger)}
+    failed = 0
+    while under_way:
+        assert len(under_way) <= 50
+        one = under_way.pop(choose.choice(sorted(under_way)))
+        ran[one.server_id] += 1
+        code = 1 if choose.random() < 0.1 else 0
+        failed += code
+        fleet.end(one, code)
+        if len(under_way) < 40:
+            assert fleet.now(trigger).running <= 50
+            under_way = {each.id: each for each in fleet.running(trigger)}
+    assert set(ran) == {each.id for each in made}
+    assert set(ran.values()) == {1}
+    assert fleet.exact(trigger) == {
+        "queued": 0,
+        "running": 0,
+        "complete": 1000 - failed,
+        "failed": failed,
+        "cancelled": 0,
+    }
+
+
+class Agents:
+    """Six threads of two processes' worth: what stands in the documents of their servers is run and reported."""
+
+    def __init__(self, fleets, servers):
+        self.fleets, self.servers = fleets, servers
+        self.ran: Counter[tuple[str, str]] = Counter()
+        self.errors: list[Exception] = []
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._threads = [threading.Thread(target=self._serve, args=(at,)) for at in range(6)]
+
+    def __enter__(self):
+        for each in self._threads:
+            each.start()
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        for each in self._threads:
+            each.join()
+
+    def until(self, true):
+        while not self.errors and not true():
+            self._stop.wait(0.05)
+
+    def _serve(self, at):
+        fleet, choose = self.fleets[at % len(self.fleets)], random.Random(at)
+        try:
+            while not self._stop.is_set():
+                for server in self.servers[at :: len(self._threads)]:
+                    for _, body in fleet.world.to_run(server.id):
+                        self._run(fleet, server.id, json.loads(body)["id"], choose)
+        except Exception as error:
+            self.errors.append(error)
+
+    def _run(self, fleet, server_id, config_id, choose):
+        with self._lock:
+            self.ran[server_id, config_id] += 1
+        said = {"deploy_status_code": 1 if choose.random() < 0.2 else 0}
+        engine = fleet.world.engine
+        with contextlib.suppress(EntityNotFound):  # withdrawn meanwhile
+            fleet.world.store.write(
+                lambda tx: signals.signal_run(tx, engine, server_id=server_id, config_id=config_id, values=said)
+            )
+        fleet.world.work.run(GO_ON)
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_many_agents_of_two_processes_at_once(fleet, database_url, cancelled):
+    """Each process with a store and an engine of its own; on SQLite there is one."""
+    servers = fleet.servers(120)
+    with contextlib.ExitStack() as left:
+        fleets = [fleet]
+        if database_url.startswith("postgresql"):
+            fleets.append(Fleet(world(left.enter_context(contextlib.closing(Store(database_url))))))
+        config, ids = fleet.config(), [each.id for each in servers]
+        triggers = [fleet.trigger(config_id=config, servers=ids, max_concurrent=7) for _ in range(2)]
+        with Agents(fleets, servers) as agents:
+            if cancelled:
+                agents.until(lambda: fleet.now(triggers[0]).complete >= 20)
+                fleet.cancel(triggers[0])
+            agents.until(lambda: all(fleet.now(each).status != "IN_PROGRESS" for each in triggers))
+    assert agents.errors == []
+    assert set(agents.ran.values()) == {1}
+    counted = [fleet.exact(each) for each in triggers]
+    assert all(each["complete"] and each["failed"] for each in counted)
+    assert counted[1]["complete"] + counted[1]["failed"] == 120
+    if cancelled:
+        assert fleet.now(triggers[0]).status == "CANCELLED"
+        assert counted[0]["cancelled"] > 0
+    else:
+        assert len(agents.ran) == 240

@@ -1,0 +1,186 @@
+"""What a stream of a trigger's events says, reading by reading; and what several do with one trigger at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from starlette.requests import Request
+
+from stoker.deployments import log_storage, runs
+from stoker.deployments import triggers as life
+from stoker.http.heat import trigger_events
+from stoker.http.request_context import RequestContext
+from stoker.store import triggers
+from stoker.store.open import Store
+from stoker.store.schema import logs
+from stoker.store.schema import runs as stored_runs
+from support import databases
+from support.blocking import until_blocked
+from support.clock import Clock, age
+from support.fleet import Fleet
+from support.in_process import Inside
+from support.stacks import world
+
+
+@pytest.fixture
+def on_postgresql(postgresql_server) -> Iterator[Fleet]:
+    """Where transactions that write go on side by side."""
+    with databases.postgresql_url(postgresql_server) as url:
+        opened = Store(url)
+        yield Fleet(world(opened))
+        opened.close()
+
+
+@pytest.fixture
+def follow(tmp_path) -> Iterator[Callable[..., trigger_events._TriggerFeed]]:
+    joined: list[Inside] = []
+
+    def following_of(fleet: Fleet, trigger, after: int = 0) -> trigger_events._TriggerFeed:
+        if not joined:
+            joined.append(Inside(tmp_path, fleet.world.store))
+        path = {"project": fleet.world.project, "trigger_id": trigger.id}
+        call = RequestContext(raw=Request({"type": "http"}), body=b"", path=path, app=joined[0].services)
+        return trigger_events._TriggerFeed(call, after)
+
+    yield following_of
+    for each in joined:
+        each.close()
+
+
+def begun(fleet: Fleet, count: int):
+    trigger = fleet.trigger(config_id=fleet.config(), servers=[each.id for each in fleet.servers(count)])
+    return trigger, fleet.running(trigger)
+
+
+def writing(deployment, data: bytes, offset: int = 0):
+    said = {
+        "server_id": deployment.server_id,
+        "config_id": deployment.config_id,
+        "stream": "stdout",
+        "most": 1024 * 1024,
+    }
+    return lambda tx: log_storage.append_log(tx, offset=offset, data=data, **said)
+
+
+def told(batch) -> list[str]:
+    return [each.data["data"] for each in batch.events if each.name == "log"]
+
+
+def ids(batch) -> list[int]:
+    return [each.id for each in batch.events if each.name == "log"]
+
+
+class Late:
+    """Something is written, and appears only when it is let."""
+
+    def __init__(self, store: Store, do) -> None:
+        self._store, self._do = store, do
+        self._written, self._let = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._write)
+        self._thread.start()
+        assert self._written.wait(30)
+
+    def _write(self) -> None:
+        def do(tx) -> None:
+            self._do(tx)
+            self._written.set()
+            assert self._let.wait(30)
+
+        self._store.write(do)
+
+    def appear(self) -> None:
+        self._let.set()
+        self._thread.join()
+
+
+def test_what_appears_later_than_what_was_written_after_it_is_sent_too(on_postgresql, follow):
+    fleet, store = on_postgresql, on_postgresql.world.store
+    trigger, (one, other) = begun(fleet, 2)
+    stream = follow(fleet, trigger)
+    late = Late(store, writing(one, b"early"))
+    store.write(writing(other, b"late"))
+    first = stream.read()
+    assert told(first) == ["late"]
+    again = follow(fleet, trigger, ids(first)[-1])  # the connection broke, and the client says what it saw last
+    late.appear()
+    assert told(stream.read()) == ["early"]
+    assert told(stream.read()) == []
+    assert "early" in told(again.read())
+    store.write(writing(one, b"more", 5))
+    assert told(stream.read()) == ["more"]
+    # The output of its last moments comes before the end.
+    store.write(writing(one, b"!", 9))
+    late = Late(store, writing(other, b"?", 4))
+    fleet.end(one)
+    assert told(stream.read()) == ["!"]
+    late.appear()
+    fleet.end(other)
+    last = stream.read()
+    assert (told(last), last.over) == (["?"], True)
+
+
+def test_a_page_at_a_time_and_on_where_the_last_one_was(heat, follow):
+    fleet = Fleet(heat)
+    trigger, running = begun(fleet, 3)
+    for offset in range(150):
+        for each in running:
+            heat.store.write(writing(each, b"%d" % (offset % 10), offset))
+    stream = follow(fleet, trigger)
+    batches = [stream.read() for _ in range(4)]
+    assert [len(told(each)) for each in batches] == [200, 200, 50, 0]
+    assert [each.more for each in batches] == [True, True, False, False]
+    written = [each.data for batch in batches for each in batch.events if each.name == "log"]
+    seen = [(each["server_id"], each["offset"]) for each in written]
+    for each in running:
+        assert [offset for id, offset in seen if id == each.server_id] == list(range(150))
+    # As long as something older may appear, whoever asks again is told all of this again; then no more.
+    assert {id for batch in batches for id in ids(batch)} == {0}
+    age(heat.store, logs, 11)
+    old = follow(fleet, trigger).read()
+    assert ids(old) == [each.data["seq"] for each in old.events if each.name == "log"]
+    assert len(told(follow(fleet, trigger, ids(old)[99]).read())) == 200
+
+
+def test_a_silent_server_is_news_once(heat, follow, monkeypatch):
+    fleet = Fleet(heat)
+    trigger, (one,) = begun(fleet, 1)
+    said = {"server_id": one.server_id, "config_id": one.config_id}
+    heat.store.write(lambda tx: runs.heartbeat(tx, **said))
+    stream = follow(fleet, trigger)
+    assert [each.name for each in stream.read().events] == ["target", "trigger"]
+    age(heat.store, stored_runs, 46)
+    (silent,) = stream.read().events
+    assert silent.data["run"]["state"] == "UNRESPONSIVE"
+    assert silent.data["run"]["unresponsive_seconds"] >= 46
+    with monkeypatch.context() as later:
+        later.setattr("stoker.store.tx.datetime", Clock(datetime.now(UTC) + timedelta(seconds=5)))
+        assert stream.read().events == []
+    heat.store.write(lambda tx: runs.heartbeat(tx, **said))
+    (heard,) = stream.read().events
+    assert (heard.data["run"]["state"], heard.data["run"]["unresponsive_seconds"]) == ("RUNNING", None)
+
+
+def test_who_tries_again_what_is_being_deleted_finds_nothing(on_postgresql, tmp_path):
+    store = on_postgresql.world.store
+    inside = Inside(tmp_path, store)
+    fleet = Fleet(replace(on_postgresql.world, project=inside.project))
+    trigger, (one,) = begun(fleet, 1)
+    fleet.end(one, 1)
+    deleting = Late(
+        store, lambda tx: life.delete(tx, fleet.world.engine.env, triggers.get(tx, trigger.id, for_update=True))
+    )
+    path = f"/v1/{fleet.world.project}/software_triggers/{trigger.id}/retry"
+    answers: list[int] = []
+    asking = threading.Thread(
+        target=lambda: answers.append(inside.client.post(path, json={}, headers=inside.headers).status_code)
+    )
+    asking.start()
+    until_blocked(store, lambda: not asking.is_alive())
+    deleting.appear()
+    asking.join()
+    assert answers == [404]
+    inside.close()

@@ -1,0 +1,346 @@
+"""What a trigger means: sources in stacks, servers, inputs, names; and what is refused with which words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stoker.deployments.deadlines import DEADLINE
+from stoker.model.errors import EntityNotFound, Invalid, RequestLimitExceeded, UserParameterMissing
+from stoker.stacks.engine import Limits
+from stoker.store import configs, deployments, servers, stacks
+from support.fleet import COMPONENT, Fleet
+from support.stacks import world
+
+VERSION = "2018-08-31"
+
+
+def deployment(config, server, **more):
+    return {
+        "type": "OS::Heat::SoftwareDeployment",
+        "properties": {"config": {"get_resource": config}, "server": server, **more},
+    }
+
+
+def template(**resources):
+    return {"heat_template_version": VERSION, "resources": resources}
+
+
+def inputs_of(fleet, found):
+    with fleet.world.store.read() as tx:
+        return {each["name"]: each.get("value") for each in configs.get(tx, found.config_id, "p").inputs}
+
+
+def everything(fleet, trigger):
+    """Server name → its deployment."""
+    return {each.server_name: fleet.deployment(each) for each in fleet.targets(trigger)}
+
+
+@pytest.fixture
+def shop(fleet):
+    """A component on three servers, with inputs of their own, all done."""
+    names = [each.id for each in fleet.servers(3)]
+    runs = {f"on{i}": deployment("app", id, input_values={"target": f"disk{i}"}) for i, id in enumerate(names)}
+    stack = fleet.world.create(template(app=COMPONENT, **runs), "shop")
+    return fleet.world.signal_all(stack)
+
+
+def unchanged(fleet, stack):
+    """All of a stack that a trigger must leave alone."""
+    with fleet.world.store.read() as tx:
+        own = [each for each in deployments.list_all(tx, "p") if each.stack_id == stack.id]
+        bodies = [configs.body(tx, each.config_id, "p") for each in own]
+        return own, bodies, stacks.get(tx, stack.id), fleet.world.resources(stack), fleet.world.events(stack)
+
+
+def test_a_components_action_wherever_it_is(fleet, shop):
+    before = unchanged(fleet, shop)
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", input_values={"password": "y"})
+    assert trigger.total == 3
+    assert trigger.source == {"stack": "shop", "stack_id": shop.id, "resource": "app"}
+    assert trigger.name == "app_BACKUP"
+    own = {each.server_id: each for each in before[0]}
+    for each in fleet.targets(trigger):
+        made, original = fleet.deployment(each), own[each.server_id]
+        with fleet.world.store.read() as tx:
+            derived, first = configs.get(tx, made.config_id, "p"), configs.get(tx, original.config_id, "p")
+        assert derived.name == f"{first.name}_BACKUP"
+        assert (derived.group, derived.config, derived.outputs) == (first.group, first.config, first.outputs)
+        values = inputs_of(fleet, made)
+        assert values["target"] == original.input_values["target"]
+        assert values["password"] == "y"
+        assert (values["deploy_action"], values["deploy_server_id"]) == ("BACKUP", each.server_id)
+        assert values["deploy_stack_id"] == f"shop/{shop.id}"
+        assert json.loads(dict(fleet.world.to_run(each.server_id))[made.id])["id"] == made.config_id
+        fleet.end(made, size="5")
+    assert fleet.now(trigger).status == "COMPLETE"
+    assert unchanged(fleet, shop) == before
+
+
+def test_a_failed_trigger_leaves_its_stack_alone(fleet, shop):
+    before = unchanged(fleet, shop)
+    trigger = fleet.trigger(stack=shop.id, resource="app", action="VERIFY")
+    for each in fleet.running(trigger):
+        fleet.end(each, 1)
+    assert fleet.now(trigger).status == "FAILED"
+    fleet.delete(trigger)
+    assert unchanged(fleet, shop) == before
+
+
+def test_one_deployment_by_its_resource_and_by_its_id(fleet, shop):
+    (one,) = [each for each in unchanged(fleet, shop)[0] if each.input_values == {"target": "disk1"}]
+    for said in ({"stack": "shop", "resource": "on1"}, {"deployment_id": one.id}):
+        trigger = fleet.trigger(**said, action="BACKUP")
+        (made,) = fleet.running(trigger)
+        assert (made.server_id, made.input_values) == (one.server_id, {"target": "disk1"})
+    assert trigger.source["deployment_id"] == one.id
+    assert trigger.stack_id == shop.id
+
+
+def test_some_of_the_servers(fleet, shop):
+    own = unchanged(fleet, shop)[0]
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", servers=[own[1].server_id, own[1].server_id])
+    (made,) = fleet.running(trigger)
+    assert (made.server_id, made.input_values) == (own[1].server_id, own[1].input_values)
+
+
+def test_a_server_that_has_none_gets_the_components_defaults(fleet, shop):
+    (other,) = fleet.servers(1)
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", servers=[other.name])
+    (made,) = fleet.running(trigger)
+    assert (made.server_id, made.input_values) == (other.id, {})
+    assert inputs_of(fleet, made)["target"] == "disk"
+
+
+def test_labels_choose_among_the_sources_own_servers(fleet):
+    mine = fleet.servers(2, {"role": "db", "zone": "a"})
+    fleet.servers(1, {"role": "db"})  # of somebody else
+    runs = {f"on{i}": deployment("app", each.id) for i, each in enumerate(mine)}
+    fleet.world.create(template(app=COMPONENT, **runs), "shop")
+    assert fleet.trigger(stack="shop", resource="app", action="BACKUP", labels={"role": "db"}).total == 2
+    config = fleet.config()
+    assert fleet.trigger(config_id=config, labels={"role": "db"}).total == 3
+    trigger = fleet.trigger(config_id=config, labels={"role": "db", "zone": "a"})
+    assert trigger.total == 2
+    assert trigger.source["labels"] == {"role": "db", "zone": "a"}
+    with pytest.raises(Invalid, match="no server has the labels role=web"):
+        fleet.trigger(config_id=config, labels={"role": "web"})
+
+
+@pytest.mark.parametrize("kind", ["SoftwareDeploymentGroup", "SoftwareDeployments"])
+def test_every_member_of_a_group(fleet, kind):
+    ids = {f"m{i}": each.id for i, each in enumerate(fleet.servers(3))}
+    group = {
+        "type": f"OS::Heat::{kind}",
+        "properties": {"config": {"get_resource": "app"}, "servers": ids, "input_values": {"target": "tape"}},
+    }
+    stack = fleet.world.create(template(app=COMPONENT, all=group), "many")
+    for resource in ("all", "app"):
+        trigger = fleet.trigger(stack="many", resource=resource, action="BACKUP")
+        assert {each.server_id for each in fleet.targets(trigger)} == set(ids.values())
+        assert {each.input_values["target"] for each in fleet.running(trigger)} == {"tape"}
+    with fleet.world.store.read() as tx:
+        (inner,) = stacks.children(tx, stack.id)
+    assert fleet.trigger(stack=inner.id, resource="m1", action="BACKUP").total == 1
+
+
+def test_a_structured_deployments_values_are_put_in_place(fleet):
+    (server,) = fleet.servers(1)
+    config = {
+        "type": "OS::Heat::StructuredConfig",
+        "properties": {"group": "g", "config": {"a": {"get_it": "x"}, "b": {"get_it": "deploy_action"}}},
+    }
+    run = deployment("config", server.id, input_values={"x": 1}, input_key="get_it")
+    run["type"] = "OS::Heat::StructuredDeployment"
+    fleet.world.create(template(config=config, run=run), "data")
+    for resource in ("run", "config"):
+        trigger = fleet.trigger(stack="data", resource=resource, input_values={"x": {"y": 2}})
+        (made,) = fleet.running(trigger)
+        assert trigger.action == "TRIGGER"
+        with fleet.world.store.read() as tx:
+            assert configs.get(tx, made.config_id, "p").config == {"a": {"y": 2}, "b": "TRIGGER"}
+
+
+def test_a_strict_one_without_its_value_is_refused_before_anything_begins(fleet):
+    (server,) = fleet.servers(1)
+    config = {"type": "OS::Heat::StructuredConfig", "properties": {"config": {"a": {"get_input": "x"}}}}
+    run = deployment("config", server.id, input_values={"x": 1}, input_values_validate="STRICT")
+    run["type"] = "OS::Heat::StructuredDeployment"
+    fleet.world.create(template(config=config, run=run), "strict")
+    (other,) = fleet.servers(1)
+    fleet.trigger(stack="strict", resource="run")
+    with pytest.raises(UserParameterMissing, match="x"):
+        fleet.trigger(stack="strict", resource="config", servers=[other.id])
+
+
+def test_a_strict_one_may_count_on_all_that_a_run_is_told(fleet):
+    (server,) = fleet.servers(1)
+    told = ("timeout", "status_aware", "signal_id", "signal_verb", "stack_id", "action")
+    content = {name: {"get_input": f"deploy_{name}"} for name in told}
+    config = {"type": "OS::Heat::StructuredConfig", "properties": {"config": content}}
+    said = {"signal_transport": "CFN_SIGNAL", "timeout": 60, "input_values_validate": "STRICT"}
+    run = deployment("config", server.id, **said)
+    run["type"] = "OS::Heat::StructuredDeployment"
+    stack = fleet.world.create(template(config=config, run=run), "strict")
+    assert stack.status == "IN_PROGRESS"
+    trigger = fleet.trigger(stack="strict", resource="run", signal_transport="CFN_SIGNAL")
+    (made,) = fleet.running(trigger)
+    with fleet.world.store.read() as tx:
+        found = configs.get(tx, made.config_id, "p").config
+    assert (found["timeout"], found["status_aware"], found["signal_verb"]) == ("60", "true", "POST")
+    with pytest.raises(UserParameterMissing, match="deploy_signal_id"):
+        fleet.trigger(stack="strict", resource="run", signal_transport="STOKER_SIGNAL")
+
+
+def test_a_deployment_of_a_rest_client_is_derived_from_again(fleet):
+    (server,) = fleet.servers(1)
+    source = fleet.config(inputs=[{"name": "a"}, {"name": "b", "default": 2}])
+    first = fleet.trigger(config_id=source, servers=[server.id], action="ONE", input_values={"a": 1, "c": 3})
+    (made,) = fleet.running(first)
+    (second,) = fleet.running(fleet.trigger(deployment_id=made.id, input_values={"a": 5}, action="TWO"))
+    values = inputs_of(fleet, second)
+    assert (values["a"], values["b"], values["c"], values["deploy_action"]) == (5, 2, 3, "TWO")
+    with fleet.world.store.read() as tx:
+        names = [each["name"] for each in configs.get(tx, second.config_id, "p").inputs]
+        assert len(names) == len(set(names))
+        assert configs.get(tx, second.config_id, "p").name == "job_ONE_TWO"
+
+
+def test_a_name_of_ones_own(fleet, shop):
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", name="nightly")
+    assert trigger.name == "nightly"
+    with fleet.world.store.read() as tx:
+        assert {configs.get(tx, each.config_id, "p").name for each in fleet.running(trigger)} == {"nightly"}
+
+
+def test_long_names_are_cut_not_refused(fleet):
+    (server,) = fleet.servers(1)
+    trigger = fleet.trigger(config_id=fleet.config(name="n" * 255), servers=[server.id], action="A" * 255)
+    assert len(trigger.name) == 255
+    trigger = fleet.trigger(config_id=fleet.config(name="n" * 255), servers=[server.id], action="BACKUP")
+    assert fleet.targets(trigger)[0].name.endswith("n_BACKUP")
+
+
+SAID = {"stack": "shop", "resource": "app", "action": "BACKUP"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"action": "DANCE"}, r"no action 'DANCE': it has CREATE, UPDATE, BACKUP, VERIFY"),
+        ({"action": None}, "action is needed: the component has CREATE"),
+        ({"stack": "none"}, r"Stack \(none\) could not be found"),
+        ({"resource": "none"}, r"Resource \(none\) could not be found in Stack shop"),
+        ({"servers": ["none"]}, r"Server \(none\) could not be found"),
+        ({"labels": {"role": "none"}}, "no server has the labels role=none"),
+        ({"signal_transport": "PIGEON"}, "signal_transport 'PIGEON' is none of AUTO"),
+        ({"resource": "value"}, "is of type OS::Heat::Value"),
+        ({"stack": None}, "named with its stack"),
+        ({"resource": None}, "needs one of"),
+        ({"config_id": "x"}, "needs one of"),
+        ({"servers": []}, "names none"),
+        ({"labels": {}}, "names none"),
+        ({"servers": ["a"], "labels": {"a": "b"}}, "not both"),
+        ({"colour": "red"}, "no 'colour'"),
+        ({"max_concurrent": 0}, "max_concurrent"),
+        ({"max_fail_percentage": 101}, "max_fail_percentage"),
+        ({"timeout": 0}, "timeout"),
+        ({"require_window": "yes"}, "require_window"),
+    ],
+)
+def test_what_is_refused_begins_nothing(fleet, changes, words):
+    (server,) = fleet.servers(1)
+    value = {"type": "OS::Heat::Value", "properties": {"value": 1}}
+    fleet.world.signal_all(
+        fleet.world.create(template(app=COMPONENT, on=deployment("app", server.id), value=value), "shop")
+    )
+    before = fleet.world.deployments()
+    with pytest.raises((Invalid, EntityNotFound), match=words):
+        fleet.trigger(**{**SAID, **changes})
+    assert fleet.world.deployments() == before
+
+
+@pytest.mark.parametrize("odd", [5, True, [], {}, "", "\0", "x" * 300, [1], {"a": 1}, -1, 1e300])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("action", "stack", "resource", "servers", "labels", "input_values", "name", "signal_transport", "timeout"),
+        *("max_concurrent", "max_fail_percentage", "require_window"),
+    ],
+)
+def test_odd_values_are_taken_or_refused(odd, name):
+    from stoker.stacks import trigger_request
+
+    try:
+        trigger_request.parse({**SAID, name: odd})
+    except Invalid as error:
+        assert "\n" not in error.message
+        assert len(error.message) < 600
+
+
+def test_a_config_needs_servers(fleet):
+    with pytest.raises(Invalid, match="servers or labels are needed"):
+        fleet.trigger(config_id=fleet.config())
+    fleet.world.create(template(app=COMPONENT), "alone")
+    with pytest.raises(Invalid, match="no deployment has brought that"):
+        fleet.trigger(stack="alone", resource="app", action="BACKUP")
+
+
+def test_a_server_that_nobody_knows(fleet):
+    fleet.world.create(template(app=COMPONENT, on=deployment("app", "some-nova-server")), "shop")
+    with pytest.raises(EntityNotFound, match="some-nova-server"):
+        fleet.trigger(**SAID)
+
+
+def test_another_projects_things_are_not_there(fleet, shop):
+    strange = Fleet(world(fleet.world.store))
+    strange.world.project = "q"
+    (server,) = strange.servers(1)
+    config = strange.config()
+    for said in (SAID, {"stack": shop.id, "resource": "app", "action": "BACKUP"}):
+        with pytest.raises(EntityNotFound):
+            strange.trigger(**said)
+    for said in ({"config_id": config, "servers": [server.id]}, {"config_id": fleet.config(), "servers": [server.id]}):
+        with pytest.raises(EntityNotFound):
+            fleet.trigger(**said)
+
+
+def test_a_resource_that_has_not_begun(fleet):
+    (server,) = fleet.servers(1)
+    first, then = deployment("app", server.id), deployment("app", server.id)
+    then["depends_on"] = "first"
+    fleet.world.create(template(app=COMPONENT, first=first, then=then), "slow")
+    with pytest.raises(Invalid, match="not there yet"):
+        fleet.trigger(stack="slow", resource="then", action="BACKUP")
+    assert fleet.trigger(stack="slow", resource="app", action="BACKUP").total == 1
+
+
+def test_no_more_than_the_project_may_have(store):
+    fleet = Fleet(world(store, limits={"deployments_per_project": 2}))
+    assert isinstance(fleet.world.engine.limits, Limits)
+    ids = [each.id for each in fleet.servers(3)]
+    with pytest.raises(RequestLimitExceeded, match="may have 2"):
+        fleet.trigger(config_id=fleet.config(), servers=ids)
+    assert fleet.trigger(config_id=fleet.config(), servers=ids[:2]).total == 2
+
+
+def test_a_server_that_goes_with_its_stack(fleet):
+    kinds = {"server": {"type": "OS::Heat::DeployedServer", "properties": {"name": "gone"}}}
+    stack = fleet.world.create(template(**kinds), "machines")
+    (other,) = fleet.servers(1)
+    trigger = fleet.trigger(config_id=fleet.config(), servers=["gone", other.id])
+    fleet.world.delete(stack)
+    assert fleet.world.work.run(DEADLINE) == 1
+    assert fleet.exact(trigger) == {"queued": 0, "running": 1, "complete": 0, "failed": 1, "cancelled": 0}
+    assert fleet.targets(trigger)[0].status_reason == "Server gone was removed"
+
+
+def test_a_server_that_went_fails_alone(fleet):
+    """One begun later must not keep the others: its agent will never come, but it is only one."""
+    made = fleet.servers(2)
+    trigger = fleet.trigger(config_id=fleet.config(), servers=[each.id for each in made], max_concurrent=1)
+    fleet.world.store.write(lambda tx: servers.delete(tx, made[1].id))
+    fleet.end(fleet.running(trigger)[0])
+    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 1, "failed": 1, "cancelled": 0}
+    assert "was removed" in fleet.targets(trigger)[1].status_reason
