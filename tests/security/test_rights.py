@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -198,3 +199,19 @@ def test_a_signed_request_of_a_user_is_not_good_for_ever(stoker, owner, how):
 
     assert status() == status(Timestamp=None, Expires=600) == 200
     assert status(**how) == 403
+
+
+def test_a_reader_signals_no_resource_of_cloudformations_api(stoker, owner):
+    reader = create_account(stoker, "reader", project=owner.project)
+    template = {
+        "heat_template_version": "2018-08-31",
+        "resources": {"handle": {"type": "OS::Heat::WaitConditionHandle"}},
+    }
+    stack = owner.heat("POST", "/stacks", {"stack_name": "signalled", "template": template}).body["stack"]["id"]
+    arn = f"arn:openstack:heat::{owner.project}:stacks"
+    path = f"/cfn/v1/signal/{quote(arn, safe='')}/signalled/{stack}/resources/handle"
+    assert reader.request("POST", path, {"id": "1", "data": "reader"}).status == 403
+    metadata = f"/stacks/signalled/{stack}/resources/handle/metadata"
+    assert owner.heat("GET", metadata).body["metadata"] == {}
+    assert owner.request("POST", path, {"id": "1", "data": "member"}).status == 200
+    assert owner.heat("GET", metadata).body["metadata"]["1"]["data"] == "member"

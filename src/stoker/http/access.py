@@ -86,8 +86,8 @@ class Signed:
     """
     Admits every caller at first, because the signature or the token may be in the body.
 
-    The handler authenticates the caller (``cfn.request.signer``) and checks the caller's rights
-    (``cfn.query.ACTIONS``).
+    The handler authenticates the caller (``cfn.request.authenticate``) and checks the caller's
+    rights (``cfn.query.ACTIONS``, ``cfn.access.SIGNAL``).
     """
 
     async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:

@@ -16,6 +16,7 @@ from stoker.http import threads
 from stoker.http.json_body import decode
 from stoker.http.pieces import LARGE, PiecedResponse
 from stoker.http.threads import HANDLERS, Executor
+from stoker.model.errors import Forbidden
 from stoker.model.principal import Principal
 from stoker.model.secrets import redact_credentials
 from stoker.settings import Settings
@@ -90,6 +91,16 @@ class RequestContext:
         """
         if self.access is not None:
             await self.access.authenticate(self.raw, self.path, self.app)
+
+    def require_resource(self, resource_id: str | None) -> None:
+        """Raise Forbidden if the access rule limits the request to another resource. None: no resource is allowed."""
+        if self.only not in (None, resource_id):
+            raise Forbidden("You are not authorized to complete this action.")
+
+    def require_owner(self, user_id: str) -> None:
+        """Raise Forbidden if the access rule limits the request to the objects of another user."""
+        if self.limited_to not in (None, user_id):
+            raise Forbidden("You are not authorized to perform the requested action.")
 
     def json(self) -> Any:
         """Decode the body. Raises Invalid if the body is not JSON."""

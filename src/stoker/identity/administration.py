@@ -10,13 +10,14 @@ import secrets
 import uuid
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from stoker.identity import passwords
 from stoker.identity.directory import DOMAIN_ID, ROLES
+from stoker.identity.ec2_keys import Ec2Keys
 from stoker.identity.tokens import ADMIN
 from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid
-from stoker.model.principal import ApplicationCredential, Project, User
+from stoker.model.principal import ApplicationCredential, Ec2Credential, Principal, Project, User
 from stoker.store import application_credentials, ec2_credentials, identity, tokens
 from stoker.store.notifier import TOKENS_TOPIC
 from stoker.store.tx import Tx
@@ -130,26 +131,27 @@ def revoke_system(tx: Tx, user_id: str, role: str) -> None:
 
 def create_credential(
     tx: Tx,
-    user_id: str,
-    project_id: str,
+    requester: Principal,
     *,
     name: str,
     description: str,
     secret_hash: str,
-    held: frozenset[str],
     roles: list[str] | None,
     unrestricted: bool,
     expires_at: datetime | None,
 ) -> ApplicationCredential:
     """
-    Create an application credential.
+    Create an application credential for the user and the project of ``requester``.
 
-    ``held``: the roles of the token that authorizes the request. ``roles``: the roles of the credential; None for all
-    held roles. Raises Conflict if the name is in use, Invalid if the user does not hold one of the roles.
+    ``roles`` None: all roles of the requester. Raises Conflict if the name is in use, Invalid if the requester does not
+    have one of the roles.
     """
-    held &= identity.roles(tx, user_id, project_id)
-    wanted = sorted(held) if roles is None else roles
-    if not set(wanted) <= held or not wanted:
+    user_id, project_id = requester.user_id, requester.project_id
+    if project_id is None:
+        raise Invalid("an application credential needs a token of its project")
+    available = requester.roles & identity.roles(tx, user_id, project_id)
+    wanted = sorted(available) if roles is None else roles
+    if not set(wanted) <= available or not wanted:
         raise Invalid("an application credential can have only roles that its user has in the project by this token")
     if expires_at is not None and expires_at <= tx.now:
         raise Invalid("expires_at must lie ahead")
@@ -167,6 +169,26 @@ def create_credential(
     )
     application_credentials.add(tx, made)
     return made
+
+
+def create_ec2_key(
+    tx: Tx, keys: Ec2Keys, requester: Principal, user_id: str, project_id: str | None
+) -> tuple[Ec2Credential, str]:
+    """
+    Create an EC2 key of a user for a project, and return the key and its secret in plain text.
+
+    A key has all roles of its user in the project, so an application credential that requests it must have them, too.
+    Raises EntityNotFound, Invalid or Forbidden.
+    """
+    user(tx, user_id)
+    roles = identity.roles(tx, user_id, project_id) if project_id is not None else frozenset[str]()
+    if project_id is None or not roles:
+        raise Invalid("tenant_id must be the id of a project that the user has a role in")
+    if requester.application_credential_id and (project_id, roles) != (requester.project_id, requester.roles):
+        raise Forbidden(
+            "An EC2 credential has all roles of its user in a project, and this application credential has not."
+        )
+    return keys.create(tx, user_id, project_id)
 
 
 def delete_credential(tx: Tx, user_id: str, id: str) -> None:
@@ -204,6 +226,11 @@ def new_secret() -> tuple[str, str]:
     """Generate a secret. Returns the secret and its hash."""
     secret = secrets.token_hex(32)
     return secret, passwords.hash_password(secret)
+
+
+def create_role() -> NoReturn:
+    """Always raises Forbidden, because the set of roles is fixed."""
+    raise Forbidden(f"The roles are {', '.join(ROLES)}: there cannot be others.")
 
 
 def _check_role(role: str) -> None:

@@ -7,25 +7,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.deployments import authorizer
-from stoker.http.access import AGENT, MEMBER, READER, only_reads, with_implied_roles
+from stoker.http.access import AGENT, MEMBER, READER, only_reads
 from stoker.http.cfn import reads, writes
-from stoker.http.cfn.request import CfnRequest, params_of, signer
+from stoker.http.cfn.access import CfnAction
+from stoker.http.cfn.request import CfnRequest, authenticate, params_of
 from stoker.http.cfn.serialize import Refused, answer, refusal
 from stoker.http.client_address import client_address
 from stoker.http.request_context import RequestContext, Response, without_credentials
 from stoker.http.threads import HANDLERS, TEMPLATES, Executor
-from stoker.model.errors import DeploymentRefused, Forbidden, StokerError, TooManyRequests
+from stoker.model.errors import DeploymentRefused, StokerError, TooManyRequests
 from stoker.model.stack import Resource, Stack
 
 
 @dataclass(frozen=True, slots=True)
 class _Action:
     do: Callable[[CfnRequest], Any]
-    roles: frozenset[str]
+    access: CfnAction
     executor: Executor = HANDLERS
 
 
-_READ, _WRITE = with_implied_roles(READER), with_implied_roles(MEMBER)
+_READ, _WRITE = CfnAction(READER), CfnAction(MEMBER)
 ACTIONS: Mapping[str, _Action] = {
     "ListStacks": _Action(reads.list_stacks, _READ),
     "DescribeStacks": _Action(reads.describe_stacks, _READ),
@@ -37,7 +38,7 @@ ACTIONS: Mapping[str, _Action] = {
     "ValidateTemplate": _Action(writes.validate_template, _READ, TEMPLATES),
     "EstimateTemplateCost": _Action(reads.estimate_template_cost, _READ, TEMPLATES),
     "DescribeStackEvents": _Action(reads.describe_stack_events, _READ),
-    "DescribeStackResource": _Action(reads.describe_stack_resource, _READ | {AGENT}),
+    "DescribeStackResource": _Action(reads.describe_stack_resource, CfnAction(READER, AGENT)),
     "DescribeStackResources": _Action(reads.describe_stack_resources, _READ),
     "ListStackResources": _Action(reads.list_stack_resources, _READ),
 }
@@ -90,7 +91,7 @@ def _finish(begun: _StartedAction) -> Response:
     as_json = _is_json(begun.request.params)
     try:
         response = answer(begun.name, begun.action.do(begun.request), as_json=as_json)
-        return without_credentials(response) if only_reads(begun.request.principal) else response
+        return without_credentials(response) if only_reads(begun.request.context.principal) else response
     except (StokerError, Refused) as error:
         if isinstance(error, DeploymentRefused):
             authorizer.record_denial(begun.request.context.app.store, error)
@@ -103,13 +104,12 @@ def _is_json(params: Mapping[str, str]) -> bool:
 
 def _authenticated(request: RequestContext, params: Mapping[str, str]) -> _StartedAction:
     """Raises StokerError or Refused."""
-    principal = signer(request, params)
+    context = authenticate(request, params)
     name = params.get("Action")
     if name is None:
         raise Refused(400, "MissingAction", "the parameter Action is missing")
     action = ACTIONS.get(name)
     if action is None:
         raise Refused(400, "InvalidAction", f"there is no action {name[:100]}")
-    if not action.roles & principal.roles:
-        raise Forbidden("You are not authorized to complete this action.")
-    return _StartedAction(action, name, CfnRequest(request, params, principal))
+    action.access.check(context.user)
+    return _StartedAction(action, name, CfnRequest(context, params))

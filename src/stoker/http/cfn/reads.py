@@ -11,7 +11,7 @@ from stoker.http.cfn.request import CfnRequest
 from stoker.http.cfn.serialize import Refused
 from stoker.http.heat.serializers import time
 from stoker.model.arn import Arn
-from stoker.model.errors import EntityNotFound, Forbidden
+from stoker.model.errors import EntityNotFound
 from stoker.model.stack import Event, Resource, Stack
 from stoker.stacks import secrets
 from stoker.stacks.engine import Engine
@@ -71,17 +71,15 @@ def describe_stack_resource(request: CfnRequest) -> Any:
 
     The user of a resource sees only that resource. Raises EntityNotFound or Forbidden.
     """
-    name = request.one("LogicalResourceId")
-    services = request.context.app
-    with services.store.read() as tx:
+    name, context = request.one("LogicalResourceId"), request.context
+    with context.app.store.read() as tx:
         stack = request.stack(tx)
-        found = find_target(tx, stack, name, request.principal.resource_id)
-        if found is None and request.principal.resource_id is not None:
-            raise Forbidden("You are not authorized to complete this action.")
-        if found is None:
+        resource = find_target(tx, stack, name, context.only)
+        if resource is None:
+            context.require_resource(None)
             raise EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")
-        detail = describe_resource(tx, services.engine, stack, found)
-        if request.principal.resource_id is None:  # the caller is a person, not an agent
+        detail = describe_resource(tx, context.app.engine, stack, resource)
+        if context.only is None:  # the caller is a person, not an agent
             detail["Metadata"] = redact_metadata(tx, detail["Metadata"])
         return {"StackResourceDetail": detail}
 

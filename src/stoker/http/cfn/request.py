@@ -20,11 +20,10 @@ from stoker.store.tx import Tx
 
 @dataclass(frozen=True, slots=True)
 class CfnRequest:
-    """An authenticated request with its parameters."""
+    """An authenticated request with its parameters. ``context`` has the signer as its principal."""
 
     context: RequestContext
     params: Mapping[str, str]
-    principal: Principal
 
     def one(self, name: str) -> str:
         """Return the parameter. Raises Refused if the parameter is missing."""
@@ -35,8 +34,7 @@ class CfnRequest:
     @property
     def project(self) -> str:
         """The caller's project."""
-        assert self.principal.project_id is not None, "keys and tokens without a project are refused"
-        return self.principal.project_id
+        return self.context.project
 
     def stack(self, tx: Tx, name: str | None = None) -> Stack:
         """
@@ -74,13 +72,17 @@ def params_of(request: RequestContext) -> dict[str, str]:
     return found
 
 
-def signer(request: RequestContext, params: Mapping[str, str]) -> Principal:
-    """Authenticate the caller by token or signature. Raises Refused or Unauthorized."""
+def authenticate(request: RequestContext, params: Mapping[str, str]) -> RequestContext:
+    """
+    Return the request with the caller that its token or signature names, and with the caller's limits.
+
+    Raises Refused or Unauthorized.
+    """
     token = request.raw.headers.get("x-auth-token")
     principal = _by_token(request, token) if token else _by_signature(request, params)
     if principal.project_id is None:
         raise Unauthorized("a token of a project is needed")
-    return principal
+    return replace(request, principal=principal, project_id=principal.project_id, only=principal.resource_id)
 
 
 def _by_token(request: RequestContext, token: str) -> Principal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stoker.http.access import Public, Signed
 from stoker.http.cfn import metadata, query, signals
-from stoker.http.cfn.access_key import require_known_key
+from stoker.http.cfn.access import require_known_key
 from stoker.http.request_context import BODY_LIMIT, RequestContext, Response, Route
 
 _V1 = "/cfn/v1"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.http.cfn.request import params_of, signer
+from stoker.http.cfn.access import SIGNAL
+from stoker.http.cfn.request import authenticate, params_of
 from stoker.http.cfn.serialize import Refused, element, refusal
 from stoker.http.json_body import decode
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.arn import Arn
-from stoker.model.errors import EntityNotFound, Forbidden, Invalid, StokerError
-from stoker.model.principal import Principal
+from stoker.model.errors import EntityNotFound, Invalid, StokerError
 from stoker.stacks import signals
 from stoker.store import stacks
 from stoker.store.tx import Tx
@@ -46,13 +46,13 @@ def wait_condition(request: RequestContext) -> Response:
 def _take(request: RequestContext, details: dict[str, Any]) -> str:
     """Authenticate the caller, apply the signal and return the resource's name."""
     params = params_of(request)
-    principal = signer(request, params)
+    caller = authenticate(request, params)
     arn = Arn.parse("{arn}/{stack_name}/{stack_id}/resources/{resource_name}".format_map(request.path))
 
     def do(tx: Tx) -> str:
         stack = stacks.find(tx, arn.stack_id)
-        found = signals.find_target(tx, stack, arn.resource or "", principal.resource_id) if stack else None
-        _may(principal, None if found is None else found.id, None if stack is None else stack.project_id)
+        found = signals.find_target(tx, stack, arn.resource or "", caller.only) if stack else None
+        SIGNAL.check(caller.user, stack, found)
         if stack is None or found is None or arn.project_id != stack.project_id or arn.stack_name != stack.name:
             raise EntityNotFound.of("Resource", arn.resource or "")
         if params.get("Run") not in (None, str(found.data.get("runs"))):
@@ -61,20 +61,6 @@ def _take(request: RequestContext, details: dict[str, Any]) -> str:
         return found.name
 
     return request.app.store.write(do)
-
-
-def _may(principal: Principal, resource_id: str | None, project_id: str | None) -> None:
-    """
-    Check that the signer may signal the resource.
-
-    Raises Forbidden, also for a missing resource, so that signers cannot find out which resources exist.
-    """
-    if principal.resource_id is not None:
-        right = principal.resource_id == resource_id
-    else:
-        right = project_id == principal.project_id
-    if not right:
-        raise Forbidden("You are not authorized to complete this action.")
 
 
 def _details(request: RequestContext) -> dict[str, Any]:

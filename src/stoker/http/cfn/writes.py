@@ -30,7 +30,7 @@ def create_stack(request: CfnRequest) -> Any:
     options = _options(request)
     made = context.app.store.write(
         lambda tx: operations.create(
-            tx, context.app.engine, resolved, options, identity, username=request.principal.user_name
+            tx, context.app.engine, resolved, options, identity, username=context.user.user_name
         )
     )
     return {"StackId": arn(made)}

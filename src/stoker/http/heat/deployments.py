@@ -12,7 +12,7 @@ from stoker.http import paged_list, params
 from stoker.http.pieces import LARGE
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import Deployment
-from stoker.model.errors import Forbidden, Invalid, RequestLimitExceeded
+from stoker.model.errors import Invalid, RequestLimitExceeded
 from stoker.model.status import Action, Status
 from stoker.stacks import deployment_actions
 from stoker.store import configs, deployments
@@ -43,8 +43,7 @@ def index(request: RequestContext) -> Response:
 async def metadata(request: RequestContext) -> Response:
     """Return the configs that a server has to run. Runs on the event loop; most requests are answered from memory."""
     server_id = request.path["server_id"]
-    if request.only not in (None, server_id):
-        raise Forbidden("You are not authorized to complete this action.")
+    request.require_resource(server_id)
     params.server_id(server_id)
     redacted = request.only is None  # an agent receives the secrets, a person does not
     found = request.app.documents.heat(server_id, request.project, redacted=redacted)

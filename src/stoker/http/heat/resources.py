@@ -10,7 +10,7 @@ from stoker.deployments.documents import Document
 from stoker.http import params
 from stoker.http.heat import serializers, stack_lookup
 from stoker.http.request_context import RequestContext, Response
-from stoker.model.errors import EntityNotFound, Forbidden, Invalid
+from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.stacks import operations, signals
@@ -126,8 +126,7 @@ def signal(request: RequestContext) -> Response:
     def do(tx: Tx) -> None:
         stack, found = _authorized_stack(tx, request)
         if details and "unset_hook" in details:
-            if request.only is not None:
-                raise Forbidden("A token for signals unsets no hook.")
+            request.require_resource(None)  # a token for signals unsets no hook
             hook = str(details["unset_hook"])
             signals.unset_hook(tx, request.app.engine, stack, request.path["resource_name"], hook)
             return
@@ -154,9 +153,8 @@ def _authorized_stack(tx: Tx, request: RequestContext) -> tuple[Stack, Resource]
         if found is None:
             raise no_resource(name, stack)
     except EntityNotFound:
-        if request.only is None:
-            raise
-        raise Forbidden("You are not authorized to complete this action.") from None
+        request.require_resource(None)
+        raise
     return stack, found
 
 

@@ -33,21 +33,16 @@ def create(request: RequestContext) -> Response:
 
     The response is the only one that contains the secret.
     """
-    project = request.user.project_id
-    if project is None:
-        raise Invalid("an application credential is made with a token of the project that it is for")
     said = params.read_body(request, "application_credential")
     name = params.read_name(said)
     secret, hashed = _secret(request, said)
     made = request.app.store.write(
         lambda tx: administration.create_credential(
             tx,
-            request.user.user_id,
-            project,
+            request.user,
             name=name,
             description=http_params.text(said.get("description"), "description", 65535) or "",
             secret_hash=hashed,
-            held=request.user.roles,
             roles=_roles(said.get("roles")),
             unrestricted=said.get("unrestricted") is True,
             expires_at=_moment(said.get("expires_at")),

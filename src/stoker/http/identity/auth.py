@@ -9,7 +9,7 @@ from stoker.http.identity import serializers
 from stoker.http.request_context import RequestContext, Response
 from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME, SYSTEM, UNSCOPED, Named, Scope
 from stoker.identity.tokens import Issued
-from stoker.model.errors import EntityNotFound, Forbidden, Invalid, Unauthorized
+from stoker.model.errors import EntityNotFound, Invalid, Unauthorized
 from stoker.store import identity
 
 
@@ -51,7 +51,7 @@ def show(request: RequestContext) -> Response:
         issued = request.app.identity.tokens.read(subject)
     except Unauthorized:
         raise EntityNotFound("This is not a recognized token.") from None
-    _own(request, issued.principal.user_id)
+    request.require_owner(issued.principal.user_id)
     return Response(200, serialize(request, issued), {"X-Subject-Token": subject})
 
 
@@ -61,7 +61,7 @@ def revoke(request: RequestContext) -> Response:
     """
     subject = _subject(request)
     try:
-        _own(request, request.app.identity.tokens.read(subject).principal.user_id)
+        request.require_owner(request.app.identity.tokens.read(subject).principal.user_id)
     except Unauthorized:
         raise EntityNotFound("This is not a recognized token.") from None
     request.app.identity.tokens.revoke(subject)
@@ -111,11 +111,6 @@ def _subject(request: RequestContext) -> str:
     if not token:
         raise Invalid("the header X-Subject-Token is required")
     return token
-
-
-def _own(request: RequestContext, user_id: str) -> None:
-    if request.limited_to not in (None, user_id):
-        raise Forbidden("You are not authorized to perform the requested action.")
 
 
 def _scope(said: Any) -> Scope | None:

@@ -14,9 +14,9 @@ from stoker.http import params as http_params
 from stoker.http.identity import auth
 from stoker.http.request_context import RequestContext, Response
 from stoker.identity import administration, ec2
-from stoker.model.errors import EntityNotFound, Forbidden, Invalid, Unauthorized
+from stoker.model.errors import EntityNotFound, Invalid, Unauthorized
 from stoker.model.principal import Ec2Credential
-from stoker.store import ec2_credentials, identity
+from stoker.store import ec2_credentials
 from stoker.store.tx import Tx
 
 
@@ -36,21 +36,9 @@ def create(request: RequestContext) -> Response:
     user_id = request.path["user_id"]
     project_id = http_params.text(http_params.body(request).get("tenant_id"), "tenant_id") or request.user.project_id
 
-    def do(tx: Tx) -> tuple[Ec2Credential, str]:
-        administration.user(tx, user_id)
-        roles = identity.roles(tx, user_id, project_id) if project_id is not None else frozenset[str]()
-        if project_id is None or not roles:
-            raise Invalid("tenant_id must be the id of a project that the user has a role in")
-        if request.user.application_credential_id and (project_id, roles) != (
-            request.user.project_id,
-            request.user.roles,
-        ):
-            raise Forbidden(
-                "An EC2 credential has all roles of its user in a project, and this application credential has not."
-            )
-        return request.app.identity.ec2.create(tx, user_id, project_id)
-
-    credential, secret = request.app.store.write(do)
+    credential, secret = request.app.store.write(
+        lambda tx: administration.create_ec2_key(tx, request.app.identity.ec2, request.user, user_id, project_id)
+    )
     return Response(201, {"credential": _serialize(request, credential, secret)})
 
 

@@ -8,6 +8,7 @@ from email.utils import format_datetime
 
 from starlette.requests import Request
 
+from stoker.http.access import only_reads
 from stoker.http.request_context import RequestContext
 from stoker.model.errors import Invalid
 from stoker.model.objects import Stored, timestamp
@@ -42,7 +43,7 @@ def owners(request: RequestContext, kept: Mapping[str, str]) -> dict[str, str]:
     """
     Return the headers; for callers without write access, without the keys of signed URLs, which grant write access.
     """
-    if request.principal is not None and request.principal.roles & {"member", "admin"}:
+    if not only_reads(request.principal):
         return dict(kept)
     return {name: value for name, value in kept.items() if name not in _SECRET}
 

@@ -1,0 +1,53 @@
+"""Access rules stand in the tables of routes and actions: no handler decides by roles, or refuses a caller itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+HTTP = Path(__file__).parents[2] / "src" / "stoker" / "http"
+#: What a principal may do. Names and projects are data, which handlers may use.
+RIGHTS = {"roles", "site_admin", "restricted", "application_credential_id", "resource_id"}
+#: Modules outside ``access.py``, and what they need rights or refusals for.
+EXCEPTIONS = {
+    "request_context.py": "applies the limits that an access rule has set",
+    "identity/serializers.py": "a token's representation contains its roles",
+    "cfn/serialize.py": "the HTTP status of the error",
+    "cfn/request.py": "the limit of an action's caller, who is authenticated after the body is read",
+    "heat/configs.py": "no role permits a list over all projects",
+}
+
+
+def decisions(tree: ast.Module) -> Iterator[str]:
+    """Expressions that read a principal's rights or refuse a caller."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=owner, attr=name) if name in RIGHTS:
+                if re.search(r"\b(principal|user|requester)$", ast.unparse(owner)):
+                    yield ast.unparse(node)
+            case ast.Name(id="Forbidden" | "with_implied_roles" as name):
+                yield name
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in HTTP.rglob("*.py"):
+        if path.name != "access.py":
+            yield str(path.relative_to(HTTP)), ast.parse(path.read_text())
+
+
+def test_no_handler_decides_who_may_call_it():
+    found = {name: set(decisions(tree)) for name, tree in modules()}
+    assert len(found) > 80
+    assert {name: what for name, what in found.items() if what and name not in EXCEPTIONS} == {}
+    assert {name for name in EXCEPTIONS if not found[name]} == set(), "an exception without a reason is left over"
+
+
+def test_a_handler_that_looks_at_roles_would_be_found():
+    wrong = """
+def index(request):
+    if "admin" not in request.user.roles and not request.principal.site_admin:
+        raise Forbidden("no")
+"""
+    assert set(decisions(ast.parse(wrong))) == {"request.user.roles", "request.principal.site_admin", "Forbidden"}
