@@ -33,7 +33,6 @@ from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.signed_urls import for_agents
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
-from stoker.model.errors import Invalid
 from stoker.objects import Objects
 from stoker.resources.env import Compute, Owner
 from stoker.resources.env import ResourceEnv as ResourceServices
@@ -88,12 +87,8 @@ class LocalCompute(Compute):
 
 
 def _keystone(settings: Settings, store: Store, directory: Directory, users: StackUsers) -> Keystone:
-    """Raises Invalid if the optional dependencies of Keystone mode are not installed."""
-    try:
-        from stoker.identity.keystone.factory import open_keystone
-    except ModuleNotFoundError as error:
-        needed = f"identity_mode keystone needs {error.name}: pip install 'stoker[openstack]'"
-        raise Invalid(needed) from None
+    from stoker.identity.keystone.factory import open_keystone  # imported late: only Keystone mode needs it
+
     return open_keystone(settings, store, directory.ec2, users)
 
 
@@ -129,8 +124,6 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
 
     ``secret`` is the site secret, from which keys and signatures derive. ``ca_file`` holds the CA certificates (PEM)
     that clients need to verify ``public_url``; None if their systems trust the CA already.
-
-    Raises Invalid if Keystone mode is set and its dependencies are not installed.
     """
     work = open_work(store)
     directory = Directory(store, settings.token_hours, secret, settings.max_login_failures)

@@ -40,11 +40,9 @@ def open_domain(settings: Settings) -> Session:
 
 
 def _cloud(name: str, timeout: int) -> Session:
-    try:
-        from openstack.config import OpenStackConfig
-        from openstack.exceptions import ConfigException
-    except ImportError:
-        raise Invalid("the setting keystone_cloud needs openstacksdk: pip install 'stoker[openstack]'") from None
+    from openstack.config import OpenStackConfig  # imported late, because the import is slow
+    from openstack.exceptions import ConfigException
+
     try:
         session = OpenStackConfig().get_one(cloud=name).get_session()
     except ConfigException as error:
