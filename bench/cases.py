@@ -149,7 +149,7 @@ def document_poll(target: Target) -> Result:
     """Measure an agent's poll without a change."""
     root = target.api.base
     enrolled = target.api("POST", "/servers", {"name": f"bench-{uuid.uuid4()}"})
-    trade: dict[str, Any] = {"token": enrolled["enrolment"]["token"], "instance": "bench", "hostname": "bench"}
+    trade: dict[str, Any] = {"token": enrolled["enrollment"]["token"], "instance": "bench", "hostname": "bench"}
     trade["agent"] = {"version": "0", "hooks": ["script"]}
     key = target.api("POST", "/agent/v1/enroll", trade, absolute=True)["key"]
     assert root.hostname

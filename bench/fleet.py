@@ -139,6 +139,6 @@ def enrolled(call: Callable[[str, str, Any], Any], names: list[str]) -> dict[str
     found = {}
     for name in names:
         made = call("POST", "/servers", {"name": name})
-        trade = {"token": made["enrolment"]["token"], "instance": name, "hostname": name}
+        trade = {"token": made["enrollment"]["token"], "instance": name, "hostname": name}
         found[name] = {"id": made["server"]["id"], "key": call("POST", "/agent/v1/enroll", trade)["key"]}
     return found

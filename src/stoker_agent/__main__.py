@@ -1,4 +1,4 @@
-"""Run Stoker's agent on this server: enrol it, keep it running, see how it stands."""
+"""Run Stoker's agent on this server: enroll it, keep it running, see how it stands."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--polling-interval", type=float, metavar="SECONDS", help="0.2 to 30, between looks at a source")
     run.add_argument("--ca-file", help="certificate to trust, when neither the system nor a section has it")
     run.set_defaults(do=_run)
-    enroll = commands.add_parser("enroll", help="trade an enrolment token for this server's own key")
+    enroll = commands.add_parser("enroll", help="trade an enrollment token for this server's own key")
     enroll.add_argument("--url", required=True, help="where Stoker is reached")
     enroll.add_argument(
         "--token-file",
@@ -92,7 +92,7 @@ def _run(said: argparse.Namespace, paths: Paths) -> None:
     from stoker_agent.settings import CliOptions, keep, settings
 
     paths.make()
-    config = _read_enrolment(paths)
+    config = _read_enrollment(paths)
     lock(paths)  # the lock lasts until this process ends
     _log_to(paths)
     wanted = CliOptions(said.sources, said.os_collect_config, said.polling_interval, said.ca_file)
@@ -114,7 +114,7 @@ def _run(said: argparse.Namespace, paths: Paths) -> None:
         agent.run()
 
 
-def _read_enrolment(paths: Paths) -> Optional[Config]:
+def _read_enrollment(paths: Paths) -> Optional[Config]:
     """Return the enrollment, or None if this server is not enrolled. Raise Unusable if the file cannot be read."""
     return read(paths.config) if paths.config.exists() else None
 
@@ -136,7 +136,7 @@ def _status(_: argparse.Namespace, paths: Paths) -> None:
     from stoker_agent.runs import Runs
     from stoker_agent.settings import CliOptions, settings
 
-    config = _read_enrolment(paths)
+    config = _read_enrollment(paths)
     found = settings(paths.sources, CliOptions(), enrolled=config is not None)
     runs = Runs(paths.state)
     print(f"server      {config.server_id if config else 'not enrolled'}")

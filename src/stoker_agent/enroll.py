@@ -58,13 +58,13 @@ def enroll(paths: Paths, url: str, token: str, ca_file: str | None) -> Config:
         )
         channel.close()
         if answer.status != 201:
-            raise Unusable(f"cannot enrol at {url}: {_refusal(answer)}")
+            raise Unusable(f"cannot enroll at {url}: {_refusal(answer)}")
         said = answer.json()
         config = Config(url, said["server_id"], said["key"], ca_file)
     except (Unreachable, ValueError, OSError) as error:
-        raise Unusable(f"cannot enrol at {url}: {error}") from None
+        raise Unusable(f"cannot enroll at {url}: {error}") from None
     except (KeyError, TypeError):
-        raise Unusable(f"cannot enrol at {url}: that is no Stoker's answer") from None
+        raise Unusable(f"cannot enroll at {url}: that is no Stoker's answer") from None
     keep(paths.config, config)
     return config
 

@@ -37,7 +37,7 @@ class Servers:
     def enroll(self, name: str) -> Enrolled:
         """Create an enrollment. The answer contains the command to run on the server."""
         answer = self._wire.send("POST", "/servers", {"name": name})
-        part(part(answer, "enrolment"), "command")
+        part(part(answer, "enrollment"), "command")
         return cast(Enrolled, answer)
 
     def label(self, ref: str, labels: Mapping[str, str | None]) -> Server:

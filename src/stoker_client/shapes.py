@@ -253,7 +253,7 @@ class Server(TypedDict):
     window: NotRequired[dict[str, Any]]
 
 
-class Enrolment(TypedDict):
+class Enrollment(TypedDict):
     """The enrollment of one server."""
 
     token: str
@@ -268,4 +268,4 @@ class Enrolled(TypedDict):
     """The answer to an enrollment."""
 
     server: Server
-    enrolment: Enrolment
+    enrollment: Enrollment

@@ -44,7 +44,7 @@ class Server:
         self.progress: list[tuple[str, dict[str, Any]]] = []
         self.logs: dict[tuple[str, str], bytes] = {}
         self.log_calls: list[tuple[str, str, int]] = []
-        self.enrolments: list[dict[str, Any]] = []
+        self.enrollments: list[dict[str, Any]] = []
         self.polls: list[str] = []
         self.files: dict[str, bytes] = {}
         #: How many of the next calls are answered with what, or taken and never answered, or held.
@@ -158,7 +158,7 @@ class Server:
 
     def trade(self, said: dict[str, Any]) -> bool:
         token, instance = said["token"], said["instance"]
-        self.enrolments.append(said)
+        self.enrollments.append(said)
         if self.tokens.get(token, "?") not in (None, instance):
             return False
         self.tokens[token] = instance

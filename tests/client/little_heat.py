@@ -411,8 +411,8 @@ class LittleHeat:
             raise Answer(409, f"A server named {body['name']} exists.")
         command = "echo secret | python3 -c 'install'"
         warning = "Nobody can reach it"
-        enrolment = {"token": "secret", "expires_at": TIME, "command": command, "url": self.url, "warning": warning}
-        return {"server": self.add_server(body["name"], "ENROLLING"), "enrolment": enrolment}
+        enrollment = {"token": "secret", "expires_at": TIME, "command": command, "url": self.url, "warning": warning}
+        return {"server": self.add_server(body["name"], "ENROLLING"), "enrollment": enrollment}
 
     def delete_server(self, id_: str, **_: Any) -> Any:
         del self.servers[self.show_server(id_)["server"]["id"]]

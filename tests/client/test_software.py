@@ -249,7 +249,7 @@ def test_enroll_as_data_has_everything(heat, stoker):
     enrolled = made(stoker("server", "enroll", "web1", "-o", "json"))
 
     assert enrolled["server"]["name"] == "web1"
-    assert enrolled["enrolment"]["token"] == "secret"
+    assert enrolled["enrollment"]["token"] == "secret"
 
 
 def test_a_taken_name(heat, stoker):

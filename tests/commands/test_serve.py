@@ -44,7 +44,7 @@ def serve(tmp_path, *words):
 def test_sigterm_ends_it_while_an_agent_waits(tmp_path):
     with served(tmp_path) as stoker:
         made = stoker.heat("POST", "/servers", {"name": "s"}).body
-        said = {"token": made["enrolment"]["token"], "instance": "i", "hostname": "h", "agent": {"version": "1"}}
+        said = {"token": made["enrollment"]["token"], "instance": "i", "hostname": "h", "agent": {"version": "1"}}
         key = stoker.request("POST", "/agent/v1/enroll", said).body["key"]
         answers = []
 

@@ -11,7 +11,7 @@ import pytest
 
 from stoker.deployments import cancellation, runs, service
 from stoker.deployments.documents import LOG_BYTES, Documents
-from stoker.servers import enrol
+from stoker.servers import enrollment
 from stoker.store import deployments, servers
 from stoker.store import documents as stored_documents
 from stoker.store import runs as stored
@@ -48,7 +48,7 @@ def test_an_entry_names_its_deployment_and_heats_form_does_not(store):
 
 def test_every_change_is_a_new_revision(store):
     documents = Documents(store)
-    server = store.write(lambda tx: enrol.enrol(tx, "p", "one"))[0].id
+    server = store.write(lambda tx: enrollment.enroll(tx, "p", "one"))[0].id
     first = documents.load_agent(server).revision
     made = begin(store, "a", server=server)
     second = documents.load_agent(server).revision
@@ -228,7 +228,7 @@ def test_what_is_withheld_is_not_delivered(store):
 
 
 def test_a_document_says_how_many_may_run_at_a_time(store):
-    server = store.write(lambda tx: enrol.enrol(tx, "p", "one"))[0]
+    server = store.write(lambda tx: enrollment.enroll(tx, "p", "one"))[0]
     for name in ("a", "b"):
         begin(store, name, server=server.id)
     documents = Documents(store)

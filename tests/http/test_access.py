@@ -181,7 +181,7 @@ def test_who_is_a_reader_reads_and_a_servers_user_does_not(stoker, things, place
 
 def enrolled(stoker):
     made = stoker.heat("POST", "/servers", {"name": f"server-{uuid.uuid4().hex}"}).body
-    said = {"token": made["enrolment"]["token"], "instance": "i", "hostname": "h", "agent": {"version": "1"}}
+    said = {"token": made["enrollment"]["token"], "instance": "i", "hostname": "h", "agent": {"version": "1"}}
     return made["server"]["id"], stoker.request("POST", "/agent/v1/enroll", said).body["key"]
 
 
@@ -459,9 +459,9 @@ def test_a_marker_of_another_projects_is_a_marker_of_nothing(stoker, other, thin
     stoker.heat("DELETE", f"/software_configs/{late}")
 
 
-def test_an_enrolment_token_is_worth_one_agent(stoker):
+def test_an_enrollment_token_is_worth_one_agent(stoker):
     made = stoker.heat("POST", "/servers", {"name": f"server-{uuid.uuid4().hex}"}).body
-    said = {"token": made["enrolment"]["token"], "instance": "first"}
+    said = {"token": made["enrollment"]["token"], "instance": "first"}
     key = stoker.request("POST", "/agent/v1/enroll", said).body["key"]
     second = stoker.request("POST", "/agent/v1/enroll", {**said, "instance": "second"})
     unknown = stoker.request("POST", "/agent/v1/enroll", {**said, "token": "made up"})
@@ -479,15 +479,15 @@ def test_an_enrolment_token_is_worth_one_agent(stoker):
     assert removed.raw == never.raw
 
 
-def test_an_unused_enrolment_token_ends_with_a_newer_one(stoker):
+def test_an_unused_enrollment_token_ends_with_a_newer_one(stoker):
     name = f"server-{uuid.uuid4().hex}"
-    old, new = (stoker.heat("POST", "/servers", {"name": name}).body["enrolment"]["token"] for _ in range(2))
+    old, new = (stoker.heat("POST", "/servers", {"name": name}).body["enrollment"]["token"] for _ in range(2))
     assert stoker.request("POST", "/agent/v1/enroll", {"token": old, "instance": "i"}).status == 401
     assert stoker.request("POST", "/agent/v1/enroll", {"token": new, "instance": "i"}).status == 201
 
 
-def test_an_enrolment_token_opens_nothing_by_itself(stoker):
-    made = stoker.heat("POST", "/servers", {"name": f"server-{uuid.uuid4().hex}"}).body["enrolment"]["token"]
+def test_an_enrollment_token_opens_nothing_by_itself(stoker):
+    made = stoker.heat("POST", "/servers", {"name": f"server-{uuid.uuid4().hex}"}).body["enrollment"]["token"]
     assert stoker.heat("GET", "/stacks", **{"X-Auth-Token": made}).status == 401
     headers = {"Authorization": f"Bearer {made}"}
     assert stoker.request("GET", "/agent/v1/document?wait=0", headers=headers).status == 401

@@ -269,7 +269,7 @@ def test_what_agents_say(stoker, agents_run, data):
 def agents_run(stoker):
     """An agent's key, and a run under way: the same one until it has ended, so that few are made."""
     made = stoker.heat("POST", "/servers", {"name": "fuzzed"}).body
-    said = {"token": made["enrolment"]["token"], "instance": "i"}
+    said = {"token": made["enrollment"]["token"], "instance": "i"}
     key = stoker.request("POST", "/agent/v1/enroll", said).body["key"]
     config = stoker.heat("POST", "/software_configs", {"outputs": [{"name": "o"}]}).body["software_config"]["id"]
     wanted = {"config_id": config, "server_id": made["server"]["id"], "signal_transport": "STOKER_SIGNAL"}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.agent_protocol import SpokenAgent as Agent
-from support.agent_protocol import deploy, enrol, shown, spoken_agent, trade
+from support.agent_protocol import deploy, enroll, shown, spoken_agent, trade
 from support.server import Answer
 from support.sockets import until_read
 
@@ -156,7 +156,7 @@ def test_more_output_than_a_call_may_carry_is_refused(agent, stoker):
 
 
 def test_another_servers_run_does_not_exist(agent, stoker):
-    server, token = enrol(stoker)
+    server, token = enroll(stoker)
     other = Agent(stoker, server["id"], server["name"], trade(stoker, token).body["key"])
     deployment = deploy(stoker, other.id)
     run = f"/runs/{deployment['config_id']}"
@@ -189,7 +189,7 @@ def test_no_key_a_wrong_key_and_a_users_token_open_nothing(agent, stoker):
 
 
 def test_a_token_is_traded_again_by_its_instance_only(stoker):
-    _, token = enrol(stoker)
+    _, token = enroll(stoker)
     first = trade(stoker, token, "one")
     assert (first.status, trade(stoker, token, "one").body) == (201, first.body)
     for answer in (trade(stoker, token, "two"), trade(stoker, "made up", "one")):
@@ -249,13 +249,13 @@ def test_the_zipapp_runs_and_its_tag_is_its_digest(stoker, tmp_path):
     assert first.headers["ETag"] == f'"{hashlib.sha256(first.raw).hexdigest()}"'
 
 
-def test_an_agent_enrols_and_runs_a_script(stoker, tmp_path):
+def test_an_agent_enrolls_and_runs_a_script(stoker, tmp_path):
     """The real agent, from token to output."""
-    server, token = enrol(stoker)
+    server, token = enroll(stoker)
     agent = [sys.executable, "-m", "stoker_agent"]
     root = ["--root", str(tmp_path / "root")]
-    enroll = [*agent, "enroll", "--url", stoker.url, *root]
-    subprocess.run(enroll, input=token.encode(), check=True, capture_output=True)
+    command = [*agent, "enroll", "--url", stoker.url, *root]
+    subprocess.run(command, input=token.encode(), check=True, capture_output=True)
     deployment = deploy(stoker, server["id"], "#!/bin/sh\necho out; printf 42 > $heat_outputs_path.result\n")
     subprocess.run([*agent, "run", "--once", *root], check=True, capture_output=True, timeout=60)
     found = shown(stoker, deployment)

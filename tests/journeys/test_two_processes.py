@@ -28,7 +28,7 @@ def both(tmp_path, postgresql_server):
 
 def test_an_agent_of_one_runs_what_the_other_is_told(both, tmp_path):
     first, second = both
-    token = second.json("server", "enroll", "web")["enrolment"]["token"]
+    token = second.json("server", "enroll", "web")["enrollment"]["token"]
     agent = [sys.executable, "-m", "stoker_agent"]
     root = str(tmp_path / "agent")
     enroll = [*agent, "enroll", "--url", first.url, "--root", root]

@@ -106,11 +106,11 @@ def test_a_structured_deployment_puts_values_into_the_config(store):
 
 
 def test_a_deployed_server_is_the_enrolled_one_of_its_name(store):
-    from stoker.servers import enrol
+    from stoker.servers import enrollment
     from stoker.servers.keys import Keys
 
     heat = world(store)
-    enrolled, _, _ = store.write(lambda tx: enrol.enrol(tx, "p", "web1"))
+    enrolled, _, _ = store.write(lambda tx: enrollment.enroll(tx, "p", "web1"))
     store.write(lambda tx: Keys(store, b"secret").issue(tx, enrolled.id))
     stack = heat.create(template({"config": config(), "server": server("web1"), "d": deployment()}))
 
@@ -118,7 +118,7 @@ def test_a_deployed_server_is_the_enrolled_one_of_its_name(store):
     assert len(heat.to_run(enrolled.id)) == 1
     heat.delete(stack)
     with store.read() as tx:
-        assert enrol.find(tx, "p", "web1").id == enrolled.id
+        assert enrollment.find(tx, "p", "web1").id == enrolled.id
 
 
 def test_the_facts_of_a_deployment_reach_the_agent(store):

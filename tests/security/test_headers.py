@@ -84,12 +84,12 @@ def test_no_answer_with_a_secret_is_kept(stoker, member):
     auth = {"identity": {"methods": ["password"], "password": {"user": user}}}
     key = f"/identity/v3/users/{member.user_id}/credentials/OS-EC2"
     created = member.heat("POST", "/servers", {"name": f"s-{uuid.uuid4().hex[:8]}"})
-    enrolled = {"token": created.body["enrolment"]["token"], "instance": "i"}
+    enrolled = {"token": created.body["enrollment"]["token"], "instance": "i"}
     answers = {
         "login": stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth}),
         "refused login": stoker.request("POST", "/identity/v3/auth/tokens", {}),
         "key": member.request("POST", key, {}),
-        "enrolment": created,
+        "enrollment": created,
         "agent's key": stoker.request("POST", "/agent/v1/enroll", enrolled),
         "stacks": member.heat("GET", "/stacks"),
         "no route": stoker.request("GET", "/nothing"),

@@ -43,7 +43,7 @@ PUBLIC = {
     ("GET", "/versions"),
     ("GET", "/v1"),
     ("GET", "/openapi.json"),
-    ("POST", "/agent/v1/enroll"),  # an enrolment token is in the body
+    ("POST", "/agent/v1/enroll"),  # an enrollment token is in the body
     ("GET", "/agent/v1/install"),
     ("GET", "/agent/v1/stoker-agent.pyz"),
     ("GET", "/cfn"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stoker.model.errors import Unauthorized
 from stoker.model.server import Kind, Server
-from stoker.servers import enrol
+from stoker.servers import enrollment
 from stoker.servers.keys import Keys, key_topic
 from stoker.store import servers
 from stoker.store.open import Store
@@ -63,7 +63,7 @@ def test_a_removed_servers_key_is_worth_nothing(store, keys):
     add(store, "a")
     key = issue(store, keys, "a")
     keys.authenticate(key)
-    store.write(lambda tx: enrol.forget(tx, "a"))
+    store.write(lambda tx: enrollment.forget(tx, "a"))
     refused(keys, key)
 
 
@@ -128,7 +128,7 @@ def test_other_processes_hear_of_a_revocation(store, keys):
         key = issue(store, keys, "a")
         assert theirs.authenticate(key) == "a"
         heard.clear()
-        store.write(lambda tx: enrol.forget(tx, "a"))
+        store.write(lambda tx: enrollment.forget(tx, "a"))
         assert heard.wait(20)
         refused(theirs, key)
     finally:

@@ -8,7 +8,7 @@ import pytest
 
 from stoker.model import labels
 from stoker.model.errors import Invalid
-from stoker.servers import enrol
+from stoker.servers import enrollment
 from stoker.store import servers
 
 
@@ -73,8 +73,8 @@ def test_selectors() -> None:
 def test_servers_with_all_of_the_labels(store) -> None:
     def do(tx):
         for name, has in (("c", {"tier": "web", "zone": "a"}), ("a", {"tier": "web"}), ("b", {"zone": "a"}), ("d", {})):
-            servers.set_labels(tx, enrol.enrol(tx, "p", name)[0].id, has)
-        servers.set_labels(tx, enrol.enrol(tx, "other", "e")[0].id, {"tier": "web", "zone": "a"})
+            servers.set_labels(tx, enrollment.enroll(tx, "p", name)[0].id, has)
+        servers.set_labels(tx, enrollment.enroll(tx, "other", "e")[0].id, {"tier": "web", "zone": "a"})
 
     store.write(do)
     with store.read() as tx:

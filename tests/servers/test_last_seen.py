@@ -7,14 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from stoker.servers import enrol
+from stoker.servers import enrollment
 from stoker.servers.last_seen import LastSeen
 from stoker.store import servers
 
 
 @pytest.fixture
 def server(store):
-    return store.write(lambda tx: enrol.enrol(tx, "p", "web"))[0]
+    return store.write(lambda tx: enrollment.enroll(tx, "p", "web"))[0]
 
 
 def test_the_first_call_is_written_and_the_next_is_not(store, server):

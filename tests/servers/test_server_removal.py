@@ -10,7 +10,7 @@ import pytest
 from stoker.deployments import server_removal
 from stoker.deployments.deadlines import DEADLINE
 from stoker.model.server import Kind, Server
-from stoker.servers import enrol
+from stoker.servers import enrollment
 from stoker.stacks.operations import Options
 from stoker.store import deployments, servers
 from support.fleet import Fleet
@@ -56,7 +56,7 @@ def test_what_was_under_way_there_has_failed(store):
 
     def remove(tx: Any) -> None:
         server_removal.release_server(tx, heat.work, ID, "web1")
-        enrol.remove(tx, servers.get(tx, ID, "p"))
+        enrollment.remove(tx, servers.get(tx, ID, "p"))
 
     heat.store.write(remove)
     heat.work.run(DEADLINE)

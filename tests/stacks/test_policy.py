@@ -17,7 +17,7 @@ from stoker.deployments.policy import STACK
 from stoker.model.deployment import Deployment
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
 from stoker.model.server import Kind, Server
-from stoker.servers import enrol
+from stoker.servers import enrollment
 from stoker.stacks.operations import Options
 from stoker.stacks.queries import export
 from stoker.store import audit, deployments, documents, runs, servers
@@ -574,9 +574,9 @@ def test_what_is_in_the_log_is_bounded(heat, clock):
     assert left.at == datetime(2026, 5, 3, tzinfo=UTC)
 
 
-def test_enrolment_leaves_labels_and_policy(heat):
+def test_enrollment_leaves_labels_and_policy(heat):
     stack = heat.create(template({"server": governed("STACK", name="web9", labels={"a": "b"})}))
-    heat.store.write(lambda tx: enrol.enrol(tx, "p", "web9"))
+    heat.store.write(lambda tx: enrollment.enroll(tx, "p", "web9"))
     id = heat.resources(stack)["server"].physical_id
     assert find(heat, id).labels == {"a": "b"}
     assert find(heat, id).policy["allow"] == "STACK"

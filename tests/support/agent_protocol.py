@@ -40,11 +40,11 @@ class SpokenAgent:
         return self.call("POST", f"/runs/{run}/logs?stream={stream}&offset={offset}{more}", data)
 
 
-def enrol(stoker: Served, name: str | None = None) -> tuple[dict[str, Any], str]:
+def enroll(stoker: Served, name: str | None = None) -> tuple[dict[str, Any], str]:
     """Create a server. Return the server and its enrollment token."""
     answer = stoker.heat("POST", "/servers", {"name": name or f"server-{next(_count)}"})
     assert answer.status == 201, answer.raw
-    return answer.body["server"], answer.body["enrolment"]["token"]
+    return answer.body["server"], answer.body["enrollment"]["token"]
 
 
 def trade(stoker: Served, token: str, instance: str = "i") -> Answer:
@@ -55,7 +55,7 @@ def trade(stoker: Served, token: str, instance: str = "i") -> Answer:
 
 def spoken_agent(stoker: Served) -> SpokenAgent:
     """Enroll a new server."""
-    server, token = enrol(stoker)
+    server, token = enroll(stoker)
     got = trade(stoker, token)
     assert got.status == 201, got.raw
     assert got.body["poll_wait"] == 30

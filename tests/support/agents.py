@@ -76,7 +76,7 @@ class OwnAgent:
         """
         Enroll as ``name`` and store the key. ``url`` is the agent's URL of Stoker if it differs from the server's.
         """
-        token = stoker.heat("POST", "/servers", {"name": name}).body["enrolment"]["token"]
+        token = stoker.heat("POST", "/servers", {"name": name}).body["enrollment"]["token"]
         said = {"token": token, "instance": name, "hostname": "h"}
         got = stoker.request("POST", "/agent/v1/enroll", said).body
         self.root.joinpath("etc").mkdir(parents=True, exist_ok=True)

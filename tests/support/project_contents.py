@@ -35,7 +35,7 @@ class Contents:
 def fill_project(owner: Account) -> Contents:
     """Create all objects. ``owner`` is a member of an empty project."""
     secret, hidden = f"secret-{uuid.uuid4().hex}", f"hidden-{uuid.uuid4().hex}"
-    server, key = _enrol(owner)
+    server, key = _enroll(owner)
     config = _create(owner, "/software_configs", "software_config", name=_NAME, group="script", config=f"# {secret}")
     run = {"config_id": config["id"], "input_values": {"i": secret}}
     deployment = _create(owner, "/software_deployments", "software_deployment", server_id=server, **run)
@@ -81,9 +81,9 @@ def _absent(value: str) -> str:
         return f"{value}-absent" if not value.isdecimal() else str(int(value) + 1_000_000)
 
 
-def _enrol(owner: Account) -> tuple[str, str]:
+def _enroll(owner: Account) -> tuple[str, str]:
     created = _ok(owner.heat("POST", "/servers", {"name": _NAME})).body
-    key = _ok(trade(owner.stoker, created["enrolment"]["token"])).body["key"]
+    key = _ok(trade(owner.stoker, created["enrollment"]["token"])).body["key"]
     return created["server"]["id"], key
 
 

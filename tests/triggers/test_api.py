@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from support import databases
-from support.agent_protocol import deploy, enrol, shown, spoken_agent
+from support.agent_protocol import deploy, enroll, shown, spoken_agent
 from support.events import event_stream
 from support.server import Served, served
 
@@ -336,7 +336,7 @@ def test_a_schedule_comes_by_itself(stoker, agent):
 def test_a_time_that_passed_while_nobody_served(tmp_path):
     """A server that was down longer than a minute; its clock is put on instead of waiting."""
     with served(tmp_path) as stoker:
-        agent_id = enrol(stoker)[0]["id"]
+        agent_id = enroll(stoker)[0]["id"]
         config = stoker.heat("POST", "/software_configs", {"config": "true"}).body["software_config"]
         said = {"name": "n", "trigger": {"config_id": config["id"], "servers": [agent_id]}, "cron": "* * * * *"}
         made = stoker.heat("POST", "/software_schedules", said).body["software_schedule"]

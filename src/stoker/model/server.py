@@ -76,7 +76,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enrolment:
+class Enrollment:
     """A single-use token that an agent exchanges for its key."""
 
     token_hash: str

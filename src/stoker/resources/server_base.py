@@ -84,7 +84,7 @@ def with_signatures(types: Mapping[str, ResourceType], known: transports.Transpo
 def _unsigned(name: str) -> str:
     return (
         f"software_config_transport: {name} carries documents through an object store or a queue, os-collect-config "
-        "cannot verify them, and this site requires that (require_signed_transports): say `agent: stoker`, enrol the "
+        "cannot verify them, and this site requires that (require_signed_transports): say `agent: stoker`, enroll the "
         "server, or use POLL_SERVER_CFN"
     )
 

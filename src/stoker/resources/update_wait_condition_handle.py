@@ -19,5 +19,5 @@ TYPE: ResourceType = replace(
     aws_wait_condition_handle.TYPE,
     name="OS::Heat::UpdateWaitConditionHandle",
     is_stale=_always,
-    description="Takes signals for wait conditions, at a URL that every update makes anew.",
+    description="Takes signals for wait conditions, at a URL that every update renews.",
 )

@@ -28,7 +28,7 @@ import structlog
 
 from stoker.model.errors import StokerError
 from stoker.model.server import Kind, Server
-from stoker.servers import enrol
+from stoker.servers import enrollment
 from stoker.servers.keys import Keys
 from stoker.servers.processes import MARKER, agent_of, end_agents, end_all, marked
 from stoker.servers.watch import Watch
@@ -99,7 +99,7 @@ class LocalServers:
 
     def delete(self, tx: Tx, server_id: str) -> None:
         """Delete the server's record and defer the end of its processes."""
-        enrol.forget(tx, server_id)
+        enrollment.forget(tx, server_id)
         self._work.cancel(tx, JOB, server_id)
         self._defer(tx, server_id, _END)
 

@@ -19,7 +19,7 @@ from stoker.model.status import Action
 from stoker.model.trigger import Content
 from stoker.resources.base import physical_name
 from stoker.resources.deployment_runs import COMPONENT
-from stoker.servers import enrol
+from stoker.servers import enrollment
 from stoker.stacks import type_names
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
@@ -255,7 +255,7 @@ def _servers(
     own = {each.server_id: each for each in source.own}
     found: Iterable[Server]
     if request.servers is not None:
-        found = [enrol.find(tx, project_id, each) for each in request.servers]
+        found = [enrollment.find(tx, project_id, each) for each in request.servers]
     elif request.labels is not None:
         found = sorted(servers.find_by_labels(tx, project_id, request.labels), key=lambda each: each.created_at)
         if own:

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from stoker.model.errors import EntityNotFound
 from stoker.model.labels import match
-from stoker.model.server import Enrolment, Kind, Server
+from stoker.model.server import Enrollment, Kind, Server
 from stoker.store import rows
-from stoker.store.schema import enrolments, servers
+from stoker.store.schema import enrollments, servers
 from stoker.store.tx import Tx
 
 _ADD = sa.insert(servers)
@@ -52,14 +52,14 @@ _DISOWN = (
     .values(stack_id=None, resource_id=None, resource_name=None)
 )
 _DELETE = sa.delete(servers).where(servers.c.id == sa.bindparam("id_"))
-_ADD_ENROLMENT = sa.insert(enrolments)
-_ENROLMENT = sa.select(enrolments).where(enrolments.c.token_hash == sa.bindparam("hash")).with_for_update()
+_ADD_ENROLMENT = sa.insert(enrollments)
+_ENROLMENT = sa.select(enrollments).where(enrollments.c.token_hash == sa.bindparam("hash")).with_for_update()
 _USE = (
-    sa.update(enrolments)
-    .where(enrolments.c.token_hash == sa.bindparam("hash"))
+    sa.update(enrollments)
+    .where(enrollments.c.token_hash == sa.bindparam("hash"))
     .values(instance=sa.bindparam("instance"))
 )
-_DROP_ENROLMENTS = sa.delete(enrolments).where(enrolments.c.server_id == sa.bindparam("id_"))
+_DROP_ENROLMENTS = sa.delete(enrollments).where(enrollments.c.server_id == sa.bindparam("id_"))
 
 
 def lock_names(tx: Tx, project_id: str) -> None:
@@ -202,7 +202,7 @@ def delete(tx: Tx, id: str) -> None:
     tx.run(_DELETE, {"id_": id})
 
 
-def add_enrolment(tx: Tx, new: Enrolment) -> None:
+def add_enrollment(tx: Tx, new: Enrollment) -> None:
     """Insert an enrollment."""
     tx.run(
         _ADD_ENROLMENT,
@@ -215,14 +215,14 @@ def add_enrolment(tx: Tx, new: Enrolment) -> None:
     )
 
 
-def enrolment(tx: Tx, token_hash: str) -> Enrolment | None:
+def enrollment(tx: Tx, token_hash: str) -> Enrollment | None:
     """
     Return the enrollment with this token, or None, and lock its row: two agents cannot use one token at the same time.
     """
     row = tx.run(_ENROLMENT, {"hash": token_hash}).first()
     if row is None:
         return None
-    return Enrolment(
+    return Enrollment(
         token_hash=row.token_hash,
         server_id=row.server_id,
         expires_at=rows.from_micros(row.expires_at),
@@ -230,12 +230,12 @@ def enrolment(tx: Tx, token_hash: str) -> Enrolment | None:
     )
 
 
-def drop_enrolments(tx: Tx, server_id: str) -> None:
+def drop_enrollments(tx: Tx, server_id: str) -> None:
     """Delete all enrollments of a server."""
     tx.run(_DROP_ENROLMENTS, {"id_": server_id})
 
 
-def use_enrolment(tx: Tx, token_hash: str, instance: str) -> None:
+def use_enrollment(tx: Tx, token_hash: str, instance: str) -> None:
     """Record which agent has used the token."""
     tx.run(_USE, {"hash": token_hash, "instance": instance})
 

@@ -42,7 +42,7 @@ class Stoker:
             self._etag = answer.etag
             return found
         if answer.status in (401, 403, 404):
-            raise Refused("the server refuses this agent's key: was this server deleted, or enrolled anew?")
+            raise Refused("the server refuses this agent's key: was this server deleted, or enrolled again?")
         if answer.status != 304:
             raise Unreachable(f"the server answered {answer.status}")
         self._pause = answer.retry_after

@@ -16,7 +16,7 @@ from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Kind, Server
 from stoker.public_url import is_loopback_url
-from stoker.servers import enrol
+from stoker.servers import enrollment
 from stoker.store import rows, servers
 from stoker.store.tx import Tx
 
@@ -40,7 +40,7 @@ def index(request: RequestContext) -> Response:
 
 def show(request: RequestContext) -> Response:
     with request.app.store.read() as tx:
-        found = enrol.find(tx, request.project, request.path["server"])
+        found = enrollment.find(tx, request.project, request.path["server"])
     return Response(200, {"server": _serialize(request, found)})
 
 
@@ -49,16 +49,16 @@ def create(request: RequestContext) -> Response:
     name = params.text(params.body(request).get("name"), "name")
     if not name:
         raise Invalid("name is required: what the server is to be called")
-    server, enrolment, token = request.app.store.write(lambda tx: enrol.enrol(tx, request.project, name))
+    server, issued, token = request.app.store.write(lambda tx: enrollment.enroll(tx, request.project, name))
     url = request.app.settings.public_url
     shown = {
         "token": token,
-        "expires_at": serializers.time(enrolment.expires_at),
+        "expires_at": serializers.time(issued.expires_at),
         "command": request.app.servers.agent_bundle.command(token),
         "url": url,
         "warning": _LOOPBACK.format(url=url) if is_loopback_url(url) else None,
     }
-    return Response(201, {"server": _serialize(request, server), "enrolment": shown})
+    return Response(201, {"server": _serialize(request, server), "enrollment": shown})
 
 
 def change(request: RequestContext) -> Response:
@@ -73,7 +73,7 @@ def change(request: RequestContext) -> Response:
     projects = request.app.engine.env.projects
 
     def do(tx: Tx) -> Server:
-        found = enrol.find(tx, request.project, request.path["server"])
+        found = enrollment.find(tx, request.project, request.path["server"])
         server = servers.find(tx, found.id, for_update=True)
         if server is None:
             raise EntityNotFound.of("Server", request.path["server"])
@@ -97,9 +97,9 @@ def delete(request: RequestContext) -> Response:
     """Remove a server. Its key becomes invalid, and its unfinished deployments fail."""
 
     def do(tx: Tx) -> None:
-        server = enrol.find(tx, request.project, request.path["server"])
+        server = enrollment.find(tx, request.project, request.path["server"])
         server_removal.release_server(tx, request.app.work, server.id, server.name)
-        enrol.remove(tx, server)
+        enrollment.remove(tx, server)
         local = request.app.servers.local
         # a stack has retained the local server, so its agent still runs
         if server.kind is Kind.LOCAL and local is not None:

@@ -18,7 +18,7 @@ from stoker.store.schema.messaging import claims, messages, queues, subscription
 from stoker.store.schema.objects import accounts, containers, objects, remote_objects
 from stoker.store.schema.orchestration import edges, events, resources, snapshots, stacks, steps
 from stoker.store.schema.site import site_properties
-from stoker.store.schema.software import configs, deployments, documents, enrolments, logs, runs, servers
+from stoker.store.schema.software import configs, deployments, documents, enrollments, logs, runs, servers
 from stoker.store.schema.trigger_tables import audit, schedules, selectors, trigger_targets, triggers
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
     "documents",
     "ec2_credentials",
     "edges",
-    "enrolments",
+    "enrollments",
     "events",
     "jobs",
     "logs",

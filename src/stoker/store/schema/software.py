@@ -33,8 +33,8 @@ servers = sa.Table(
     sa.Index("ix_servers_project_id_name", "project_id", "name"),
 )
 
-enrolments = sa.Table(
-    "enrolments",
+enrollments = sa.Table(
+    "enrollments",
     metadata,
     sa.Column("token_hash", Id, primary_key=True),
     sa.Column("server_id", Id, child_of("servers.id"), nullable=False, index=True),

@@ -12,11 +12,13 @@ from stoker_client.cli._session import Session
 @click.pass_obj
 def command(session: Session, name: str, output: Output) -> None:
     enrolled = session.client.servers.enroll(name)
-    enrolment = enrolled["enrolment"]
+    enrollment = enrolled["enrollment"]
     if output.is_data:
         emit_data(output.form, enrolled)
     else:
-        click.echo(enrolment["command"])
-        click.echo(f"Paste this line on {name}. It is good for one machine, until {enrolment['expires_at']}.", err=True)
-    if warning := enrolment.get("warning"):
+        click.echo(enrollment["command"])
+        click.echo(
+            f"Paste this line on {name}. It is good for one machine, until {enrollment['expires_at']}.", err=True
+        )
+    if warning := enrollment.get("warning"):
         click.secho(f"Warning: {warning}.", err=True, fg="yellow")

@@ -112,7 +112,7 @@ SCHEMAS: dict[str, Schema] = {
             "reason": TEXT,
         }
     ),
-    "Enrolment": record(
+    "Enrollment": record(
         {
             "token": with_description(TEXT, "Good for one agent"),
             "expires_at": TIME,
@@ -133,9 +133,9 @@ SERVERS = Noun(
         ),
         servers.show: Operation(summary="One server", answers=ok(under("server", ref("Server"))), errors=(409,)),
         servers.create: Operation(
-            summary="Enrol a server",
+            summary="Enroll a server",
             body=request({"name": text(255, 1)}),
-            answers=ok(record({"server": ref("Server"), "enrolment": ref("Enrolment")}), 201),
+            answers=ok(record({"server": ref("Server"), "enrollment": ref("Enrollment")}), 201),
             errors=(409,),
         ),
         servers.change: Operation(

@@ -627,18 +627,18 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_servers_stack_id"), ["stack_id"], unique=False)
 
     op.create_table(
-        "enrolments",
+        "enrollments",
         sa.Column("token_hash", sa.String(length=64), nullable=False),
         sa.Column("server_id", sa.String(length=64), nullable=False),
         sa.Column("expires_at", sa.BigInteger(), nullable=False),
         sa.Column("instance", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(
-            ["server_id"], ["servers.id"], name=op.f("fk_enrolments_server_id_servers"), ondelete="CASCADE"
+            ["server_id"], ["servers.id"], name=op.f("fk_enrollments_server_id_servers"), ondelete="CASCADE"
         ),
-        sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_enrolments")),
+        sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_enrollments")),
     )
-    with op.batch_alter_table("enrolments", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_enrolments_server_id"), ["server_id"], unique=False)
+    with op.batch_alter_table("enrollments", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_enrollments_server_id"), ["server_id"], unique=False)
 
     op.create_table(
         "logs",

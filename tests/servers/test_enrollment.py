@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, Unauthorized
 from stoker.model.server import Kind, Server
-from stoker.servers import enrol
+from stoker.servers import enrollment
 from stoker.servers.keys import Keys
 from stoker.store import servers
 from stoker.store.open import Store
@@ -21,12 +21,12 @@ from support.search import examples
 
 
 def enrolled(store: Store, name: str = "web", project: str = "p") -> tuple[Server, str]:
-    server, _, token = store.write(lambda tx: enrol.enrol(tx, project, name))
+    server, _, token = store.write(lambda tx: enrollment.enroll(tx, project, name))
     return server, token
 
 
 def trade(store: Store, keys: Keys, token: str, instance: str = "i") -> tuple[Server, str]:
-    return store.write(lambda tx: enrol.redeem_token(tx, keys, token, instance, "host"))
+    return store.write(lambda tx: enrollment.redeem_token(tx, keys, token, instance, "host"))
 
 
 def test_a_token_is_traded_for_a_key(store, keys):
@@ -78,12 +78,12 @@ def test_a_wrong_token_is_refused(store, keys, token):
 
 
 def test_an_expired_token_is_refused(store, keys):
-    server, enrolment, token = store.write(lambda tx: enrol.enrol(tx, "p", "web"))
-    past = replace(enrolment, expires_at=enrolment.expires_at - timedelta(hours=24, seconds=1))
+    server, issued, token = store.write(lambda tx: enrollment.enroll(tx, "p", "web"))
+    past = replace(issued, expires_at=issued.expires_at - timedelta(hours=24, seconds=1))
 
     def age(tx):
-        servers.drop_enrolments(tx, server.id)
-        servers.add_enrolment(tx, past)
+        servers.drop_enrollments(tx, server.id)
+        servers.add_enrollment(tx, past)
 
     store.write(age)
     with pytest.raises(Unauthorized):
@@ -93,7 +93,7 @@ def test_an_expired_token_is_refused(store, keys):
 def test_the_token_itself_is_not_kept(store):
     _, token = enrolled(store)
     with store.read() as tx:
-        kept = tx.connection.exec_driver_sql("SELECT * FROM enrolments").all()
+        kept = tx.connection.exec_driver_sql("SELECT * FROM enrollments").all()
     assert len(kept) == 1
     assert token not in str(kept)
 
@@ -116,7 +116,7 @@ def test_enrolling_anew_before_the_first_agent_came_replaces_the_token(store, ke
     assert trade(store, keys, new)[0].id == first.id
 
 
-def test_of_many_who_enrol_one_name_at_once_all_mean_one_server(store):
+def test_of_many_who_enroll_one_name_at_once_all_mean_one_server(store):
     start, ids = threading.Barrier(6), []
 
     def ask() -> None:
@@ -136,7 +136,7 @@ def test_a_removed_name_may_be_enrolled_again(store, keys):
     server, token = enrolled(store)
     _, key = trade(store, keys, token)
     keys.authenticate(key)
-    store.write(lambda tx: enrol.remove(tx, server))
+    store.write(lambda tx: enrollment.remove(tx, server))
     with pytest.raises(Unauthorized):
         keys.authenticate(key)
     with pytest.raises(Unauthorized):
@@ -148,17 +148,17 @@ def test_a_removed_name_may_be_enrolled_again(store, keys):
 def test_a_stacks_server_is_not_removed_here(store):
     server, _ = enrolled(store)
     with pytest.raises(Conflict):
-        store.write(lambda tx: enrol.remove(tx, replace(server, stack_id="s")))
+        store.write(lambda tx: enrollment.remove(tx, replace(server, stack_id="s")))
 
 
 def test_servers_are_found_by_id_and_by_name_in_their_project(store):
     server, _ = enrolled(store)
     with store.read() as tx:
-        assert enrol.find(tx, "p", server.id).id == server.id
-        assert enrol.find(tx, "p", "web").id == server.id
+        assert enrollment.find(tx, "p", server.id).id == server.id
+        assert enrollment.find(tx, "p", "web").id == server.id
         for project, name in (("q", server.id), ("q", "web"), ("p", "nobody")):
             with pytest.raises(EntityNotFound):
-                enrol.find(tx, project, name)
+                enrollment.find(tx, project, name)
 
 
 def test_a_deployed_server_of_that_name_is_the_one_that_is_meant(store, keys):

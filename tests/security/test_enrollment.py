@@ -77,12 +77,12 @@ def stoker(tmp_path_factory):
     """With TLS by a private CA; the chain names it."""
     authority = Authority(tmp_path_factory.mktemp("ca"))
     authority.issue("127.0.0.1", with_root=True)
-    with served(tmp_path_factory.mktemp("enrolment"), *authority.flags, ca_file=authority.file) as running:
+    with served(tmp_path_factory.mktemp("enrollment"), *authority.flags, ca_file=authority.file) as running:
         yield running
 
 
 def enroll(stoker, name):
-    return stoker.heat("POST", "/servers", {"name": name}).body["enrolment"]
+    return stoker.heat("POST", "/servers", {"name": name}).body["enrollment"]
 
 
 def test_from_the_pasted_line_to_a_run_with_a_private_ca(stoker, machine):
@@ -199,7 +199,7 @@ def test_the_agent_refuses_a_token_on_its_command_line(stoker, machine):
         assert done.returncode == 0, done.stderr
 
 
-def test_the_enrolment_names_its_end_and_warns_of_a_loopback_url(stoker):
+def test_the_enrollment_names_its_end_and_warns_of_a_loopback_url(stoker):
     printed = stoker.run("server", "enroll", "web4")
     line, *more = printed.stdout.splitlines()
     assert line.startswith("echo ")
@@ -211,9 +211,9 @@ def test_the_enrolment_names_its_end_and_warns_of_a_loopback_url(stoker):
 
 def test_a_public_url_is_in_the_line_without_a_warning(tmp_path):
     with served(tmp_path, "--public-url", "https://stoker.example.org/") as stoker:
-        enrolment = enroll(stoker, "web")
-        assert "https://stoker.example.org/agent/v1/install" in enrolment["command"]
-        assert (enrolment["url"], enrolment["warning"]) == ("https://stoker.example.org", None)
+        enrollment = enroll(stoker, "web")
+        assert "https://stoker.example.org/agent/v1/install" in enrollment["command"]
+        assert (enrollment["url"], enrollment["warning"]) == ("https://stoker.example.org", None)
 
 
 def test_program_and_script_are_the_same_bytes_wherever_they_are_built(stoker, tmp_path):

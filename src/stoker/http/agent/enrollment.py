@@ -6,7 +6,7 @@ import msgspec
 
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Invalid
-from stoker.servers import enrol
+from stoker.servers import enrollment
 
 
 class Body(msgspec.Struct):
@@ -27,7 +27,7 @@ def redeem_token(request: RequestContext) -> Response:
         raise Invalid("instance must be a text the agent chose, and no text may hold NUL")
     keys = request.app.servers.keys
     server, key = request.app.store.write(
-        lambda tx: enrol.redeem_token(tx, keys, said.token, said.instance[:255], said.hostname[:255])
+        lambda tx: enrollment.redeem_token(tx, keys, said.token, said.instance[:255], said.hostname[:255])
     )
     return Response(
         201,

@@ -9,16 +9,16 @@ from datetime import timedelta
 from uuid import uuid4
 
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, Unauthorized
-from stoker.model.server import Enrolment, Kind, Server
+from stoker.model.server import Enrollment, Kind, Server
 from stoker.servers.keys import Keys, key_topic
 from stoker.store import documents, servers
 from stoker.store.tx import Tx
 
 TOKEN_LIFE = timedelta(hours=24)
-_WRONG = "This enrolment token is not valid, or was used already: enrol the server anew."
+_WRONG = "This enrollment token is not valid, or has been used already: enroll the server again."
 
 
-def enrol(tx: Tx, project_id: str, name: str) -> tuple[Server, Enrolment, str]:
+def enroll(tx: Tx, project_id: str, name: str) -> tuple[Server, Enrollment, str]:
     """
     Create a server and an enrollment; return both, and the token, which is not stored and cannot be shown again.
 
@@ -28,18 +28,18 @@ def enrol(tx: Tx, project_id: str, name: str) -> tuple[Server, Enrolment, str]:
     _check_name(name)
     servers.lock_names(tx, project_id)
     same = servers.find_by_name(tx, name, project_id)
-    if any(each.kind is Kind.ENROLLED and each.key_generation for each in same):
+    if any(server.kind is Kind.ENROLLED and server.key_generation for server in same):
         raise Conflict(f"A server named {name!r} is enrolled already: delete it first, or choose another name.")
-    waiting = [each for each in same if not each.key_generation and each.kind is not Kind.LOCAL]
+    waiting = [other for other in same if not other.key_generation and other.kind is not Kind.LOCAL]
     server = waiting[0] if len(waiting) == 1 else None
     if server is None:
         server = Server(id=str(uuid4()), project_id=project_id, name=name, kind=Kind.ENROLLED, created_at=tx.now)
         servers.add(tx, server)
     token = secrets.token_hex(32)  # hexadecimal: other encodings may begin with "-", like an option
-    enrolment = Enrolment(token_hash=_hash(token), server_id=server.id, expires_at=tx.now + TOKEN_LIFE)
-    servers.drop_enrolments(tx, server.id)
-    servers.add_enrolment(tx, enrolment)
-    return server, enrolment, token
+    enrollment = Enrollment(token_hash=_hash(token), server_id=server.id, expires_at=tx.now + TOKEN_LIFE)
+    servers.drop_enrollments(tx, server.id)
+    servers.add_enrollment(tx, enrollment)
+    return server, enrollment, token
 
 
 def redeem_token(tx: Tx, keys: Keys, token: str, instance: str, hostname: str) -> tuple[Server, str]:
@@ -48,27 +48,27 @@ def redeem_token(tx: Tx, keys: Keys, token: str, instance: str, hostname: str) -
 
     The same ``instance`` may redeem the token again, in case the agent was killed before it stored the key.
     """
-    enrolment = servers.enrolment(tx, _hash(token))
-    if enrolment is None or enrolment.expires_at <= tx.now or not _may(enrolment, instance):
+    enrollment = servers.enrollment(tx, _hash(token))
+    if enrollment is None or enrollment.expires_at <= tx.now or not _may(enrollment, instance):
         raise Unauthorized(_WRONG)
-    server = servers.find(tx, enrolment.server_id, for_update=True)
+    server = servers.find(tx, enrollment.server_id, for_update=True)
     if server is None:
         raise Unauthorized(_WRONG)
-    if enrolment.instance is not None:
+    if enrollment.instance is not None:
         return server, keys.present(server.id, server.key_generation)
-    servers.use_enrolment(tx, enrolment.token_hash, instance)
+    servers.use_enrollment(tx, enrollment.token_hash, instance)
     servers.set_hostname(tx, server.id, hostname)
     return server, keys.issue(tx, server.id)
 
 
 def find(tx: Tx, project_id: str, named: str) -> Server:
     """Return a server by id or by name. Raises EntityNotFound, and Conflict if several servers have the name."""
-    found = servers.find(tx, named)
-    if found is not None and found.project_id == project_id:
-        return found
+    server = servers.find(tx, named)
+    if server is not None and server.project_id == project_id:
+        return server
     same = servers.find_by_name(tx, named, project_id)
     if len(same) > 1:
-        raise Conflict(f"{len(same)} servers are named {named!r}: say which by its id.")
+        raise Conflict(f"{len(same)} servers are named {named!r}: give the id of one.")
     if not same:
         raise EntityNotFound.of("Server", named)
     return same[0]
@@ -88,8 +88,8 @@ def forget(tx: Tx, server_id: str) -> None:
     tx.notify(key_topic(server_id))
 
 
-def _may(enrolment: Enrolment, instance: str) -> bool:
-    used_by = enrolment.instance
+def _may(enrollment: Enrollment, instance: str) -> bool:
+    used_by = enrollment.instance
     return used_by is None or hmac.compare_digest(used_by.encode(), instance.encode("utf-8", "surrogateescape"))
 
 
