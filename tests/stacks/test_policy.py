@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from stoker.deployments import cancellation, server_removal, service, window_holds
-from stoker.deployments.authorizer import DeploymentAuthorizer
+from stoker.deployments import cancellation, held_runs, server_removal, service
 from stoker.deployments.deadlines import DEADLINE
-from stoker.deployments.policy import STACK
 from stoker.model.deployment import Deployment
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
 from stoker.model.server import Kind, Server
+from stoker.policy import holds
+from stoker.policy.authorizer import DeploymentAuthorizer
+from stoker.policy.rules import STACK
 from stoker.servers import enrollment
 from stoker.stacks.operations import Options
 from stoker.stacks.queries import export
@@ -424,7 +425,7 @@ def test_nothing_waits_so_nobody_looks_at_windows(heat, clock):
     heat.report(heat.deployments()[0])
     clock.until(heat.work, "2026-05-02T05:00")
     assert heat.settled(stack.id).status == "COMPLETE"
-    assert window_holds.JOB not in heat.work.kinds()
+    assert holds.JOB not in heat.work.kinds()
 
 
 def test_another_policy_is_held_to_at_once(heat, clock):
@@ -442,7 +443,7 @@ def test_another_policy_is_held_to_at_once(heat, clock):
     heat.update(stack, template({**resources, "server": governed("STACK")}))
     assert len(heat.to_run(id)) == 1
     assert heat.deployments()[0].status_reason == "Waiting for the agent"
-    assert window_holds.JOB not in heat.work.kinds()
+    assert holds.JOB not in heat.work.kinds()
 
 
 def test_what_was_cancelled_while_it_waited_is_not_run_when_the_window_opens(heat, clock):
@@ -475,7 +476,7 @@ def test_a_run_that_nobody_waits_for_waits_for_another_window_when_that_is_said(
     heat.update(stack, template({**resources, "server": governed(noon)}))
     (made,) = heat.deployments()
     assert (made.status, made.status_reason, heat.to_run(id)) == ("COMPLETE", "Not waiting for outputs signal", [])
-    assert window_holds.JOB in heat.work.kinds()
+    assert holds.JOB in heat.work.kinds()
     clock.until(heat.work, "2026-05-01T13:00")
     assert len(heat.to_run(id)) == 1
 
@@ -521,10 +522,10 @@ def test_a_run_that_begins_while_its_server_comes_to_have_windows_waits_for_one(
     def change(tx: Any) -> None:
         servers.find(tx, ID, for_update=True)
         servers.set_policy(tx, ID, NIGHT)
-        window_holds.reevaluate(tx, heat.work, ID)
+        held_runs.reevaluate(tx, heat.work, ID)
 
     assert meanwhile(heat, change).held_by == "WINDOW"
-    assert window_holds.JOB in heat.work.kinds()
+    assert holds.JOB in heat.work.kinds()
 
 
 def test_a_run_that_begins_while_its_server_is_removed_has_failed(heat, clock):

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stoker.deployments import service
-from stoker.deployments.authorizer import DeploymentAuthorizer
 from stoker.model.deployment import Deployment
+from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.store.open import Store
 from support.work import ManualWork
 

@@ -9,7 +9,6 @@ from uuid import uuid4
 
 from stoker import resources, transports
 from stoker.backends.remote_heat import RemoteHeatClient
-from stoker.deployments.policy import PROJECT
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
@@ -21,6 +20,7 @@ from stoker.model.deployment import Deployment
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
 from stoker.objects import Objects
+from stoker.policy.rules import PROJECT
 from stoker.resources.env import Owner, ResourceEnv
 from stoker.servers.keys import Keys
 from stoker.site import LocalPlatform

@@ -12,21 +12,21 @@ from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments import log_storage, runs, schema, window_holds
-from stoker.deployments.authorizer import AuthorizationRequest, DeploymentAuthorizer
+from stoker.deployments import held_runs, log_storage, runs, schema
 from stoker.deployments.derive import without_secrets
 from stoker.deployments.signals import resolve_signal
 from stoker.model.config import UNGROUPED, Config
 from stoker.model.deployment import Deployment, Signal
 from stoker.model.errors import Invalid, ResourceInUse
 from stoker.model.status import Action, Status
+from stoker.policy.authorizer import AuthorizationRequest, DeploymentAuthorizer
 from stoker.store import configs, deployments, logs, schedules
 from stoker.store import runs as stored
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
 
 #: Status reasons until an agent reports progress.
-WAITING = window_holds.WAITING
+WAITING = held_runs.WAITING
 NOT_WAITING = "Not waiting for outputs signal"
 
 

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from stoker.deployments import deadlines, runs, service
-from stoker.deployments.authorizer import DeploymentAuthorizer
 from stoker.deployments.derive import DEPLOY_PREFIX, TIMEOUT, derived_inputs, mark_secrets, substitute
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.config import UNGROUPED, Config
@@ -21,6 +20,7 @@ from stoker.model.deployment import Deployment
 from stoker.model.errors import DeploymentRefused, Invalid
 from stoker.model.server import Server
 from stoker.model.trigger import Content
+from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.store import configs, deployments, servers
 from stoker.store import runs as stored
 from stoker.store.tx import Tx

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stoker.deployments import authorizer
 from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import WriteRefused
+from stoker.policy import authorizer
 from stoker.store import deployments, resources, servers, stacks
 from stoker.store.tx import Tx
 

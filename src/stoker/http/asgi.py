@@ -11,7 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response as StarletteResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from stoker.deployments import authorizer, write_audit
+from stoker.deployments import write_audit
 from stoker.http import errors, request_body, security_headers
 from stoker.http.access import AuthResult, only_reads
 from stoker.http.app import App
@@ -21,6 +21,7 @@ from stoker.http.request_context import RequestContext, Response, Route, without
 from stoker.http.router import Router
 from stoker.http.threads import in_thread
 from stoker.model.errors import DeploymentRefused, Invalid, StokerError, WriteRefused
+from stoker.policy import authorizer
 
 _log = structlog.get_logger("stoker.http")
 

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stoker.deployments.authorizer import DeploymentAuthorizer
-from stoker.deployments.policy import PROJECT
 from stoker.identity.project_lookup import ProjectLookup
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
+from stoker.policy.authorizer import DeploymentAuthorizer
+from stoker.policy.rules import PROJECT
 from stoker.servers.keys import Keys
 from stoker.store.tx import Tx
 from stoker.transports import Transports

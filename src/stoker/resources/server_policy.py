@@ -7,16 +7,17 @@ from functools import partial
 from typing import Any
 
 from stoker import hot
-from stoker.deployments import policy, window_holds
+from stoker.deployments import held_runs
 from stoker.model import labels
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.model.stack import Resource
+from stoker.policy import rules
 from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker.store import servers, stacks
 
-LABELS, POLICY = "labels", policy.NAME
+LABELS, POLICY = "labels", rules.NAME
 #: Key of the resource's data for the labels and policy that it set, and the values before.
 _KEPT = "governed"
 
@@ -44,7 +45,7 @@ def validate(properties: Properties) -> None:
         if said[LABELS] is not None and not _has_unknown(said[LABELS]):
             labels.check_labels(said[LABELS])
         if said[POLICY] is not None and not _has_unknown(said[POLICY]):
-            policy.read(said[POLICY])
+            rules.read(said[POLICY])
     except Invalid as error:
         raise StackValidationFailed(error.message) from None
 
@@ -99,7 +100,7 @@ def end(context: Context, resource: Resource, server_id: str) -> None:
 
 def _policy(context: Context, value: Any) -> Mapping[str, Any]:
     """Return the policy in its stored form. Raises Invalid."""
-    return policy.with_project_ids(policy.read(value), partial(context.env.projects.resolve, context.tx)).to_json()
+    return rules.with_project_ids(rules.read(value), partial(context.env.projects.resolve, context.tx)).to_json()
 
 
 def _others(context: Context, server: Server, resource: Resource) -> dict[str, str]:
@@ -135,7 +136,7 @@ def _govern(
     now = before if wanted is None else wanted
     if now != server.policy:
         servers.set_policy(context.tx, server.id, now)
-        window_holds.reevaluate(context.tx, context.env.work, server.id)
+        held_runs.reevaluate(context.tx, context.env.work, server.id)
     return None if wanted is None else {"set": wanted, "before": before}
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from stoker.deployments import service, window_holds
+from stoker.deployments import held_runs, service
 from stoker.deployments.deadlines import DEADLINE as DEPLOYMENT_DEADLINE
 from stoker.deployments.triggers import GO_ON as TRIGGER_GO_ON
 from stoker.model.stack import Phase
+from stoker.policy import holds
 from stoker.resources.base import WAKE
 from stoker.resources.label_groups import REFRESH
 from stoker.resources.remote_stack import REMOTE
@@ -39,8 +40,8 @@ def register(store: Store, engine: Engine) -> None:
     engine.env.work.register(DEADLINE, doing(time_out_stack))
     engine.env.work.register(DEPLOYMENT_DEADLINE, doing(time_out_deployment))
     engine.env.work.register(
-        window_holds.JOB,
-        doing(lambda tx, engine, args: window_holds.reevaluate(tx, engine.env.work, args["server_id"])),
+        holds.JOB,
+        doing(lambda tx, engine, args: held_runs.reevaluate(tx, engine.env.work, args["server_id"])),
     )
     engine.env.work.register(TRIGGER_GO_ON, doing(trigger_lifecycle.go_on, background=True))
     trigger_schedules.register(store, engine)
@@ -73,7 +74,7 @@ def time_out_stack(tx: Tx, engine: Engine, args: Args) -> None:
     session = _current(tx, engine, args)
     if session is None:
         return
-    opening = None if session.stack.timeout_mins else window_holds.first_opening(tx, session.stack.id)
+    opening = None if session.stack.timeout_mins else holds.first_opening(tx, session.stack.id)
     if opening is not None:
         at = opening + timedelta(seconds=engine.limits.action_timeout)
         engine.env.work.defer(tx, DEADLINE, session.stack.id, args, at=at)

@@ -12,11 +12,11 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from stoker.deployments import window_holds
 from stoker.model.errors import ActionInProgress, StokerError
 from stoker.model.labels import match
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
+from stoker.policy import holds
 from stoker.resources import label_groups
 from stoker.resources.base import Replace, ResourceFailure
 from stoker.stacks.engine import Engine
@@ -71,7 +71,7 @@ def time_out(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
     if stack is None or resource is None or resource.status is not Status.IN_PROGRESS:
         return
     if resource.data.get("round") == args["round"] and stack.status is not Status.IN_PROGRESS:
-        opening = window_holds.first_opening(tx, stack.root_id)
+        opening = holds.first_opening(tx, stack.root_id)
         if opening is not None:
             at = opening + timedelta(seconds=engine.limits.action_timeout)
             engine.env.work.defer(tx, REFRESH_DEADLINE, resource.id, args, at=at)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments.policy import Tree
 from stoker.model.errors import EntityNotFound, NotSupported, RequestLimitExceeded
 from stoker.model.stack import Phase, Resource, Stack
 from stoker.model.status import Action, Status
+from stoker.policy.rules import Tree
 from stoker.stacks import policy_precheck
 from stoker.stacks.adoption import placeholders
 from stoker.stacks.engine import Engine, phases

@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.deployments import policy
-from stoker.deployments.authorizer import DeploymentAuthorizer
-from stoker.deployments.policy import Target, Tree
 from stoker.hot import UNKNOWN, weigh
 from stoker.model.config import UNGROUPED
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
+from stoker.policy import rules
+from stoker.policy.authorizer import DeploymentAuthorizer
+from stoker.policy.rules import Target, Tree
 from stoker.resources.deployment_runs import COMPONENT
 from stoker.stacks import type_names
 from stoker.stacks.templates.outline import OutlinedResource
@@ -126,12 +126,12 @@ def _check_own(place: str, written: Any, group: str | None, resources: Mapping[s
     server = resources.get(name or "")
     if name is None or group is None or server is None or server.type.name not in type_names.SERVERS:
         return
-    said = server.properties.get(policy.NAME)
+    said = server.properties.get(rules.NAME)
     if said is None or weigh(said)[1]:
         return
-    held = policy.Policy(allow=policy.PROJECT, groups=policy.read(said).groups)
+    held = rules.Policy(allow=rules.PROJECT, groups=rules.read(said).groups)
     target = Target(id=name, name=name, project_id="")
-    why = policy.decide(held, target, project_id="", stack=None, group=group)
+    why = rules.decide(held, target, project_id="", stack=None, group=group)
     if why is not None:
         raise StackValidationFailed(f"{place}: {why}")
 

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments import policy, standalone, triggers
-from stoker.deployments.authorizer import AuthorizationRequest
+from stoker.deployments import standalone, triggers
 from stoker.model.config import UNGROUPED
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, RequestLimitExceeded
 from stoker.model.stack import Stack
 from stoker.model.trigger import Content, Options, Schedule, Target, TargetStatus, Trigger, TriggerStatus
+from stoker.policy import rules
+from stoker.policy.authorizer import AuthorizationRequest
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.trigger_request import SOURCE_KEYS, TriggerRequest
@@ -181,7 +182,7 @@ def _check_policies(tx: Tx, engine: Engine, project_id: str, resolved: ResolvedT
 
 def _check_windows(resolved: ResolvedTrigger) -> None:
     """Raise Invalid if a server has no maintenance window: its run would start immediately instead of waiting."""
-    without = [server.name for server, _ in resolved.servers if not policy.read(server.policy or {}).windows]
+    without = [server.name for server, _ in resolved.servers if not rules.read(server.policy or {}).windows]
     if without:
         named = ", ".join(without[:3]) + (f" and {len(without) - 3} more" if len(without) > 3 else "")
         raise Invalid(

@@ -15,10 +15,11 @@ from uuid import uuid4
 
 import structlog
 
-from stoker.deployments import authorizer, triggers
+from stoker.deployments import triggers
 from stoker.model.errors import DeploymentRefused, Invalid, StokerError, Unavailable
 from stoker.model.secrets import REDACTED
 from stoker.model.trigger import MisfirePolicy, Schedule, Trigger, TriggerStatus
+from stoker.policy import authorizer
 from stoker.stacks import trigger_lifecycle, trigger_request
 from stoker.stacks.engine import Engine
 from stoker.stacks.trigger_targets import resolve

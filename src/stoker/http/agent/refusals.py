@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from stoker.deployments import authorizer
 from stoker.http import params
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import Unauthorized
+from stoker.policy import authorizer
 from stoker.stacks import publishing
 from stoker.store import servers
 from stoker.store.tx import Tx

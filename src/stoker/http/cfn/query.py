@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.deployments import authorizer
 from stoker.http.access import AGENT, MEMBER, READER, only_reads
 from stoker.http.cfn import reads, writes
 from stoker.http.cfn.access import CfnAction
@@ -17,6 +16,7 @@ from stoker.http.request_context import RequestContext, Response, without_creden
 from stoker.http.threads import HANDLERS, TEMPLATES, Executor
 from stoker.model.errors import DeploymentRefused, StokerError, TooManyRequests
 from stoker.model.stack import Resource, Stack
+from stoker.policy import authorizer
 
 
 @dataclass(frozen=True, slots=True)

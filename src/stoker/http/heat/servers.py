@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from stoker.deployments import authorizer, maintenance_windows, policy, server_removal, window_holds
+from stoker.deployments import held_runs, server_removal
 from stoker.http import params
 from stoker.http.heat import serializers
 from stoker.http.request_context import RequestContext, Response
@@ -15,6 +15,7 @@ from stoker.model import labels
 from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Kind, Server
+from stoker.policy import authorizer, holds, rules, windows
 from stoker.public_url import is_loopback_url
 from stoker.servers import enrollment
 from stoker.store import rows, servers
@@ -69,7 +70,7 @@ def change(request: RequestContext) -> Response:
     default.
     """
     body = params.body(request)
-    wanted = policy.read(body["policy"], "policy") if body.get("policy") is not None else None
+    wanted = rules.read(body["policy"], "policy") if body.get("policy") is not None else None
     projects = request.app.engine.env.projects
 
     def do(tx: Tx) -> Server:
@@ -83,11 +84,11 @@ def change(request: RequestContext) -> Response:
             servers.set_labels(tx, server.id, now)
             server = replace(server, labels=now)
         if "policy" in body:
-            said = policy.with_project_ids(wanted, partial(projects.resolve, tx)).to_json() if wanted else None
+            said = rules.with_project_ids(wanted, partial(projects.resolve, tx)).to_json() if wanted else None
             _keep(tx, request, server, "policy", server.policy, said)
             servers.set_policy(tx, server.id, said)
             server = replace(server, policy=said)
-            window_holds.reevaluate(tx, request.app.work, server.id)
+            held_runs.reevaluate(tx, request.app.work, server.id)
         return server
 
     return Response(200, {"server": _serialize(request, request.app.store.write(do))})
@@ -127,8 +128,8 @@ def _keep(tx: Tx, request: RequestContext, server: Server, what: str, before: An
 
 def _serialize(request: RequestContext, server: Server) -> dict[str, Any]:
     now, own = datetime.now(UTC), server.policy is not None
-    holds = window_holds.load_policy(rows.dump(server.policy) if own else None)
-    opening = maintenance_windows.find_opening(holds.windows, now)
+    policy = holds.load_policy(rows.dump(server.policy) if own else None)
+    opening = windows.find_opening(policy.windows, now)
     return {
         "id": server.id,
         "name": server.name,
@@ -142,10 +143,10 @@ def _serialize(request: RequestContext, server: Server) -> dict[str, Any]:
         "stack_id": server.stack_id,
         "resource_name": server.resource_name,
         "labels": dict(server.labels),
-        "policy": holds.to_json(request.app.settings.deployment_policy),
+        "policy": policy.to_json(request.app.settings.deployment_policy),
         "policy_source": "server" if own else "site",
         "window": {
             "open": opening is None,
-            "changes_at": serializers.time(opening or maintenance_windows.find_closing(holds.windows, now)),
+            "changes_at": serializers.time(opening or windows.find_closing(policy.windows, now)),
         },
     }

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stoker.deployments import maintenance_windows
-from stoker.deployments.maintenance_windows import Window
-from stoker.deployments.policy import PROJECT, STACK, Policy, Target, Tree, admits, decide, read
 from stoker.model.errors import Invalid
+from stoker.policy.rules import PROJECT, STACK, Policy, Target, Tree, admits, decide, read
+from stoker.policy.windows import Window, find_closing, find_opening
 from stoker.work.cron import Cron
 
 NIGHT = {"cron": "0 2 * * *", "minutes": 120, "timezone": "Europe/Vienna"}
@@ -207,13 +206,13 @@ def at(text: str) -> datetime:
 
 def test_a_window_opens_and_closes() -> None:
     windows = [Window(Cron("0 2 * * *", "UTC"), 120)]
-    assert maintenance_windows.find_opening(windows, at("2026-05-01T01:59:59.999999")) == at("2026-05-01T02:00")
-    assert maintenance_windows.find_opening(windows, at("2026-05-01T02:00")) is None
-    assert maintenance_windows.find_opening(windows, at("2026-05-01T03:59:59.999999")) is None
-    assert maintenance_windows.find_closing(windows, at("2026-05-01T03:00")) == at("2026-05-01T04:00")
-    assert maintenance_windows.find_opening(windows, at("2026-05-01T04:00")) == at("2026-05-02T02:00")
-    assert maintenance_windows.find_closing(windows, at("2026-05-01T04:00")) is None
-    assert maintenance_windows.find_opening([], at("2026-05-01T04:00")) is None
+    assert find_opening(windows, at("2026-05-01T01:59:59.999999")) == at("2026-05-01T02:00")
+    assert find_opening(windows, at("2026-05-01T02:00")) is None
+    assert find_opening(windows, at("2026-05-01T03:59:59.999999")) is None
+    assert find_closing(windows, at("2026-05-01T03:00")) == at("2026-05-01T04:00")
+    assert find_opening(windows, at("2026-05-01T04:00")) == at("2026-05-02T02:00")
+    assert find_closing(windows, at("2026-05-01T04:00")) is None
+    assert find_opening([], at("2026-05-01T04:00")) is None
 
 
 def test_windows_that_touch_are_one() -> None:
@@ -222,32 +221,32 @@ def test_windows_that_touch_are_one() -> None:
         Window(Cron("0 4 * * *", "UTC"), 30),
         Window(Cron("15 4 * * *", "UTC"), 60),
     ]
-    assert maintenance_windows.find_closing(windows, at("2026-05-01T02:30")) == at("2026-05-01T05:15")
+    assert find_closing(windows, at("2026-05-01T02:30")) == at("2026-05-01T05:15")
 
 
 def test_windows_that_never_close() -> None:
     windows = [Window(Cron("0 * * * *", "UTC"), 60)]
-    assert maintenance_windows.find_opening(windows, at("2026-05-01T02:30")) is None
-    assert maintenance_windows.find_closing(windows, at("2026-05-01T02:30")) is None
+    assert find_opening(windows, at("2026-05-01T02:30")) is None
+    assert find_closing(windows, at("2026-05-01T02:30")) is None
 
 
 def test_local_time_in_summer_and_winter() -> None:
     vienna = [Window(Cron("0 2 * * *", "Europe/Vienna"), 60)]
-    assert maintenance_windows.find_opening(vienna, at("2026-01-10T12:00")) == at("2026-01-11T01:00")
-    assert maintenance_windows.find_opening(vienna, at("2026-07-10T12:00")) == at("2026-07-11T00:00")
+    assert find_opening(vienna, at("2026-01-10T12:00")) == at("2026-01-11T01:00")
+    assert find_opening(vienna, at("2026-07-10T12:00")) == at("2026-07-11T00:00")
 
 
 def test_a_time_that_the_clock_leaps_over_is_when_it_has_leapt() -> None:
     vienna = [Window(Cron("30 2 * * *", "Europe/Vienna"), 60)]
-    assert maintenance_windows.find_opening(vienna, at("2026-03-29T00:30")) == at("2026-03-29T01:00")
-    assert maintenance_windows.find_opening(vienna, at("2026-03-29T01:30")) is None
-    assert maintenance_windows.find_opening(vienna, at("2026-03-29T02:00")) == at("2026-03-30T00:30")
+    assert find_opening(vienna, at("2026-03-29T00:30")) == at("2026-03-29T01:00")
+    assert find_opening(vienna, at("2026-03-29T01:30")) is None
+    assert find_opening(vienna, at("2026-03-29T02:00")) == at("2026-03-30T00:30")
 
 
 def test_a_time_that_comes_twice_is_the_first() -> None:
     vienna = [Window(Cron("30 2 * * *", "Europe/Vienna"), 20)]
-    assert maintenance_windows.find_opening(vienna, at("2026-10-25T00:00")) == at("2026-10-25T00:30")
-    assert maintenance_windows.find_opening(vienna, at("2026-10-25T01:35")) == at("2026-10-26T01:30")
+    assert find_opening(vienna, at("2026-10-25T00:00")) == at("2026-10-25T00:30")
+    assert find_opening(vienna, at("2026-10-25T01:35")) == at("2026-10-26T01:30")
 
 
 _WINDOWS = st.lists(
@@ -269,18 +268,18 @@ _TIMES = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda whe
 @settings(deadline=None)
 @given(_WINDOWS, _TIMES)
 def test_before_it_opens_nothing_is_open_and_then_something_is(windows: list[Window], now: datetime) -> None:
-    opening = maintenance_windows.find_opening(windows, now)
+    opening = find_opening(windows, now)
     if opening is None:
-        closing = maintenance_windows.find_closing(windows, now)
+        closing = find_closing(windows, now)
         if closing is not None:
             assert closing > now
-            assert maintenance_windows.find_opening(windows, closing - timedelta(microseconds=1)) is None
-            assert maintenance_windows.find_opening(windows, closing) is not None
+            assert find_opening(windows, closing - timedelta(microseconds=1)) is None
+            assert find_opening(windows, closing) is not None
     else:
         assert opening > now
-        assert maintenance_windows.find_closing(windows, now) is None
-        assert maintenance_windows.find_opening(windows, opening) is None
-        assert maintenance_windows.find_opening(windows, opening - timedelta(microseconds=1)) == opening
+        assert find_closing(windows, now) is None
+        assert find_opening(windows, opening) is None
+        assert find_opening(windows, opening - timedelta(microseconds=1)) == opening
         local = opening.astimezone(ZoneInfo("UTC"))
         assert (local.second, local.microsecond) == (0, 0)
 

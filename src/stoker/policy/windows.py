@@ -46,7 +46,7 @@ def _minute(now: datetime) -> datetime:
 def _find_opening(windows: tuple[Window, ...], now: datetime) -> datetime | None:
     if not windows or _until(windows, now) is not None:
         return None
-    return min(each.begins.after(now) for each in windows)
+    return min(window.begins.after(now) for window in windows)
 
 
 @lru_cache(maxsize=4096)
@@ -61,5 +61,5 @@ def _find_closing(windows: tuple[Window, ...], now: datetime) -> datetime | None
 
 def _until(windows: Sequence[Window], now: datetime) -> datetime | None:
     """Return the latest end of the windows that are open at ``now``, or None."""
-    ends = (each.begins.upto(now) + timedelta(minutes=each.minutes) for each in windows)
+    ends = (window.begins.upto(now) + timedelta(minutes=window.minutes) for window in windows)
     return max((end for end in ends if end > now), default=None)

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import structlog
 
-from stoker.deployments import maintenance_windows, policy, window_holds
-from stoker.deployments.policy import PROJECT, Policy, Target, Tree
-from stoker.deployments.window_holds import load_policy
 from stoker.hot.words import clip
 from stoker.model.audit import Decision, Outcome
 from stoker.model.config import UNGROUPED
 from stoker.model.deployment import WINDOW
 from stoker.model.errors import DeploymentRefused
+from stoker.policy import holds, rules, windows
+from stoker.policy.holds import load_policy
+from stoker.policy.rules import PROJECT, Policy, Target, Tree
 from stoker.store import audit, configs, server_policies, stacks
 from stoker.store.open import Store
 from stoker.store.server_policies import Governed
@@ -80,12 +80,12 @@ class DeploymentAuthorizer:
         is_own = server.project_id == request.project_id
         if server.policy is None and self.default_scope == PROJECT:
             return _FREE if is_own else _without_server(request)
-        said = load_policy(server.policy)
-        stack = self._decide_and_record(tx, server, said, request)
-        admitted = policy.admits(said, _target(request.server_id, server), project_id=request.project_id, stack=stack)
+        policy = load_policy(server.policy)
+        stack = self._decide_and_record(tx, server, policy, request)
+        admitted = rules.admits(policy, _target(request.server_id, server), project_id=request.project_id, stack=stack)
         if not is_own and not admitted:
             return _without_server(request)
-        return self._check_windows(tx, server, said, request, admitted=admitted)
+        return self._check_windows(tx, server, policy, request, admitted=admitted)
 
     def authorize_cleanup(self, tx: Tx, request: AuthorizationRequest, *, admitted: bool) -> Admission:
         """
@@ -109,18 +109,18 @@ class DeploymentAuthorizer:
         server = server_policies.server(tx, server_id)
         if server is None or (server.policy is None and self.default_scope == PROJECT):
             return
-        said, target = load_policy(server.policy), _target(server_id, server, tx)
+        policy, target = load_policy(server.policy), _target(server_id, server, tx)
         if standing and not target.owned and project_id == server.project_id:
             target = Target(
                 id=target.id, name=target.name, project_id=target.project_id, trees=target.trees | {stack.id}
             )
         if group is None:
-            said = Policy(allow=said.allow)
-        why = policy.decide(
-            said, target, project_id=project_id, stack=stack, group=group or "", site=self.default_scope
+            policy = Policy(allow=policy.allow)
+        why = rules.decide(
+            policy, target, project_id=project_id, stack=stack, group=group or "", site=self.default_scope
         )
         if why is not None:
-            made = Decision(
+            decision = Decision(
                 project_id=server.project_id,
                 actor=actor,
                 action="validate",
@@ -129,39 +129,46 @@ class DeploymentAuthorizer:
                 server_id=server_id,
                 stack_id=stack.id,
             )
-            raise DeploymentRefused(why, made)
+            raise DeploymentRefused(why, decision)
 
     def check(self, tx: Tx, request: AuthorizationRequest) -> DeploymentRefused | None:
         """Return the error that ``authorize`` would raise, or None. Writes nothing."""
         server = server_policies.server(tx, request.server_id)
         if server is None or (server.policy is None and self.default_scope == PROJECT):
             return None
-        made, _ = self._decision(tx, server, load_policy(server.policy), request)
-        return None if made.outcome is Outcome.ALLOWED else DeploymentRefused(made.reason, made)
+        decision, _ = self._decision(tx, server, load_policy(server.policy), request)
+        return None if decision.outcome is Outcome.ALLOWED else DeploymentRefused(decision.reason, decision)
 
-    def _decide_and_record(self, tx: Tx, server: Governed, said: Policy, request: AuthorizationRequest) -> Tree | None:
+    def _decide_and_record(
+        self, tx: Tx, server: Governed, policy: Policy, request: AuthorizationRequest
+    ) -> Tree | None:
         """Record the decision. Return the root of the requesting stack, if there is one. Raises DeploymentRefused."""
-        made, stack = self._decision(tx, server, said, request)
-        record(tx, made)
-        if made.outcome is Outcome.REFUSED:
-            raise DeploymentRefused(made.reason, made)
+        decision, stack = self._decision(tx, server, policy, request)
+        record(tx, decision)
+        if decision.outcome is Outcome.REFUSED:
+            raise DeploymentRefused(decision.reason, decision)
         return stack
 
     def _decision(
-        self, tx: Tx, server: Governed, said: Policy, request: AuthorizationRequest
+        self, tx: Tx, server: Governed, policy: Policy, request: AuthorizationRequest
     ) -> tuple[Decision, Tree | None]:
         group = request.group
-        if group is None and said.groups is not None and request.config_id is not None:
+        if group is None and policy.groups is not None and request.config_id is not None:
             config = configs.find(tx, request.config_id)
             group = config.group if config else None
-        stack, who = _asker(tx, request)
+        stack, actor = _requester(tx, request)
         target = _target(request.server_id, server, tx)
-        why = policy.decide(
-            said, target, project_id=request.project_id, stack=stack, group=group or UNGROUPED, site=self.default_scope
+        why = rules.decide(
+            policy,
+            target,
+            project_id=request.project_id,
+            stack=stack,
+            group=group or UNGROUPED,
+            site=self.default_scope,
         )
-        made = Decision(
+        decision = Decision(
             project_id=server.project_id,
-            actor=who,
+            actor=actor,
             action=f"run {request.action or ''}".strip(),
             outcome=Outcome.ALLOWED if why is None else Outcome.REFUSED,
             reason=why or "The server's policy lets it in.",
@@ -169,21 +176,19 @@ class DeploymentAuthorizer:
             deployment_id=request.deployment_id or None,
             stack_id=request.stack_id,
         )
-        return made, stack
+        return decision, stack
 
     def _check_windows(
-        self, tx: Tx, server: Governed, said: Policy, request: AuthorizationRequest, *, admitted: bool
+        self, tx: Tx, server: Governed, policy: Policy, request: AuthorizationRequest, *, admitted: bool
     ) -> Admission:
         runs = admitted or request.project_id == server.project_id
-        if not said.windows or not runs:
+        if not policy.windows or not runs:
             return Admission(admitted=admitted)
-        opening = maintenance_windows.find_opening(said.windows, tx.now)
-        window_holds.schedule_check(
-            tx, self.work, request.server_id, opening or maintenance_windows.find_closing(said.windows, tx.now)
-        )
+        opening = windows.find_opening(policy.windows, tx.now)
+        holds.schedule_check(tx, self.work, request.server_id, opening or windows.find_closing(policy.windows, tx.now))
         if opening is None:
             return Admission(admitted=admitted)
-        return Admission(admitted, WINDOW, window_holds.waiting_reason(server.name, opening))
+        return Admission(admitted, WINDOW, holds.waiting_reason(server.name, opening))
 
 
 def _without_server(request: AuthorizationRequest) -> Admission:
@@ -196,20 +201,20 @@ def _without_server(request: AuthorizationRequest) -> Admission:
     return Admission(reason=f"Waiting for an agent: this project has no server with the id {clip(request.server_id)}")
 
 
-def record(tx: Tx, made: Decision) -> None:
+def record(tx: Tx, decision: Decision) -> None:
     """Write a decision to the audit log and, after the commit, to the server's log."""
-    audit.add(tx, made)
+    audit.add(tx, decision)
     tx.after_commit(
         lambda: _log.info(
-            "policy.decision",
-            outcome=made.outcome.value,
-            action=made.action,
-            actor=made.actor,
-            project_id=made.project_id,
-            server_id=made.server_id,
-            deployment_id=made.deployment_id,
-            stack_id=made.stack_id,
-            reason=made.reason,
+            "rules.decision",
+            outcome=decision.outcome.value,
+            action=decision.action,
+            actor=decision.actor,
+            project_id=decision.project_id,
+            server_id=decision.server_id,
+            deployment_id=decision.deployment_id,
+            stack_id=decision.stack_id,
+            reason=decision.reason,
         )
     )
 
@@ -234,7 +239,7 @@ def _target(server_id: str, server: Governed, tx: Tx | None = None) -> Target:
     )
 
 
-def _asker(tx: Tx, request: AuthorizationRequest) -> tuple[Tree | None, str | None]:
+def _requester(tx: Tx, request: AuthorizationRequest) -> tuple[Tree | None, str | None]:
     """Return the root of the requesting stack and the name of the requesting user."""
     stack_id = request.stack_id
     if stack_id is None and request.trigger_id is not None:

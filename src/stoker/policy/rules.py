@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stoker.deployments.maintenance_windows import Window
 from stoker.hot.words import clip
 from stoker.model.errors import Invalid
+from stoker.policy.windows import Window
 from stoker.work import cron
 
 #: STACK admits only the stack that owns the server, PROJECT admits every user of its project.
@@ -53,14 +53,14 @@ class Policy:
         """Return the policy as a map. ``site``: the value of ``allow`` if the policy leaves it to the site."""
         allow: Any = self.allow if self.allow is not None else site
         if isinstance(allow, tuple):
-            allow = [{"stack": each.stack} if each.stack else {"project": each.project} for each in allow]
+            allow = [{"stack": entry.stack} if entry.stack else {"project": entry.project} for entry in allow]
         return {
             "allow": allow,
             "groups": None if self.groups is None else list(self.groups),
             "max_concurrent_runs": self.max_concurrent_runs,
             "maintenance_windows": [
-                {"cron": each.begins.expression, "minutes": each.minutes, "timezone": each.begins.zone}
-                for each in self.windows
+                {"cron": window.begins.expression, "minutes": window.minutes, "timezone": window.begins.zone}
+                for window in self.windows
             ],
         }
 
@@ -86,24 +86,24 @@ class Target:
     owned: bool = False
 
 
-def read(said: Any, what: str = NAME) -> Policy:
+def read(value: Any, what: str = NAME) -> Policy:
     """
     Parse a policy: STACK, PROJECT, a list of admitted stacks and projects, or a map.
 
     For example, ``{"allow": [{"stack": "web"}], "groups": ["script"], "max_concurrent_runs": 2}``. Raises Invalid with
     the place and the remedy; ``what`` is the name of the place.
     """
-    if not isinstance(said, Mapping):
-        return Policy(allow=_parse_allow(said, what))
-    for key in said:
+    if not isinstance(value, Mapping):
+        return Policy(allow=_parse_allow(value, what))
+    for key in value:
         if key not in _KEYS:
             raise Invalid(f"{what}: there is no {_format(key)} in a policy; there are {', '.join(_KEYS)}")
-    allow = said.get("allow")
+    allow = value.get("allow")
     return Policy(
         allow=None if allow is None else _parse_allow(allow, f"{what}.allow"),
-        groups=_groups(said.get("groups"), f"{what}.groups"),
-        max_concurrent_runs=_runs(said.get("max_concurrent_runs"), f"{what}.max_concurrent_runs"),
-        windows=tuple(_windows(said.get("maintenance_windows"), f"{what}.maintenance_windows")),
+        groups=_groups(value.get("groups"), f"{what}.groups"),
+        max_concurrent_runs=_runs(value.get("max_concurrent_runs"), f"{what}.max_concurrent_runs"),
+        windows=tuple(_windows(value.get("maintenance_windows"), f"{what}.maintenance_windows")),
     )
 
 
@@ -113,7 +113,9 @@ def with_project_ids(policy: Policy, resolve: Callable[[str], str]) -> Policy:
         return policy
     return replace(
         policy,
-        allow=tuple(replace(each, project=resolve(each.project)) if each.project else each for each in policy.allow),
+        allow=tuple(
+            replace(entry, project=resolve(entry.project)) if entry.project else entry for entry in policy.allow
+        ),
     )
 
 
@@ -127,12 +129,16 @@ def decide(
     that is not admitted discloses nothing else about the server. With PROJECT, deployments of other projects are
     accepted and never run, as with Heat, so that other projects cannot find out whether the server exists.
     """
-    mine = project_id == server.project_id
+    is_own_project = project_id == server.project_id
     allow = policy.allow if policy.allow is not None else site
-    if not mine and allow == PROJECT:
+    if not is_own_project and allow == PROJECT:
         return None
-    if not (allow == PROJECT or _is_own(server, mine, stack) or _is_named(allow, mine, project_id, stack)):
-        if not mine:
+    if not (
+        allow == PROJECT
+        or _is_own(server, is_own_project, stack)
+        or _is_named(allow, is_own_project, project_id, stack)
+    ):
+        if not is_own_project:
             return (
                 f"Server {server.id} takes no deployments of project {project_id}: have its owner add"
                 f' {{"project": "{project_id}"}} to its deployment_policy.'
@@ -156,107 +162,110 @@ def admits(policy: Policy, server: Target, *, project_id: str, stack: Tree | Non
     return project_id != server.project_id and _is_named(policy.allow, False, project_id, stack)
 
 
-def _is_own(server: Target, mine: bool, stack: Tree | None) -> bool:
-    return mine and (not server.owned if stack is None else stack.id in server.trees)
+def _is_own(server: Target, is_own_project: bool, stack: Tree | None) -> bool:
+    return is_own_project and (not server.owned if stack is None else stack.id in server.trees)
 
 
-def _is_named(allow: str | tuple[Allowed, ...] | None, mine: bool, project_id: str, stack: Tree | None) -> bool:
+def _is_named(
+    allow: str | tuple[Allowed, ...] | None, is_own_project: bool, project_id: str, stack: Tree | None
+) -> bool:
     """Return whether ``allow`` contains the stack or project. Names match only stacks of the server's own project."""
     if not isinstance(allow, tuple):
         return False
-    stacks = () if stack is None else (stack.id, stack.name) if mine else (stack.id,)
-    return any(each.project == project_id or (each.stack is not None and each.stack in stacks) for each in allow)
+    stacks = () if stack is None else (stack.id, stack.name) if is_own_project else (stack.id,)
+    return any(entry.project == project_id or (entry.stack is not None and entry.stack in stacks) for entry in allow)
 
 
 def _who(allow: str | tuple[Allowed, ...]) -> str:
     if isinstance(allow, str):
         return "only the stack that it belongs to (STACK)"
-    named = [f"stack {each.stack}" if each.stack else f"project {each.project}" for each in allow]
-    return clip(f"only its own stack and {', '.join(named)}" if named else "only its own stack")
+    names = [f"stack {entry.stack}" if entry.stack else f"project {entry.project}" for entry in allow]
+    return clip(f"only its own stack and {', '.join(names)}" if names else "only its own stack")
 
 
 def _any_of(groups: Sequence[str]) -> str:
     return clip(f"only {', '.join(groups)}" if groups else "none")
 
 
-def _parse_allow(said: Any, what: str) -> str | tuple[Allowed, ...]:
-    if said in (STACK, PROJECT):
-        return str(said)
-    if isinstance(said, list | tuple):
-        _check_count(said, what, _MOST)
-        return tuple(_parse_allowed(each, f"{what}[{place}]") for place, each in enumerate(said))
+def _parse_allow(value: Any, what: str) -> str | tuple[Allowed, ...]:
+    if value in (STACK, PROJECT):
+        return str(value)
+    if isinstance(value, list | tuple):
+        _check_count(value, what, _MOST)
+        return tuple(_parse_allowed(entry, f"{what}[{index}]") for index, entry in enumerate(value))
     raise Invalid(
-        f'{what} must be STACK, PROJECT or a list like [{{"stack": "web"}}, {{"project": "<id>"}}], not {_format(said)}'
+        f'{what} must be STACK, PROJECT or a list like [{{"stack": "web"}}, {{"project": "<id>"}}],'
+        f" not {_format(value)}"
     )
 
 
-def _parse_allowed(said: Any, what: str) -> Allowed:
-    if not isinstance(said, Mapping) or len(said) != 1 or not said.keys() <= {"stack", "project"}:
-        raise Invalid(f'{what} must be {{"stack": "<name or id>"}} or {{"project": "<id>"}}, not {_format(said)}')
-    [(kind, named)] = said.items()
-    return Allowed(**{kind: _text(named, f"{what}.{kind}")})
+def _parse_allowed(value: Any, what: str) -> Allowed:
+    if not isinstance(value, Mapping) or len(value) != 1 or not value.keys() <= {"stack", "project"}:
+        raise Invalid(f'{what} must be {{"stack": "<name or id>"}} or {{"project": "<id>"}}, not {_format(value)}')
+    [(kind, name)] = value.items()
+    return Allowed(**{kind: _text(name, f"{what}.{kind}")})
 
 
-def _groups(said: Any, what: str) -> tuple[str, ...] | None:
-    if said is None:
+def _groups(value: Any, what: str) -> tuple[str, ...] | None:
+    if value is None:
         return None
-    if not isinstance(said, list | tuple):
-        raise Invalid(f'{what} must be a list of groups of configs, like ["script"], not {_format(said)}')
-    _check_count(said, what, _MOST)
-    return tuple(dict.fromkeys(_text(each, f"{what}[{place}]") for place, each in enumerate(said)))
+    if not isinstance(value, list | tuple):
+        raise Invalid(f'{what} must be a list of groups of configs, like ["script"], not {_format(value)}')
+    _check_count(value, what, _MOST)
+    return tuple(dict.fromkeys(_text(group, f"{what}[{index}]") for index, group in enumerate(value)))
 
 
-def _runs(said: Any, what: str) -> int:
-    if said is None:
+def _runs(value: Any, what: str) -> int:
+    if value is None:
         return 1
-    number = _whole(said)
+    number = _whole(value)
     if number is None or not 1 <= number <= _MOST_RUNS:
-        raise Invalid(f"{what} must be a whole number from 1 to {_MOST_RUNS}, not {_format(said)}")
+        raise Invalid(f"{what} must be a whole number from 1 to {_MOST_RUNS}, not {_format(value)}")
     return number
 
 
-def _windows(said: Any, what: str) -> list[Window]:
-    if said is None:
+def _windows(value: Any, what: str) -> list[Window]:
+    if value is None:
         return []
-    if not isinstance(said, list | tuple):
-        raise Invalid(f"{what} must be a list of windows, not {_format(said)}")
-    _check_count(said, what, _MOST_WINDOWS)
-    return [_window(each, f"{what}[{place}]") for place, each in enumerate(said)]
+    if not isinstance(value, list | tuple):
+        raise Invalid(f"{what} must be a list of windows, not {_format(value)}")
+    _check_count(value, what, _MOST_WINDOWS)
+    return [_window(window, f"{what}[{index}]") for index, window in enumerate(value)]
 
 
-def _window(said: Any, what: str) -> Window:
+def _window(value: Any, what: str) -> Window:
     example = '{"cron": "0 2 * * *", "minutes": 120, "timezone": "Europe/Vienna"}'
-    if not isinstance(said, Mapping):
-        raise Invalid(f"{what} must be a map like {example}, not {_format(said)}")
-    for key in said:
+    if not isinstance(value, Mapping):
+        raise Invalid(f"{what} must be a map like {example}, not {_format(value)}")
+    for key in value:
         if key not in _WINDOW_KEYS:
             raise Invalid(f"{what}: there is no {_format(key)} in a window; it is like {example}")
-    minutes = _whole(said.get("minutes"))
+    minutes = _whole(value.get("minutes"))
     if minutes is None or not 1 <= minutes <= _LONGEST_WINDOW:
         raise Invalid(
-            f"{what}.minutes must be a whole number from 1 to {_LONGEST_WINDOW}, not {_format(said.get('minutes'))}"
+            f"{what}.minutes must be a whole number from 1 to {_LONGEST_WINDOW}, not {_format(value.get('minutes'))}"
         )
-    zone = said.get("timezone")
-    return Window(cron.read(said.get("cron"), "UTC" if zone is None else zone, f"{what}."), minutes)
+    zone = value.get("timezone")
+    return Window(cron.read(value.get("cron"), "UTC" if zone is None else zone, f"{what}."), minutes)
 
 
-def _whole(said: Any) -> int | None:
+def _whole(value: Any) -> int | None:
     """Accept numbers as text too: templates may contain either."""
-    if isinstance(said, str) and said.isascii() and said.isdecimal() and len(said) < 10:
-        return int(said)
-    return said if isinstance(said, int) and not isinstance(said, bool) else None
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _text(said: Any, what: str) -> str:
-    if not isinstance(said, str) or not 1 <= len(said) <= 255 or "\0" in said:
-        raise Invalid(f"{what} must be 1 to 255 characters of text, not {_format(said)}")
-    return said
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not 1 <= len(value) <= 255 or "\0" in value:
+        raise Invalid(f"{what} must be 1 to 255 characters of text, not {_format(value)}")
+    return value
 
 
-def _check_count(said: Sequence[Any], what: str, most: int) -> None:
-    if len(said) > most:
-        raise Invalid(f"{what} may have {most} entries, not {len(said)}")
+def _check_count(value: Sequence[Any], what: str, most: int) -> None:
+    if len(value) > most:
+        raise Invalid(f"{what} may have {most} entries, not {len(value)}")
 
 
-def _format(said: Any) -> str:
-    return clip(repr(said))
+def _format(value: Any) -> str:
+    return clip(repr(value))
