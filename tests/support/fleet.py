@@ -8,14 +8,15 @@ from typing import Any
 from uuid import uuid4
 
 from stoker.deployments import service
-from stoker.deployments import triggers as life
-from stoker.deployments.triggers import GO_ON
 from stoker.model.deployment import OWN_CHANNEL, Deployment
 from stoker.model.server import Kind, Server
 from stoker.model.trigger import Target, TargetStatus, Trigger
-from stoker.stacks import deployment_actions, trigger_lifecycle, trigger_request
+from stoker.stacks import deployment_actions
 from stoker.store import deployments, servers, targets, triggers
 from stoker.store import runs as stored_runs
+from stoker.triggers import creation, lifecycle
+from stoker.triggers.lifecycle import GO_ON
+from stoker.triggers.request import parse
 from support.stacks import World
 
 COMPONENT: Mapping[str, Any] = {
@@ -58,11 +59,9 @@ class Fleet:
 
     def trigger(self, requested_by: str = "ann", **said: Any) -> Trigger:
         """Start a trigger; ``said`` is the body of its request."""
-        asked = trigger_request.parse(said)
+        asked = parse(said)
         made = self.world.store.write(
-            lambda tx: trigger_lifecycle.begin(
-                tx, self.world.engine, self.world.project, asked, requested_by=requested_by
-            )
+            lambda tx: creation.create(tx, self.world.engine, self.world.project, asked, requested_by=requested_by)
         )
         self.world.work.run(GO_ON)
         return self.now(made)
@@ -109,7 +108,7 @@ class Fleet:
 
         def do(tx: Any) -> None:
             held = triggers.get(tx, trigger.id, for_update=True)
-            life.cancel(tx, self.world.engine.env, held, "bob", force=force)
+            lifecycle.cancel(tx, self.world.engine.env, held, "bob", force=force)
 
         self.world.store.write(do)
         self.world.work.run(GO_ON)
@@ -117,13 +116,13 @@ class Fleet:
 
     def delete(self, trigger: Trigger) -> None:
         self.world.store.write(
-            lambda tx: life.delete(tx, self.world.engine.env, triggers.get(tx, trigger.id, for_update=True))
+            lambda tx: lifecycle.delete(tx, self.world.engine.env, triggers.get(tx, trigger.id, for_update=True))
         )
 
     def again(self, trigger: Trigger, *, only_failed: bool = True) -> Trigger:
         """Retry a trigger."""
         made = self.world.store.write(
-            lambda tx: trigger_lifecycle.retry(
+            lambda tx: creation.retry(
                 tx, self.world.engine, triggers.get(tx, trigger.id), only_failed=only_failed, requested_by="bob"
             )
         )

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from stoker import resources, transports
 from stoker.backends.remote_heat import RemoteHeatClient
+from stoker.deployments.owners import Owners
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
@@ -34,6 +35,8 @@ from stoker.store import resources as stored
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.transports.base import Objects as ObjectsPort
+from stoker.triggers import jobs as trigger_jobs
+from stoker.triggers.lifecycle import TriggerOwner
 from stoker.work import Work
 from support.work import ManualWork
 
@@ -230,7 +233,9 @@ def world(
         AnyProject(),
         Keys(store, b"secret"),
         deployment_policy=deployment_policy,
+        owners=Owners(trigger=TriggerOwner()),
     )
     engine = nested.engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)
+    trigger_jobs.register(store, engine)
     return World(store, engine, work, machines)

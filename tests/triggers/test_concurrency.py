@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stoker.deployments.deadlines import DEADLINE
-from stoker.deployments.triggers import GO_ON
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.stacks import deployment_actions, signals
 from stoker.store.open import Store
+from stoker.triggers.lifecycle import GO_ON
 from support.fleet import Fleet
 from support.search import examples
 from support.stacks import world

@@ -8,11 +8,11 @@ import pytest
 import sqlalchemy as sa
 
 from stoker.deployments.deadlines import DEADLINE
-from stoker.deployments.triggers import SHARE
 from stoker.model.deployment import WINDOW
 from stoker.model.errors import Conflict, EntityNotFound
 from stoker.stacks import deployment_actions
 from stoker.store import configs, deployments, targets, triggers
+from stoker.triggers.lifecycle import SHARE
 from support.fleet import counts
 
 

@@ -9,14 +9,15 @@ from itertools import islice
 import pytest
 
 from stoker.deployments import service
-from stoker.deployments.triggers import GO_ON
 from stoker.http.heat.schedules import serialize
 from stoker.model.audit import Outcome
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, ResourceInUse, Unavailable
 from stoker.model.trigger import TriggerStatus
-from stoker.stacks import trigger_lifecycle, trigger_schedules
-from stoker.stacks.trigger_schedules import KEPT, RUN, TIDY
 from stoker.store import audit, deployments, events, rows, schedules, servers, targets, triggers
+from stoker.triggers import creation
+from stoker.triggers import schedules as trigger_schedules
+from stoker.triggers.lifecycle import GO_ON
+from stoker.triggers.schedules import KEPT, RUN, TIDY
 from stoker.work import cron
 
 VIENNA = "Europe/Vienna"
@@ -149,7 +150,7 @@ def test_what_is_refused_is_told_and_the_schedule_goes_on(clock):
     assert (failed.name, failed.action, failed.schedule_id) == ("nightly", "NIGHTLY", made.id)
     assert failed.source == {"config_id": clock.trigger["config_id"]}
     with pytest.raises(Conflict, match="could not start"):
-        clock.write(lambda tx: trigger_lifecycle.retry(tx, clock.engine, failed, only_failed=False, requested_by="ann"))
+        clock.write(lambda tx: creation.retry(tx, clock.engine, failed, only_failed=False, requested_by="ann"))
     clock.write(lambda tx: servers.add(tx, clock.server))
     again = clock.put(told, timedelta(seconds=1))
     assert (again.run_count, again.last_error) == (1, None)
@@ -199,7 +200,7 @@ def test_a_database_that_is_away_loses_no_time(clock, monkeypatch):
         raise Unavailable("cannot write to the database: it is away")
 
     with monkeypatch.context() as broken:
-        broken.setattr("stoker.stacks.trigger_lifecycle.begin", away)
+        broken.setattr("stoker.triggers.creation.create", away)
         with pytest.raises(Unavailable):
             clock.put(made, timedelta(seconds=1))
     kept = clock.now(made)
@@ -277,7 +278,7 @@ def test_so_many_of_its_triggers_are_kept(clock):
 
 
 def test_old_ones_go_by_shares_and_one_that_runs_again_stays(clock, monkeypatch):
-    monkeypatch.setattr("stoker.deployments.triggers.SHARE", 2)
+    monkeypatch.setattr("stoker.triggers.lifecycle.SHARE", 2)
     many = [each.id for each in (clock.server, *clock.fleet.servers(4))]
     said = {**clock.trigger, "servers": many, "signal_transport": "NO_SIGNAL"}
     monkeypatch.setattr(trigger_schedules, "KEPT", 1)

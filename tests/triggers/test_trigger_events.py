@@ -11,13 +11,13 @@ import pytest
 from starlette.requests import Request
 
 from stoker.deployments import log_storage, runs
-from stoker.deployments import triggers as life
 from stoker.http.heat import trigger_events
 from stoker.http.request_context import RequestContext
 from stoker.store import triggers
 from stoker.store.open import Store
 from stoker.store.schema import logs
 from stoker.store.schema import runs as stored_runs
+from stoker.triggers import lifecycle
 from support import databases
 from support.blocking import until_blocked
 from support.clock import Clock, age
@@ -171,7 +171,7 @@ def test_who_tries_again_what_is_being_deleted_finds_nothing(on_postgresql, tmp_
     trigger, (one,) = begun(fleet, 1)
     fleet.end(one, 1)
     deleting = Late(
-        store, lambda tx: life.delete(tx, fleet.world.engine.env, triggers.get(tx, trigger.id, for_update=True))
+        store, lambda tx: lifecycle.delete(tx, fleet.world.engine.env, triggers.get(tx, trigger.id, for_update=True))
     )
     path = f"/v1/{fleet.world.project}/software_triggers/{trigger.id}/retry"
     answers: list[int] = []

@@ -270,10 +270,10 @@ def test_what_is_refused_begins_nothing(fleet, changes, words):
     ],
 )
 def test_odd_values_are_taken_or_refused(odd, name):
-    from stoker.stacks import trigger_request
+    from stoker.triggers import request
 
     try:
-        trigger_request.parse({**SAID, name: odd})
+        request.parse({**SAID, name: odd})
     except Invalid as error:
         assert "\n" not in error.message
         assert len(error.message) < 600

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from stoker.deployments import deadlines, runs, service
 from stoker.deployments.derive import DEPLOY_PREFIX, TIMEOUT, derived_inputs, mark_secrets, substitute
+from stoker.deployments.owners import Owners
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.config import UNGROUPED, Config
 from stoker.model.deployment import Deployment
@@ -62,6 +63,9 @@ class DeploymentEnv(Protocol):
 
     @property
     def authorizer(self) -> DeploymentAuthorizer: ...
+
+    @property
+    def owners(self) -> Owners: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ from stoker.backends.factory import create_backends, start_backends
 from stoker.backends.garbage_collector import CollectedObject
 from stoker.backends.remote_heat import RemoteHeatClient, regions_of
 from stoker.deployments.documents import Documents
+from stoker.deployments.owners import Owners
 from stoker.deployments.retention import Retention
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.hot import BudgetLimits
@@ -53,6 +54,8 @@ from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.transports.base import OBJECTS as OBJECT_STORE
 from stoker.transports.base import QUEUES
+from stoker.triggers import jobs as trigger_jobs
+from stoker.triggers.lifecycle import TriggerOwner
 from stoker.work import open_work
 
 if TYPE_CHECKING:
@@ -180,13 +183,24 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
     heats = RemoteHeatClient(settings.public_url, site.region, regions_of(settings.remote_heats), own_tokens, ca_file)
     projects = KeystoneProjects() if keystone else OwnProjects()
     for_types = ResourceServices(
-        carriers, work, compute, signal_tokens, site, heats, projects, keys, logins, settings.deployment_policy
+        carriers,
+        work,
+        compute,
+        signal_tokens,
+        site,
+        heats,
+        projects,
+        keys,
+        logins,
+        settings.deployment_policy,
+        Owners(trigger=TriggerOwner()),
     )
     types = with_signatures(resources.load(), carriers)
     if keystone or external.queues:
         types = with_stack_users(types, for_types.transports, site.queues, logins, users=keystone is not None)
     engine = nested.engine(types, for_types, limits)
     jobs.register(store, engine)
+    trigger_jobs.register(store, engine)
     retention = Retention(store, work, settings.log_retention_days)
     if logins:
         logins.on_settled = lambda tx, id, failure: wake_resource(tx, engine, id, failure)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from stoker.deployments import cancellation, deadlines, service, standalone, triggers
+from stoker.deployments import cancellation, deadlines, service, standalone
 from stoker.model.deployment import Deployment
 from stoker.model.errors import ActionInProgress, Conflict, EntityNotFound
 from stoker.model.stack import Resource, Stack
@@ -49,8 +49,7 @@ def retry(tx: Tx, engine: Engine, known: Deployment, by: str) -> Deployment:
     if held.resource_id is not None:
         return _retry_in_stack(tx, engine, held)
     begun = standalone.begin_again(tx, engine.env, held, by)
-    if begun.trigger_id is not None:
-        triggers.again(tx, engine.env, begun)
+    engine.env.owners.of(begun).run_restarted(tx, engine.env, begun)
     return begun
 
 
@@ -98,8 +97,8 @@ def _restart(tx: Tx, engine: Engine, held: Deployment, changed: Deployment, by: 
         begun = standalone.begin_again(tx, using, replace(changed, status=held.status), by)
         if changed.status_reason != held.status_reason and begun.held_by is None:
             begun = service.save(tx, replace(begun, status_reason=changed.status_reason))
-    if begun.trigger_id is not None and _is_pending(changed) and not _is_pending(held):
-        triggers.again(tx, using, begun)
+    if _is_pending(changed) and not _is_pending(held):
+        using.owners.of(begun).run_restarted(tx, using, begun)
     return begun
 
 
@@ -119,8 +118,7 @@ def delete(tx: Tx, engine: Engine, known: Deployment) -> None:
             deleting = resource.action is Action.DELETE
             wake_resource(tx, engine, resource.id, None if deleting else f"The deployment ({held.id}) was deleted.")
         return
-    if held.trigger_id is not None:
-        triggers.record_removal(tx, engine.env, held)
+    engine.env.owners.of(held).removing(tx, engine.env, held)
     standalone.withdraw(tx, engine.env, held)
 
 

@@ -8,14 +8,13 @@ from typing import Any
 
 from stoker.deployments import held_runs, service
 from stoker.deployments.deadlines import DEADLINE as DEPLOYMENT_DEADLINE
-from stoker.deployments.triggers import GO_ON as TRIGGER_GO_ON
 from stoker.model.stack import Phase
 from stoker.policy import holds
 from stoker.resources.base import WAKE
 from stoker.resources.label_groups import REFRESH
 from stoker.resources.remote_stack import REMOTE
 from stoker.resources.server_base import PUBLISH
-from stoker.stacks import operations, signals, trigger_lifecycle, trigger_schedules
+from stoker.stacks import operations, signals
 from stoker.stacks.engine import ADVANCE, DEADLINE, Engine
 from stoker.stacks.engine.advance import advance
 from stoker.stacks.engine.commit import commit, wake_resource
@@ -43,8 +42,6 @@ def register(store: Store, engine: Engine) -> None:
         holds.JOB,
         doing(lambda tx, engine, args: held_runs.reevaluate(tx, engine.env.work, args["server_id"])),
     )
-    engine.env.work.register(TRIGGER_GO_ON, doing(trigger_lifecycle.go_on, background=True))
-    trigger_schedules.register(store, engine)
     engine.env.work.register(REMOTE, RemoteStacks(store, engine).go_on)
     engine.env.work.register(PUBLISH, doing(publish))
     store.on_carried_change(lambda tx, server_id, resource_id: plan(tx, engine, server_id, resource_id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.deployments import cancellation, deadlines, log_storage, runs, service, triggers
+from stoker.deployments import cancellation, deadlines, log_storage, runs, service
 from stoker.deployments.standalone import RUN
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, NotSupported
@@ -142,9 +142,9 @@ def report(tx: Tx, engine: Engine, deployment: Deployment, *, before: Deployment
     deadlines.cancel_deadline(tx, engine.env.work, before or deployment)
     if deployment.resource_id is not None:
         wake_resource(tx, engine, deployment.resource_id)
-    elif deployment.trigger_id is not None:
+    else:
         was_cancelling = before is not None and before.cancelling
-        triggers.record_end(tx, engine.env, deployment, cancelled=was_cancelling)
+        engine.env.owners.of(deployment).run_ended(tx, engine.env, deployment, cancelled=was_cancelling)
 
 
 def lock(tx: Tx, deployment: Deployment) -> Deployment | None:

@@ -11,9 +11,9 @@ from stoker.http.heat import serializers
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Invalid
 from stoker.model.trigger import Schedule
-from stoker.stacks import trigger_schedules
-from stoker.store import schedules
+from stoker.store import schedules as stored
 from stoker.store.tx import Tx
+from stoker.triggers import schedules
 
 #: Read-only members. Requests may contain them, because clients send back what they read.
 _OURS = frozenset(
@@ -29,9 +29,7 @@ def create(request: RequestContext) -> Response:
     said = _read_body(request)
 
     def do(tx: Tx) -> Response:
-        made = trigger_schedules.create(
-            tx, request.app.engine, request.project, said, requested_by=request.user.user_name
-        )
+        made = schedules.create(tx, request.app.engine, request.project, said, requested_by=request.user.user_name)
         return _serialize(tx, 201, made)
 
     return request.app.store.write(do)
@@ -39,13 +37,13 @@ def create(request: RequestContext) -> Response:
 
 def index(request: RequestContext) -> Response:
     with request.app.store.read() as tx:
-        found = schedules.list_all(tx, request.project)
+        found = stored.list_all(tx, request.project)
     return Response(200, {"software_schedules": [serialize(tx, each) for each in found]})
 
 
 def show(request: RequestContext) -> Response:
     with request.app.store.read() as tx:
-        return _serialize(tx, 200, schedules.get(tx, request.path["schedule_id"], request.project))
+        return _serialize(tx, 200, stored.get(tx, request.path["schedule_id"], request.project))
 
 
 def change(request: RequestContext) -> Response:
@@ -53,8 +51,8 @@ def change(request: RequestContext) -> Response:
     said = _read_body(request)
 
     def do(tx: Tx) -> Response:
-        held = schedules.get(tx, request.path["schedule_id"], request.project, for_update=True)
-        return _serialize(tx, 200, trigger_schedules.change(tx, request.app.engine, held, said))
+        held = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
+        return _serialize(tx, 200, schedules.change(tx, request.app.engine, held, said))
 
     return request.app.store.write(do)
 
@@ -63,8 +61,8 @@ def delete(request: RequestContext) -> Response:
     """Delete a schedule. Its triggers remain."""
 
     def do(tx: Tx) -> None:
-        held = schedules.get(tx, request.path["schedule_id"], request.project, for_update=True)
-        trigger_schedules.delete(tx, request.app.engine, held)
+        held = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
+        schedules.delete(tx, request.app.engine, held)
 
     request.app.store.write(do)
     return Response(204)

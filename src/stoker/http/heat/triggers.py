@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from stoker.deployments import triggers as life
 from stoker.deployments.derive import redact_named
 from stoker.http import params
 from stoker.http.heat import runs as histories
@@ -14,20 +13,21 @@ from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import Run
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.trigger import Target, Trigger, TriggerStatus
-from stoker.stacks import trigger_lifecycle, trigger_request
-from stoker.stacks.trigger_targets import find_stack
 from stoker.store import runs, targets, triggers
 from stoker.store.tx import Tx
+from stoker.triggers import creation, lifecycle
+from stoker.triggers.request import parse
+from stoker.triggers.targets import find_stack
 
 
 def create(request: RequestContext) -> Response:
     """Start a trigger. The body may enclose it in ``software_trigger``."""
     body = params.body(request)
-    asked = trigger_request.parse(body.get("software_trigger", body))
+    trigger_request = parse(body.get("software_trigger", body))
 
     def do(tx: Tx) -> Response:
-        made = trigger_lifecycle.begin(
-            tx, request.app.engine, request.project, asked, requested_by=request.user.user_name
+        made = creation.create(
+            tx, request.app.engine, request.project, trigger_request, requested_by=request.user.user_name
         )
         return _serialize(tx, 201, made)
 
@@ -70,7 +70,9 @@ def cancel(request: RequestContext) -> Response:
 
     def do(tx: Tx) -> Response:
         held = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
-        return _serialize(tx, 202, life.cancel(tx, request.app.engine.env, held, request.user.user_name, force=force))
+        return _serialize(
+            tx, 202, lifecycle.cancel(tx, request.app.engine.env, held, request.user.user_name, force=force)
+        )
 
     return request.app.store.write(do)
 
@@ -85,7 +87,7 @@ def retry(request: RequestContext) -> Response:
 
     def do(tx: Tx) -> Response:
         held = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
-        made = trigger_lifecycle.retry(
+        made = creation.retry(
             tx, request.app.engine, held, only_failed=said is not False, requested_by=request.user.user_name
         )
         return _serialize(tx, 201, made)
@@ -98,7 +100,7 @@ def delete(request: RequestContext) -> Response:
 
     def do(tx: Tx) -> None:
         held = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
-        life.delete(tx, request.app.engine.env, held)
+        lifecycle.delete(tx, request.app.engine.env, held)
 
     request.app.store.write(do)
     return Response(204)

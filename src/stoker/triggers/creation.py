@@ -1,4 +1,4 @@
-"""Start, failure and retry of triggers, as requested by users and schedules. Each function acts in one transaction."""
+"""Creation of triggers, as users and schedules request them, and their retry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments import standalone, triggers
+from stoker.deployments import standalone
 from stoker.model.config import UNGROUPED
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, RequestLimitExceeded
 from stoker.model.stack import Stack
@@ -16,12 +16,13 @@ from stoker.policy import rules
 from stoker.policy.authorizer import AuthorizationRequest
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.trigger_request import SOURCE_KEYS, TriggerRequest
-from stoker.stacks.trigger_targets import TRIGGER, ResolvedTrigger, Source, find_stack, resolve
 from stoker.store import deployments, resources, targets
 from stoker.store import triggers as stored
 from stoker.store.tx import Tx
 from stoker.transports.selection import AUTO
+from stoker.triggers import lifecycle
+from stoker.triggers.request import SOURCE_KEYS, TriggerRequest
+from stoker.triggers.targets import TRIGGER, ResolvedTrigger, Source, find_stack, resolve
 
 _LONGEST = 255
 #: Content of a trigger that never started and therefore runs nothing.
@@ -29,7 +30,7 @@ _NO_CONTENT = Content(name=None, group=UNGROUPED, config=None, options={}, facts
 _AGAIN = (TargetStatus.FAILED, TargetStatus.CANCELLED)
 
 
-def begin(
+def create(
     tx: Tx,
     engine: Engine,
     project_id: str,
@@ -84,7 +85,7 @@ def begin(
         queued=len(targets),
         created_at=tx.now,
     )
-    return _begin(tx, engine, trigger, content, targets)
+    return _start(tx, engine, trigger, content, targets)
 
 
 def record_failure(
@@ -100,7 +101,7 @@ def record_failure(
     """
     Store a FAILED trigger for a time of ``schedule`` at which nothing could start.
 
-    Adds an event to the stack that the request names. ``body``: the request in the form that ``trigger_request.parse``
+    Adds an event to the stack that the request names. ``body``: the request in the form that ``request.parse``
     accepts.
     """
     source = {name: body[name] for name in SOURCE_KEYS if body.get(name) is not None}
@@ -230,14 +231,7 @@ def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, reques
         queued=len(fresh),
         created_at=tx.now,
     )
-    return _begin(tx, engine, new, stored.content(tx, trigger.id), fresh)
-
-
-def go_on(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
-    """Job: continue a trigger whose work exceeds one transaction."""
-    trigger = stored.find(tx, args["trigger_id"], for_update=True)
-    if trigger is not None:
-        triggers.go_on(tx, engine.env, trigger)
+    return _start(tx, engine, new, stored.content(tx, trigger.id), fresh)
 
 
 def _deployment_name(name: str, action: str) -> str:
@@ -250,8 +244,8 @@ def secret_of(source: Source) -> tuple[str, ...]:
     return (*source.secret, *(entry["name"] for entry in source.content.inputs if entry.get("secret")))
 
 
-def _begin(tx: Tx, engine: Engine, trigger: Trigger, content: Content, targets: Sequence[Target]) -> Trigger:
+def _start(tx: Tx, engine: Engine, trigger: Trigger, content: Content, targets: Sequence[Target]) -> Trigger:
     limit = engine.limits.deployments_per_project
     if limit >= 0 and limit < deployments.count(tx, trigger.project_id) + trigger.total:
         raise RequestLimitExceeded(f"this project may have {limit} deployments: delete some, or trigger fewer servers")
-    return triggers.begin(tx, engine.env, trigger, content, targets)
+    return lifecycle.start(tx, engine.env, trigger, content, targets)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from stoker.deployments import cancellation, deadlines, standalone
+from stoker.deployments.owners import Owner
 from stoker.deployments.standalone import DeploymentEnv, RunRequest
 from stoker.model.deployment import CANCELLED, Deployment
 from stoker.model.errors import Conflict, EntityNotFound, StokerError
@@ -41,7 +42,7 @@ _COUNTED = {
 }
 
 
-def begin(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, on: Sequence[Target]) -> Trigger:
+def start(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, on: Sequence[Target]) -> Trigger:
     """Store a new trigger with its targets and start its first deployments."""
     triggers.add(tx, trigger, content, on)
     return go_on(tx, env, trigger)
@@ -65,46 +66,42 @@ def go_on(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
     return trigger
 
 
-def record_end(tx: Tx, env: DeploymentEnv, deployment: Deployment, *, cancelled: bool = False) -> None:
-    """
-    Count the end of a locked deployment and continue its trigger.
+class TriggerOwner(Owner):
+    """Counts the ends of a trigger's deployments, and continues the trigger."""
 
-    ``cancelled``: an agent was instructed to stop the deployment before it failed.
-    """
-    trigger, target = _of(tx, deployment)
-    if trigger is None or target is None or target.status != TargetStatus.IN_PROGRESS:
-        return
-    status = TargetStatus.COMPLETE
-    if deployment.status != Status.COMPLETE:
-        status = TargetStatus.CANCELLED if cancelled or deployment.held_by == CANCELLED else TargetStatus.FAILED
-    go_on(tx, env, _count(tx, trigger, target, status, deployment.status_reason or ""))
+    def run_ended(self, tx: Tx, env: DeploymentEnv, deployment: Deployment, *, cancelled: bool = False) -> None:
+        """Count the end of a locked deployment and continue its trigger."""
+        trigger, target = _of(tx, deployment)
+        if trigger is None or target is None or target.status != TargetStatus.IN_PROGRESS:
+            return
+        status = TargetStatus.COMPLETE
+        if deployment.status != Status.COMPLETE:
+            status = TargetStatus.CANCELLED if cancelled or deployment.held_by == CANCELLED else TargetStatus.FAILED
+        go_on(tx, env, _count(tx, trigger, target, status, deployment.status_reason or ""))
 
-
-def again(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
-    """Reopen the trigger of a deployment that runs again after its end."""
-    trigger, target = _of(tx, deployment)
-    if trigger is None or target is None or target.status == TargetStatus.IN_PROGRESS:
-        return
-    options = replace(trigger.options, stopped=None, stopped_by=None, forced=False)
-    if trigger.status == TriggerStatus.IN_PROGRESS:
+    def run_restarted(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
+        """Reopen the trigger of a deployment that runs again after its end."""
+        trigger, target = _of(tx, deployment)
+        if trigger is None or target is None or target.status == TargetStatus.IN_PROGRESS:
+            return
         options = trigger.options
-    reopened = replace(trigger, status=TriggerStatus.IN_PROGRESS, status_reason="", ended_at=None, options=options)
-    reopened = _count(tx, reopened, target, TargetStatus.IN_PROGRESS, "")
-    triggers.save(tx, reopened)
-    if deployment.status != Status.IN_PROGRESS:  # no signal is awaited
-        record_end(tx, env, deployment)
+        if trigger.status != TriggerStatus.IN_PROGRESS:
+            options = replace(options, stopped=None, stopped_by=None, forced=False)
+        reopened = replace(trigger, status=TriggerStatus.IN_PROGRESS, status_reason="", ended_at=None, options=options)
+        triggers.save(tx, _count(tx, reopened, target, TargetStatus.IN_PROGRESS, ""))
+        if deployment.status != Status.IN_PROGRESS:  # no signal is awaited
+            self.run_ended(tx, env, deployment)
 
-
-def record_removal(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
-    """Count a deployment of a trigger that is about to be deleted. A running one counts as cancelled."""
-    trigger, target = _of(tx, deployment)
-    if trigger is None or target is None:
-        return
-    nameless = replace(target, deployment_id=None)
-    if target.status == TargetStatus.IN_PROGRESS:
-        go_on(tx, env, _count(tx, trigger, nameless, TargetStatus.CANCELLED, "Its deployment was deleted"))
-    else:
-        targets.save(tx, nameless)
+    def removing(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
+        """Count a deployment of a trigger that is about to be deleted. A running one counts as cancelled."""
+        trigger, target = _of(tx, deployment)
+        if trigger is None or target is None:
+            return
+        nameless = replace(target, deployment_id=None)
+        if target.status == TargetStatus.IN_PROGRESS:
+            go_on(tx, env, _count(tx, trigger, nameless, TargetStatus.CANCELLED, "Its deployment was deleted"))
+        else:
+            targets.save(tx, nameless)
 
 
 def cancel(tx: Tx, env: DeploymentEnv, trigger: Trigger, by: str, *, force: bool = False) -> Trigger:

@@ -24,9 +24,9 @@ from stoker.stacks import type_names
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import no_resource
-from stoker.stacks.trigger_request import TriggerRequest
 from stoker.store import configs, deployments, resources, servers, stacks
 from stoker.store.tx import Tx
+from stoker.triggers.request import TriggerRequest
 
 #: Action of runs of a config that has no actions of its own.
 TRIGGER = "TRIGGER"

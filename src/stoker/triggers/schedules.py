@@ -15,18 +15,18 @@ from uuid import uuid4
 
 import structlog
 
-from stoker.deployments import triggers
 from stoker.model.errors import DeploymentRefused, Invalid, StokerError, Unavailable
 from stoker.model.secrets import REDACTED
 from stoker.model.trigger import MisfirePolicy, Schedule, Trigger, TriggerStatus
 from stoker.policy import authorizer
-from stoker.stacks import trigger_lifecycle, trigger_request
 from stoker.stacks.engine import Engine
-from stoker.stacks.trigger_targets import resolve
 from stoker.store import configs, rows, schedules
 from stoker.store import triggers as stored
 from stoker.store.open import Store
 from stoker.store.tx import Tx
+from stoker.triggers import creation, lifecycle, request
+from stoker.triggers.request import TriggerRequest
+from stoker.triggers.targets import resolve
 from stoker.work import cron, defer_once
 
 _log = structlog.get_logger("stoker.triggers")
@@ -81,12 +81,6 @@ def delete(tx: Tx, engine: Engine, held: Schedule) -> None:
     schedules.delete(tx, held.id)
 
 
-def register(store: Store, engine: Engine) -> None:
-    """Register the handlers of schedules' jobs."""
-    engine.env.work.register(RUN, lambda args: run(store, engine, args))
-    engine.env.work.register(TIDY, lambda args: store.write(lambda tx: tidy(tx, engine, args)))
-
-
 def run(store: Store, engine: Engine, args: Mapping[str, Any]) -> None:
     """
     Job: start the trigger of a schedule.
@@ -115,7 +109,7 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
     updated = replace(schedule, last_at=schedule.next_at, missed_count=schedule.missed_count + missed)
     if on_time or schedule.misfire_policy == MisfirePolicy.RUN:
         if failure is None:
-            begun = trigger_lifecycle.begin(
+            begun = creation.create(
                 tx,
                 engine,
                 schedule.project_id,
@@ -125,7 +119,7 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
             )
             updated = replace(updated, last_trigger_id=begun.id, last_error=None, run_count=updated.run_count + 1)
         else:
-            failed = trigger_lifecycle.record_failure(
+            failed = creation.record_failure(
                 tx,
                 engine,
                 schedule.project_id,
@@ -157,12 +151,12 @@ def _log_failure(schedule: Schedule, trigger: Trigger) -> None:
 
 def tidy(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
     """Job: delete the oldest ended triggers of a schedule, up to the limit of one transaction at a time."""
-    left = triggers.SHARE
+    left = lifecycle.SHARE
     for id in stored.oldest_beyond(tx, args["project_id"], args["schedule_id"], KEPT):
         old = stored.find(tx, id, for_update=True)
         if old is None or old.status == TriggerStatus.IN_PROGRESS:
             continue  # deleted or retried since
-        left -= triggers.delete_some(tx, engine.env, old, left)
+        left -= lifecycle.delete_some(tx, engine.env, old, left)
         if not left:
             _tidy_later(tx, engine, args["project_id"], args["schedule_id"])
             return
@@ -172,9 +166,9 @@ def _tidy_later(tx: Tx, engine: Engine, project_id: str, schedule_id: str) -> No
     defer_once(engine.env.work, tx, TIDY, schedule_id, {"project_id": project_id, "schedule_id": schedule_id})
 
 
-def _request(schedule: Schedule) -> trigger_request.TriggerRequest:
+def _request(schedule: Schedule) -> TriggerRequest:
     """Return the request that the schedule triggers each time. Raises Invalid."""
-    return trigger_request.parse({**schedule.body, **({"require_window": True} if schedule.require_window else {})})
+    return request.parse({**schedule.body, **({"require_window": True} if schedule.require_window else {})})
 
 
 def _count_passed(schedule: Schedule, due: datetime, now: datetime) -> tuple[int, bool]:
@@ -225,13 +219,11 @@ def _with(tx: Tx, engine: Engine, old: Schedule, said: Mapping[str, Any]) -> Sch
     if said.get("misfire_policy") is not None:
         changed = replace(changed, misfire_policy=_misfire_policy(said["misfire_policy"]))
     flags: dict[str, Any] = {
-        name: trigger_request.flag(said[name], name)
-        for name in ("require_window", "enabled")
-        if said.get(name) is not None
+        name: request.flag(said[name], name) for name in ("require_window", "enabled") if said.get(name) is not None
     }
     changed = replace(changed, **flags)
     if "trigger" in said:
-        trigger_request.parse(body := _restore_redacted(said["trigger"], old))
+        request.parse(body := _restore_redacted(said["trigger"], old))
         changed = replace(changed, body=body)
     if "trigger" in said or changed.require_window > old.require_window:
         changed = _resolve(tx, engine, changed)
@@ -244,8 +236,8 @@ def _resolve(tx: Tx, engine: Engine, schedule: Schedule) -> Schedule:
     if asked.config_id is not None:
         configs.lock(tx, asked.config_id)
     resolved = resolve(tx, engine, schedule.project_id, asked)
-    trigger_lifecycle.check(tx, engine, resolved, asked)
-    return replace(schedule, secret=trigger_lifecycle.secret_of(resolved.source))
+    creation.check(tx, engine, resolved, asked)
+    return replace(schedule, secret=creation.secret_of(resolved.source))
 
 
 def _restore_redacted(body: Any, old: Schedule) -> Any:

@@ -1,0 +1,1 @@
+"""Triggers and schedules: runs of actions and configs on servers, on demand or at set times."""
