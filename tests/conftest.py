@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -18,70 +19,52 @@ StartPeer = Callable[..., AbstractContextManager[Peer]]
 #: Processes that tests start find compiled modules, whatever the environment says: compiling takes half of their start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-#: Whole programs, real clients and long searches: `make test` has them, `make test-fast` does without.
-SLOW = (
-    "journeys/",
-    "interop/",
-    "agents/",
-    "external/",
-    "agent/test_cancel",
-    "agent/test_delivery",
-    "agent/test_keeping",
-    "agent/test_live",
-    "agent/test_matrix",
-    "agent/test_parallel",
-    "agent/test_runs",
-    "agent/test_sending",
-    "agent/test_signed_queues",
-    "agent/test_sources",
-    "client/test_run",
-    "client/test_software",
-    "client/test_stacks",
-    "client/test_trigger",
-    "client/test_waiting",
-    "commands/test_clouds_yaml",
-    "commands/test_serve",
-    "hot/functions/test_any",
-    "hot/test_any",
-    "http/test_all_rows",
-    "http/test_bad_input",
-    "http/test_by_schema",
-    "http/test_described",
-    "http/test_fuzz",
-    "http_agent/",
-    "http_cfn/test_fuzz",
-    "http_messaging/",
-    "http_objects/",
-    "identity/test_keystone",
-    "identity/test_stack_users",
-    "resources/test_any",
-    "resources/test_odd",
-    "resources/test_user_data",
-    "security/",
-    "servers/test_local",
-    "stacks/test_laws",
-    "stacks/test_lifecycle",
-    "triggers/test_faces",
-    "triggers/test_together",
-    "work/test_contract",
+#: Folders whose tests all start whole programs or real clients. Such a module elsewhere has the mark of `_MARK`.
+SLOW_FOLDERS = (
+    "agents",
+    "backends",
+    "http_agent",
+    "http_cfn",
+    "http_messaging",
+    "http_objects",
+    "interop",
+    "journeys",
+    "security",
 )
+_MARK = re.compile(r"^pytestmark = pytest\.mark\.slow$", re.MULTILINE)
+#: What starts other programs; `make test-fast` runs on SQLite alone.
+_SLOW_FIXTURES = {
+    "postgresql_server",
+    "redis_program",
+    "start_keystone",
+    "start_old_zaqar",
+    "start_swift",
+    "start_zaqar",
+}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """`make test-fast` does not even import slow modules: that took a third of its time."""
+    """Do not even import slow modules for `make test-fast`, because the imports take a third of its time."""
     return True if config.option.markexpr == "not slow" and _is_slow(collection_path) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes its time is marked here, so that `make test-fast` stays under a minute: it runs on SQLite alone."""
     for item in items:
-        if _is_slow(item.path) or "postgresql" in item.name:
+        uses_program = not _SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+        if uses_program or "postgresql" in item.name or _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
 
 
+@cache
 def _is_slow(path: Path) -> bool:
     root = Path(__file__).parent
-    return path.is_relative_to(root) and path.relative_to(root).as_posix().startswith(SLOW)
+    if not path.is_relative_to(root):
+        return False
+    if path.is_dir():
+        return path.name in SLOW_FOLDERS
+    return path.relative_to(root).parts[0] in SLOW_FOLDERS or (
+        path.suffix == ".py" and _MARK.search(path.read_text()) is not None
+    )
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

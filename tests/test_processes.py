@@ -18,6 +18,8 @@ from support.processes import running
 from support.server import STOKER, free_port, served
 from support.service_processes import Peer
 
+pytestmark = pytest.mark.slow
+
 
 def living(marker: Path) -> list[int]:
     """Processes that have this path in their arguments."""

@@ -22,11 +22,18 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import stoker_agent
+from stoker_agent import backoff
 
 _SOURCES = Path(stoker_agent.__file__).parents[1]
 #: What never comes is a failure; nothing is measured by it.
 _PATIENCE_SECONDS = 60.0
 _KEY = "s1.secret"
+
+
+@pytest.fixture
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries follow almost at once."""
+    monkeypatch.setattr(backoff, "SHORTEST", 0.01)
 
 
 class Server:
@@ -186,6 +193,7 @@ class _Http(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # headers and body are two packets, and a client delays its acknowledgment
     server: _Http
 
     def setup(self) -> None:

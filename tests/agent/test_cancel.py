@@ -10,6 +10,8 @@ import pytest
 from stoker.servers.signatures import sign
 from stoker_agent.termination import grace
 
+pytestmark = pytest.mark.slow
+
 #: Says that it is there, with its process and one of its children, and does not end by itself.
 LASTING = "echo begun; sleep 1000 & echo $! >>$WORK/pids; echo $$ >>$WORK/pids; wait\n"
 DEAF = "trap '' TERM\n" + LASTING

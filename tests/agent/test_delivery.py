@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ONCE = "echo ran >>$WORK/runs"
 #: Says that it is there, and does not end by itself.
 LASTING = "#!/bin/bash\necho ran >>$WORK/runs\necho begun\necho $$ >$WORK/pid\nsleep 1000\n"

@@ -13,6 +13,8 @@ from stoker_agent.output_files import AFTERWARDS
 from stoker_agent.settings import Settings
 from stoker_agent.sources import STOKER
 
+pytestmark = pytest.mark.slow
+
 MB = 1024 * 1024
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stoker_agent.progress import parse, wants_progress
+
+pytestmark = pytest.mark.slow
 
 GO = "until test -e $WORK/go; do sleep 0.02; done; "
 

@@ -15,6 +15,8 @@ from support.relay import relay
 from support.server import Served, served
 from support.templates import config, deployment, server, template
 
+pytestmark = pytest.mark.slow
+
 SIGNALS = ("CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL", "NO_SIGNAL")
 POLLED = {
     "POLL_SERVER_CFN": "cfn",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 #: Adds a line when it begins and when it ends.
 STEP = "echo + >>$WORK/steps; {}; echo - >>$WORK/steps"
 WAIT = "until test -e $WORK/go; do sleep 0.02; done"

@@ -18,6 +18,8 @@ from stoker_agent.runs import Runs
 from stoker_agent.senders import Senders
 from support.http_stub import Answering, Asked, Said, answering
 
+pytestmark = pytest.mark.usefixtures("short_pauses")
+
 RESULT = {"deploy_stdout": "out", "deploy_stderr": "", "deploy_status_code": 0, "answer": 42}
 
 
@@ -65,7 +67,7 @@ def report(there, runs) -> Iterator[Callable[..., Reporter]]:
     """A reporter that has begun."""
     senders = []
 
-    def one(*, enrolled: bool = True, longest: float = 0.3) -> Reporter:
+    def one(*, enrolled: bool = True, longest: float = 0.02) -> Reporter:
         senders.append(Senders(Config(f"{there.url}/stoker", "s", "key") if enrolled else None))
         made = Reporter(senders[-1], runs, lambda: None, longest)
         made.start()

@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def ran(server, agent, entry):
     """The report of one entry."""

@@ -17,6 +17,8 @@ from support.backends import CLIENT, ask, created, outputs, runs, status
 from support.server import Served, served
 from support.templates import config, deployment, server, template
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = '#!/bin/sh\necho "$who" >>"$WORK/runs"\nprintf "$who" >"$heat_outputs_path.said"\n'
 DENIED = 404
 

@@ -12,6 +12,8 @@ from stoker_agent.poll import TRIES, Poller
 from stoker_agent.sources import Document
 from stoker_agent.web import Refused, Unreachable
 
+pytestmark = pytest.mark.usefixtures("short_pauses")
+
 
 class Scripted:
     """A source that does what it is told; it has news when its document was put there, or after a reset."""
@@ -52,7 +54,7 @@ class Following:
     def __init__(self, *sources: Scripted) -> None:
         self.told: list[str] = []
         self.changes: dict[str, list[Scripted]] = {}
-        self.poller = Poller(sources, self._take, 0.2)
+        self.poller = Poller(sources, self._take, 0.01)
         self._thread = threading.Thread(target=self.poller.run, daemon=True)
 
     def _take(self, document: Document, source: str) -> Any:

@@ -23,6 +23,8 @@ from stoker_agent.sources.zaqar import Zaqar
 from stoker_agent.web import Busy, Unreachable
 from support.http_stub import Answering, Asked, Said, answering, certificate
 
+pytestmark = pytest.mark.slow
+
 ENTRY = {"id": "c1", "group": "script"}
 DOCUMENT = {"deployments": [ENTRY], "os-collect-config": {"collectors": ["heat"]}}
 OTHER = {"deployments": [{"id": "c2"}]}

@@ -491,6 +491,7 @@ class Handler(BaseHTTPRequestHandler):
     """HTTP around the state of its server."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # headers and body are two packets, and a client delays its acknowledgment
     server: "Server"
 
     def handle_one(self) -> None:

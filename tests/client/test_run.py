@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from client.little_heat import TIME, Script
 from stoker_client.adhoc import exit_code, script_of, with_shebang
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def web1(heat):

@@ -33,7 +33,7 @@ def silent(monkeypatch):
     """A connection to a service that takes requests and answers none, and what was sent over it."""
     for name in ("TIMEOUT", "HELD", "SILENCE"):
         monkeypatch.setattr(wire, name, 0.1)
-    monkeypatch.setattr(wire, "PATIENCE", {"connect_retries": 1})
+    monkeypatch.setattr(wire, "PATIENCE", {"connect_retries": 1, "connect_retry_delay": 0.01})
     noting = Noting()
     with socket.create_server(("127.0.0.1", 0), backlog=10) as listening:
         address = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -8,6 +8,8 @@ import pytest
 
 from client.little_heat import TIME, Script
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def script(nowhere):

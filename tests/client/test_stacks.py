@@ -7,6 +7,8 @@ import yaml
 
 from client.little_heat import Frame, resource
 
+pytestmark = pytest.mark.slow
+
 TEMPLATE = "heat_template_version: 2021-04-16\nparameters: {size: {type: string}}\n"
 SCRIPTED = TEMPLATE + "outputs: {o: {value: {get_file: go.sh}}}\n"
 

@@ -21,6 +21,8 @@ from stoker_client.cli._targets import counts, order, seconds_of
 from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
 from stoker_client.trigger_watch import Watch
 
+pytestmark = pytest.mark.slow
+
 BACKUP = ("trigger", "app", "database", "BACKUP", "--follow")
 
 

@@ -10,6 +10,8 @@ from client.little_heat import TIME
 from client.little_story import DROP, END, Raw, Say, target, trigger
 from stoker_client import pagination
 
+pytestmark = pytest.mark.slow
+
 GONE = "0" * 32
 
 

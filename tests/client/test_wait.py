@@ -13,12 +13,21 @@ import pytest
 from rich.console import Console
 
 from client.little_heat import SOURCE, Frame, resource
+from stoker_client import watch
 from stoker_client.cli._last_output import LastOutput, last_line
 from stoker_client.cli._live import Clock, LiveTree
 from stoker_client.shapes import Stack
 from stoker_client.watch import Snapshot, changed_resources
 
 TEMPLATE = "heat_template_version: 2021-04-16\n"
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    """The stack is read again almost at once."""
+    monkeypatch.setattr(watch, "FIRST", 0.01)
+    monkeypatch.setattr(watch, "USUAL", 0.01)
+    monkeypatch.setattr(watch, "SHARE", 0)
 
 
 @pytest.fixture
@@ -141,6 +150,7 @@ def test_a_deletion_that_fails(heat, stoker):
     assert result.err.splitlines()[-1] == "stoker: web is DELETE_FAILED: still in use"
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_that_the_stack_goes_on(heat, spawn, nowhere):
     (nowhere / "web.yaml").write_text(TEMPLATE)
     heat.life = [Frame("CREATE_IN_PROGRESS")]
@@ -157,6 +167,7 @@ def test_ctrl_c_says_that_the_stack_goes_on(heat, spawn, nowhere):
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_on_a_terminal_a_tree_is_drawn(heat, nowhere):
     (nowhere / "web.yaml").write_text(TEMPLATE)
     busy = resource("db", "CREATE_IN_PROGRESS", deployment={"last_log": "installing"})

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from stoker.commands import clouds_yaml
 from support.search import examples
 
+pytestmark = pytest.mark.slow
+
 LOGIN = {
     "auth_url": "http://127.0.0.1:8004/identity/v3",
     "username": "admin",

@@ -15,6 +15,8 @@ import yaml
 
 from support.server import STOKER, Served, free_port, served
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def plain(tmp_path):

@@ -17,6 +17,8 @@ from stoker.model.errors import Invalid
 from stoker.store import rows
 from support.search import examples
 
+pytestmark = pytest.mark.slow
+
 TYPES = ("string", "number", "comma_delimited_list", "json", "boolean")
 WORDS = [
     "", "a", "a,b", "1", "1.5", "-1", " 1 ", "1_0", "²", "1e5", "1e400", "9" * 400, "nan", "inf", "true", "no", "{}",

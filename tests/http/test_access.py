@@ -11,6 +11,8 @@ import pytest
 
 from support.server import Answer
 
+pytestmark = pytest.mark.slow
+
 TEMPLATE = {
     "heat_template_version": "2018-08-31",
     "resources": {"value": {"type": "OS::Heat::Value", "properties": {"value": "secret"}}},

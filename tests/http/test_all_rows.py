@@ -19,6 +19,8 @@ from stoker.http.openapi.routes import DESCRIBED
 from support.search import examples
 from support.server import Served, served_on
 
+pytestmark = pytest.mark.slow
+
 #: Each face as often as the others, however many rows it has.
 ROWS = st.one_of(*map(st.sampled_from, (AGENT, CFN, MESSAGING, OBJECTS, DESCRIBED)))
 CLIENT = "123e4567-e89b-12d3-a456-426614174000"

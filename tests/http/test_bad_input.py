@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 V = "heat_template_version: 2018-08-31\n"
 
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from support.search import examples
 
+pytestmark = pytest.mark.slow
+
 #: A deployment whose transport was taken away waits for its agent.
 STATES = ("CREATE_COMPLETE", "CREATE_FAILED", "CREATE_IN_PROGRESS")
 WORDS = ("script", "CREATE", "COMPLETE", "String", "OS::Heat::Value", "2018-08-31", "get_param", "\0", "💥")

@@ -15,6 +15,8 @@ from stoker.store.postgresql import driver_url
 from support import databases
 from support.server import served
 
+pytestmark = pytest.mark.slow
+
 
 def fail() -> None:
     raise Unavailable("it is away")

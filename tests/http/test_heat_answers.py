@@ -9,6 +9,8 @@ import pytest
 
 from stoker_client.wire import warnings_in
 
+pytestmark = pytest.mark.slow
+
 INNER = """
 heat_template_version: 2018-08-31
 parameters:

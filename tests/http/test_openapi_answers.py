@@ -13,6 +13,8 @@ from stoker.http.openapi.routes import DESCRIBED, NOUNS
 from support.described_api import Described
 from support.server import Answer, served
 
+pytestmark = pytest.mark.slow
+
 CHILD = """
 heat_template_version: 2018-08-31
 parameters: {word: {type: string}}

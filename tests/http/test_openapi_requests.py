@@ -29,6 +29,8 @@ from stoker.http.request_context import Route
 from support.search import examples
 from support.server import Served, served_on
 
+pytestmark = pytest.mark.slow
+
 CHECKS = [
     not_a_server_error,
     content_type_conformance,

@@ -27,6 +27,8 @@ from support.signatures import signed
 from support.templates import config, deployment, server, template
 from support.upstream import upstream_agent
 
+pytestmark = pytest.mark.slow
+
 TEMPLATE = {
     "heat_template_version": "2018-08-31",
     "resources": {"value": {"type": "OS::Heat::Value", "properties": {"value": "kept"}}},

@@ -19,6 +19,8 @@ from support.relay import relay
 from support.server import Answer, Served, served
 from support.templates import config, deployment, server, template
 
+pytestmark = pytest.mark.slow
+
 
 class People:
     """A project's member at one Stoker, with a token that was got beforehand."""

@@ -19,6 +19,8 @@ from support.search import examples
 from support.stacks import world
 from support.templates import template
 
+pytestmark = pytest.mark.slow
+
 VALUE = {"type": "OS::Heat::Value", "properties": {"value": {"a": [1, {"b": "text"}]}}}
 INNER = template({"v": VALUE}, outputs={"o": {"value": {"get_attr": ["v", "value"]}}, "OS::stack_id": {"value": [1]}})
 RESOURCES = {

@@ -26,6 +26,8 @@ from support.search import examples
 from support.stacks import World, world
 from support.templates import template
 
+pytestmark = pytest.mark.slow
+
 TYPES = resources.load()
 NAMES = sorted(name for name, kind in TYPES.items() if kind.name == name)
 

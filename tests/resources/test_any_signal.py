@@ -16,6 +16,8 @@ from support.search import examples
 from support.stacks import signal_named, world
 from support.templates import template
 
+pytestmark = pytest.mark.slow
+
 texts = st.sampled_from(["", "a", "a\0b", "ä", "x" * 10_000, "0", "SUCCESS", "FAILURE"]) | st.text(
     st.characters(exclude_categories=["Cs"]), max_size=4
 )

@@ -17,6 +17,8 @@ from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from support.stacks import world
 from support.templates import template
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def heat(store):

@@ -15,6 +15,8 @@ from stoker.resources.user_data import HEAT_CFNTOOLS, RAW, SOFTWARE_CONFIG, Boot
 from support.stacks import world
 from support.templates import config, template
 
+pytestmark = pytest.mark.slow
+
 METADATA = {"deployments": [], "os-collect-config": {"collectors": ["cfn", "local"], "cfn": {"path": "s.Metadata"}}}
 MIXED = """\
 Content-Type: multipart/mixed; boundary="=="

@@ -25,6 +25,8 @@ from stoker.work import Work, open_work
 from support.rows import add_resource
 from support.work import count_jobs
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Place:

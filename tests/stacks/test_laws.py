@@ -17,6 +17,8 @@ from support.search import examples
 from support.stacks import World, world
 from support.templates import config, deployment, server, template
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("a", "b", "c", "d")
 
 

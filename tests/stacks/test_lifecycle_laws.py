@@ -25,6 +25,8 @@ from support.search import examples
 from support.templates import config, deployment, template
 from support.work import ManualWork
 
+pytestmark = pytest.mark.slow
+
 #: People and their logins; what is kept on purpose when a project's things are deleted; what the site knows of itself.
 KEPT = {
     *("projects", "users", "assignments", "system_assignments", "tokens", "application_credentials"),

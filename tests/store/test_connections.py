@@ -14,6 +14,8 @@ from stoker.store.open import CONNECTIONS, Store
 from support import databases
 from support.server import served
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_transaction_that_gets_no_connection_in_time_says_what_is_busy(database_url, monkeypatch):
     monkeypatch.setattr(pool, "TIMEOUT", 0.2)

@@ -107,6 +107,7 @@ store.close()
 """
 
 
+@pytest.mark.slow
 def test_several_processes_may_migrate_at_once(empty_postgresql):
     command, pipe = [sys.executable, "-c", _UPGRADE, empty_postgresql], subprocess.PIPE
     with ExitStack() as processes:

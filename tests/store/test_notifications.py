@@ -21,6 +21,8 @@ from stoker.store.tx import Tx
 from support import databases
 from support.notifications import Notified
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def url(postgresql_server) -> Iterator[str]:

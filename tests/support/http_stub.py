@@ -119,6 +119,7 @@ class Answering:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # headers and body are two packets, and a client delays its acknowledgment
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass

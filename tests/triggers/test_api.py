@@ -16,6 +16,8 @@ from support.agent_protocol import deploy, enroll, shown, spoken_agent
 from support.events import event_stream
 from support.server import Served, served
 
+pytestmark = pytest.mark.slow
+
 TEMPLATE = {
     "heat_template_version": "2018-08-31",
     "parameters": {"server": {"type": "string"}},

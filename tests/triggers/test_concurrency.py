@@ -21,6 +21,8 @@ from support.fleet import Fleet
 from support.search import examples
 from support.stacks import world
 
+pytestmark = pytest.mark.slow
+
 
 @settings(
     max_examples=examples(10),

@@ -18,6 +18,8 @@ from stoker.store.tx import Tx
 from stoker.work import PermanentFailure, Work, backoff, open_work
 from support.work import count_jobs
 
+pytestmark = pytest.mark.slow
+
 Args = Mapping[str, Any]
 
 

@@ -18,6 +18,8 @@ from stoker.model.errors import Invalid
 from stoker.store import rows
 from support.search import examples
 
+pytestmark = pytest.mark.slow
+
 NEWEST = max(VERSIONS)
 
 #: Words that the functions know, so that what is made up comes past the first look at its shape.
