@@ -15,6 +15,8 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 
 class _Quiet(WSGIRequestHandler):
+    disable_nagle_algorithm = True
+
     def log_message(self, *_: object) -> None: ...
 
 
