@@ -33,13 +33,14 @@ def cancelled(server, agent, script=LASTING, **options):
     server.give(entry(server, script, **options))
     agent.start()
     left = begun(server, agent)
+    server.until(lambda: server.progress)  # a run that ends before its first progress sends no output
     server.change(cancel=True)
     values = server.result("c1")
     assert not set(left) & set(agent.living())
     return values
 
 
-def test_a_run_that_is_cancelled_is_ended_and_says_so(server, agent):
+def test_a_cancelled_run_is_ended_and_reported_as_cancelled(server, agent):
     values = cancelled(server, agent)
     assert re.fullmatch(r"Cancelled: ended by TERM after \d+(\.\d)? s", values["deploy_status_reason"])
     assert (values["deploy_status_code"], values["deploy_stdout"]) == (143, "begun\n")
@@ -48,13 +49,13 @@ def test_a_run_that_is_cancelled_is_ended_and_says_so(server, agent):
     assert len(agent.lines("pids")) == 2
 
 
-def test_one_that_does_not_hear_is_killed_after_its_grace(server, agent):
+def test_a_run_that_ignores_sigterm_is_killed_after_the_grace_period(server, agent):
     values = cancelled(server, agent, DEAF, cancel_grace=0.5)
     assert values["deploy_status_reason"] == "Cancelled: had to be killed after 0.5 s"
     assert values["deploy_status_code"] == 137
 
 
-def test_children_that_do_not_hear_are_killed_too(server, agent):
+def test_children_that_ignore_sigterm_are_killed_too(server, agent):
     script = (
         "sh -c \"trap '' TERM; echo \\$\\$ >>$WORK/pids; while :; do sleep 0.1; done\" & echo $$ >>$WORK/pids; wait"
     )
@@ -62,31 +63,31 @@ def test_children_that_do_not_hear_are_killed_too(server, agent):
     assert values["deploy_status_reason"] == "Cancelled: had to be killed after 0.3 s"
 
 
-def test_what_has_made_itself_a_group_of_its_own_is_ended_too(server, agent):
+def test_a_child_in_its_own_process_group_is_ended_too(server, agent):
     """`timeout` does."""
     script = f"timeout 1000 sh -c '{LASTING.strip()}'\n"
     assert cancelled(server, agent, script)["deploy_status_reason"].startswith("Cancelled: ended by TERM after")
 
 
-def test_what_a_config_wants_to_be_run_then_is_run_and_logged(server, agent):
+def test_the_cancel_command_of_a_config_is_run_and_logged(server, agent):
     values = cancelled(server, agent, on_cancel=CLEANUP)
     assert agent.lines("cleaned") == ["done"]
     assert values["deploy_stdout"] == "begun\ncleaned me\n"
     assert values["deploy_stderr"] == "err\n"
-    assert server.logs["c1", "stdout"] == b"begun\ncleaned me\n"
+    server.until(lambda: server.logs.get(("c1", "stdout")) == b"begun\ncleaned me\n")
     assert "on_cancel" not in values["deploy_status_reason"]
 
 
 @pytest.mark.parametrize(
     ("text", "said"), [("exit 7", "; on_cancel ended with 7"), ({"odd": 1}, "; on_cancel could not be run: ")]
 )
-def test_what_goes_wrong_then_is_said(server, agent, text, said):
+def test_a_failing_cancel_command_is_reported(server, agent, text, said):
     values = cancelled(server, agent, on_cancel=text)
     assert said in values["deploy_status_reason"]
     assert values["deploy_status_code"] == 143
 
 
-def test_a_run_that_ended_by_itself_reports_what_it_did(server, agent):
+def test_a_run_that_ended_before_the_cancellation_reports_its_result(server, agent):
     server.released["signal"].clear()
     server.give(entry(server, "echo done", on_cancel=CLEANUP))
     agent.start()
@@ -102,7 +103,7 @@ def test_a_run_that_ended_by_itself_reports_what_it_did(server, agent):
     assert agent.lines("cleaned") == []
 
 
-def test_one_that_is_cancelled_before_it_is_known_never_begins(server, agent):
+def test_a_run_cancelled_before_it_is_delivered_never_begins(server, agent):
     """As for an agent that was away."""
     server.give({**entry(server, LASTING, on_cancel=CLEANUP), "cancel": True})
     agent.start()
@@ -113,7 +114,7 @@ def test_one_that_is_cancelled_before_it_is_known_never_begins(server, agent):
     assert agent.lines("pids") == agent.lines("cleaned") == []
 
 
-def test_one_that_waits_for_another_is_cancelled_without_waiting(server, agent):
+def test_a_queued_run_is_cancelled_at_once(server, agent):
     first, second = entry(server, LASTING), entry(server, LASTING, id="c2")
     server.give(first, second)
     agent.start()
@@ -124,7 +125,7 @@ def test_one_that_waits_for_another_is_cancelled_without_waiting(server, agent):
     assert len(agent.lines("pids")) == 2
 
 
-def test_one_that_is_withdrawn_is_ended_too_and_the_next_begins(server, agent):
+def test_a_withdrawn_run_is_ended_and_the_next_one_begins(server, agent):
     server.give(entry(server, LASTING, on_cancel=CLEANUP))
     agent.start()
     left = begun(server, agent)
@@ -134,7 +135,7 @@ def test_one_that_is_withdrawn_is_ended_too_and_the_next_begins(server, agent):
     assert server.result("c1")["deploy_status_reason"].startswith("Withdrawn: ended by TERM after ")
 
 
-def test_one_without_a_report_is_ended_as_well(server, agent):
+def test_a_run_without_a_report_is_cancelled_too(server, agent):
     server.give({**server.entry("c1", LASTING, deploy_signal_transport="NO_SIGNAL"), "options": {}})
     agent.start()
     left = begun(server, agent)
@@ -144,7 +145,7 @@ def test_one_without_a_report_is_ended_as_well(server, agent):
     assert server.results("c1") == []
 
 
-def test_an_agent_killed_while_it_waits_for_the_end_ends_it_when_it_is_back(server, agent):
+def test_an_agent_killed_during_a_cancellation_continues_it_after_its_restart(server, agent):
     server.give(entry(server, DEAF, on_cancel=CLEANUP, cancel_grace=1000))
     agent.start()
     left = begun(server, agent)
@@ -160,7 +161,7 @@ def test_an_agent_killed_while_it_waits_for_the_end_ends_it_when_it_is_back(serv
     assert values["deploy_stdout"] == "begun\ncleaned me\n"
 
 
-def test_an_agent_killed_while_it_cleans_up_does_so_again(server, agent):
+def test_an_agent_killed_in_the_cancel_command_repeats_the_command(server, agent):
     script = "echo try >>$WORK/cleaned; test -e $WORK/again && exit 0; sleep 1000"
     server.give(entry(server, LASTING, on_cancel=script))
     agent.start()
@@ -181,7 +182,7 @@ def carried(server, document, *, revision):
     return json.dumps(sign(document, agent_key=key, server_id="s1", revision=revision)).encode()
 
 
-def test_another_source_that_does_not_list_it_ends_nothing(server, agent, other):
+def test_a_document_of_another_source_withdraws_nothing(server, agent, other):
     other.files["doc"] = carried(server, {"deployments": []}, revision=1)
     config = agent.root / "sources.conf"
     config.write_text(f"[DEFAULT]\ncollectors = request\n[request]\nmetadata_url = {other.url}/doc\n")
@@ -201,6 +202,6 @@ def test_another_source_that_does_not_list_it_ends_nothing(server, agent, other)
 @pytest.mark.parametrize(
     ("said", "seconds"), [(None, 5), (0, 0), ("1.5", 1.5), (-1, 0), ("x", 5), ([], 5), (1e9, 3600), ("nan", 0)]
 )
-def test_any_grace_is_a_number_of_seconds(said, seconds):
+def test_any_grace_period_is_read_as_seconds_within_bounds(said, seconds):
     assert grace({"options": {} if said is None else {"cancel_grace": said}}) == seconds
     assert grace({"options": "odd"}) == grace({}) == 5

@@ -44,14 +44,14 @@ def test_an_agent_killed_in_mid_run_reports_it_as_interrupted(server, agent):
     assert agent.lines("runs") == ["ran"]
 
 
-def test_what_is_to_run_again_runs_again(server, agent):
+def test_an_interrupted_run_runs_again_if_its_config_says_so(server, agent):
     left = interrupted(server, agent, deploy_on_interrupt="RERUN")
     server.until(lambda: len(agent.lines("runs")) == 2)
     assert left not in agent.living()
     assert server.signals == []
 
 
-def test_what_was_to_run_again_and_is_no_longer_wanted_does_not(server, agent):
+def test_an_interrupted_run_that_was_withdrawn_does_not_run_again(server, agent):
     server.give(server.entry("c1", LASTING, deploy_on_interrupt="RERUN"))
     agent.start()
     begun(server, agent)
@@ -63,7 +63,7 @@ def test_what_was_to_run_again_and_is_no_longer_wanted_does_not(server, agent):
     assert server.results("c1") == []
 
 
-def test_a_run_that_begins_again_finds_nothing_of_the_one_before(server, agent):
+def test_a_repeated_run_starts_with_an_empty_folder(server, agent):
     script = "test -e $WORK/second && exit 0; touch $WORK/second\nprintf old >$heat_outputs_path.o\n" + LASTING
     server.give(server.entry("c1", script.replace("#!/bin/bash\n", ""), outputs=["o"], deploy_on_interrupt="RERUN"))
     agent.start()
@@ -102,7 +102,7 @@ def test_a_report_whose_answer_was_lost_is_sent_again(server, agent):
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 429])
-def test_a_server_in_trouble_is_asked_again(server, agent, status):
+def test_a_request_is_retried_after_an_error_of_the_server(server, agent, status):
     server.answers = {"signal": [status, status], "document": [status]}
     server.give(server.entry("c1", ONCE))
     agent.start()
@@ -112,7 +112,7 @@ def test_a_server_in_trouble_is_asked_again(server, agent, status):
 
 
 @pytest.mark.parametrize("status", [404, 410])
-def test_a_report_that_nobody_wants_any_more_is_done_with(server, agent, status):
+def test_a_report_of_an_unknown_run_is_dropped(server, agent, status):
     server.answers["signal"] = [status]
     server.give(server.entry("c1", ONCE))
     agent.start()
@@ -124,7 +124,7 @@ def test_a_report_that_nobody_wants_any_more_is_done_with(server, agent, status)
 
 
 @pytest.mark.parametrize("status", [400, 413])
-def test_a_report_that_the_server_refuses_becomes_a_failure_it_can_take(server, agent, status):
+def test_a_refused_report_is_replaced_by_a_failure_with_the_reason(server, agent, status):
     server.answers["signal"] = [status]
     server.give(server.entry("c1", "echo odd"))
     agent.start()
@@ -133,7 +133,7 @@ def test_a_report_that_the_server_refuses_becomes_a_failure_it_can_take(server, 
     assert f"refused the result: {status}" in values["deploy_status_reason"]
 
 
-def test_one_report_in_trouble_does_not_hold_up_the_next(server, agent):
+def test_a_report_that_fails_does_not_delay_the_next_one(server, agent):
     server.give(server.entry("c1", ONCE), server.entry("c2", ONCE))
     server.answers["signal"] = [500]
     agent.start()
@@ -142,7 +142,7 @@ def test_one_report_in_trouble_does_not_hold_up_the_next(server, agent):
     assert sorted(id for id, _ in server.signals) == ["c1", "c2"]
 
 
-def test_a_server_that_was_away_misses_nothing(server, agent):
+def test_reports_arrive_after_an_outage_of_the_server(server, agent):
     server.give(
         *(
             server.entry(f"c{n}", f"{ONCE}; test {n} != 1 || until test -e $WORK/go; do sleep 0.05; done")
@@ -164,7 +164,7 @@ def test_a_server_that_was_away_misses_nothing(server, agent):
     assert [id for id, _ in server.signals] == ["c0", "c1", "c2", "c3"]
 
 
-def test_an_agent_that_starts_while_the_server_is_away_waits_for_it(server, agent):
+def test_an_agent_that_starts_during_an_outage_waits_for_the_server(server, agent):
     server.give(server.entry("c1", ONCE))
     server.vanish()
     agent.start()
@@ -181,7 +181,7 @@ def test_the_order_of_the_document_is_the_order_of_the_runs(server, agent):
     assert agent.lines("order") == names
 
 
-def test_documents_twice_and_in_another_order_run_nothing_twice(server, agent):
+def test_repeated_and_reordered_documents_run_nothing_twice(server, agent):
     server.withdraws_reported = False
     entries = [server.entry(f"c{n}", ONCE) for n in range(3)]
     server.give(*entries, *entries)
@@ -197,7 +197,7 @@ def test_documents_twice_and_in_another_order_run_nothing_twice(server, agent):
     assert len(server.signals) == 4
 
 
-def test_what_is_withdrawn_before_it_begins_is_not_run(server, agent):
+def test_a_run_withdrawn_before_it_begins_does_not_run(server, agent):
     hold = "echo ran >>$WORK/runs; until test -e $WORK/go; do sleep 0.05; done"
     server.give(server.entry("c1", hold), server.entry("c2", "touch $WORK/wrong"))
     agent.start()
@@ -231,7 +231,7 @@ GARBAGE = [
 ]
 
 
-def test_garbage_in_a_document_stops_nothing(server, agent):
+def test_invalid_entries_of_a_document_do_not_stop_the_valid_ones(server, agent):
     server.give(*GARBAGE, server.entry("c1", ONCE))
     agent.start()
     server.result("c1")
@@ -251,7 +251,7 @@ def test_garbage_in_a_document_stops_nothing(server, agent):
     "document",
     [b"", b"no json", b"[]", b"{}", b'{"deployments": 5}', b'{"deployments": [], "poll_wait": "x"}', b"\xff"],
 )
-def test_a_document_that_is_none_is_asked_for_again(server, agent, document):
+def test_an_invalid_document_is_requested_again(server, agent, document):
     server.raw_document = document
     agent.start()
     server.until(lambda: "cannot be read" in agent.said())
@@ -264,7 +264,7 @@ def unsignalled(server, id="c1", config=ONCE):
     return server.entry(id, config, deploy_signal_transport="NO_SIGNAL")
 
 
-def test_no_signal_runs_once_and_is_never_signalled(server, agent):
+def test_a_run_with_no_signal_runs_once_and_reports_nothing(server, agent):
     for last in ("c2", "c3"):
         server.give(unsignalled(server), server.entry(last, "true"))
         agent.start()
@@ -274,7 +274,7 @@ def test_no_signal_runs_once_and_is_never_signalled(server, agent):
     assert [id for id, _ in server.signals] == ["c2", "c3"]
 
 
-def test_no_signal_that_was_interrupted_is_not_signalled_either(server, agent):
+def test_an_interrupted_run_with_no_signal_reports_nothing(server, agent):
     server.give(unsignalled(server, config=LASTING))
     agent.start()
     begun(server, agent)
@@ -296,7 +296,7 @@ def test_sigterm_without_a_run_ends_the_agent(server, agent):
     assert agent.living() == []
 
 
-def test_sigterm_lets_a_run_that_ends_soon_be_reported(server, agent):
+def test_after_sigterm_a_run_that_ends_soon_is_reported(server, agent):
     script = "echo $$ >$WORK/pid; until test -e $WORK/go; do sleep 0.05; done; echo done"
     server.give(server.entry("c1", script), server.entry("c2", ONCE))
     agent.start()
@@ -309,14 +309,14 @@ def test_sigterm_lets_a_run_that_ends_soon_be_reported(server, agent):
 
 
 @pytest.mark.slow  # a run under way is given some seconds
-def test_sigterm_leaves_a_run_that_goes_on_and_it_is_interrupted_at_the_next_start(server, agent):
+def test_after_sigterm_a_longer_run_is_reported_as_interrupted_at_the_next_start(server, agent):
     left = interrupted(server, agent, sign=signal.SIGTERM)
     assert server.result("c1")["deploy_status_code"] == 137
     assert "still under way" in agent.said()
     assert left not in agent.living()
 
 
-def test_an_agent_that_a_run_of_its_own_started_does_not_end_itself(server, agent):
+def test_an_agent_restarted_by_its_own_run_does_not_end_itself(server, agent):
     server.give(server.entry("c1", LASTING))
     agent.start()
     begun(server, agent)
@@ -334,7 +334,7 @@ WIDE = "#!/usr/bin/env python3\nprint('é' * 1000)\nopen('runs', 'a').write('ran
 
 
 @pytest.mark.parametrize("then", ["FAIL", "RERUN"])
-def test_a_result_that_the_disk_will_not_take_is_reported_all_the_same(server, agent, then):
+def test_a_result_is_reported_from_memory_if_the_disk_is_full(server, agent, then):
     server.withdraws_reported = False
     server.give(server.entry("c1", WIDE, deploy_on_interrupt=then))
     agent.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)))
@@ -350,7 +350,7 @@ def test_a_result_that_the_disk_will_not_take_is_reported_all_the_same(server, a
 
 
 @pytest.mark.slow  # the agent looks at the disk again after some seconds
-def test_on_a_full_disk_nothing_begins_until_there_is_room(server, agent, tmp_path):
+def test_on_a_full_disk_no_run_begins_until_space_is_free(server, agent, tmp_path):
     state = agent.root / "state"
     state.mkdir(parents=True)
     mounted = subprocess.run(
@@ -374,7 +374,7 @@ def test_on_a_full_disk_nothing_begins_until_there_is_room(server, agent, tmp_pa
         subprocess.run(["umount", str(state)], check=True)
 
 
-def test_old_runs_are_forgotten_when_nobody_asks_for_them(server, agent):
+def test_folders_of_old_runs_that_no_document_lists_are_removed(server, agent):
     server.withdraws_reported = False
     entries = [server.entry(id, ONCE) for id in ("old", "wanted", "young")]
     server.give(*entries)

@@ -29,7 +29,7 @@ def here(tmp_path, server):
 @pytest.mark.parametrize(
     "fault", [OSError(errno.EMFILE, "Too many open files"), RuntimeError("can't start new thread")]
 )
-def test_a_run_that_cannot_be_followed_is_reported(server, here, monkeypatch, fault):
+def test_a_run_whose_thread_or_process_cannot_start_is_reported(server, here, monkeypatch, fault):
     def execute(*_):
         raise fault
 
@@ -42,7 +42,7 @@ def test_a_run_that_cannot_be_followed_is_reported(server, here, monkeypatch, fa
         assert str(fault) in values["deploy_status_reason"]
 
 
-def test_what_is_still_to_be_told_of_a_log_is_kept(server, here, tmp_path):
+def test_output_that_was_not_sent_yet_is_kept_on_disk(server, here, tmp_path):
     server.released["logs"].clear()
     server.give(server.entry("c1", f"sleep 0.2; head -c {4 * MB} /dev/zero | tr '\\0' x"))
     here.once()

@@ -76,7 +76,9 @@ def changed(stoker: Served, stack: str, said: dict) -> None:
 
 
 @pytest.mark.parametrize("metadata", ["STOKER_PUSH", *POLLED])
-def test_what_goes_out_runs_once_and_comes_back(stoker: Served, tmp_path: Path, metadata: str) -> None:
+def test_every_pair_of_transports_runs_a_config_once_and_returns_its_result(
+    stoker: Served, tmp_path: Path, metadata: str
+) -> None:
     names = {each.lower(): each for each in SIGNALS}
     name = f"matrix-{metadata.lower()}"
     with own_agent(tmp_path) as agent:
@@ -119,7 +121,7 @@ def secrets(agent: OwnAgent) -> list[str]:
 
 
 @pytest.mark.parametrize("transport", SIGNALS[:4])
-def test_a_failure_comes_back_by_each(stoker: Served, tmp_path: Path, transport: str) -> None:
+def test_every_signal_transport_returns_a_failure(stoker: Served, tmp_path: Path, transport: str) -> None:
     script = "#!/bin/sh\necho sorry >&2\nexit 3\n"
     said = greeting("POLL_SERVER_CFN", {"bad": transport}, script=script)
     stack = created(stoker, f"matrix-failure-{transport.lower()}", said)
@@ -130,7 +132,7 @@ def test_a_failure_comes_back_by_each(stoker: Served, tmp_path: Path, transport:
     assert "Deployment exited with non-zero status code: 3" in reason
 
 
-def test_a_change_of_transport_is_taken_over_from_the_document(stoker: Served, tmp_path: Path) -> None:
+def test_the_agent_adopts_a_new_transport_from_the_document(stoker: Served, tmp_path: Path) -> None:
     name, names = "matrix-change", {"one": "CFN_SIGNAL"}
     stack = created(stoker, name, greeting("POLL_SERVER_CFN", names))
     with own_agent(tmp_path, sections(stoker, stack)) as agent:
@@ -154,7 +156,7 @@ def test_a_change_of_transport_is_taken_over_from_the_document(stoker: Served, t
         assert agent.root.joinpath("etc", "sources.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_server_killed_in_the_middle_gets_every_result_once_it_is_back(tmp_path: Path) -> None:
+def test_a_killed_server_receives_every_result_after_its_restart(tmp_path: Path) -> None:
     hold = SCRIPT + 'until test -e "$WORK/go"; do sleep 0.05; done\n'
     names = {each.lower(): each for each in SIGNALS[:4]}
     with served(tmp_path) as stoker:
@@ -173,7 +175,7 @@ def test_a_server_killed_in_the_middle_gets_every_result_once_it_is_back(tmp_pat
             assert {each: outputs(stoker, stack)[each] for each in names} == {each: each for each in names}
 
 
-def test_while_the_first_source_is_down_the_next_one_has_it(stoker: Served, tmp_path: Path) -> None:
+def test_the_next_source_is_used_while_the_first_one_is_down(stoker: Served, tmp_path: Path) -> None:
     name, names = "matrix-fallback", {"one": "CFN_SIGNAL"}
     with own_agent(tmp_path) as agent, relay(stoker.port) as first:
         agent.enroll(stoker, name, url=first.url)

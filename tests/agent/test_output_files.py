@@ -24,7 +24,7 @@ def on_disk(path):
     return path.stat().st_blocks * 512
 
 
-def test_the_middle_is_given_back_while_the_file_grows(holes):
+def test_the_middle_of_a_growing_file_is_released(holes):
     path = holes / "stdout"
     kept = BoundedFile(path, 2 * MB)
     with path.open("wb") as file:
@@ -42,7 +42,7 @@ def test_the_middle_is_given_back_while_the_file_grows(holes):
     assert kept.read(MB - 5, 100) == (MB - 5, bytes(5))
 
 
-def test_little_output_and_none_stay_as_they_are(holes):
+def test_short_and_empty_output_stays_complete(holes):
     path = holes / "stdout"
     kept = BoundedFile(path, 0)
     kept.trim()
@@ -52,7 +52,7 @@ def test_little_output_and_none_stay_as_they_are(holes):
     assert path.read_bytes() == b"x" * 2 * LEAST
 
 
-def test_a_run_that_is_done_with_keeps_little(holes):
+def test_an_acknowledged_run_keeps_little_output(holes):
     for name in ("stdout", "answer"):
         holes.joinpath(name).write_bytes(b"x" * 8 * MB)
     tidy(holes)
@@ -69,7 +69,7 @@ def line(n):
     return b"%063d\n" % n
 
 
-def test_a_flood_is_seen_as_head_and_tail_and_says_what_is_missing(server, agent, holes):
+def test_long_output_is_reported_as_head_and_tail_with_the_size_of_the_gap(server, agent, holes):
     server.head["max_log_bytes"] = 2 * MB
     count = 800_000  # 51 MB
     script = "#!/usr/bin/env python3\n" + LINES.format(count) + "\nsys.stdout.flush(); import os, time\n"
@@ -94,7 +94,7 @@ def test_a_flood_is_seen_as_head_and_tail_and_says_what_is_missing(server, agent
     assert sent < 100  # of 200 that all of it would take
 
 
-def test_what_is_interrupted_after_a_flood_reports_its_ends(server, agent, holes):
+def test_an_interrupted_run_with_long_output_reports_head_and_tail(server, agent, holes):
     server.head["max_log_bytes"] = 2 * MB
     count = 400_000
     server.give(
@@ -114,7 +114,7 @@ def test_what_is_interrupted_after_a_flood_reports_its_ends(server, agent, holes
     assert values["deploy_stdout"].encode().endswith(line(count - 1))
 
 
-def test_an_answer_that_is_no_answer_is_output(server, agent, holes):
+def test_invalid_json_of_a_hook_is_output(server, agent, holes):
     agent.hook("flood", "#!/bin/sh\nhead -c 40000000 /dev/zero | tr '\\0' x; echo end")
     server.give(server.entry("c1", "", group="flood"))
     agent.start()
@@ -123,7 +123,7 @@ def test_an_answer_that_is_no_answer_is_output(server, agent, holes):
     assert values["deploy_stdout"].startswith("xxx") and values["deploy_stdout"].endswith("end\n")
 
 
-def test_hooks_of_others_know_where_progress_goes(server, agent):
+def test_hooks_of_other_authors_get_the_path_of_the_progress_file(server, agent):
     agent.hook(
         "other", "#!/bin/sh\necho '42 from outside' >$STOKER_PROGRESS; until test -e $WORK/go; do sleep 0.02; done"
     )
@@ -134,7 +134,7 @@ def test_hooks_of_others_know_where_progress_goes(server, agent):
     server.result("c1")
 
 
-def test_a_daemon_that_goes_on_writing_holds_nobody_up(server, agent):
+def test_a_daemon_that_keeps_writing_does_not_delay_the_result(server, agent):
     server.give(server.entry("c1", "setsid sh -c 'while sleep 0.05; do echo on; done' & echo begun"))
     agent.start()
     assert server.result("c1")["deploy_stdout"].startswith("begun\n")

@@ -19,7 +19,7 @@ def most_at_once(lines):
     return found
 
 
-def test_as_many_run_as_the_document_says_and_each_once(server, agent):
+def test_as_many_runs_as_the_document_permits_run_at_a_time_and_each_once(server, agent):
     server.head["concurrency"] = 3
     server.give(*(server.entry(f"c{n}", STEP.format(WAIT)) for n in range(8)))
     agent.start()
@@ -44,7 +44,7 @@ def test_results_come_in_any_order(server, agent):
 
 
 @pytest.mark.parametrize("said", [None, 0, -1, "3", True, 2.5, [3]])
-def test_what_is_no_number_of_runs_is_one(server, agent, said):
+def test_an_invalid_limit_of_parallel_runs_counts_as_one(server, agent, said):
     server.head["concurrency"] = said
     server.give(*(server.entry(f"c{n}", STEP.format("sleep 0.1")) for n in range(3)))
     agent.start()
@@ -52,7 +52,7 @@ def test_what_is_no_number_of_runs_is_one(server, agent, said):
     assert most_at_once(agent.lines("steps")) == 1
 
 
-def test_all_that_were_under_way_are_interrupted_when_the_agent_is_killed(server, agent):
+def test_all_running_runs_are_interrupted_when_the_agent_is_killed(server, agent):
     server.head["concurrency"] = 4
     server.give(*(server.entry(f"c{n}", "echo ran >>$WORK/runs; sleep 1000") for n in range(4)))
     agent.start()
@@ -65,7 +65,7 @@ def test_all_that_were_under_way_are_interrupted_when_the_agent_is_killed(server
     assert agent.living() == [agent.process.pid]
 
 
-def test_one_of_several_is_cancelled_and_the_others_go_on(server, agent):
+def test_cancelling_one_of_several_runs_leaves_the_others_running(server, agent):
     server.head["concurrency"] = 3
     entries = [server.entry(f"c{n}", STEP.format(WAIT)) for n in range(3)]
     server.give(*entries)
@@ -77,7 +77,7 @@ def test_one_of_several_is_cancelled_and_the_others_go_on(server, agent):
     assert [server.result(id)["deploy_status_code"] for id in ("c0", "c2")] == [0, 0]
 
 
-def test_a_look_at_one_document_does_all_of_it(server, agent):
+def test_a_single_pass_executes_the_whole_document(server, agent):
     server.head["concurrency"] = 2
     server.give(*(server.entry(f"c{n}", STEP.format("sleep 0.1")) for n in range(5)))
     agent.start("--once")

@@ -138,7 +138,7 @@ def acknowledged(runs: Runs, id: str) -> bool:
 
 
 @pytest.mark.parametrize("transport", list(PATHS))
-def test_each_result_goes_to_whom_its_inputs_name(there, runs, report, transport):
+def test_each_result_goes_to_the_target_in_its_inputs(there, runs, report, transport):
     reporter = report()
     ended(runs, reporter, "c1", said(there, transport))
     reporter.wait(30)
@@ -150,7 +150,7 @@ def test_each_result_goes_to_whom_its_inputs_name(there, runs, report, transport
 
 
 @pytest.mark.parametrize("transport", ["NO_SIGNAL", *PATHS])
-def test_what_stoker_told_of_is_reported_to_stoker(there, runs, report, transport):
+def test_a_run_of_the_stoker_source_is_reported_to_stoker(there, runs, report, transport):
     reporter = report()
     ended(runs, reporter, "c1", {**said(there, transport), "deploy_signal_transport": transport}, source="stoker")
     reporter.wait(30)
@@ -160,7 +160,7 @@ def test_what_stoker_told_of_is_reported_to_stoker(there, runs, report, transpor
 
 
 @pytest.mark.parametrize("inputs", [{}, {"deploy_signal_transport": "STOKER_SIGNAL"}, {"deploy_auth_url": "http://x"}])
-def test_a_result_that_cannot_be_sent_is_done_with(there, runs, report, inputs):
+def test_a_result_without_a_sender_is_acknowledged_at_once(there, runs, report, inputs):
     reporter = report(enrolled=False)
     ended(runs, reporter, "c1", inputs)
     reporter.wait(30)
@@ -172,7 +172,7 @@ TROUBLE = [Said(500), Said(503), Said(429), Said(408), Said(lost=True)]
 
 
 @pytest.mark.parametrize("transport", list(PATHS))
-def test_trouble_is_tried_again_until_the_result_is_taken(there, world, runs, report, transport):
+def test_a_failed_report_is_retried_until_it_is_accepted(there, world, runs, report, transport):
     world.fails[PATHS[transport][1]] = list(TROUBLE)
     reporter = report()
     ended(runs, reporter, "c1", said(there, transport))
@@ -182,7 +182,7 @@ def test_trouble_is_tried_again_until_the_result_is_taken(there, world, runs, re
 
 
 @pytest.mark.parametrize("transport", ["HEAT_SIGNAL", "ZAQAR_SIGNAL"])
-def test_trouble_at_the_login_is_tried_again(there, world, runs, report, transport):
+def test_a_failed_login_is_retried(there, world, runs, report, transport):
     world.fails["tokens"] = [Said(500), Said(lost=True), Said(200, b"odd")]
     reporter = report()
     ended(runs, reporter, "c1", said(there, transport))
@@ -197,7 +197,7 @@ REFUSED += [(transport, status) for transport in PATHS for status in (400, 403, 
 
 
 @pytest.mark.parametrize(("transport", "status"), REFUSED)
-def test_what_is_refused_is_not_sent_again(there, world, runs, report, transport, status):
+def test_a_refused_result_is_not_sent_again(there, world, runs, report, transport, status):
     world.fails[PATHS[transport][1]] = [Said(status, b"no")]
     reporter = report()
     ended(runs, reporter, "c1", said(there, transport))
@@ -218,7 +218,7 @@ def test_a_login_that_is_refused_is_final(there, world, runs, report, transport)
     assert acknowledged(runs, "c1")
 
 
-def test_many_results_by_one_login(there, runs, report):
+def test_many_results_share_one_login(there, runs, report):
     reporter = report()
     for n in range(5):
         ended(runs, reporter, f"c{n}", said(there, ("HEAT_SIGNAL", "ZAQAR_SIGNAL")[n % 2]))
@@ -238,7 +238,7 @@ def test_secrets_are_not_in_the_log(there, world, runs, report, caplog):
     assert "pw" not in caplog.text
 
 
-def test_who_is_away_holds_up_nobody_else(there, world, runs, report):
+def test_an_unreachable_target_does_not_delay_other_targets(there, world, runs, report):
     with answering(lambda _: Said(lost=True)) as away:
         reporter = report(longest=30.0)
         ended(runs, reporter, "c1", said(away, "CFN_SIGNAL"))
@@ -251,7 +251,7 @@ def test_who_is_away_holds_up_nobody_else(there, world, runs, report):
     assert len(results(there)) == 4
 
 
-def test_what_an_agent_before_left_is_sent_and_what_it_sent_is_not(there, runs, report):
+def test_results_of_an_earlier_agent_process_are_sent_unless_acknowledged(there, runs, report):
     for n in range(4):
         runs.begin(entry(f"c{n}", said(there, "CFN_SIGNAL")), "cfn")
     for n in range(3):
@@ -262,7 +262,7 @@ def test_what_an_agent_before_left_is_sent_and_what_it_sent_is_not(there, runs, 
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "5", "{}", '{"inputs": [5]}'])
-def test_an_entry_that_cannot_be_read_is_for_stoker(there, runs, report, text):
+def test_the_result_of_an_unreadable_entry_goes_to_stoker(there, runs, report, text):
     runs.begin(entry("c1", said(there, "CFN_SIGNAL")), "cfn")
     runs.end("c1", RESULT)
     runs.folder("c1").joinpath("entry.json").write_text(text)
@@ -271,7 +271,7 @@ def test_an_entry_that_cannot_be_read_is_for_stoker(there, runs, report, text):
 
 
 @pytest.mark.parametrize(("transport", "limit"), [("CFN_SIGNAL", 950_000), ("ZAQAR_SIGNAL", 256 * 1024)])
-def test_a_large_result_fits_with_its_head_and_its_tail(there, runs, report, transport, limit):
+def test_a_large_result_is_cut_to_head_and_tail(there, runs, report, transport, limit):
     long = {**RESULT, "deploy_stdout": "".join(f"line é {n}\n" for n in range(200_000)), "deploy_stderr": "err\n" * 9}
     reporter = report()
     ended(runs, reporter, "c1", said(there, transport), result=long)
@@ -286,7 +286,7 @@ def test_a_large_result_fits_with_its_head_and_its_tail(there, runs, report, tra
     assert (found["deploy_stderr"], found["answer"]) == ("err\n" * 9, 42)
 
 
-def test_outputs_that_are_too_large_are_a_failure_that_says_so(there, runs, report):
+def test_outputs_that_are_too_large_become_a_failure_with_the_reason(there, runs, report):
     reporter = report()
     ended(runs, reporter, "c1", said(there, "HEAT_SIGNAL"), result={**RESULT, "big": "x" * 1_000_000})
     reporter.wait(30)
@@ -304,12 +304,12 @@ def until(holds: Callable[[], bool]) -> None:
     raise AssertionError("what was waited for never came")
 
 
-def test_the_run_keeps_who_told_of_it(runs):
+def test_the_entry_on_disk_names_its_source(runs):
     runs.begin(entry("c1", {}), "heat")
     assert json.loads(runs.folder("c1").joinpath("entry.json").read_text())["stoker_source"] == "heat"
 
 
-def test_what_has_run_stays_known_when_its_folder_is_gone(runs, tmp_path):
+def test_a_run_stays_known_after_its_folder_is_removed(runs, tmp_path):
     for id in ("c1", "c2", "c3"):
         runs.begin(entry(id, {}), "stoker")
         runs.end(id, RESULT)
@@ -321,7 +321,7 @@ def test_what_has_run_stays_known_when_its_folder_is_gone(runs, tmp_path):
         assert [known.has_begun(id) for id in ("c1", "c2", "c3", "c4")] == [True, True, True, False]
 
 
-def test_what_heat_agents_have_run_is_known(runs, tmp_path):
+def test_runs_of_heat_agents_are_adopted(runs, tmp_path):
     deployed = tmp_path / "deployed"
     deployed.mkdir()
     for name in ("c1.json", "c1.notify.json", "c2.json", "no id.json", "text"):
@@ -335,7 +335,7 @@ def test_what_heat_agents_have_run_is_known(runs, tmp_path):
 
 
 @pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL", "ZAQAR_SIGNAL"])
-def test_progress_is_signalled_when_its_percentage_is_another(there, tmp_path, monkeypatch, transport):
+def test_progress_is_signalled_when_the_percentage_changes(there, tmp_path, monkeypatch, transport):
     monkeypatch.setattr(progress, "_FIRST_SECONDS", 0.0)
     monkeypatch.setattr(progress, "_EVERY_SECONDS", 0.0)
     told = entry("c1", {**said(there, transport), "deploy_signal_transport": transport, "deploy_status_aware": "true"})
@@ -363,5 +363,5 @@ def test_progress_is_signalled_when_its_percentage_is_another(there, tmp_path, m
         {"deploy_signal_transport": "HEAT_SIGNAL", "deploy_status_aware": "false"},
     ],
 )
-def test_progress_is_not_signalled_where_nobody_knows_it(inputs):
+def test_progress_is_not_signalled_to_targets_that_do_not_support_it(inputs):
     assert not progress.wants_progress(entry("c1", inputs))

@@ -35,7 +35,7 @@ def test_a_run_end_to_end(server, agent):
     assert [id for id, _ in server.signals] == ["c1", "c2"]
 
 
-def test_all_that_is_kept_is_the_owners_alone(server, agent):
+def test_all_files_of_a_run_are_readable_only_by_their_owner(server, agent):
     ran(server, agent, server.entry("c1", "true", secret="s"))
     for folder in (agent.root / "state", agent.run_folder("c1")):
         assert folder.stat().st_mode & 0o077 == 0
@@ -61,11 +61,11 @@ def test_inputs_are_the_environment(server, agent, value, text):
     assert ran(server, agent, server.entry("c1", 'printf %s "$it"', it=value))["deploy_stdout"] == text
 
 
-def test_a_text_without_an_interpreter_line_is_the_shells(server, agent):
+def test_a_script_without_an_interpreter_line_runs_in_the_shell(server, agent):
     assert ran(server, agent, server.entry("c1", "x=1\necho $((x + 1))"))["deploy_stdout"] == "2\n"
 
 
-def test_an_interpreter_that_is_missing_is_a_failure(server, agent):
+def test_a_missing_interpreter_is_a_failure(server, agent):
     values = ran(server, agent, server.entry("c1", "#!/no/such/interpreter\n"))
     assert values["deploy_status_code"] == 126
     assert "could not be started" in values["deploy_status_reason"]
@@ -79,12 +79,12 @@ def test_a_missing_hook_is_a_failure_with_its_reason(server, agent):
 
 
 @pytest.mark.parametrize("config", [{"a": 1}, ["x"], 5])
-def test_a_script_that_is_no_text_is_a_failure(server, agent, config):
+def test_a_config_that_is_not_text_is_a_failure(server, agent, config):
     assert "must be text" in ran(server, agent, server.entry("c1", config))["deploy_status_reason"]
 
 
 @pytest.mark.parametrize("value", ["a\0b", "lone \ud800 surrogate", "x" * 200_000], ids=["nul", "surrogate", "huge"])
-def test_an_input_that_no_environment_holds_is_a_failure_and_the_next_run_goes_on(server, agent, value):
+def test_an_input_that_fits_no_environment_variable_fails_only_its_own_run(server, agent, value):
     server.give(server.entry("c1", "touch $WORK/ran", it=value), server.entry("c2", "echo next"))
     agent.start()
     assert server.result("c1")["deploy_status_code"] in (1, 126)
@@ -93,14 +93,14 @@ def test_an_input_that_no_environment_holds_is_a_failure_and_the_next_run_goes_o
     assert not agent.work.joinpath("ran").exists()
 
 
-def test_outputs_that_are_no_files_are_left_out(server, agent):
+def test_outputs_without_a_file_are_omitted(server, agent):
     script = "mkdir $heat_outputs_path.folder; mkfifo $heat_outputs_path.pipe; printf '\\377' >$heat_outputs_path.odd"
     values = ran(server, agent, server.entry("c1", script, outputs=["folder", "pipe", "odd", "../x", "n\0"]))
     assert (values["deploy_status_code"], values["odd"]) == (0, "\ufffd")
     assert not {"folder", "pipe", "../x", "n\0"} & set(values)
 
 
-def test_an_output_too_large_for_a_report_is_a_failure_that_says_so(server, agent):
+def test_an_output_too_large_for_a_report_is_a_failure_with_the_reason(server, agent):
     script = "echo kept; head -c 1500000 /dev/zero | tr '\\0' x >$heat_outputs_path.big"
     values = ran(server, agent, server.entry("c1", script, outputs=["big"]))
     assert values["deploy_status_code"] == 1
@@ -108,13 +108,13 @@ def test_an_output_too_large_for_a_report_is_a_failure_that_says_so(server, agen
     assert values["deploy_stdout"] == "kept\n"
 
 
-def test_binary_output_becomes_text(server, agent):
+def test_binary_output_is_decoded_with_replacement_characters(server, agent):
     values = ran(server, agent, server.entry("c1", "printf 'a\\377\\000\\200b'; printf '\\303' >&2"))
     assert values["deploy_stdout"] == "a\ufffd\0\ufffdb"
     assert values["deploy_stderr"] == "\ufffd"
 
 
-def test_five_megabytes_of_output_keep_their_head_and_their_tail(server, agent):
+def test_the_report_of_five_megabytes_of_output_has_head_and_tail(server, agent):
     script = "#!/usr/bin/env python3\nfor n in range(500_000): print(f'grüße {n:04}')\n"
     values = ran(server, agent, server.entry("c1", script))
     head, mark, tail = re.split(r"\n(\[… \d+ bytes were cut here])\n", values["deploy_stdout"])
@@ -127,7 +127,7 @@ def test_five_megabytes_of_output_keep_their_head_and_their_tail(server, agent):
     assert max(server.sizes) <= 950_000
 
 
-def test_both_streams_full_of_what_json_makes_long_fit(server, agent):
+def test_a_report_fits_although_json_escapes_lengthen_both_streams(server, agent):
     script = "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero | tr '\\0' '\\377' >&2; echo end; echo end >&2"
     values = ran(server, agent, server.entry("c1", script))
     assert max(server.sizes) <= 950_000
@@ -143,7 +143,7 @@ COMPONENT = {
 
 
 @pytest.mark.parametrize(("action", "stdout"), [("CREATE", "create CREATE\n"), ("DELETE", "other\n")])
-def test_a_component_is_what_is_for_the_action(server, agent, action, stdout):
+def test_a_component_runs_its_config_for_the_action(server, agent, action, stdout):
     entry = server.entry("c1", COMPONENT, group="component", deploy_action=action)
     assert ran(server, agent, entry)["deploy_stdout"] == stdout
 
@@ -155,7 +155,7 @@ def test_a_component_without_a_config_for_the_action_fails(server, agent):
 
 
 @pytest.mark.parametrize("config", [None, "text", {"configs": 5}, {"configs": [7]}])
-def test_a_component_that_is_garbage_fails(server, agent, config):
+def test_an_invalid_component_fails(server, agent, config):
     server.give(server.entry("c1", config, group="component", deploy_action="CREATE"), server.entry("c2", "echo on"))
     agent.start()
     assert server.result("c1")["deploy_status_code"] == 1
@@ -190,30 +190,30 @@ def test_a_hook_with_a_json_answer(server, agent):
         ('echo \'{"deploy_stdout": "said"}\'; exit 6', 6, "said"),
     ],
 )
-def test_what_a_hook_answers(server, agent, ending, code, stdout):
+def test_the_answer_of_a_hook_becomes_the_result(server, agent, ending, code, stdout):
     agent.hook("foo", f"#!/bin/sh\n{ending}\n")
     values = ran(server, agent, server.entry("c1", "x", group="foo"))
     assert (values["deploy_status_code"], values["deploy_stdout"]) == (code, stdout)
 
 
-def test_a_hook_of_this_server_wins_over_the_built_in(server, agent):
+def test_a_hook_of_the_server_overrides_the_built_in_one(server, agent):
     agent.hook("script", "#!/bin/sh\necho mine\n")
     assert ran(server, agent, server.entry("c1", "echo theirs"))["deploy_stdout"] == "mine\n"
 
 
-def test_a_hook_that_reads_nothing_gets_a_large_config_all_the_same(server, agent):
+def test_a_hook_may_ignore_its_large_input(server, agent):
     agent.hook("foo", "#!/bin/sh\nsetsid sleep 1000 >/dev/null 2>&1 &\nexit 0\n")
     assert ran(server, agent, server.entry("c1", "x" * 1_000_000, group="foo"))["deploy_status_code"] == 0
 
 
-def test_a_daemon_that_holds_the_output_open_holds_nobody_up(server, agent):
+def test_a_daemon_that_keeps_the_output_open_does_not_delay_the_result(server, agent):
     values = ran(server, agent, server.entry("c1", "setsid sleep 1000 &\necho $! >$WORK/pid; echo done"))
     assert (values["deploy_stdout"], values["deploy_status_code"]) == ("done\n", 0)
     assert int(agent.lines("pid")[0]) in agent.living()
 
 
 @pytest.mark.slow  # what ignores TERM is given some seconds
-def test_a_timeout_ends_all_of_the_group(server, agent):
+def test_a_timeout_ends_the_whole_process_group(server, agent):
     script = """
     (trap '' TERM; echo child; while :; do sleep 0.1; done) &
     (setsid sleep 1000 & echo $! >$WORK/daemon)
@@ -226,6 +226,6 @@ def test_a_timeout_ends_all_of_the_group(server, agent):
 
 
 @pytest.mark.parametrize("timeout", ["100", "", "0", "-1", "soon", "nan", "inf", None])
-def test_a_timeout_that_is_not_over_or_none_at_all(server, agent, timeout):
+def test_a_run_within_its_timeout_or_without_one_is_not_ended(server, agent, timeout):
     values = ran(server, agent, server.entry("c1", "echo fine", deploy_timeout=timeout))
     assert (values["deploy_stdout"], values["deploy_status_code"]) == ("fine\n", 0)

@@ -76,11 +76,11 @@ def test_an_ini_file_with_lists_of_both_kinds():
     assert said["cfn"]["path"] == ["server.Metadata", "other.Metadata"]
 
 
-def test_an_enrolled_agent_that_is_told_nothing_has_the_own_channel(path):
+def test_an_enrolled_agent_without_settings_uses_stokers_source(path):
     assert settings(path, CliOptions(), enrolled=True).order == ("stoker",)
 
 
-def test_an_agent_without_anything_says_what_to_do(path):
+def test_an_agent_without_any_source_names_the_remedy(path):
     with pytest.raises(Unusable, match="stoker-agent enroll"):
         settings(path, CliOptions(), enrolled=False)
 
@@ -91,30 +91,30 @@ def test_a_file_of_os_collect_config(path, tmp_path):
     assert found.sections["cfn"]["ca_certificate"] == "/ca.pem"
 
 
-def test_an_agent_that_is_enrolled_later_has_the_own_channel_too(path, tmp_path):
+def test_an_agent_enrolled_later_uses_stokers_source_too(path, tmp_path):
     said = CliOptions(os_collect_config=file(tmp_path, INI))
     keep(path, settings(path, said, enrolled=False))
     assert settings(path, said, enrolled=True).usable(True) == ["stoker", "cfn"]
 
 
-def test_a_file_that_is_metadata(path, tmp_path):
+def test_a_settings_file_may_be_metadata(path, tmp_path):
     said = {"os-collect-config": {"collectors": ["ec2", "cfn", "local"], "cfn": CFN, "heat": None}, "deployments": []}
     found = settings(path, CliOptions(os_collect_config=file(tmp_path, json.dumps(said))), enrolled=False)
     assert (found.usable(False), found.sections) == (["cfn"], {"cfn": CFN})
 
 
 @pytest.mark.parametrize("text", ["{", '{"os-collect-config": 5}', "[cfn]\npath = x\n", "", "[[[", '{"cfn": 5}'])
-def test_a_file_that_says_nothing_of_use(path, tmp_path, text):
+def test_a_settings_file_without_sources_is_refused(path, tmp_path, text):
     with pytest.raises(Unusable):
         settings(path, CliOptions(os_collect_config=file(tmp_path, text)), enrolled=False)
 
 
-def test_a_file_that_is_not_there(path, tmp_path):
+def test_a_missing_settings_file_is_named(path, tmp_path):
     with pytest.raises(Unusable, match="cannot read"):
         settings(path, CliOptions(os_collect_config=tmp_path / "none"), enrolled=True)
 
 
-def test_the_order_of_the_words(path, tmp_path):
+def test_the_option_gives_the_order_of_the_sources(path, tmp_path):
     text = INI + "[request]\nmetadata_url = http://store/\n"
     said = CliOptions(("request", "stoker", "heat", "cfn"), file(tmp_path, text))
     assert settings(path, said, enrolled=True).order == ("request", "stoker", "cfn")
@@ -122,7 +122,7 @@ def test_the_order_of_the_words(path, tmp_path):
     assert set(settings(path, said._replace(sources=("cfn",)), enrolled=True).sections) == {"cfn"}
 
 
-def test_a_word_that_is_no_source(path):
+def test_an_unknown_source_is_refused(path):
     with pytest.raises(Unusable, match="no such source: carrier-pigeon"):
         settings(path, CliOptions(("carrier-pigeon",)), enrolled=True)
 
@@ -132,7 +132,7 @@ def test_the_interval_has_bounds(path, said, kept):
     assert settings(path, CliOptions(polling=said), enrolled=True).polling == kept
 
 
-def test_what_was_taken_over_stands_at_the_next_start_with_the_same_words(path, tmp_path):
+def test_adopted_settings_are_kept_for_the_next_start_with_the_same_options(path, tmp_path):
     said = CliOptions(os_collect_config=file(tmp_path, INI))
     now = taken(settings(path, said, enrolled=False), {"cfn": dict.fromkeys(CFN), "heat": HEAT})
     keep(path, now)
@@ -150,24 +150,24 @@ def test_kept_settings_that_are_damaged_are_named(path, text):
         settings(path, CliOptions(), enrolled=True)
 
 
-def test_a_new_transport_takes_the_place_of_the_old_one():
+def test_a_new_transport_replaces_the_old_one():
     now = taken(of("cfn", cfn=CFN), {"collectors": ["heat", "local"], "heat": HEAT, "cfn": dict.fromkeys(CFN)})
     assert (now.order, now.sections) == (("heat",), {"heat": HEAT})
 
 
-def test_what_a_document_does_not_mention_stays_behind_what_is_new():
+def test_sources_that_a_document_omits_follow_the_new_ones():
     now = taken(of("stoker", "cfn", cfn=CFN), {"collectors": ["request"], "request": REQUEST})
     assert now.order == ("stoker", "request", "cfn")
     later = taken(of("cfn", "stoker", cfn=CFN), {"collectors": ["request"], "request": REQUEST})
     assert later.order == ("request", "cfn", "stoker")
 
 
-def test_the_order_that_was_given_stays_while_nothing_is_new():
+def test_the_configured_order_stays_without_a_new_source():
     known = of("request", "cfn", request=REQUEST, cfn=CFN)
     assert taken(known, {"collectors": ["cfn", "local"], "cfn": CFN}) == known
 
 
-def test_what_only_this_machine_knows_stays_in_a_section_that_changes():
+def test_local_keys_of_a_section_survive_a_change_of_the_section():
     known = of("cfn", cfn={**CFN, "ca_certificate": "/ca.pem", "timeout": "3"})
     now = taken(known, {"cfn": {**CFN, "secret_access_key": "new"}})
     assert now.sections["cfn"] == {**CFN, "secret_access_key": "new", "ca_certificate": "/ca.pem", "timeout": "3"}
@@ -195,6 +195,6 @@ def test_an_agent_is_never_left_without_a_source():
         {"heat": "text", "zaqar": 7, "command": "rm"},
     ],
 )
-def test_what_makes_no_sense_changes_nothing(collect):
+def test_invalid_sections_change_nothing(collect):
     known = of("cfn", cfn=CFN)
     assert taken(known, collect) == known

@@ -57,7 +57,7 @@ JSON = st.recursive(
 
 
 @given(document=st.dictionaries(st.text(), JSON, max_size=5), revision=st.integers(1, 2**53))
-def test_it_survives_whoever_reads_and_writes_the_json(tmp_path_factory, document, revision) -> None:
+def test_the_signature_survives_any_json_encoder(tmp_path_factory, document, revision) -> None:
     made = signed(revision, document)
     verifier = Verifier(KEY, tmp_path_factory.getbasetemp() / "nowhere", lambda *_: None)
     for again in (
@@ -68,7 +68,7 @@ def test_it_survives_whoever_reads_and_writes_the_json(tmp_path_factory, documen
         assert verifier.revision(json.loads(again), "request") == revision
 
 
-def test_it_survives_the_encoder_of_our_own_queues(tmp_path) -> None:
+def test_the_signature_survives_the_encoder_of_stokers_queues(tmp_path) -> None:
     made = msgspec.json.decode(msgspec.json.encode(signed()))
     assert Agent(tmp_path).take(json.loads(msgspec.json.encode(made))) == 5
 
@@ -99,7 +99,7 @@ def altered(change: Any) -> dict[str, Any]:
         (altered(lambda it: it[SECTION].update(revision="5")), "is incomplete"),
     ],
 )
-def test_anything_else_is_refused_and_reported(tmp_path, document, reason) -> None:
+def test_an_altered_document_is_refused_and_reported(tmp_path, document, reason) -> None:
     agent = Agent(tmp_path)
     with pytest.raises(Unverified, match=reason):
         agent.take(document)
@@ -109,7 +109,7 @@ def test_anything_else_is_refused_and_reported(tmp_path, document, reason) -> No
     assert not list(tmp_path.iterdir())
 
 
-def test_an_older_one_is_refused_also_after_a_restart(tmp_path) -> None:
+def test_an_older_document_is_refused_also_after_a_restart(tmp_path) -> None:
     assert Agent(tmp_path).take(signed(5)) == 5
     agent = Agent(tmp_path)
     assert agent.take(signed(5)) == 5  # the same once more
@@ -120,7 +120,7 @@ def test_an_older_one_is_refused_also_after_a_restart(tmp_path) -> None:
     assert other.take(signed(1, server_id="server-2", agent_key="server-2.secret")) == 1
 
 
-def test_a_key_that_was_given_once_is_kept(tmp_path) -> None:
+def test_the_document_key_is_kept(tmp_path) -> None:
     paths, file = Paths.of(str(tmp_path / "root")), tmp_path / "key"
     paths.make()
     assert credential(paths, None, None) is None

@@ -75,7 +75,7 @@ def found_runs(stoker: Served, said: dict[str, str]) -> list[dict[str, Any]]:
     return found
 
 
-def test_it_works_without_any_login(stoker, tmp_path):
+def test_a_signed_queue_works_without_a_login(stoker, tmp_path):
     stack = created(stoker, "signed", queued("one", "two"))
     said = section(stoker, stack)
     assert sorted(said) == sorted(
@@ -94,7 +94,7 @@ def test_it_works_without_any_login(stoker, tmp_path):
         assert said["url_signature"] not in agent.log
 
 
-def test_it_opens_one_queue_to_one_method_as_long_as_it_says(stoker):
+def test_a_signed_url_permits_one_method_on_one_queue_until_it_expires(stoker):
     stack = created(stoker, "forged", queued("one"))
     said = section(stoker, stack)
     (run,) = found_runs(stoker, said)
@@ -131,7 +131,7 @@ def test_it_opens_one_queue_to_one_method_as_long_as_it_says(stoker):
     stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE")
 
 
-def test_it_is_worth_nothing_once_its_owner_is_deleted_and_rests_with_it(stoker):
+def test_a_signed_url_ends_when_its_owner_is_suspended_or_deleted(stoker):
     stack = created(stoker, "deleted", queued("one"))
     said = section(stoker, stack)
     (run,) = found_runs(stoker, said)
@@ -156,7 +156,7 @@ def test_it_is_worth_nothing_once_its_owner_is_deleted_and_rests_with_it(stoker)
     assert run["deploy_queue_id"] not in {each["name"] for each in listed["queues"]}
 
 
-def test_another_agent_is_told_by_the_old_way(stoker, tmp_path):
+def test_a_new_agent_of_the_server_gets_the_url_by_the_previous_transport(stoker, tmp_path):
     """From a login to a signed URL and back: the section comes through what was there before."""
     stack = created(stoker, "other", queued("one", agent=None))
     with own_agent(tmp_path / "agent", {"zaqar": section(stoker, stack)}) as agent:
@@ -170,7 +170,7 @@ def test_another_agent_is_told_by_the_old_way(stoker, tmp_path):
         assert agent.lines() == ["one"]
 
 
-def test_when_it_ends():
+def test_the_renewal_precedes_the_expiry():
     """From two periods to three after now, and the same all through a period that differs from one to the next."""
     now = datetime(2030, 1, 1, tzinfo=UTC)
     ends = []

@@ -93,14 +93,14 @@ def until(holds: Callable[[], Any]) -> None:
     raise AssertionError("what was waited for never came")
 
 
-def test_while_the_first_is_well_nobody_else_is_asked(follow):
+def test_only_the_first_source_is_polled_while_it_answers(follow):
     first, second = Scripted("first"), Scripted("second")
     following = follow(first, second)
     until(lambda: first.fetched > 5)
     assert (second.fetched, following.told) == (0, ["first"])
 
 
-def test_a_short_trouble_is_no_reason_to_ask_another(follow):
+def test_a_short_failure_does_not_switch_to_another_source(follow):
     first, second = Scripted("first"), Scripted("second")
     following = follow(first, second)
     until(lambda: first.fetched)
@@ -114,7 +114,7 @@ def test_a_short_trouble_is_no_reason_to_ask_another(follow):
 
 
 @pytest.mark.parametrize("error", [Unreachable("away"), Refused("no"), KeyError("odd")])
-def test_the_next_one_has_it_until_the_first_is_back(follow, error):
+def test_the_next_source_is_used_until_the_first_one_answers_again(follow, error):
     first, second, third = Scripted("first"), Scripted("second"), Scripted("third")
     first.error = error
     following = follow(first, second, third)
@@ -133,7 +133,7 @@ def test_the_next_one_has_it_until_the_first_is_back(follow, error):
     until(lambda: following.told == ["second", "first", "second"])  # whole, though it told of it before
 
 
-def test_all_are_away_and_the_last_comes_back_first(follow):
+def test_sources_return_in_any_order_after_an_outage_of_all(follow):
     sources = [Scripted(name) for name in ("first", "second", "third")]
     for each in sources:
         each.error = Unreachable("away")
@@ -147,7 +147,7 @@ def test_all_are_away_and_the_last_comes_back_first(follow):
     until(lambda: following.told == ["third", "second", "first"])
 
 
-def test_a_source_with_nothing_new_is_asked_at_once_when_something_is_to_be_expected(follow):
+def test_hurry_polls_a_source_at_once(follow):
     first = Scripted("first", pause=1000.0)
     following = follow(first)
     until(lambda: first.fetched == 1)
@@ -157,7 +157,7 @@ def test_a_source_with_nothing_new_is_asked_at_once_when_something_is_to_be_expe
     assert first.hurried == 3
 
 
-def test_a_document_that_names_other_sources(follow):
+def test_a_document_may_change_the_sources(follow):
     first, second, new = Scripted("first"), Scripted("second"), Scripted("new")
     following = Following(first, second)
     following.changes["first"] = [new, second]
@@ -170,7 +170,7 @@ def test_a_document_that_names_other_sources(follow):
         following.stop()
 
 
-def test_one_look_takes_the_first_that_answers():
+def test_a_single_pass_uses_the_first_source_that_answers():
     first, second = Scripted("first"), Scripted("second")
     first.error = Unreachable("away")
     following = Following(first, second)

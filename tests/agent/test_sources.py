@@ -199,7 +199,7 @@ def put(world: World, document: Any) -> None:
     world.modified += timedelta(days=1)
 
 
-def test_a_document_once_and_the_next_when_it_is_another(source, world):
+def test_a_document_is_returned_once_until_it_changes(source, world):
     found = source.fetch(0)
     assert (found.entries, found.collect) == ([ENTRY], {"collectors": ["heat"]})
     assert source.fetch(0) is None
@@ -208,35 +208,35 @@ def test_a_document_once_and_the_next_when_it_is_another(source, world):
     assert (source.fetch(0).entries, source.fetch(0)) == ([{"id": "c2"}], None)
 
 
-def test_after_a_reset_the_document_comes_again(source, world):
+def test_after_a_reset_the_document_is_returned_again(source, world):
     first = source.fetch(0)
     assert source.fetch(0) is None
     source.reset()
     assert source.fetch(0) == first
 
 
-def test_an_empty_document_is_one(source, world):
+def test_an_empty_document_is_a_document(source, world):
     put(world, {})
     found = source.fetch(0)
     assert (found.entries, found.collect) == ([], {})
 
 
 @pytest.mark.parametrize("document", [5, "text", [DOCUMENT], None])
-def test_a_document_that_is_none(source, world, document):
+def test_an_invalid_document_is_an_error(source, world, document):
     put(world, document)
     with pytest.raises(Unreachable, match="document"):
         source.fetch(0)
 
 
 @pytest.mark.parametrize("document", [{"deployments": 5, "os-collect-config": [1]}, {"deployments": [None, 5, "x"]}])
-def test_parts_of_a_document_that_make_no_sense_are_left_out(source, world, document):
+def test_invalid_parts_of_a_document_are_omitted(source, world, document):
     put(world, document)
     found = source.fetch(0)
     assert (found.entries, found.collect) == ([], {})
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 418])
-def test_an_error_is_said_in_one_line_without_secrets(source, world, status):
+def test_an_error_is_one_line_without_secrets(source, world, status):
     source.fetch(0)
     world.fails = [Said(status, b"so it is\nin two lines")] * 3
     with pytest.raises(Unreachable, match=f"{status} so it is in two lines") as error:
@@ -249,28 +249,28 @@ def test_an_error_is_said_in_one_line_without_secrets(source, world, status):
 
 
 @pytest.mark.parametrize("status", [500, 503, 429, 408])
-def test_a_server_in_trouble(source, world, status):
+def test_an_error_status_makes_a_source_unreachable(source, world, status):
     world.fails = [Said(status)]
     with pytest.raises(Busy):
         source.fetch(0)
     assert source.fetch(0).entries == [ENTRY]
 
 
-def test_an_answer_that_is_no_document(source, world):
+def test_an_answer_that_is_not_json_is_an_error(source, world):
     source.fetch(0)
     world.fails = [Said(200, b"\xff<html>")]
     with pytest.raises(Unreachable):
         source.fetch(0)
 
 
-def test_a_connection_that_was_closed_meanwhile_says_nothing(source, world):
+def test_a_connection_closed_in_between_is_reopened_silently(source, world):
     source.fetch(0)
     put(world, OTHER)
     world.fails = [Said(lost=True)]
     assert source.fetch(0).entries == [{"id": "c2"}]
 
 
-def test_nobody_there(source, there):
+def test_an_unreachable_server_is_an_error(source, there):
     there.close()
     with pytest.raises(Unreachable, match="Refused"):
         source.fetch(0)
@@ -306,7 +306,7 @@ def test_an_agent_waits_as_long_as_the_server_asks(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["heat", "zaqar"])
-def test_one_login_for_many_looks(world, there, make, name):
+def test_many_polls_share_one_login(world, there, make, name):
     source = make(name)
     for _ in range(3):
         source.fetch(0)
@@ -322,7 +322,7 @@ def test_a_token_that_is_refused_is_replaced_at_once(world, there, make):
     assert len(world.tokens) == 2
 
 
-def test_a_token_that_ends_is_replaced_before(world, there, make):
+def test_a_token_is_replaced_before_it_expires(world, there, make):
     world.life = 0.0
     source = make("heat")
     source.fetch(0)
@@ -331,7 +331,7 @@ def test_a_token_that_ends_is_replaced_before(world, there, make):
     assert all(each.headers["x-auth-token"] != "token-0" for each in there.asked[-1:])
 
 
-def test_a_login_that_is_refused_asks_no_more_than_once(world, there, make):
+def test_a_refused_login_is_sent_once(world, there, make):
     source = make("heat", password="wrong")
     with pytest.raises(Unreachable, match="login is refused: 401") as error:
         source.fetch(0)
@@ -346,14 +346,14 @@ def test_a_url_of_keystone_with_another_version_or_none(world, there, make, suff
     assert there.asked[0].path == "/v3/auth/tokens"
 
 
-def test_a_region_that_the_catalog_does_not_know_is_no_reason_to_stop(world, there, make):
+def test_an_unknown_region_falls_back_to_any_endpoint(world, there, make):
     source = make("heat", region_name="elsewhere")
     with pytest.raises(Unreachable, match=r"nowhere|resolution|gaierror"):
         source.fetch(0)  # it went for the first public one
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"token": 5}', b'{"token": {"catalog": []}}'])
-def test_a_keystone_that_is_none(world, there, make, body):
+def test_a_login_url_without_keystone_is_an_error(world, there, make, body):
     source = make("heat")
     world.fails = [Said(201, body, {"X-Subject-Token": "t"})]
     with pytest.raises(Unreachable):
@@ -363,7 +363,7 @@ def test_a_keystone_that_is_none(world, there, make, body):
 # CloudFormation
 
 
-def test_several_paths_and_keys_below(world, there, make):
+def test_the_path_may_list_several_metadata_keys(world, there, make):
     world.document = {"a": {"deployments": [ENTRY]}, "b": {"c": OTHER}}
     source = make("cfn", path=["one.Metadata.a", "two.Metadata.b.c", "three.Metadata.none"])
     assert source.fetch(0).entries == [ENTRY, {"id": "c2"}]
@@ -385,7 +385,7 @@ def test_xml_in_a_namespace(world, there, make):
         b'<!DOCTYPE a [<!ENTITY e "x">]><StackResourceDetail><Metadata>{}</Metadata></StackResourceDetail>',
     ],
 )
-def test_xml_that_has_no_document(world, there, make, body):
+def test_xml_without_metadata_is_an_error(world, there, make, body):
     source = make("cfn")
     world.fails = [Said(200, body)]
     with pytest.raises(Unreachable):
@@ -396,7 +396,7 @@ def test_xml_that_has_no_document(world, there, make, body):
 
 
 @pytest.mark.parametrize("etags", [True, False])
-def test_what_has_not_changed_is_not_sent(world, there, make, etags):
+def test_an_unchanged_object_is_not_downloaded(world, there, make, etags):
     world.etags = etags
     source = make("request")
     source.fetch(0)
@@ -407,7 +407,7 @@ def test_what_has_not_changed_is_not_sent(world, there, make, etags):
     assert source.fetch(0).entries == [{"id": "c2"}]
 
 
-def test_a_store_that_does_not_compare_is_asked_by_head(world, there, make):
+def test_a_store_without_conditional_requests_is_polled_by_head(world, there, make):
     world.conditional = False
     source = make("request")
     assert [source.fetch(0) is None for _ in range(4)] == [False, True, True, True]
@@ -425,7 +425,7 @@ def test_two_documents_in_one_second_without_an_etag(world, there, make):
     assert source.fetch(0).entries == [{"id": "c2"}]
 
 
-def test_an_object_that_nothing_was_put_into_yet(world, there, make):
+def test_a_missing_object_is_no_document_yet(world, there, make):
     world.document = b""
     source = make("request")
     assert source.fetch(0).entries == []
@@ -434,7 +434,7 @@ def test_an_object_that_nothing_was_put_into_yet(world, there, make):
     assert source.fetch(0).entries == [ENTRY]
 
 
-def test_a_store_that_sends_elsewhere(world, there, make):
+def test_a_redirect_is_an_error(world, there, make):
     source = make("request")
     world.fails = [Said(307, headers={"Location": "/object"})]
     assert source.fetch(0).entries == [ENTRY]
@@ -444,7 +444,7 @@ def test_a_store_that_sends_elsewhere(world, there, make):
 
 
 @pytest.mark.parametrize("url", ["", "ftp://x/y", "http://", "nothing", "http://x:port/", "http://x/\x01", "http://[/"])
-def test_a_url_that_is_none(tmp_path, url):
+def test_an_invalid_url_is_refused(tmp_path, url):
     with pytest.raises(Unreachable, match="URL"):
         Request({"metadata_url": url}, 30.0, None).fetch(0)
 
@@ -452,7 +452,7 @@ def test_a_url_that_is_none(tmp_path, url):
 # Queues
 
 
-def test_what_was_read_is_there_for_the_next_agent(world, make):
+def test_the_last_message_is_kept_for_the_next_agent_process(world, make):
     put(world, DOCUMENT)
     make("zaqar").fetch(0)
     later = make("zaqar")
@@ -460,7 +460,7 @@ def test_what_was_read_is_there_for_the_next_agent(world, make):
     assert later.fetch(0) is None
 
 
-def test_of_several_messages_the_newest_counts(world, there, make):
+def test_the_newest_of_several_messages_counts(world, there, make):
     world.messages = [DOCUMENT] * 45 + [OTHER]
     source = make("zaqar")
     assert source.fetch(0).entries == [{"id": "c2"}]
@@ -469,7 +469,7 @@ def test_of_several_messages_the_newest_counts(world, there, make):
     assert there.asked[-1].query["marker"] == "0-45"
 
 
-def test_what_could_not_be_read_to_its_end_is_read_again(world, make):
+def test_a_page_that_could_not_be_read_is_read_again(world, make):
     world.messages = [DOCUMENT] * 20 + [OTHER]
     source = make("zaqar")
     world.failing_after = "0-19"
@@ -479,14 +479,14 @@ def test_what_could_not_be_read_to_its_end_is_read_again(world, make):
     assert source.fetch(0).entries == [{"id": "c2"}]
 
 
-def test_a_service_that_knows_no_markers_is_asked_twice_and_not_for_ever(world, there, make):
+def test_a_service_that_ignores_markers_is_not_polled_forever(world, there, make):
     world.messages = [DOCUMENT] * 19 + [OTHER]
     world.knows_markers = False
     assert make("zaqar").fetch(0).entries == [{"id": "c2"}]
     assert len([each for each in there.asked if each.path.endswith("/messages")]) == 2
 
 
-def test_a_document_that_is_posted_anew_is_no_news(world, make):
+def test_an_equal_document_posted_again_is_not_returned(world, make):
     put(world, DOCUMENT)
     source = make("zaqar")
     assert source.fetch(0).entries == [ENTRY]
@@ -494,7 +494,7 @@ def test_a_document_that_is_posted_anew_is_no_news(world, make):
     assert source.fetch(0) is None
 
 
-def test_a_queue_that_counts_anew_is_read_from_its_beginning_after_a_while(world, make):
+def test_a_recreated_queue_is_read_from_its_beginning(world, make):
     world.messages = [OTHER, DOCUMENT]
     source = make("zaqar")
     assert source.fetch(0).entries == [ENTRY]
@@ -504,7 +504,7 @@ def test_a_queue_that_counts_anew_is_read_from_its_beginning_after_a_while(world
     assert [each.entries for each in found if each] == [[{"id": "c2"}]]
 
 
-def test_no_message_yet(world, make):
+def test_an_empty_queue_has_no_document(world, make):
     assert make("zaqar").fetch(0) is None
 
 
@@ -520,7 +520,7 @@ def secure(world, tmp_path) -> Iterator[tuple[Answering, str]]:
 
 
 @pytest.mark.parametrize("key", ["ca_certificate", "ca_file", None])
-def test_a_server_that_a_file_vouches_for(secure, key):
+def test_a_server_is_trusted_by_the_configured_ca_file(secure, key):
     there, file = secure
     more = {key: file} if key else {}
     source = Cfn(cfn_section(there, **more), 30.0, None if key else file)
@@ -531,7 +531,7 @@ def test_a_server_that_a_file_vouches_for(secure, key):
 
 
 @pytest.mark.parametrize("file", [None, "/not/there.pem"])
-def test_a_server_that_nobody_vouches_for(secure, file):
+def test_a_server_with_an_unknown_ca_is_refused(secure, file):
     there, _ = secure
     source = Cfn(cfn_section(there), 30.0, file)
     with pytest.raises(Unreachable, match=r"CERTIFICATE_VERIFY_FAILED|FileNotFound"):

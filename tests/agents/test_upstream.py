@@ -58,7 +58,7 @@ def status(stoker: Served, stack: str) -> str:
 
 
 @pytest.mark.parametrize("metadata", METADATA)
-def test_a_deployment_goes_out_and_its_result_comes_back(stoker, heat_agents, tmp_path, metadata):
+def test_upstream_agents_run_a_deployment_and_return_its_result(stoker, heat_agents, tmp_path, metadata):
     signals = {name.lower(): name for name in SIGNALS}
     stack = created(stoker, f"upstream-{metadata.lower()}", greeting(metadata, signals))
     known = outputs(stoker, stack)["agent"]
@@ -71,7 +71,7 @@ def test_a_deployment_goes_out_and_its_result_comes_back(stoker, heat_agents, tm
 
 
 @pytest.mark.parametrize("metadata", METADATA)
-def test_what_is_triggered_goes_out_and_comes_back(stoker, heat_agents, tmp_path, metadata):
+def test_upstream_agents_run_a_trigger_and_return_its_result(stoker, heat_agents, tmp_path, metadata):
     """Deployments that no resource stands behind: their results come by places of their own."""
     stack = created(stoker, f"triggered-{metadata.lower()}", greeting(metadata, {"first": "CFN_SIGNAL"}))
     known = outputs(stoker, stack)["agent"]
@@ -96,7 +96,7 @@ def shown(stoker: Served, path: str) -> dict:
     return stoker.heat("GET", path).body["software_trigger"]
 
 
-def test_a_failure_comes_back_too(stoker, heat_agents, tmp_path):
+def test_upstream_agents_return_a_failure(stoker, heat_agents, tmp_path):
     said = greeting("POLL_SERVER_CFN", {"bad": "CFN_SIGNAL"})
     said["resources"]["config"]["properties"]["config"] = "#!/bin/sh\necho sorry >&2\nexit 3\n"
     stack = created(stoker, "upstream-failure", said)
@@ -107,7 +107,7 @@ def test_a_failure_comes_back_too(stoker, heat_agents, tmp_path):
     assert "deploy_status_code : Deployment exited with non-zero status code: 3" in reason
 
 
-def test_a_change_of_transport_reaches_the_agent_by_the_old_one(stoker, heat_agents, tmp_path):
+def test_a_new_transport_is_announced_by_the_old_one(stoker, heat_agents, tmp_path):
     before = greeting("POLL_SERVER_CFN", {"one": "CFN_SIGNAL"})
     stack = created(stoker, "upstream-change", before)
     known = outputs(stoker, stack)["agent"]

@@ -62,7 +62,7 @@ def forge(stoker: Served, agent: OwnAgent, metadata: str, source: str, write: Ca
     assert "127.0.0.1:9/" not in json.dumps(agent.kept)
 
 
-def test_in_a_swift(tmp_path, swift: Peer) -> None:
+def test_a_document_forged_in_swift_is_refused(tmp_path, swift: Peer) -> None:
     login = {"X-Storage-User": "proj:user", "X-Storage-Pass": "pw"}
     token = ask("GET", f"{swift.url}/auth/v1.0", None, login).headers["X-Auth-Token"]
     with served(tmp_path, *swift_flags(swift)) as stoker, own_agent(tmp_path / "agent") as agent:
@@ -75,7 +75,7 @@ def test_in_a_swift(tmp_path, swift: Peer) -> None:
         forge(stoker, agent, "POLL_TEMP_URL", "request", write)
 
 
-def test_in_a_zaqar(tmp_path, zaqar: Peer) -> None:
+def test_a_document_forged_in_zaqar_is_refused(tmp_path, zaqar: Peer) -> None:
     with served(tmp_path, *zaqar_flags(zaqar)) as stoker, own_agent(tmp_path / "agent") as agent:
 
         def write(section: dict[str, Any]) -> None:

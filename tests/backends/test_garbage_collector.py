@@ -49,7 +49,7 @@ def sweeping(database_url):
     return sweep
 
 
-def test_what_the_embedded_services_hold(tmp_path, database_url, sweeping):
+def test_orphans_of_the_embedded_services_are_listed_and_removed(tmp_path, database_url, sweeping):
     with served(tmp_path, database=database_url) as stoker:
         stoker.flags = ("--database", database_url)
         for name in ("kept", "lost"):
@@ -77,7 +77,7 @@ def test_what_the_embedded_services_hold(tmp_path, database_url, sweeping):
         assert sweeping(stoker) == [NOTHING]
 
 
-def test_what_lies_elsewhere(tmp_path, database_url, swift, zaqar, sweeping):
+def test_orphans_in_external_services_are_listed_and_removed(tmp_path, database_url, swift, zaqar, sweeping):
     flags = ("--database", database_url, *swift_flags(swift), *zaqar_flags(zaqar))
     with served(tmp_path, *flags) as stoker:
         stoker.flags = flags
@@ -116,7 +116,7 @@ def test_what_lies_elsewhere(tmp_path, database_url, swift, zaqar, sweeping):
         assert sweeping(stoker) == [NOTHING]
 
 
-def test_what_cannot_be_removed_is_said_and_stays_on_record(tmp_path, database_url, zaqar, sweeping):
+def test_an_orphan_that_cannot_be_removed_is_reported_and_stays_listed(tmp_path, database_url, zaqar, sweeping):
     flags = ("--database", database_url, *zaqar_flags(zaqar))
     with served(tmp_path, *flags) as stoker:
         stoker.flags = ("--database", database_url, "--messaging", "http://127.0.0.1:9")
@@ -130,7 +130,7 @@ def test_what_cannot_be_removed_is_said_and_stays_on_record(tmp_path, database_u
         assert queues_of(zaqar, stoker.project) == set()
 
 
-def test_an_installation_that_never_was_is_refused(tmp_path):
+def test_a_state_directory_without_an_installation_is_refused(tmp_path):
     with served(tmp_path) as stoker:
         done = stoker.run("db", "sweep", "--state-dir", str(tmp_path / "absent"), check=False)
         assert done.returncode != 0

@@ -43,7 +43,7 @@ def names(stoker, url):
     return {each["name"] for each in ask("GET", f"{url}/v2/queues", headers=headers).body["queues"]}
 
 
-def test_stokers_own_tokens(guarded):
+def test_the_backends_accept_tokens_of_stoker(guarded):
     stoker, url = guarded
     assert ask("GET", f"{url}/v2/queues", headers={"X-Project-Id": stoker.project}).status == 401
     stack, queue = through(stoker, "ours")
@@ -52,7 +52,7 @@ def test_stokers_own_tokens(guarded):
     stoker.until(lambda: not names(stoker, url))
 
 
-def test_an_entry_of_clouds_yaml(guarded):
+def test_the_backends_use_an_entry_of_clouds_yaml(guarded):
     stoker, url = guarded
     assert stoker.stop() == 0
     said = stoker.environment
@@ -74,7 +74,7 @@ def test_an_entry_of_clouds_yaml(guarded):
     stoker.until(lambda: not names(stoker, url))
 
 
-def test_a_cloud_that_is_not_there_is_said_and_stops_nobody(tmp_path, database_url):
+def test_an_unreachable_cloud_is_reported_and_stops_nothing_else(tmp_path, database_url):
     with served(
         tmp_path, "--messaging", "http://127.0.0.1:9", "--messaging-cloud", "nowhere", database=database_url
     ) as stoker:

@@ -40,7 +40,7 @@ def everything(metadata: str, signals: dict[str, str]) -> dict:
 
 
 @pytest.mark.parametrize("metadata", METADATA)
-def test_what_goes_out_runs_once_and_comes_back(stoker, zaqar, tmp_path, metadata):
+def test_every_pair_of_transports_runs_a_config_once_and_returns_its_result(stoker, zaqar, tmp_path, metadata):
     signals = {each.lower(): each for each in SIGNALS}
     with own_agent(tmp_path) as agent:
         if metadata == "STOKER_PUSH":

@@ -38,7 +38,7 @@ def away():
             peer.start()
 
 
-def test_documents_reach_a_store_that_was_away(tmp_path, database_url, swift, away):
+def test_documents_reach_swift_after_an_outage(tmp_path, database_url, swift, away):
     with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
         away(swift)
         stacks = [created(stoker, f"s{n}", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL")) for n in range(3)]
@@ -60,7 +60,7 @@ def test_documents_reach_a_store_that_was_away(tmp_path, database_url, swift, aw
         stoker.until(lambda: ask("GET", url).status == 404, 60)
 
 
-def test_a_result_that_came_while_stoker_was_down_is_heard(tmp_path, database_url, swift):
+def test_a_result_that_arrived_while_stoker_was_down_is_read(tmp_path, database_url, swift):
     with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
         stack = created(stoker, "late", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
         (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], "world")
@@ -71,7 +71,7 @@ def test_a_result_that_came_while_stoker_was_down_is_heard(tmp_path, database_ur
         assert outputs(stoker, stack)["d0"] == "late"
 
 
-def test_documents_reach_a_zaqar_that_was_away(tmp_path, database_url, zaqar, away):
+def test_documents_reach_zaqar_after_an_outage(tmp_path, database_url, zaqar, away):
     with served(tmp_path, *zaqar_flags(zaqar), database=database_url) as stoker:
         away(zaqar)
         stacks = [created(stoker, f"s{n}", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL")) for n in range(3)]
@@ -90,7 +90,7 @@ def test_documents_reach_a_zaqar_that_was_away(tmp_path, database_url, zaqar, aw
         assert outputs(stoker, stacks[0])["d0"] == "moon"
 
 
-def test_a_message_is_heard_though_the_call_was_lost(tmp_path, database_url, zaqar):
+def test_a_message_is_read_although_an_answer_was_lost(tmp_path, database_url, zaqar):
     with served(tmp_path, *zaqar_flags(zaqar), database=database_url) as stoker:
         stack = created(stoker, "lost", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
         agent = QueueAgent(outputs(stoker, stack)["agent"]["zaqar"])

@@ -37,7 +37,7 @@ def project(keystone) -> str:
 
 
 @pytest.mark.parametrize("metadata", ["POLL_SERVER_HEAT", "ZAQAR_MESSAGE"])
-def test_it_logs_in_at_keystone(stoker, keystone, project, tmp_path, metadata):
+def test_stokers_agent_logs_in_at_keystone(stoker, keystone, project, tmp_path, metadata):
     machine = server(f"machine-{metadata.lower()}")
     machine["properties"]["software_config_transport"] = metadata
     names = {"one": "HEAT_SIGNAL", "two": "ZAQAR_SIGNAL", "three": "CFN_SIGNAL"}

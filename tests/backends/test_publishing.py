@@ -42,7 +42,7 @@ def wanted(here):
         return list(tx.run(sa.text("SELECT name FROM remote_objects WHERE NOT is_removed")).scalars())
 
 
-def test_a_document_that_is_published_while_its_server_is_deleted_is_not_put_back(here):
+def test_a_document_published_while_its_server_is_deleted_is_not_recreated(here):
     stack = here.create(template({"server": SERVER}))
     publish = published(here, stack)
     publish()
@@ -65,7 +65,7 @@ def test_a_document_that_is_published_while_its_server_is_deleted_is_not_put_bac
     assert wanted(here) == []
 
 
-def test_a_document_is_not_put_back_while_its_deleted_server_waits_at_a_breakpoint(here):
+def test_a_document_is_not_recreated_while_its_deleted_server_waits_at_a_breakpoint(here):
     hook = {"resource_registry": {"resources": {"server": {"hooks": "post-delete"}}}}
     stack = here.create(template({"server": SERVER}), environment=hook)
     publish = published(here, stack)

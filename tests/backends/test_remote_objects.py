@@ -99,7 +99,7 @@ def rows(store):
         return tx.run(sa.text("SELECT count(*) FROM remote_objects")).scalar_one()
 
 
-def test_the_newest_wins(store, work, shelf, places):
+def test_the_newest_content_wins(store, work, shelf, places):
     for number in range(5):
         put(store, places, f'"{number}"')
     assert work.run(RECONCILE) == 1
@@ -107,7 +107,7 @@ def test_the_newest_wins(store, work, shelf, places):
     assert shelf.writes == 1
 
 
-def test_what_is_there_is_not_brought_again(store, work, shelf, places):
+def test_applied_content_is_not_written_again(store, work, shelf, places):
     put(store, places, "1")
     (job,) = work.jobs
     work.run(RECONCILE)
@@ -122,7 +122,7 @@ def pause(store, work):
         return round((at - tx.now).total_seconds())
 
 
-def test_one_job_finds_out_whether_one_that_is_away_is_back(store, work, shelf, places):
+def test_one_job_probes_an_unavailable_service(store, work, shelf, places):
     shelf.away = True
     for name in "abc":
         put(store, places, "1", name)
@@ -140,7 +140,7 @@ def test_one_job_finds_out_whether_one_that_is_away_is_back(store, work, shelf, 
     assert work.jobs == []
 
 
-def test_pauses_grow_where_nothing_can_be_left_though_it_answers(store, work, shelf, places):
+def test_pauses_grow_while_every_write_fails(store, work, shelf, places):
     shelf.full = True
     for name in "ab":
         put(store, places, "1", name)
@@ -156,7 +156,7 @@ def test_pauses_grow_where_nothing_can_be_left_though_it_answers(store, work, sh
     assert work.jobs == []
 
 
-def test_pauses_do_not_grow_while_more_and_more_comes_through(store, work, shelf, places):
+def test_pauses_do_not_grow_while_some_writes_succeed(store, work, shelf, places):
     for name in "abcdef":
         put(store, places, "1", name)
     pauses = []
@@ -171,7 +171,7 @@ def test_pauses_do_not_grow_while_more_and_more_comes_through(store, work, shelf
     assert sorted(shelf.there) == list("abcdef")
 
 
-def test_an_agents_url_is_made_anew_when_its_time_has_come(store, work, shelf, places):
+def test_an_agents_url_is_signed_again_before_it_expires(store, work, shelf, places):
     store.write(lambda tx: places.open(tx, OBJECT, "a", PARTY, signed_method="POST"))
     work.step(RECONCILE)
     for writes in (1, 2, 3):
@@ -188,7 +188,7 @@ def test_an_agents_url_is_made_anew_when_its_time_has_come(store, work, shelf, p
     assert work.jobs == []
 
 
-def test_what_is_refused_is_tried_by_itself_and_holds_up_no_other(store, work, shelf, places):
+def test_a_refused_write_is_retried_alone_and_delays_no_other(store, work, shelf, places):
     shelf.refused = {"a"}
     for name in "ab":
         put(store, places, "1", name)
@@ -203,7 +203,7 @@ def test_what_is_refused_is_tried_by_itself_and_holds_up_no_other(store, work, s
     assert shelf.there == {"a": "1", "b": "1"}
 
 
-def test_what_a_process_that_is_gone_left_is_brought_by_the_next(store, work, shelf, places):
+def test_pending_writes_of_an_ended_process_are_made_by_the_next_one(store, work, shelf, places):
     put(store, places, "1")
     work.jobs.clear()
     Reconciler(store, work, {OBJECT: shelf}, lambda _tx, _id: None).start()
@@ -212,14 +212,14 @@ def test_what_a_process_that_is_gone_left_is_brought_by_the_next(store, work, sh
     assert shelf.there == {"a": "1"}
 
 
-def test_what_comes_by_itself_is_not_brought(store, work, shelf, places):
+def test_an_object_that_others_write_is_not_written(store, work, shelf, places):
     store.write(lambda tx: places.open(tx, OBJECT, "a", PARTY))
     Reconciler(store, work, {OBJECT: shelf}, lambda _tx, _id: None).start()
     work.run(PREPARE)
     assert work.jobs == []
 
 
-def test_a_change_while_it_is_brought_is_brought_too(store, work, shelf, places):
+def test_a_change_during_a_write_is_written_too(store, work, shelf, places):
     put(store, places, "1")
 
     def change():
@@ -231,7 +231,7 @@ def test_a_change_while_it_is_brought_is_brought_too(store, work, shelf, places)
     assert shelf.there == {"a": "2"}
 
 
-def test_what_is_closed_is_removed_with_its_record(store, work, shelf, places):
+def test_a_closed_object_is_removed_with_its_record(store, work, shelf, places):
     put(store, places, "1")
     work.run(RECONCILE)
     for _ in range(2):
@@ -240,7 +240,7 @@ def test_what_is_closed_is_removed_with_its_record(store, work, shelf, places):
     assert (shelf.there, rows(store)) == ({}, 0)
 
 
-def test_what_is_opened_again_while_it_is_removed_stays(store, work, shelf, places):
+def test_an_object_reopened_during_its_removal_stays(store, work, shelf, places):
     put(store, places, "1")
     work.run(RECONCILE)
     store.write(lambda tx: places.close(tx, OBJECT, "a"))
@@ -254,14 +254,14 @@ def test_what_is_opened_again_while_it_is_removed_stays(store, work, shelf, plac
     assert (shelf.there, rows(store)) == ({"a": "2"}, 1)
 
 
-def test_opening_what_is_there_does_not_forget_what_was_to_come(store, work, shelf, places):
+def test_reopening_an_object_keeps_its_pending_content(store, work, shelf, places):
     put(store, places, "1")
     store.write(lambda tx: places.open(tx, OBJECT, "a", PARTY, apply=True))
     work.run(RECONCILE)
     assert shelf.there == {"a": "1"}
 
 
-def test_a_body_may_hold_what_databases_do_not_like(store, work, shelf, places):
+def test_a_body_may_contain_null_characters(store, work, shelf, places):
     put(store, places, '{"a": "\\u0000 \U0001f40d"}')
     work.run(RECONCILE)
     assert shelf.there == {"a": '{"a": "\\u0000 \U0001f40d"}'}
@@ -305,7 +305,7 @@ def look(store, work):
     work.handlers[POLL](args)
 
 
-def test_looking_slows_down_and_ends_with_the_run(store, work, shelf, waiting):
+def test_polling_slows_down_and_ends_with_the_run(store, work, shelf, waiting):
     here, stack, _ = waiting
     ResultPoller(store, work, {OBJECT: shelf}, lambda tx, id, data: None)
     pauses = []
@@ -323,7 +323,7 @@ def test_looking_slows_down_and_ends_with_the_run(store, work, shelf, waiting):
     assert work.jobs == []
 
 
-def test_results_are_heard_in_order_and_one_that_is_none_stops_no_other(store, work, shelf, waiting):
+def test_results_are_read_in_order_and_an_invalid_one_stops_no_other(store, work, shelf, waiting):
     _, _, resource = waiting
     heard = []
 
@@ -339,7 +339,7 @@ def test_results_are_heard_in_order_and_one_that_is_none_stops_no_other(store, w
     assert pause_of(store).last_result == "3"
 
 
-def test_a_result_that_the_database_does_not_take_is_looked_for_again(store, work, shelf, waiting):
+def test_a_result_that_the_database_refused_is_read_again(store, work, shelf, waiting):
     _, _, resource = waiting
     heard, lost = [], [True]
 
@@ -361,7 +361,7 @@ def test_a_result_that_the_database_does_not_take_is_looked_for_again(store, wor
     assert (heard, shelf.taken_away) == ([b"a"], ["1"])
 
 
-def test_one_that_is_away_is_looked_at_later(store, work, shelf, waiting):
+def test_an_unavailable_service_is_polled_later(store, work, shelf, waiting):
     _, _, resource = waiting
     heard = []
     ResultPoller(store, work, {OBJECT: shelf}, lambda tx, id, data: heard.append(data))
@@ -373,7 +373,7 @@ def test_one_that_is_away_is_looked_at_later(store, work, shelf, waiting):
     assert heard == [b"a"]
 
 
-def test_looks_cost_no_more_jobs_than_one(store, work, shelf, waiting):
+def test_all_polls_share_one_job(store, work, shelf, waiting):
     ResultPoller(store, work, {OBJECT: shelf}, lambda tx, id, data: None)
     for _ in range(5):
         store.write(lambda tx: RemoteObjects(work).listen(tx, OBJECT, "d"))
@@ -382,7 +382,7 @@ def test_looks_cost_no_more_jobs_than_one(store, work, shelf, waiting):
     assert work.kinds() == [POLL]
 
 
-def test_a_run_that_is_being_cancelled_awaits_what_was_sent_before(store, work, shelf, waiting):
+def test_a_run_that_is_being_cancelled_still_reads_its_result(store, work, shelf, waiting):
     """Results older than ``since`` count as those of an earlier run, and are dropped."""
     _, _, resource = waiting
     with store.read() as tx:

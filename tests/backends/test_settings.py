@@ -30,12 +30,12 @@ ACCOUNT = "http://swift.example.org/v1/AUTH_p"
         ({"messaging": "ftp://zaqar"}, "messaging"),
     ],
 )
-def test_what_cannot_be_is_refused(said, word):
+def test_invalid_backend_settings_are_refused(said, word):
     with pytest.raises(Invalid, match=word):
         settings.load(said, {}, None)
 
 
-def test_an_account_may_lie_below_a_path():
+def test_the_url_of_an_account_may_have_a_path():
     found = settings.load({"object_store": "https://h/swift/v1/AUTH_p/", "object_store_cloud": "c"}, {}, None)
     assert found.object_store == "https://h/swift/v1/AUTH_p"
     assert not found.embeds_objects
@@ -47,7 +47,7 @@ def catalog(stoker):
     return {each["type"]: each["endpoints"][0]["url"] for each in found}
 
 
-def test_a_site_without(tmp_path, database_url):
+def test_a_site_without_the_service_refuses_its_transports(tmp_path, database_url):
     with served(tmp_path, "--object-store", "off", "--messaging", "off", database=database_url) as stoker:
         assert not {"object-store", "messaging"} & set(catalog(stoker))
         headers = {"X-Auth-Token": stoker.token, "Client-ID": "3381af92-2b9e-11e3-b191-71861300734c"}
@@ -67,7 +67,7 @@ def test_a_site_without(tmp_path, database_url):
         created(stoker, "s", greeting("POLL_SERVER_CFN", "CFN_SIGNAL"))
 
 
-def test_what_used_them_before_they_were_turned_off_can_be_changed_and_deleted(tmp_path, database_url):
+def test_resources_of_a_disabled_service_can_be_updated_and_deleted(tmp_path, database_url):
     with served(tmp_path, database=database_url) as stoker:
         stacks = [
             created(stoker, "o", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL")),
@@ -87,7 +87,7 @@ def gone(stoker, stack):
     return status(stoker, stack) == "DELETE_COMPLETE"
 
 
-def test_the_catalog_names_what_is_elsewhere(tmp_path, database_url):
+def test_the_catalog_lists_external_services(tmp_path, database_url):
     port = free_port()
     account, queues = f"http://127.0.0.1:{port}/v1/AUTH_p", f"http://127.0.0.1:{port}"
     login = ("--object-store-auth-url", f"http://127.0.0.1:{port}/auth", "--object-store-user", "u")
@@ -100,7 +100,7 @@ def test_the_catalog_names_what_is_elsewhere(tmp_path, database_url):
         assert stoker.request("GET", f"/object-store/v1/AUTH_{stoker.project}", headers=headers).status == 404
 
 
-def test_one_that_hangs_keeps_nobody_waiting(tmp_path, database_url):
+def test_a_backend_that_hangs_does_not_delay_requests(tmp_path, database_url):
     """It takes connections and says nothing: requests, and the deadlines of others, must not feel it."""
     with socket.socket() as mute:
         mute.bind(("127.0.0.1", 0))
@@ -117,6 +117,6 @@ def test_one_that_hangs_keeps_nobody_waiting(tmp_path, database_url):
 
 
 @pytest.mark.parametrize("token", ["x", "signal.x.y", f"signal.{'0' * 8}-0000-4000-8000-{'0' * 12}.{'0' * 64}"])
-def test_calls_of_those_who_were_not_told_where(tmp_path, database_url, token):
+def test_calls_to_the_path_of_a_disabled_service_name_the_external_one(tmp_path, database_url, token):
     with served(tmp_path, database=database_url) as stoker:
         assert stoker.request("POST", f"/signals/{token}", b"{}").status == 404

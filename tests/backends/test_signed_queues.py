@@ -100,7 +100,7 @@ def secrets_of(stoker: Served) -> SecretColumns:
     return SecretColumns(Encryption(lambda: (derive_key(site_secret),)))
 
 
-def test_it_is_renewed_by_the_old_one_and_taken_over(tmp_path, database_url, zaqar):
+def test_a_signed_queue_is_renewed_by_the_previous_url(tmp_path, database_url, zaqar):
     engine = sa.create_engine(database_url)
     with served(tmp_path, *zaqar_flags(zaqar), database=database_url) as stoker:
         stack = created(stoker, "renewed", queued("one"))
@@ -129,7 +129,7 @@ def test_it_is_renewed_by_the_old_one_and_taken_over(tmp_path, database_url, zaq
     engine.dispose()
 
 
-def test_where_nothing_is_carried_it_is_renewed_in_time(tmp_path, zaqar):
+def test_a_signed_queue_without_changes_is_renewed_in_time(tmp_path, zaqar):
     with served(tmp_path, *zaqar_flags(zaqar)) as stoker:
         engine = sa.create_engine(f"sqlite:///{stoker.state_dir}/stoker.db")
         stack = created(stoker, "in-time", queued("one"))
@@ -171,7 +171,7 @@ def left(stoker: Served) -> list[str]:
     return list(found)
 
 
-def test_a_server_waits_for_its_url_and_says_so(tmp_path, zaqar):
+def test_a_server_waits_for_its_signed_url_and_reports_it(tmp_path, zaqar):
     with served(tmp_path, *zaqar_flags(zaqar)) as stoker:
         zaqar.stop()
         try:

@@ -55,7 +55,7 @@ def test_objects_carry_documents_and_results(tmp_path, database_url, swift):
         stoker.until(lambda: ask("HEAD", signal).status == 404, 30)
 
 
-def test_a_failure_that_comes_as_an_object(tmp_path, database_url, swift):
+def test_an_object_may_signal_a_failure(tmp_path, database_url, swift):
     with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
         stack = created(stoker, "failing", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
         (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], "world")
@@ -109,7 +109,7 @@ def have_been_looked_at(database_url, count):
     return len(pauses) == count and all(pause > SOON.total_seconds() * 1_000_000 for pause in pauses)
 
 
-def test_a_late_result_of_an_earlier_run_is_not_this_ones(tmp_path, database_url, swift, zaqar):
+def test_a_late_result_of_an_earlier_run_does_not_end_the_current_one(tmp_path, database_url, swift, zaqar):
     with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar), database=database_url) as stoker:
         objects = created(stoker, "objects", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
         queues = created(stoker, "queues", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
@@ -141,7 +141,7 @@ def test_a_late_result_of_an_earlier_run_is_not_this_ones(tmp_path, database_url
             assert outputs(stoker, stack)["d0"] == "fresh"
 
 
-def test_a_result_that_is_too_long_is_none(tmp_path, database_url, swift):
+def test_a_result_that_is_too_long_is_ignored(tmp_path, database_url, swift):
     with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
         stack = created(stoker, "long", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
         (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], "world")
@@ -152,7 +152,7 @@ def test_a_result_that_is_too_long_is_none(tmp_path, database_url, swift):
         stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
 
 
-def test_a_run_of_delete_reports_too(tmp_path, database_url, swift, zaqar):
+def test_the_run_of_a_delete_action_reports_its_result(tmp_path, database_url, swift, zaqar):
     with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar), database=database_url) as stoker:
         said = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL")
         said["resources"]["d0"]["properties"]["actions"] = ["CREATE", "DELETE"]
@@ -188,7 +188,7 @@ def test_a_deployment_that_leaves_the_template_reports_its_last_run(tmp_path, da
 
 
 @pytest.mark.parametrize("transport", ["TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
-def test_a_result_of_a_deployment_that_no_resource_stands_behind(tmp_path, database_url, swift, zaqar, transport):
+def test_a_deployment_without_a_resource_reports_its_result(tmp_path, database_url, swift, zaqar, transport):
     with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar), database=database_url) as stoker:
         outputs = [{"name": "said"}]
         config = stoker.heat("POST", "/software_configs", {"outputs": outputs}).body["software_config"]["id"]

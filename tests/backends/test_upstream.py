@@ -51,11 +51,11 @@ def greeting(metadata, signals):
 
 
 @pytest.mark.parametrize("metadata", PAIRS)
-def test_the_agent_of_images(tmp_path, stoker, heat_agents, metadata):
+def test_the_agent_of_openstacks_images_runs_a_deployment(tmp_path, stoker, heat_agents, metadata):
     there_and_back(tmp_path, stoker, heat_agents, metadata, PAIRS[metadata])
 
 
-def test_it_fetches_documents_from_any_zaqar(tmp_path, swift, zaqar, heat_agents):
+def test_the_agent_of_images_reads_documents_from_any_zaqar(tmp_path, swift, zaqar, heat_agents):
     with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar)) as stoker:
         there_and_back(tmp_path / "there", stoker, heat_agents, "ZAQAR_MESSAGE", ("TEMP_URL_SIGNAL",))
 

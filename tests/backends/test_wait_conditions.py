@@ -78,7 +78,7 @@ def said(stoker, stack) -> dict:
     return {id: each["data"] for id, each in shown.items()}
 
 
-def test_a_failure_by_a_version_that_was_put_over_and_conditions_of_both_kinds(tmp_path, swift, zaqar):
+def test_a_failure_in_an_overwritten_version_fails_conditions_of_both_kinds(tmp_path, swift, zaqar):
     with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar)) as stoker:
         failing = created(stoker, "failing", swift_signal(9))
         place = url_of(stoker, swift, failing)
