@@ -156,7 +156,7 @@ def test_a_signed_url_ends_when_its_owner_is_suspended_or_deleted(stoker):
     assert run["deploy_queue_id"] not in {each["name"] for each in listed["queues"]}
 
 
-def test_a_new_agent_of_the_server_gets_the_url_by_the_previous_transport(stoker, tmp_path):
+def test_a_change_between_login_and_signed_url_arrives_by_the_previous_source(stoker, tmp_path):
     """From a login to a signed URL and back: the section comes through what was there before."""
     stack = created(stoker, "other", queued("one", agent=None))
     with own_agent(tmp_path / "agent", {"zaqar": section(stoker, stack)}) as agent:
@@ -170,7 +170,7 @@ def test_a_new_agent_of_the_server_gets_the_url_by_the_previous_transport(stoker
         assert agent.lines() == ["one"]
 
 
-def test_the_renewal_precedes_the_expiry():
+def test_an_agents_signed_url_expires_two_to_three_periods_from_now():
     """From two periods to three after now, and the same all through a period that differs from one to the next."""
     now = datetime(2030, 1, 1, tzinfo=UTC)
     ends = []

@@ -434,7 +434,7 @@ def test_a_missing_object_is_no_document_yet(world, there, make):
     assert source.fetch(0).entries == [ENTRY]
 
 
-def test_a_redirect_is_an_error(world, there, make):
+def test_redirects_are_followed_within_a_limit(world, there, make):
     source = make("request")
     world.fails = [Said(307, headers={"Location": "/object"})]
     assert source.fetch(0).entries == [ENTRY]

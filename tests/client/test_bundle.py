@@ -48,7 +48,7 @@ def with_file(name: str) -> str:
     return f"heat_template_version: 2021-04-16\noutputs: {{o: {{value: {{get_file: {name}}}}}}}\n"
 
 
-def test_text_is_sent_as_it_was_written(write):
+def test_text_is_sent_unchanged(write):
     write(web_yaml=MAIN, scripts__go_sh="#!/bin/sh\n")
 
     bundle = collect("web.yaml")
@@ -66,7 +66,7 @@ def test_names_are_relative_to_the_file_that_holds_them(write, tmp_path, monkeyp
     assert bundle.files == {"sub/part.yaml": with_file("part.sh"), "part.sh": "echo"}
 
 
-def test_one_name_for_equal_files_is_no_conflict(write):
+def test_equal_files_may_share_a_name(write):
     write(
         web_yaml=nested("a/part.yaml", "b/part.yaml"),
         a__part_yaml=with_file("x.sh"), b__part_yaml=with_file("x.sh"), a__x_sh="same", b__x_sh="same",
@@ -75,7 +75,7 @@ def test_one_name_for_equal_files_is_no_conflict(write):
     assert collect("web.yaml").files["x.sh"] == "same"
 
 
-def test_one_name_for_different_files_makes_urls_of_all(write, tmp_path):
+def test_different_files_of_one_name_get_urls(write, tmp_path):
     write(
         web_yaml=nested("a/part.yaml", "b/part.yaml"),
         a__part_yaml=with_file("x.sh"), b__part_yaml=with_file("x.sh"), a__x_sh="one", b__x_sh="two",
@@ -92,7 +92,7 @@ def test_one_name_for_different_files_makes_urls_of_all(write, tmp_path):
     assert part["heat_template_version"] == "2021-04-16"
 
 
-def test_environments_travel_as_text_and_merged(write):
+def test_environments_are_sent_as_text_and_merged(write):
     one = "parameters: {a: 1, b: 1}\nresource_registry: {My::Type: part.yaml, Other: OS::Heat::None}\n"
     two = "parameters: {b: 2}\nresource_registry:\n"
     write(web_yaml=nested(), envs__one_yaml=one, envs__part_yaml=nested(), two_yaml=two)
@@ -107,7 +107,7 @@ def test_environments_travel_as_text_and_merged(write):
     }
 
 
-def test_environments_that_clash_get_urls(write, tmp_path):
+def test_conflicting_environments_get_urls(write, tmp_path):
     registry = "resource_registry: {My::Type: part.yaml}\n"
     write(web_yaml=nested("a/part.yaml"), a__env_yaml=registry, a__part_yaml=nested("x.yaml"), a__x_yaml=nested())
     write(b__env_yaml=registry, b__part_yaml=nested())
@@ -121,7 +121,7 @@ def test_environments_that_clash_get_urls(write, tmp_path):
     assert json.loads(bundle.files[f"{base}/a/env.yaml"])["resource_registry"]["My::Type"] == f"{base}/a/part.yaml"
 
 
-def test_registries_may_have_bases_resources_and_hooks(write):
+def test_a_resource_registry_may_have_base_urls_resources_and_hooks(write):
     environment = """\
 resource_registry:
   base_url: lib
@@ -142,19 +142,19 @@ resource_registry:
     assert files == {"env.yaml": environment, "part.yaml": "p", "other.yaml": "o", "other2.yaml": "2"}
 
 
-def test_a_script_that_looks_like_a_template_but_is_broken_is_carried(write):
+def test_a_script_that_looks_like_a_broken_template_is_sent(write):
     write(web_yaml=MAIN, scripts__go_sh="heat_template_version: [\n")
 
     assert collect("web.yaml").files == {"scripts/go.sh": "heat_template_version: [\n"}
 
 
-def test_a_template_may_lead_back_to_itself(write):
+def test_a_template_may_refer_to_itself(write):
     write(web_yaml=nested("part.yaml"), part_yaml=nested("web.yaml"))
 
     assert set(collect("web.yaml").files) == {"web.yaml", "part.yaml"}
 
 
-def test_what_is_not_text_is_sent_in_base64(write, tmp_path):
+def test_binary_files_are_sent_in_base64(write, tmp_path):
     write(web_yaml=with_file("blob"))
     (tmp_path / "blob").write_bytes(b"\xff\x00")
 
@@ -162,28 +162,28 @@ def test_what_is_not_text_is_sent_in_base64(write, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["with space.sh", "100%.sh", "a#b.sh", "é?.sh", "..odd"])
-def test_any_file_name_will_do(write, tmp_path, name):
+def test_any_file_name_is_accepted(write, tmp_path, name):
     write(web_yaml=with_file(json.dumps(name)))
     (tmp_path / name).write_text("found")
 
     assert collect("web.yaml").files == {name: "found"}
 
 
-def test_a_missing_file_names_who_asks(write):
+def test_the_error_of_a_missing_file_names_the_referring_file(write):
     write(web_yaml=nested("part.yaml"), part_yaml=with_file("gone.sh"))
 
     with pytest.raises(BadInput, match=r"cannot read .*/gone\.sh \(named by part\.yaml\): No such file or directory"):
         collect("web.yaml")
 
 
-def test_a_directory_is_no_file(write):
+def test_a_directory_is_refused_as_a_file(write):
     write(web_yaml=with_file("."))
 
     with pytest.raises(BadInput, match="Is a directory"):
         collect("web.yaml")
 
 
-def test_broken_yaml_names_its_place(write):
+def test_the_error_of_broken_yaml_names_file_and_line(write):
     write(web_yaml="heat_template_version: 2021-04-16\nresources:\n  a: b: c\n")
 
     with pytest.raises(BadInput, match=r"web\.yaml:3:7: mapping values are not allowed"):
@@ -207,7 +207,7 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: \x00", "control characters"),
     ],
 )
-def test_hostile_text_is_refused(write, text, complaint):
+def test_deeply_nested_text_is_refused(write, text, complaint):
     write(web_yaml=text)
 
     with pytest.raises(BadInput, match=complaint):
@@ -217,7 +217,7 @@ def test_hostile_text_is_refused(write, text, complaint):
 
 
 @pytest.mark.parametrize("text", ["[]", "words", "3"])
-def test_an_environment_is_a_mapping(write, text):
+def test_an_environment_that_is_no_map_is_refused(write, text):
     write(env_yaml=text)
 
     with pytest.raises(BadInput, match="mapping"):
@@ -239,7 +239,7 @@ def web(tmp_path):
     server.server_close()
 
 
-def test_templates_come_from_the_network_too(write, web):
+def test_templates_are_read_from_urls(write, web):
     write(a__web_yaml=nested("sub/part.yaml"), a__sub__part_yaml=with_file("part.sh"), a__sub__part_sh="echo")
 
     bundle = collect(f"{web}/a/web.yaml")
@@ -247,12 +247,12 @@ def test_templates_come_from_the_network_too(write, web):
     assert set(bundle.files) == {"sub/part.yaml", "part.sh"}
 
 
-def test_a_missing_page_says_so(web):
+def test_a_missing_url_is_an_error(web):
     with pytest.raises(BadInput, match=r"cannot fetch .*/nope\.yaml \(named by --template\): File not found"):
         collect(f"{web}/nope.yaml")
 
 
-def test_the_network_gets_no_local_file(write, web, tmp_path):
+def test_a_remote_template_cannot_read_local_files(write, web, tmp_path):
     write(secret="s")
     write(web_yaml=with_file(f"{tmp_path.as_uri()}/secret"))
 
@@ -269,12 +269,12 @@ trees = st.recursive(
 
 
 @given(trees)
-def test_a_walk_that_changes_nothing_gives_an_equal_structure(tree):
+def test_a_template_without_files_stays_equal(tree):
     assert references.in_template(tree, "", lambda name, _: name) == tree
 
 
 @given(trees)
-def test_a_second_walk_finds_what_the_first_put_there(tree):
+def test_replaced_file_names_are_found_again(tree):
     first: list[str] = []
     second: list[str] = []
 
@@ -300,7 +300,7 @@ def test_later_environments_win(one, two, three):
     assert merge(one, {"a": 1})["a"] == 1
 
 
-def test_an_empty_section_leaves_the_one_below():
+def test_an_empty_section_overrides_nothing():
     assert merge({"parameters": {"a": 1}, "x": 2}, {"parameters": None, "x": None}) == {
         "parameters": {"a": 1},
         "x": None,

@@ -39,13 +39,13 @@ def test_the_environment_chooses(heat, stoker):
     assert stoker("stack", "list").code == 0
 
 
-def test_ours_is_used_when_nothing_is_chosen(heat, stoker, write_clouds):
+def test_the_cloud_stoker_is_the_default(heat, stoker, write_clouds):
     write_clouds(stoker=entry(heat.url), other=entry("http://127.0.0.1:1"))
 
     assert stoker("stack", "list").code == 0
 
 
-def test_os_cloud_chooses(heat, stoker, write_clouds, monkeypatch):
+def test_os_cloud_chooses_an_entry(heat, stoker, write_clouds, monkeypatch):
     write_clouds(stoker=entry("http://127.0.0.1:1"), other=entry(heat.url))
     monkeypatch.setenv("OS_CLOUD", "other")
 
@@ -59,19 +59,19 @@ def test_the_option_wins_over_os_cloud(heat, stoker, write_clouds, monkeypatch):
     assert stoker("--os-cloud", "other", "stack", "list").code == 0
 
 
-def test_the_only_one_is_used(heat, stoker, write_clouds):
+def test_the_only_entry_is_used(heat, stoker, write_clouds):
     write_clouds(other=entry(heat.url))
 
     assert stoker("stack", "list").code == 0
 
 
-def test_the_environment_wins_over_ours(heat, stoker, nowhere):
+def test_the_environment_wins_over_the_cloud_stoker(heat, stoker, nowhere):
     (nowhere / "clouds.yaml").write_text(yaml.safe_dump({"clouds": {"stoker": entry("http://127.0.0.1:1")}}))
 
     assert stoker("stack", "list").code == 0
 
 
-def test_several_and_no_choice(stoker, write_clouds):
+def test_several_entries_without_a_choice_are_an_error(stoker, write_clouds):
     write_clouds(one=entry("http://a"), two=entry("http://b"))
 
     result = stoker("stack", "list")
@@ -80,7 +80,7 @@ def test_several_and_no_choice(stoker, write_clouds):
     assert result.err == "stoker: no cloud is chosen; set OS_CLOUD to one of: one, two\n"
 
 
-def test_an_unknown_name(stoker, write_clouds):
+def test_an_unknown_cloud_is_an_error(stoker, write_clouds):
     write_clouds(one=entry("http://a"))
 
     result = stoker("--os-cloud", "nope", "stack", "list")
@@ -88,7 +88,7 @@ def test_an_unknown_name(stoker, write_clouds):
     assert result.err.startswith("stoker: no clouds.yaml has a cloud 'nope'; run `stoker serve`")
 
 
-def test_a_broken_file_is_one_line(stoker, write_clouds, nowhere):
+def test_a_broken_file_is_a_one_line_error(stoker, write_clouds, nowhere):
     (nowhere / "clouds.yaml").write_text("clouds: [")
 
     result = stoker("stack", "list")
@@ -98,7 +98,7 @@ def test_a_broken_file_is_one_line(stoker, write_clouds, nowhere):
     assert result.err.count("\n") == 1
 
 
-def test_nothing_configured_names_the_way_out(nowhere, spawn):
+def test_without_a_configuration_the_error_names_the_remedy(nowhere, spawn):
     out, err = spawn("-m", "stoker_client.cli.main", "stack", "list").communicate(timeout=60)
 
     assert out == ""
@@ -107,7 +107,7 @@ def test_nothing_configured_names_the_way_out(nowhere, spawn):
     assert err.count("\n") == 1
 
 
-def test_an_incomplete_login(stoker, nowhere, monkeypatch):
+def test_an_incomplete_login_is_an_error(stoker, nowhere, monkeypatch):
     monkeypatch.setenv("OS_AUTH_URL", "http://127.0.0.1:1/identity/v3")
 
     result = stoker("stack", "list")
@@ -117,7 +117,7 @@ def test_an_incomplete_login(stoker, nowhere, monkeypatch):
     assert result.err.count("\n") == 1
 
 
-def test_the_library_raises_the_same(write_clouds):
+def test_the_library_raises_the_same_error(write_clouds):
     write_clouds()
 
     with pytest.raises(NotConfigured, match="no cloud"):

@@ -16,7 +16,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_a_refused_connection(heat, stoker, monkeypatch):
+def test_a_refused_connection_is_a_one_line_error(heat, stoker, monkeypatch):
     address = f"http://127.0.0.1:{free_port()}"
     monkeypatch.setenv("OS_AUTH_URL", f"{address}/identity/v3")
 
@@ -29,7 +29,7 @@ def test_a_refused_connection(heat, stoker, monkeypatch):
     )
 
 
-def test_a_wrong_password(heat, stoker, monkeypatch):
+def test_a_wrong_password_is_a_one_line_error(heat, stoker, monkeypatch):
     monkeypatch.setenv("OS_PASSWORD", "wrong")
 
     result = stoker("stack", "list")
@@ -40,7 +40,7 @@ def test_a_wrong_password(heat, stoker, monkeypatch):
     assert result.err.count("\n") == 1
 
 
-def test_not_an_identity_service(heat, stoker, monkeypatch):
+def test_a_url_without_identity_service_is_an_error(heat, stoker, monkeypatch):
     monkeypatch.setenv("OS_AUTH_URL", f"{heat.url}/elsewhere")
 
     result = stoker("stack", "list")
@@ -50,7 +50,7 @@ def test_not_an_identity_service(heat, stoker, monkeypatch):
     )
 
 
-def test_a_catalog_without_orchestration(heat, stoker, monkeypatch):
+def test_a_catalog_without_orchestration_is_an_error(heat, stoker, monkeypatch):
     monkeypatch.setenv("OS_REGION_NAME", "Elsewhere")
 
     result = stoker("stack", "list")
@@ -66,7 +66,7 @@ def test_not_found_says_where_to_look(heat, stoker):
 
 
 @pytest.mark.parametrize(("status", "code"), [(400, 5), (403, 5), (409, 5), (500, 1), (503, 6)])
-def test_heats_own_words_are_passed_on(heat, stoker, status, code):
+def test_heats_error_message_is_printed(heat, stoker, status, code):
     body = {"code": status, "error": {"message": "web.yaml:3: bad property", "type": "X"}}
     heat.fail_with = status, json.dumps(body).encode(), "application/json"
 
@@ -80,7 +80,7 @@ def test_heats_own_words_are_passed_on(heat, stoker, status, code):
     ("content", "kind"),
     [(b"<html>hello</html>", "text/html"), (b"{broken", "application/json"), (b"[]", "application/json")],
 )
-def test_something_else_that_answers(heat, stoker, content, kind):
+def test_an_answer_that_is_not_heats_is_an_error(heat, stoker, content, kind):
     heat.fail_with = 200, content, kind
 
     result = stoker("stack", "list")
@@ -90,14 +90,14 @@ def test_something_else_that_answers(heat, stoker, content, kind):
     assert "unexpected" not in result.err
 
 
-def test_an_empty_name_asks_nothing(heat, stoker):
+def test_an_empty_name_sends_no_request(heat, stoker):
     result = stoker("stack", "show", "")
 
     assert result.err == "stoker: a name or id is missing: it is empty\n"
     assert [call for call in heat.calls if "stacks" in call[1]] == []
 
 
-def test_names_cannot_leave_their_place(heat, stoker):
+def test_names_are_escaped_in_paths(heat, stoker):
     assert stoker("server", "show", "../stacks?x=1#y").code == 2
 
     assert heat.calls[-1][1] == "/servers/..%2Fstacks%3Fx%3D1%23y"
@@ -105,11 +105,11 @@ def test_names_cannot_leave_their_place(heat, stoker):
 
 
 @pytest.mark.parametrize("text", ["", "x", "[]", "{}", '{"error": "text"}', '{"error": {"message": null}}', "null"])
-def test_any_error_body_is_survived(text):
+def test_any_error_body_is_a_one_line_error(text):
     assert isinstance(faults.body_message(text), str)
 
 
-def test_a_surprise_is_one_line_and_debug_shows_more(stoker, monkeypatch):
+def test_an_unexpected_error_is_one_line_and_debug_prints_the_traceback(stoker, monkeypatch):
     def broken(**_: object) -> None:
         raise RuntimeError("first\nsecond")
 
@@ -122,7 +122,7 @@ def test_a_surprise_is_one_line_and_debug_shows_more(stoker, monkeypatch):
     assert "Traceback" in debug.err
 
 
-def test_interrupted(stoker, monkeypatch):
+def test_ctrl_c_exits_with_130(stoker, monkeypatch):
     def interrupted(**_: object) -> None:
         raise KeyboardInterrupt
 
@@ -131,7 +131,7 @@ def test_interrupted(stoker, monkeypatch):
     assert stoker("stack", "list").code == 130
 
 
-def test_usage_errors_are_two(stoker):
+def test_usage_errors_exit_with_2(stoker):
     assert stoker("stack", "create", "x", "-P", "novalue", "-t", "x").code == 2
 
 

@@ -82,7 +82,7 @@ def commands(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[str, 
     return found
 
 
-def test_every_command_is_there():
+def test_the_commands_are_exactly_these():
     assert {" ".join(path) for path in commands(root)} >= {
         *(f"stack {verb}" for verb in ["create", "update", "list", "show", "delete", "events", "resources"]),
         *(f"stack {verb}" for verb in ["outputs", "template"]),
@@ -106,13 +106,13 @@ def test_every_command_has_help(stoker, path):
 
 
 @pytest.mark.parametrize("path", [p for p in commands(root) if p[-1] in set(RESULTS)])
-def test_every_command_with_a_result_prints_it_as_wanted(stoker, path):
+def test_every_command_with_a_result_has_the_output_option(stoker, path):
     forms = "[table|json|yaml]" if path[-1] == "logs" else "[table|wide|json|yaml|csv|name|value]"
     assert forms in stoker(*path, "--help").out
 
 
 @pytest.mark.parametrize("file", sorted(CLI.rglob("*.py")), ids=lambda file: str(file.relative_to(CLI)))
-def test_every_file_says_what_it_is(file):
+def test_every_command_module_has_a_docstring(file):
     assert ast.get_docstring(ast.parse(file.read_text()))
 
 
@@ -198,7 +198,7 @@ def test_completion(stoker, shell):
     assert "_STOKER_COMPLETE" in stoker("completion", shell).out
 
 
-def test_what_bash_asks_for_is_completed(spawn, monkeypatch):
+def test_bash_completion_completes_commands_and_options(spawn, monkeypatch):
     for name, value in (("_STOKER_COMPLETE", "bash_complete"), ("COMP_WORDS", "stoker server l"), ("COMP_CWORD", "2")):
         monkeypatch.setenv(name, value)
 

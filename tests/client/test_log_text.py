@@ -35,7 +35,7 @@ def told(*chunks) -> list[tuple[str, int]]:
         (chunk(0, "head", server_id="another server"), "head", 0),
     ],
 )
-def test_what_is_new_after_a_head(second, text, missing):
+def test_only_new_text_follows_a_printed_head(second, text, missing):
     assert told(chunk(0, "head"), second) == [("head", 0), (text, missing)]
 
 
@@ -43,14 +43,14 @@ def test_bytes_are_counted_and_characters_stay_whole():
     assert told(chunk(0, "äö"), chunk(2, "öü"), chunk(5, "üé")) == [("äö", 0), ("ü", 0), ("é", 0)]
 
 
-def test_bytes_that_were_no_text_are_not_told_again_either():
+def test_invalid_bytes_are_not_printed_twice():
     """Each is one byte in the size and three as the character that stands for it."""
     broken = {**chunk(0, "\ufffd\ufffd"), "size": 2}
 
     assert told(broken, broken) == [("\ufffd\ufffd", 0), ("", 0)]
 
 
-def test_what_is_missing_in_words():
+def test_a_gap_is_described_in_words():
     assert not_kept(chunk(9, "x", "stderr"), 9) == "9 bytes of the stderr were not kept here"
     assert not_kept(chunk(9, "x"), 9, "db1") == "9 bytes of the stdout of db1 were not kept here"
 

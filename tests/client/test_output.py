@@ -33,7 +33,7 @@ def test_json_and_yaml_say_the_same(capsys, value):
 
 
 @given(st.text())
-def test_nothing_printable_can_steer_a_terminal(text):
+def test_no_output_contains_control_characters(text):
     assert all(char.isprintable() or char == "\n" for char in printable(text))
 
 
@@ -46,7 +46,7 @@ def test_any_value_fits_a_table(capsys, row):
     capsys.readouterr()
 
 
-def test_a_pipe_gets_whole_lines(capsys):
+def test_lines_are_not_cut_in_a_pipe(capsys):
     emit_list(Output(), [{"id": "x" * 5000, "name": "[bold]y[/bold] é"}], ("id", "name"))
 
     [_, line] = capsys.readouterr().out.splitlines()
@@ -54,7 +54,7 @@ def test_a_pipe_gets_whole_lines(capsys):
     assert "[bold]y[/bold] é" in line
 
 
-def test_an_object_leaves_out_what_is_absent(capsys):
+def test_absent_fields_of_an_object_are_omitted(capsys):
     emit_one(Output(), {"a": 1, "c": {"k": ["v"]}}, ("a", "b", "c"))
 
     assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [["a", "1"], ["c", "k:"], ["-", "v"]]
@@ -76,7 +76,7 @@ NODES = [{"id": "b" * 36, "name": "node10", "extra": 1}, {"id": "a" * 36, "name"
         (Output("json", ("name",), limit=1), ["[", "  {", '    "name": "node2"', "  }", "]"]),
     ],
 )
-def test_a_list_as_the_user_wants_it(capsys, output, lines):
+def test_a_list_is_printed_in_every_format(capsys, output, lines):
     emit_list(output, NODES, ("id", "name"), wide=("extra",), order="name")
 
     assert capsys.readouterr().out.splitlines() == lines
@@ -91,20 +91,20 @@ def test_a_list_as_the_user_wants_it(capsys, output, lines):
         (Output("yaml", ("name",)), ["name: node2"]),
     ],
 )
-def test_an_object_as_the_user_wants_it(capsys, output, lines):
+def test_an_object_is_printed_in_every_format(capsys, output, lines):
     emit_one(output, NODES[1], ("id", "name"))
 
     assert capsys.readouterr().out.splitlines() == lines
 
 
 @pytest.mark.parametrize("output", [Output(columns=("nope",)), Output(sort="nope"), Output(sort="name:up")])
-def test_a_column_that_is_not_there_is_a_usage_error(output):
+def test_an_unknown_column_is_a_usage_error(output):
     with pytest.raises(click.UsageError):
         emit_list(output, NODES, ("id", "name"))
 
 
 @pytest.mark.parametrize("width", [80, 40])
-def test_a_terminal_keeps_ids_in_one_piece(monkeypatch, width):
+def test_a_narrow_terminal_does_not_break_ids(monkeypatch, width):
     rows = [{"id": "a" * 36, "name": "a name of " + "many " * 20, "server_id": "b" * 36, "status": "COMPLETE"}]
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("TERM", "xterm")
@@ -131,7 +131,7 @@ def shown_on_a_terminal(monkeypatch, emit) -> str:
 
 
 @pytest.mark.parametrize(("form", "lines"), [("json", 2), ("yaml", 4)])
-def test_a_stream_can_be_taken_apart(capsys, form, lines):
+def test_a_stream_of_objects_can_be_parsed(capsys, form, lines):
     for number in range(2):
         emit_data(form, {"n": number}, stream=True)
 

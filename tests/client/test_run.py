@@ -25,7 +25,7 @@ def posted(heat, path: str):
     return body
 
 
-def test_output_arrives_in_its_streams_and_nothing_stays(heat, stoker, web1):
+def test_output_arrives_in_its_streams_and_everything_is_deleted(heat, stoker, web1):
     heat.script = Script([[("stdout", "one\n")], [("stderr", "oops\n"), ("stdout", "two")]])
 
     result = stoker("run", "web1", "--", "true")
@@ -34,7 +34,7 @@ def test_output_arrives_in_its_streams_and_nothing_stays(heat, stoker, web1):
     assert (heat.configs, heat.deployments) == ({}, {})
 
 
-def test_a_tail_that_is_told_again_is_printed_once(heat, stoker, web1):
+def test_a_repeated_tail_is_printed_once(heat, stoker, web1):
     again = [("stdout", "before, seen", 96), ("stdout", " and new\n", 108)]
     heat.script = Script([[("stdout", "head", 0), ("stdout", "seen", 104)], again])
 
@@ -44,7 +44,7 @@ def test_a_tail_that_is_told_again_is_printed_once(heat, stoker, web1):
     assert result.err == "stoker: 100 bytes of the stdout were not kept here\n"
 
 
-def test_what_is_sent(heat, stoker, web1):
+def test_the_requests_of_a_run_are_these(heat, stoker, web1):
     stoker("run", "web1", "--timeout", "9", "-i", "tier=web", "--name", "n", "--", "echo", "a b", "$x")
 
     assert posted(heat, "/software_configs") == {
@@ -71,13 +71,13 @@ def test_one_argument_is_a_line_of_shell(heat, stoker, web1):
     assert posted(heat, "/software_configs")["config"] == "#!/bin/sh\ndf -h | sort\n"
 
 
-def test_options_after_the_dashes_are_the_commands(heat, stoker, web1):
+def test_options_after_two_dashes_belong_to_the_script(heat, stoker, web1):
     stoker("run", "web1", "--", "ls", "--name", "--", "-f")
 
     assert posted(heat, "/software_configs")["config"] == "#!/bin/sh\nls --name -- -f\n"
 
 
-def test_a_script_file(heat, stoker, web1, nowhere):
+def test_a_script_is_read_from_a_file(heat, stoker, web1, nowhere):
     (nowhere / "go.py").write_text("#!/usr/bin/env python3\nprint(1)\n")
 
     stoker("run", "web1", "-f", "go.py")
@@ -86,13 +86,13 @@ def test_a_script_file(heat, stoker, web1, nowhere):
 
 
 @pytest.mark.parametrize("args", [[], ["-f", "x", "--", "ls"]])
-def test_either_a_command_or_a_script(heat, stoker, web1, args):
+def test_a_command_and_a_script_exclude_each_other(heat, stoker, web1, args):
     assert stoker("run", "web1", *args).code == 2
     assert heat.calls == []
 
 
 @pytest.mark.parametrize("code", [1, 3, 255])
-def test_the_scripts_code_is_ours(heat, stoker, web1, code):
+def test_the_exit_code_is_the_scripts(heat, stoker, web1, code):
     reason = f"deploy_status_code : Deployment exited with non-zero status code: {code}"
     heat.script = Script(status="FAILED", reason=reason, outputs={"deploy_status_code": code})
 
@@ -102,7 +102,7 @@ def test_the_scripts_code_is_ours(heat, stoker, web1, code):
     assert heat.deployments == {}
 
 
-def test_a_failure_without_a_code_is_one_and_has_a_reason(heat, stoker, web1):
+def test_a_failure_without_a_code_exits_with_1_and_its_reason(heat, stoker, web1):
     heat.script = Script(status="FAILED", reason="no hook for group script")
 
     result = stoker("run", "web1", "--", "false")
@@ -124,14 +124,14 @@ def test_a_failure_without_a_code_is_one_and_has_a_reason(heat, stoker, web1):
         ("FAILED", [1], 1),
     ],
 )
-def test_exit_codes(status, code, ours):
+def test_the_exit_code_follows_from_the_result(status, code, ours):
     outputs = {"deploy_status_code": code}
     finished = {"id": "", "server_id": "", "config_id": "", "action": "", "status_reason": ""}
 
     assert exit_code({**finished, "status": status, "output_values": outputs}) == ours
 
 
-def test_keep_leaves_everything_and_says_so(heat, stoker, web1):
+def test_keep_deletes_nothing_and_prints_the_ids(heat, stoker, web1):
     result = stoker("run", "web1", "--keep", "--", "true")
 
     [deployment] = heat.deployments
@@ -139,7 +139,7 @@ def test_keep_leaves_everything_and_says_so(heat, stoker, web1):
     assert len(heat.configs) == 2
 
 
-def test_an_agent_without_logs_is_heard_at_the_end(heat, stoker, web1):
+def test_without_live_logs_the_output_is_printed_at_the_end(heat, stoker, web1):
     heat.script = Script(outputs={"deploy_stdout": "late\n", "deploy_stderr": "oops\n", "deploy_status_code": 0})
 
     result = stoker("run", "web1", "--", "true")
@@ -147,7 +147,7 @@ def test_an_agent_without_logs_is_heard_at_the_end(heat, stoker, web1):
     assert (result.out, result.err) == ("late\n", "oops\n")
 
 
-def test_a_server_that_is_away_is_told(heat, stoker):
+def test_an_offline_server_is_reported(heat, stoker):
     heat.add_server("web1", "OFFLINE")
 
     result = stoker("run", "web1", "--", "true")
@@ -157,7 +157,7 @@ def test_a_server_that_is_away_is_told(heat, stoker):
     )
 
 
-def test_it_says_what_a_run_waits_for_besides_the_agent(heat, stoker):
+def test_the_reason_why_a_run_waits_is_printed(heat, stoker):
     heat.add_server("web1")
     heat.first_reason = "Waiting for the maintenance window of web1, which opens 2026-05-02T02:00:00Z"
 
@@ -166,7 +166,7 @@ def test_it_says_what_a_run_waits_for_besides_the_agent(heat, stoker):
     assert result.err == f"stoker: {heat.first_reason}; waiting for 60 s at most (--wait-timeout)\n"
 
 
-def test_an_unknown_server_makes_nothing(heat, stoker):
+def test_an_unknown_server_creates_nothing(heat, stoker):
     result = stoker("run", "nope", "--", "true")
 
     assert result.code == 4
@@ -174,7 +174,7 @@ def test_an_unknown_server_makes_nothing(heat, stoker):
     assert heat.configs == {}
 
 
-def test_output_is_passed_on_while_the_script_still_runs(heat, web1, spawn):
+def test_output_is_printed_while_the_script_runs(heat, web1, spawn):
     process, line = running(heat, spawn)
 
     assert line == "started\n"
@@ -182,7 +182,7 @@ def test_output_is_passed_on_while_the_script_still_runs(heat, web1, spawn):
     assert next(iter(heat.deployments.values()))["status"] == "IN_PROGRESS"
 
 
-def test_ctrl_c_says_what_goes_on(heat, web1, spawn):
+def test_ctrl_c_says_that_the_run_continues(heat, web1, spawn):
     process, _ = running(heat, spawn)
     process.send_signal(signal.SIGINT)
 

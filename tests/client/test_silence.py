@@ -55,7 +55,7 @@ def streamed(connection: Wire) -> None:
         (streamed, 0.1),
     ],
 )
-def test_what_changes_nothing_is_asked_again(silent, ask, most):
+def test_requests_that_change_nothing_are_retried(silent, ask, most):
     connection, sent = silent
 
     with pytest.raises(Unreachable, match="takes too long to answer"):
@@ -65,7 +65,7 @@ def test_what_changes_nothing_is_asked_again(silent, ask, most):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_what_changes_something_is_sent_once(silent, method):
+def test_requests_that_change_something_are_sent_once(silent, method):
     connection, sent = silent
 
     with pytest.raises(Unreachable, match="takes too long to answer"):

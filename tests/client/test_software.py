@@ -78,7 +78,7 @@ def test_config_show_by_id_and_by_name(heat, stoker, script):
     assert "echo go" in stoker("config", "show", "setup").out
 
 
-def test_copies_that_deployments_run_have_no_names_of_their_own(heat, stoker, script):
+def test_derived_configs_are_not_found_by_name(heat, stoker, script):
     config = config_of(stoker)
     heat.add_server("web1")
     for _ in range(2):
@@ -113,7 +113,7 @@ def deployed(heat, stoker, script):
     return {"server": server, "config": config, **made(result)}
 
 
-def test_deployment_create_says_what_was_said(heat, stoker, deployed):
+def test_deployment_create_sends_the_options(heat, stoker, deployed):
     *_, (_, _, body) = heat.bodies
 
     assert body == {
@@ -146,7 +146,7 @@ def test_deployment_create_waits_and_fails_with_the_last_line_of_stderr(heat, st
     assert result.err == "stoker: setup on web1: exit 3: no space left\n"
 
 
-def test_ctrl_c_while_a_deployment_is_cancelled_says_that_it_is(heat, stoker, deployed, spawn):
+def test_ctrl_c_during_the_cancellation_of_a_deployment_says_that_it_continues(heat, stoker, deployed, spawn):
     heat.deployments[deployed["id"]]["log"] = []  # it does not end
     process = spawn("-m", "stoker_client.cli.main", "deployment", "cancel", deployed["id"], "--wait")
     while not any("/logs" in path for _, path in heat.calls):
@@ -180,7 +180,7 @@ def test_deployment_list_and_show(heat, stoker, deployed):
     assert "IN_PROGRESS" in stoker("deployment", "show", deployed["id"]).out
 
 
-def test_deployment_delete_takes_the_derived_config_along(heat, stoker, deployed):
+def test_deployment_delete_deletes_the_derived_config(heat, stoker, deployed):
     assert stoker("deployment", "delete", "--yes", deployed["id"]).code == 0
 
     assert heat.deployments == {}
@@ -247,14 +247,14 @@ def test_enroll_prints_the_command_alone(heat, stoker):
     ]
 
 
-def test_enroll_as_data_has_everything(heat, stoker):
+def test_enroll_as_json_has_all_fields(heat, stoker):
     enrolled = made(stoker("server", "enroll", "web1", "-o", "json"))
 
     assert enrolled["server"]["name"] == "web1"
     assert enrolled["enrollment"]["token"] == "secret"
 
 
-def test_a_taken_name(heat, stoker):
+def test_enrolling_a_used_name_is_an_error(heat, stoker):
     heat.add_server("web1")
 
     assert stoker("server", "enroll", "web1").err == "stoker: A server named web1 exists.\n"

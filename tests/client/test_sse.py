@@ -34,7 +34,7 @@ def parsed(*pieces: bytes) -> tuple[list[Event], Parser]:
     return [event for piece in pieces for event in parser.feed(piece)], parser
 
 
-def test_a_stream():
+def test_a_stream_is_parsed_into_events():
     events, parser = parsed(STREAM)
 
     assert events == EVENTS
@@ -42,7 +42,7 @@ def test_a_stream():
 
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8))
-def test_it_does_not_matter_where_the_pieces_end(cuts):
+def test_events_do_not_depend_on_chunk_borders(cuts):
     ends = [0, *sorted(cuts), len(STREAM)]
     events, parser = parsed(*(STREAM[start:end] for start, end in pairwise(ends)))
 
@@ -50,22 +50,22 @@ def test_it_does_not_matter_where_the_pieces_end(cuts):
     assert (parser.last_id, parser.retry) == ("9", 0.25)
 
 
-def test_byte_by_byte():
+def test_events_are_parsed_byte_by_byte():
     assert parsed(*(STREAM[at : at + 1] for at in range(len(STREAM))))[0] == EVENTS
 
 
 @given(st.lists(st.binary(max_size=40), max_size=10))
-def test_nonsense_is_no_error(pieces):
+def test_invalid_lines_are_ignored(pieces):
     parsed(*pieces)
 
 
-def test_odd_ids_and_retries_mean_nothing():
+def test_invalid_ids_and_retry_times_are_ignored():
     _, parser = parsed(b"id: 3\n\nid: a\0b\nretry: 1.5\nretry: -1\nretry: soon\n\n")
 
     assert (parser.last_id, parser.retry) == ("3", None)
 
 
-def test_an_id_counts_once_its_event_is_whole():
+def test_an_id_counts_after_its_event_is_complete():
     _, parser = parsed(b"id: 3\ndata: x\n\nid: 4\ndata: y\n")
 
     assert parser.last_id == "3"

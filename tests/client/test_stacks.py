@@ -26,7 +26,7 @@ def sent(heat, method: str):
     return body
 
 
-def test_create_sends_what_was_said(heat, stoker, template, nowhere):
+def test_create_sends_the_options(heat, stoker, template, nowhere):
     (nowhere / "env.yaml").write_text("parameters: {size: s}\n")
     (nowhere / "key").write_text("line 1\nline 2\n")
 
@@ -75,7 +75,7 @@ def test_create_sends_nothing_when_a_file_is_missing(heat, stoker, template, now
     assert heat.calls == []
 
 
-def test_create_twice_says_what_heat_says(heat, stoker, template):
+def test_create_prints_heats_error_for_a_used_name(heat, stoker, template):
     heat.add_stack("web")
 
     result = stoker("stack", "create", "web", "-t", template)
@@ -83,7 +83,7 @@ def test_create_twice_says_what_heat_says(heat, stoker, template):
     assert result.err == "stoker: The Stack (web) already exists.\n"
 
 
-def test_update_replaces(heat, stoker, template):
+def test_update_sends_a_put_request(heat, stoker, template):
     heat.add_stack("web")
 
     result = stoker("stack", "update", "web", "-t", template, "-P", "size=l")
@@ -92,7 +92,7 @@ def test_update_replaces(heat, stoker, template):
     assert sent(heat, "PUT") == {"template": TEMPLATE, "files": {}, "parameters": {"size": "l"}}
 
 
-def test_update_existing_patches(heat, stoker):
+def test_update_existing_sends_a_patch_request(heat, stoker):
     heat.add_stack("web")
 
     result = stoker("stack", "update", "web", "--existing", "--clear-parameter", "size", "--rollback", "disabled")
@@ -107,13 +107,13 @@ def test_update_existing_patches(heat, stoker):
 
 
 @pytest.mark.parametrize("args", [[], ["-t", "web.yaml", "--clear-parameter", "x"]])
-def test_update_refuses_what_makes_no_sense(heat, stoker, template, args):
+def test_update_refuses_contradicting_options(heat, stoker, template, args):
     assert stoker("stack", "update", "web", *args).code == 2
     assert heat.calls == []
 
 
 @pytest.mark.parametrize("option", [["--enable-rollback"], ["--rollback", "enabled"]])
-def test_update_can_turn_rollback_on(heat, stoker, template, option):
+def test_update_can_enable_rollback(heat, stoker, template, option):
     heat.add_stack("web")
 
     stoker("stack", "update", "web", "-t", template, *option)
@@ -122,7 +122,7 @@ def test_update_can_turn_rollback_on(heat, stoker, template, option):
 
 
 @pytest.mark.parametrize("form", ["name", "id", "name/id"])
-def test_a_stack_has_three_names(heat, stoker, form):
+def test_a_stack_is_found_by_name_id_and_both(heat, stoker, form):
     stack = heat.add_stack("web")
     ref = {"name": "web", "id": stack["id"], "name/id": f"web/{stack['id']}"}[form]
 
@@ -132,7 +132,7 @@ def test_a_stack_has_three_names(heat, stoker, form):
     assert stoker("stack", "template", ref).code == 0
 
 
-def test_a_redirect_does_not_repeat_the_question(heat, client):
+def test_a_redirect_is_followed_once(heat, client):
     heat.add_stack("web")
 
     client.stacks.show("web", outputs=False)
@@ -140,7 +140,7 @@ def test_a_redirect_does_not_repeat_the_question(heat, client):
     assert heat.calls[-1][1].count("resolve_outputs") == 1
 
 
-def test_list_as_table(heat, stoker):
+def test_list_prints_a_table(heat, stoker):
     stack = heat.add_stack("web")
 
     lines = stoker("stack", "list").out.splitlines()
@@ -149,7 +149,7 @@ def test_list_as_table(heat, stoker):
     assert lines[1].split() == [stack["id"], "web", "CREATE_COMPLETE", "2031-05-06T07:08:09Z"]
 
 
-def test_list_of_nothing(heat, stoker):
+def test_an_empty_list_is_a_header_or_an_empty_array(heat, stoker):
     assert stoker("stack", "list").out.startswith("ID")
     assert stoker("stack", "list", "-o", "json").out == "[]\n"
 
@@ -164,13 +164,13 @@ def test_show_as_table_has_outputs_as_yaml(heat, stoker):
     assert "- a" in shown
 
 
-def test_yaml_is_the_object(heat, stoker):
+def test_yaml_output_is_the_object(heat, stoker):
     stack = heat.add_stack("web")
 
     assert yaml.safe_load(stoker("stack", "show", "web", "-o", "yaml").out)["id"] == stack["id"]
 
 
-def test_outputs(heat, stoker):
+def test_outputs_are_listed_and_shown(heat, stoker):
     heat.add_stack("web")
     heat.outputs = [
         {"output_key": "text", "output_value": "two\nlines", "description": "d"},
@@ -185,7 +185,7 @@ def test_outputs(heat, stoker):
     assert stoker("stack", "outputs", "web", "nope").code == 4
 
 
-def test_an_output_that_cannot_be_worked_out(heat, stoker):
+def test_the_error_of_an_output_is_shown(heat, stoker):
     heat.add_stack("web")
     heat.outputs = [{"output_key": "k", "output_value": None, "output_error": "no such attribute"}]
 
@@ -194,14 +194,14 @@ def test_an_output_that_cannot_be_worked_out(heat, stoker):
     assert (result.code, result.err) == (1, "stoker: output k cannot be worked out: no such attribute\n")
 
 
-def test_template_is_yaml_unless_json_is_wanted(heat, stoker):
+def test_template_show_prints_yaml_unless_json_is_requested(heat, stoker):
     heat.add_stack("web")
 
     assert yaml.safe_load(stoker("stack", "template", "web").out)["heat_template_version"] == "2021-04-16"
     assert json.loads(stoker("stack", "template", "web", "-o", "json").out)["resources"] == {}
 
 
-def test_resources_in_order_of_the_service(heat, stoker):
+def test_resources_keep_the_order_of_the_service(heat, stoker):
     heat.add_stack("web")
     heat.life = [Frame("CREATE_COMPLETE", "", [resource("b", "CREATE_COMPLETE"), resource("a", "INIT_COMPLETE")])]
 
@@ -222,13 +222,13 @@ def events(heat, stack) -> None:
     ]
 
 
-def test_events(heat, stoker):
+def test_events_are_listed(heat, stoker):
     events(heat, heat.add_stack("web"))
 
     assert [line.split()[1] for line in stoker("stack", "events", "web").out.splitlines()[1:]] == ["web", "a"]
 
 
-def test_events_are_followed_to_the_end_of_the_stack(heat, stoker):
+def test_follow_prints_events_until_the_operation_ends(heat, stoker):
     events(heat, heat.add_stack("web"))
 
     result = stoker("stack", "events", "web", "--follow", "-o", "json")
@@ -236,7 +236,7 @@ def test_events_are_followed_to_the_end_of_the_stack(heat, stoker):
     assert [json.loads(line)["id"] for line in result.out.splitlines()] == ["0", "1", "2"]
 
 
-def test_delete_asks_unless_told_not_to(heat, stoker, monkeypatch):
+def test_delete_asks_unless_yes_is_set(heat, stoker, monkeypatch):
     heat.add_stack("web")
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
 
@@ -246,7 +246,7 @@ def test_delete_asks_unless_told_not_to(heat, stoker, monkeypatch):
     assert "--yes" in result.err
 
 
-def test_delete_goes_on_after_a_failure(heat, stoker):
+def test_delete_continues_after_a_failure(heat, stoker):
     heat.add_stack("web")
 
     result = stoker("stack", "delete", "nope", "web", "--yes", "--wait")

@@ -30,12 +30,12 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_a_terminal_is_not_steered(name):
+def test_control_characters_are_escaped_on_a_terminal(name):
     attack, left = ATTACKS[name]
     assert strip_controls(f"before{attack}after") == f"before{left}after"
 
 
-def test_what_is_text_stays_as_it_is():
+def test_printable_text_stays_unchanged():
     text = "Grüße, 世界\tthe € and 😀\n\n  indented\r\nand more\n"
     assert strip_controls(text) == text.replace("\r\n", "\n")
 
@@ -43,7 +43,7 @@ def test_what_is_text_stays_as_it_is():
 @settings(deadline=None)
 @given(st.text())
 @example("\x1b\x1b]0;\x9b\x1b[")
-def test_nothing_is_left_that_could(text):
+def test_no_control_character_remains(text):
     left = strip_controls(text)
     assert not has_controls(left)
     assert strip_controls(left) == left
@@ -57,7 +57,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_only_a_terminal_gets_it_changed():
+def test_text_for_a_file_stays_unchanged():
     attack = "\x1b[31mred"
     assert clean_for(attack, Terminal()) == "red"
     assert clean_for(attack, Terminal(), raw=True) == attack
@@ -66,7 +66,7 @@ def test_only_a_terminal_gets_it_changed():
 
 @pytest.mark.parametrize("raw", [False, True])
 @pytest.mark.parametrize("named", [False, True])
-def test_logs_are_printed_so(monkeypatch, raw, named):
+def test_logs_are_escaped_on_a_terminal(monkeypatch, raw, named):
     out, err = Terminal(), Terminal()
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setattr("sys.stderr", err)
@@ -90,7 +90,7 @@ def test_logs_are_printed_so(monkeypatch, raw, named):
 @example(value=["0..."])
 @example(value="0...")
 @given(value=st.text() | st.lists(st.text(), max_size=2) | st.sampled_from([each[0] for each in ATTACKS.values()]))
-def test_data_has_escapes_instead_and_means_the_same(form, read, value):
+def test_json_and_yaml_escape_control_characters_and_keep_their_value(form, read, value):
     with pytest.MonkeyPatch.context() as patch:
         out = io.StringIO()
         patch.setattr("sys.stdout", out)

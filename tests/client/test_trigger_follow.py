@@ -31,7 +31,7 @@ def lines(err: str) -> list[str]:
     return [re.sub(r"^ *[0-9.]+ s  ", "", line) for line in err.splitlines()]
 
 
-def test_every_change_is_a_line_and_all_complete_is_zero(heat, stoker):
+def test_each_change_is_a_line_and_success_exits_with_0(heat, stoker):
     heat.story = [
         target(0, "IN_PROGRESS", state="QUEUED"),
         target(0, "IN_PROGRESS", state="RUNNING", percent=40.0, message="dumping"),
@@ -62,7 +62,7 @@ def test_every_change_is_a_line_and_all_complete_is_zero(heat, stoker):
     ]
 
 
-def test_the_worst_code_and_each_failures_words(heat, stoker):
+def test_failures_are_printed_and_the_highest_code_is_the_exit_code(heat, stoker):
     heat.story = [
         target(0, "FAILED", "non-zero", status_code=3, output_values={"deploy_stderr": "no\nroom\n"}),
         target(1, "FAILED", None, state="DONE", status_code=None),
@@ -81,7 +81,7 @@ def test_the_worst_code_and_each_failures_words(heat, stoker):
     assert (shown["status"], [each["status"] for each in shown["targets"]]) == ("FAILED", ["FAILED"] * 2)
 
 
-def test_the_words_may_be_with_the_deployment(heat, stoker):
+def test_the_reason_of_a_failure_may_be_in_the_deployment(heat, stoker):
     known = heat.add_trigger("db1")
     heat.deployments["deployment-of-db1"]["output_values"] = {"deploy_stderr": "asked for\n"}
     heat.story = [target(0, "FAILED", "it broke"), trigger("FAILED", failed=1), END]
@@ -102,7 +102,7 @@ def read_until(process: subprocess.Popen[str], words: str) -> None:
 @pytest.mark.parametrize(
     ("status", "code"), [(0, 0), (7, 7), (-15, 143), (256, 1), ("8", 8), (None, 1), ("nonsense", 1)]
 )
-def test_exit_codes(heat, stoker, status, code):
+def test_the_exit_code_follows_from_the_result(heat, stoker, status, code):
     outcome = "COMPLETE" if status == 0 else "FAILED"
     heat.story = [
         target(0, "COMPLETE", status_code=0),
@@ -114,7 +114,7 @@ def test_exit_codes(heat, stoker, status, code):
     assert stoker(*BACKUP).code == code
 
 
-def test_what_was_cancelled_is_no_success(heat, stoker):
+def test_a_cancelled_trigger_is_no_success(heat, stoker):
     heat.story = [target(0, "COMPLETE"), target(1, "CANCELLED"), trigger("CANCELLED", complete=1, cancelled=1), END]
 
     result = stoker(*BACKUP)
@@ -123,7 +123,7 @@ def test_what_was_cancelled_is_no_success(heat, stoker):
     assert result.err.splitlines()[-1] == "stoker: database BACKUP is CANCELLED: 1 of 2 complete, 1 cancelled, 2 queued"
 
 
-def test_a_trigger_that_is_over_is_only_shown(heat, stoker):
+def test_an_ended_trigger_is_shown_at_once(heat, stoker):
     known = heat.add_trigger("db1", status="FAILED", failed=1, queued=0)
     known["targets"][0].update(status="FAILED", run={"status_code": 9})
 
@@ -131,7 +131,7 @@ def test_a_trigger_that_is_over_is_only_shown(heat, stoker):
     assert heat.last_ids == []
 
 
-def test_a_broken_stream_goes_on(heat, stoker):
+def test_a_broken_stream_is_resumed(heat, stoker):
     heat.story = [
         target(0, "IN_PROGRESS", state="RUNNING"),
         DROP,
@@ -148,7 +148,7 @@ def test_a_broken_stream_goes_on(heat, stoker):
     assert lines(result.err).count("db1  RUNNING") == 1
 
 
-def test_a_service_that_tells_no_events_says_so(heat, stoker, monkeypatch):
+def test_a_service_without_events_is_an_error(heat, stoker, monkeypatch):
     known = heat.add_trigger("db1")
     other = [(verb, path.replace("/events", "/steps"), call, code) for verb, path, call, code in little_heat.ROUTES]
     monkeypatch.setattr(little_heat, "ROUTES", [*other, ("GET", "/.*/events", lambda *_, **__: {}, 200)])
@@ -159,7 +159,7 @@ def test_a_service_that_tells_no_events_says_so(heat, stoker, monkeypatch):
     assert "does not tell events" in result.err.splitlines()[-1]
 
 
-def test_ctrl_c_says_that_the_trigger_goes_on(heat, spawn):
+def test_ctrl_c_says_that_the_trigger_continues(heat, spawn):
     pause = Wait()
     heat.story = [target(0, "IN_PROGRESS", state="RUNNING"), pause]
     process = spawn("-m", "stoker_client.cli.main", *BACKUP)
@@ -175,7 +175,7 @@ def test_ctrl_c_says_that_the_trigger_goes_on(heat, spawn):
     assert "Traceback" not in err
 
 
-def test_ctrl_c_while_it_is_cancelled_says_that_it_is(heat, spawn):
+def test_ctrl_c_during_a_cancellation_says_that_it_continues(heat, spawn):
     id_ = heat.add_trigger("db1")["id"]
     pause = Wait()
     heat.story = [target(0, "IN_PROGRESS", state="RUNNING"), pause]
@@ -192,7 +192,7 @@ def test_ctrl_c_while_it_is_cancelled_says_that_it_is(heat, spawn):
     assert "goes on" not in err
 
 
-def test_on_a_terminal_a_table_is_drawn(heat):
+def test_a_table_is_drawn_on_a_terminal(heat):
     pause = Wait()
     heat.story = [
         target(0, "IN_PROGRESS", state="RUNNING", percent=50.0, message="dumping"),
@@ -291,11 +291,11 @@ def test_the_table_fits_the_screen(console):
     assert "… and 984 more" in shown[-2]
 
 
-def test_nothing_is_drawn_before_the_first_look(console):
+def test_nothing_is_drawn_before_the_first_snapshot(console):
     assert drawn(TriggerTable(console), console) in ([], [""])
 
 
-def test_what_runs_and_the_last_failures_come_first():
+def test_running_servers_and_recent_failures_are_listed_first():
     targets = [
         *(one(n, "QUEUED") for n in range(100)),
         *(one(n, "FAILED") for n in range(100, 200)),
@@ -310,7 +310,7 @@ def test_what_runs_and_the_last_failures_come_first():
     assert order(targets, 1000)[-1]["position"] == 99
 
 
-def test_counts_leave_out_what_is_none():
+def test_counts_of_zero_are_omitted():
     assert counts({"id": "i", "status": "x", "total": 3, "complete": 1, "failed": 0, "queued": 2}) == (
         "1 of 3 complete, 2 queued"
     )
@@ -325,11 +325,11 @@ def test_counts_leave_out_what_is_none():
         ({}, None),
     ],
 )
-def test_how_long_it_took(run, seconds):
+def test_the_duration_is_shown(run, seconds):
     assert seconds_of(run) == seconds
 
 
-def test_queued_servers_are_no_news(capsys):
+def test_queued_servers_print_no_line(capsys):
     view = TriggerLines()
     watch = watching(one(0, "QUEUED"), queued=1)
     view.update(watch, watch.targets[0])

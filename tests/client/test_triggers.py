@@ -29,7 +29,7 @@ def made(result):
 
 
 @pytest.mark.parametrize("verb", [(), ("create",), ("--",)])
-def test_a_stacks_resource(heat, stoker, verb):
+def test_a_resource_of_a_stack_is_triggered(heat, stoker, verb):
     result = stoker("trigger", *verb, "app", "database", "BACKUP")
 
     assert result.code == 0, result.err
@@ -49,7 +49,7 @@ def test_options_may_come_first_and_anywhere(heat, stoker):
     }
 
 
-def test_everything_else_that_can_be_said(heat, stoker, nowhere):
+def test_all_options_are_sent(heat, stoker, nowhere):
     (nowhere / "key").write_text("secret\n")
 
     more = ("--max-concurrent", "5", "--max-fail-percentage", "0", "--timeout", "60", "--signal-transport", "NO_SIGNAL")
@@ -71,7 +71,7 @@ def test_everything_else_that_can_be_said(heat, stoker, nowhere):
     }
 
 
-def test_a_config_by_its_name_and_a_deployment(heat, stoker):
+def test_a_config_by_name_and_a_deployment_are_triggered(heat, stoker):
     config = heat.create_config({"name": "setup", "group": "script"})["software_config"]
 
     assert stoker("trigger", "--config", "setup", "--on", "db1").code == 0
@@ -80,7 +80,7 @@ def test_a_config_by_its_name_and_a_deployment(heat, stoker):
     assert said(heat) == {"deployment_id": "0" * 32, "action": "BACKUP"}
 
 
-def test_a_stack_that_is_called_as_a_command_is(heat, stoker):
+def test_a_stack_may_have_the_name_of_a_command(heat, stoker):
     assert stoker("trigger", "create", "list", "database").code == 0
     assert said(heat) == {"stack": "list", "resource": "database"}
     assert stoker("trigger", "--", "show", "database").code == 0
@@ -101,7 +101,7 @@ def test_a_stack_that_is_called_as_a_command_is(heat, stoker):
         (["app", "r", "--max-concurrent", "0"], "--max-concurrent"),
     ],
 )
-def test_what_is_said_wrong_is_not_sent(heat, stoker, words, complaint):
+def test_usage_errors_send_no_request(heat, stoker, words, complaint):
     result = stoker("trigger", *words)
 
     assert result.code == 2
@@ -109,7 +109,7 @@ def test_what_is_said_wrong_is_not_sent(heat, stoker, words, complaint):
     assert heat.calls == []
 
 
-def test_what_the_service_refuses_is_one_line(heat, stoker):
+def test_an_error_of_the_service_is_one_line(heat, stoker):
     result = stoker("trigger", "app", "unknown", "BACKUP")
 
     assert (result.code, result.err) == (
@@ -131,7 +131,7 @@ def asked(heat, path: str) -> int:
     return sum(where.partition("?")[0] == path for _, where in heat.calls)
 
 
-def test_list_goes_on_where_a_page_ends(heat, stoker, short_pages):
+def test_list_reads_all_pages(heat, stoker, short_pages):
     ids = [heat.add_trigger("db1")["id"] for _ in range(5)][::-1]
 
     assert [each["id"] for each in made(stoker("trigger", "list", "-o", "json"))] == ids
@@ -140,7 +140,7 @@ def test_list_goes_on_where_a_page_ends(heat, stoker, short_pages):
     assert "database BACKUP" in stoker("trigger", "list").out
 
 
-def test_show_tells_of_every_server(heat, stoker):
+def test_show_prints_every_server(heat, stoker):
     known = heat.add_trigger("db1", "db2")
     run = {"state": "RUNNING", "percent": 40, "message": "half way", "status_code": None}
     known["targets"][0].update(status="IN_PROGRESS", run=run)
@@ -156,7 +156,7 @@ def test_show_tells_of_every_server(heat, stoker):
     assert made(stoker("trigger", "show", known["id"], "-o", "json")) == known
 
 
-def test_cancel_retry_delete(heat, stoker):
+def test_cancel_retry_and_delete_send_their_requests(heat, stoker):
     known = heat.add_trigger("db1")
     path = f"/software_triggers/{known['id']}"
 
@@ -176,7 +176,7 @@ def test_cancel_retry_delete(heat, stoker):
     assert "`stoker trigger list`" in both.err
 
 
-def test_cancel_may_wait(heat, stoker):
+def test_cancel_may_wait_for_the_end(heat, stoker):
     known = heat.add_trigger("db1")
     heat.story = [target(0, "CANCELLED"), trigger("CANCELLED", cancelled=1), END]
 
@@ -184,7 +184,7 @@ def test_cancel_may_wait(heat, stoker):
     assert heat.story == []
 
 
-def test_all_are_cancelled_before_any_is_waited_for(heat, stoker):
+def test_all_triggers_are_cancelled_before_the_first_wait(heat, stoker):
     one, two = heat.add_trigger("db1"), heat.add_trigger("db2")
     end = [target(0, "CANCELLED"), trigger("CANCELLED", cancelled=1), END]
     heat.story = [*end, DROP, *end]
@@ -214,7 +214,7 @@ def log(heat, name: str, one) -> Say:
     return Say("log", {"server_id": server["id"], "server_name": name, **one}, one["seq"])
 
 
-def test_logs_of_one_server_are_as_they_were_written(heat, stoker):
+def test_logs_of_one_server_are_printed_unchanged(heat, stoker):
     known = heat.add_trigger("db1")
     written(heat, "db1", chunk(1, "stdout", "a\nb"), chunk(2, "stderr", "oh"), chunk(3, "stdout", "c\n"))
 
@@ -225,7 +225,7 @@ def test_logs_of_one_server_are_as_they_were_written(heat, stoker):
     assert [each["seq"] for each in made(stoker("trigger", "logs", known["id"], "-o", "json"))] == [1, 2, 3]
 
 
-def test_logs_of_several_are_told_apart_line_by_line(heat, stoker):
+def test_logs_of_several_servers_have_a_prefix_on_each_line(heat, stoker):
     known = heat.add_trigger("db1", "db2")
     written(heat, "db1", chunk(1, "stdout", "a\nb"), chunk(2, "stdout", "c\nrest"))
     written(heat, "db2", chunk(1, "stderr", "oh\n"))
@@ -237,7 +237,7 @@ def test_logs_of_several_are_told_apart_line_by_line(heat, stoker):
     assert "does not run on a server 'db9'" in stoker("trigger", "logs", known["id"], "--server", "db9").err
 
 
-def test_following_logs_over_a_broken_stream(heat, stoker):
+def test_following_logs_continues_after_a_broken_stream(heat, stoker):
     known = heat.add_trigger("db1", "db2")
     heat.story = [
         log(heat, "db1", chunk(3, "stdout", "one\n")),
@@ -255,14 +255,14 @@ def test_following_logs_over_a_broken_stream(heat, stoker):
     assert heat.last_ids == ["", "4"]
 
 
-def test_following_the_logs_of_one_of_several(heat, stoker):
+def test_the_logs_of_one_of_several_servers_are_followed(heat, stoker):
     known = heat.add_trigger("db1", "db2")
     heat.story = [log(heat, "db1", chunk(1, "stdout", "a\n")), log(heat, "db2", chunk(2, "stdout", "b\n")), END]
 
     assert stoker("trigger", "logs", "--follow", known["id"], "--server", "db2").out == "b\n"
 
 
-def test_what_was_not_kept_is_told(heat, stoker, deployed):
+def test_discarded_output_is_mentioned(heat, stoker, deployed):
     heat.story = [
         Say("log", chunk(1, "stdout", "head", offset=0, size=4), 1),
         Say("log", chunk(2, "stderr", "e", offset=0, size=1), 2),
@@ -276,7 +276,7 @@ def test_what_was_not_kept_is_told(heat, stoker, deployed):
     assert result.err == "estoker: 1000 bytes of the stdout were not kept here\n"
 
 
-def test_a_tail_that_is_told_again_is_printed_once(heat, stoker, deployed):
+def test_a_repeated_tail_is_printed_once(heat, stoker, deployed):
     heat.story = [
         Say("log", chunk(1, "stdout", "head", offset=0, size=4), 1),
         Say("log", chunk(2, "stdout", "seen", offset=104, size=4), 2),
@@ -301,7 +301,7 @@ def deployed(heat):
     return heat.create_deployment({"config_id": config["id"], "server_id": server["id"]})["software_deployment"]["id"]
 
 
-def test_following_a_deployment_goes_on_after_the_last_event(heat, stoker, deployed):
+def test_following_a_deployment_resumes_after_the_last_event(heat, stoker, deployed):
     heat.story = [
         Say("log", chunk(4, "stdout", "one "), 4),
         Say("progress", {"percent": 3}),
@@ -319,13 +319,13 @@ def test_following_a_deployment_goes_on_after_the_last_event(heat, stoker, deplo
     assert heat.last_ids == ["", "4", "5"]
 
 
-def test_a_service_without_events_is_asked_page_by_page(heat, stoker, deployed):
+def test_a_service_without_events_is_polled_page_by_page(heat, stoker, deployed):
     heat.script.pages = [[("stdout", "a")], [("stdout", "b")]]
 
     assert stoker("deployment", "logs", "-f", deployed).out == "ab"
 
 
-def test_history(heat, stoker, deployed):
+def test_the_history_lists_runs(heat, stoker, deployed):
     heat.runs = [
         {"number": 2, "action": "UPDATE", "state": "DONE", "status": "FAILED", "status_code": 3, "requested_by": "ann"},
         {
@@ -346,7 +346,7 @@ def test_history(heat, stoker, deployed):
     assert (missing.code, missing.err) == (1, f"stoker: deployment {deployed} has no run 7; it has: 2, 1\n")
 
 
-def test_cancel_and_retry_of_a_deployment(heat, stoker, deployed):
+def test_a_deployment_is_cancelled_and_retried(heat, stoker, deployed):
     heat.script.status, heat.script.outputs = "FAILED", {"deploy_status_code": -15}
 
     assert stoker("deployment", "cancel", deployed, "--force", "--wait").code == 0
@@ -362,7 +362,7 @@ def test_cancel_and_retry_of_a_deployment(heat, stoker, deployed):
     assert (waited.code, "oh no" in waited.err) == (1, True)
 
 
-def test_all_deployments_are_cancelled_before_any_is_waited_for(heat, stoker, deployed):
+def test_all_deployments_are_cancelled_before_the_first_wait(heat, stoker, deployed):
     other = heat.create_deployment({**heat.deployments[deployed], "server_id": "s"})["software_deployment"]["id"]
     heat.script.status = "FAILED"
 
@@ -375,7 +375,7 @@ def test_all_deployments_are_cancelled_before_any_is_waited_for(heat, stoker, de
 
 
 @pytest.mark.parametrize("verb", ["cancel", "retry"])
-def test_whoever_only_waits_does_not_read_the_log(heat, stoker, deployed, verb):
+def test_waiting_without_following_reads_no_log(heat, stoker, deployed, verb):
     heat.script.pages = [[("stdout", "a lot")]] * 10
     heat.deployments[deployed]["status"] = "FAILED" if verb == "retry" else "IN_PROGRESS"
 
@@ -387,7 +387,7 @@ def test_whoever_only_waits_does_not_read_the_log(heat, stoker, deployed, verb):
 # servers
 
 
-def test_labels_are_set_shown_taken_away_and_searched_for(heat, stoker):
+def test_labels_are_set_shown_removed_and_selected(heat, stoker):
     heat.add_server("web1")
     heat.add_server("web2")
 
@@ -403,7 +403,7 @@ def test_labels_are_set_shown_taken_away_and_searched_for(heat, stoker):
     assert stoker("server", "label", "web1", "nothing").code == 2
 
 
-def test_a_policy_from_options_a_file_and_none(heat, stoker, nowhere):
+def test_a_policy_is_read_from_options_or_a_file_and_removed(heat, stoker, nowhere):
     heat.add_server("db1")
     window = "0 2 * * *; 120; Europe/Vienna"
     words = ("--allow", "stack=app", "--allow", "project=p", "--group", "script", "--max-concurrent", "2")
@@ -439,7 +439,7 @@ def test_a_policy_from_options_a_file_and_none(heat, stoker, nowhere):
         (["gone.yaml"], 2, "cannot read gone.yaml"),
     ],
 )
-def test_what_is_no_policy_is_not_sent(heat, stoker, nowhere, words, code, complaint):
+def test_an_invalid_policy_is_not_sent(heat, stoker, nowhere, words, code, complaint):
     (nowhere / "list.yaml").write_text("[1]")
     (nowhere / "bad.yaml").write_text("{")
 
@@ -452,7 +452,7 @@ def test_what_is_no_policy_is_not_sent(heat, stoker, nowhere, words, code, compl
 # schedules and the audit log
 
 
-def test_a_schedules_life(heat, stoker):
+def test_a_schedule_is_created_changed_and_deleted(heat, stoker):
     words = ("app", "database", "BACKUP", "-i", "a=b", "--label", "role=db", "--name", "nightly")
     more = (
         "--cron",
@@ -501,7 +501,7 @@ def test_a_schedules_life(heat, stoker):
         ["set", "x", "--cron", "0 0 * * *", "--at", TIME],
     ],
 )
-def test_a_schedule_must_say_what_and_when(heat, stoker, words):
+def test_a_schedule_needs_a_target_and_a_time(heat, stoker, words):
     assert stoker("schedule", *words).code == 2
     assert heat.calls == []
 
@@ -513,14 +513,14 @@ def test_a_schedules_name_may_be_ambiguous(heat, stoker):
     assert "2 schedules are named 'twice'" in stoker("schedule", "delete", "--yes", "twice").err
 
 
-def test_a_schedule_without_a_name_is_called_after_what_it_runs(heat, stoker):
+def test_a_schedule_without_a_name_is_named_after_its_target(heat, stoker):
     stoker("schedule", "create", "app", "database", "BACKUP", "--at", TIME)
 
     assert stoker("schedule", "show", "app database BACKUP").code == 0
 
 
 @pytest.mark.parametrize(("there", "questions"), [(0, 1), (1, 1), (2, 2), (3, 2), (4, 3)])
-def test_a_page_that_is_not_full_is_the_last(heat, stoker, short_pages, there, questions):
+def test_an_incomplete_page_is_the_last_one(heat, stoker, short_pages, there, questions):
     for _ in range(there):
         heat.add_trigger("db1")
 
@@ -528,7 +528,7 @@ def test_a_page_that_is_not_full_is_the_last(heat, stoker, short_pages, there, q
     assert asked(heat, "/software_triggers") == questions
 
 
-def test_the_audit_log(heat, stoker, short_pages):
+def test_the_audit_log_is_listed(heat, stoker, short_pages):
     server = heat.add_server("db1")
     heat.decisions = [
         {"id": n + 1, "time": TIME, "actor": "ann", "action": "BACKUP", "outcome": "REFUSED", "reason": "no window",

@@ -49,7 +49,7 @@ def deployment(heat, stderr: str) -> str:
     return made["id"]
 
 
-def test_success_tells_each_change_and_prints_the_outputs(heat, create):
+def test_success_prints_each_change_and_the_outputs(heat, create):
     heat.life = [
         Frame("CREATE_IN_PROGRESS", "started", [resource("a", "INIT_COMPLETE")]),
         Frame("CREATE_IN_PROGRESS", "started", [resource("a", "CREATE_IN_PROGRESS", "state changed")]),
@@ -77,7 +77,7 @@ def test_json_on_stdout_stays_json(heat, create):
     assert json.loads(create("-o", "json").out)["stack_status"] == "CREATE_COMPLETE"
 
 
-def test_a_failure_is_one_line_with_the_last_one_of_stderr(heat, create):
+def test_a_failure_prints_the_last_line_of_stderr(heat, create):
     failed = resource("db", "CREATE_FAILED", EXIT_3, physical_resource_id=deployment(heat, "no space left\n"))
     heat.life = [
         Frame("CREATE_IN_PROGRESS", "", [resource("db", "CREATE_IN_PROGRESS")]),
@@ -94,7 +94,7 @@ def test_a_failure_is_one_line_with_the_last_one_of_stderr(heat, create):
     ]
 
 
-def test_a_rollback_does_not_hide_what_failed(heat, create):
+def test_a_rollback_does_not_hide_the_failure(heat, create):
     failed = resource("db", "CREATE_FAILED", EXIT_3, physical_resource_id=deployment(heat, "no space left\n"))
     heat.life = [
         Frame("CREATE_IN_PROGRESS", "", []),
@@ -111,7 +111,7 @@ def test_a_rollback_does_not_hide_what_failed(heat, create):
     ]
 
 
-def test_an_earlier_failure_that_was_mended_is_not_told(heat, stoker, nowhere):
+def test_an_earlier_failure_that_was_fixed_is_not_printed(heat, stoker, nowhere):
     (nowhere / "web.yaml").write_text(TEMPLATE)
     heat.add_stack("web")
     heat.life = [
@@ -124,14 +124,14 @@ def test_an_earlier_failure_that_was_mended_is_not_told(heat, stoker, nowhere):
     assert result.err.splitlines()[-2:] == ["web: new", "stoker: web is UPDATE_FAILED"]
 
 
-def test_a_deployment_that_is_gone_still_leaves_its_reason(heat, create):
+def test_the_reason_is_printed_although_the_deployment_is_deleted(heat, create):
     failed = resource("db", "CREATE_FAILED", EXIT_3, physical_resource_id="gone")
     heat.life = [Frame("CREATE_FAILED", "x", [failed])]
 
     assert create().err.splitlines()[-2:] == ["db: exit 3", "stoker: web is CREATE_FAILED"]
 
 
-def test_waiting_for_a_deletion_ends_when_the_stack_is_forgotten(heat, stoker):
+def test_waiting_for_a_deletion_ends_when_the_stack_is_not_found(heat, stoker):
     stack = heat.add_stack("web")
     heat.life = [Frame("DELETE_COMPLETE")]
 
@@ -140,7 +140,7 @@ def test_waiting_for_a_deletion_ends_when_the_stack_is_forgotten(heat, stoker):
     assert (result.code, heat.stacks) == (0, {})
 
 
-def test_a_deletion_that_fails(heat, stoker):
+def test_a_failed_deletion_exits_with_1(heat, stoker):
     heat.add_stack("web")
     heat.life = [Frame("DELETE_IN_PROGRESS"), Frame("DELETE_FAILED", "still in use")]
 
@@ -151,7 +151,7 @@ def test_a_deletion_that_fails(heat, stoker):
 
 
 @pytest.mark.slow
-def test_ctrl_c_says_that_the_stack_goes_on(heat, spawn, nowhere):
+def test_ctrl_c_says_that_the_operation_continues(heat, spawn, nowhere):
     (nowhere / "web.yaml").write_text(TEMPLATE)
     heat.life = [Frame("CREATE_IN_PROGRESS")]
     process = spawn("-m", "stoker_client.cli.main", "stack", "create", "web", "-t", "web.yaml", "--wait")
@@ -168,7 +168,7 @@ def test_ctrl_c_says_that_the_stack_goes_on(heat, spawn, nowhere):
 
 
 @pytest.mark.slow
-def test_on_a_terminal_a_tree_is_drawn(heat, nowhere):
+def test_a_tree_is_drawn_on_a_terminal(heat, nowhere):
     (nowhere / "web.yaml").write_text(TEMPLATE)
     busy = resource("db", "CREATE_IN_PROGRESS", deployment={"last_log": "installing"})
     heat.life = [
@@ -221,7 +221,7 @@ def console():
     return Console(file=io.StringIO(), width=60, height=24)
 
 
-def test_the_tree_shows_state_time_and_last_words(console):
+def test_the_tree_shows_state_duration_and_last_output(console):
     tree = LiveTree(console, lambda resource: f"{resource['resource_name']} says\x1b[2J hello")
     tree.update(
         snapshot(
@@ -255,11 +255,11 @@ def test_the_tree_fits_the_screen(console):
     assert "… and 490 more" in lines[-1]
 
 
-def test_nothing_is_drawn_before_the_first_look(console):
+def test_nothing_is_drawn_before_the_first_snapshot(console):
     assert drawn(LiveTree(console, lambda _: ""), console) in ([], [""])
 
 
-def test_a_clock_runs_while_in_progress_and_then_stands():
+def test_the_duration_grows_only_while_in_progress():
     now = [0.0]
     clock = Clock(lambda: now[0])
     times = []
@@ -272,7 +272,7 @@ def test_a_clock_runs_while_in_progress_and_then_stands():
     assert times == [0, 2, 5, 5]
 
 
-def test_waiting_for_others_is_not_counted():
+def test_the_duration_excludes_waiting_for_other_resources():
     now = [0.0]
     clock = Clock(lambda: now[0])
     clock.see("a", "INIT_COMPLETE")
@@ -282,7 +282,7 @@ def test_waiting_for_others_is_not_counted():
     assert clock.elapsed("a") == 0
 
 
-def test_a_clock_starts_again_with_the_next_action():
+def test_the_duration_restarts_with_the_next_action():
     now = [0.0]
     clock = Clock(lambda: now[0])
     clock.see("a", "CREATE_COMPLETE")
@@ -305,12 +305,12 @@ def test_a_clock_starts_again_with_the_next_action():
         ({}, ""),
     ],
 )
-def test_the_resource_itself_may_tell(client, heat, told, words):
+def test_the_last_output_is_read_from_the_resource(client, heat, told, words):
     assert LastOutput(client.deployments)(resource("a", "CREATE_IN_PROGRESS", deployment=told)) == words
     assert heat.calls == []
 
 
-def test_else_the_log_is_asked(client, heat):
+def test_without_last_output_in_the_resource_the_log_is_read(client, heat):
     heat.script.pages = [[("stdout", "one\ntwo\n")], [("stderr", "\n")], [("stdout", "three")]]
     busy = resource("a", "CREATE_IN_PROGRESS", physical_resource_id=deployment(heat, ""))
     words = LastOutput(client.deployments)
@@ -318,7 +318,7 @@ def test_else_the_log_is_asked(client, heat):
     assert [words(busy) for _ in range(4)] == ["two", "two", "three", "three"]
 
 
-def test_a_service_without_logs_is_asked_once(client, heat):
+def test_a_service_without_logs_is_requested_once(client, heat):
     busy = resource("a", "CREATE_IN_PROGRESS", physical_resource_id="nope")
     words = LastOutput(client.deployments)
 
@@ -326,12 +326,12 @@ def test_a_service_without_logs_is_asked_once(client, heat):
     assert sum("logs" in path for _, path in heat.calls) == 1
 
 
-def test_last_line():
+def test_last_line_ignores_blank_lines():
     assert last_line("") == last_line("\n \n") == ""
     assert last_line("a\n  b  \n\n") == "b"
 
 
-def test_changes_are_of_state_only():
+def test_only_changes_of_state_are_reported():
     before = snapshot("X", resource("a", "INIT_COMPLETE"), resource("b", "CREATE_IN_PROGRESS"))
     after = snapshot("X", resource("a", "CREATE_IN_PROGRESS"), resource("b", "CREATE_IN_PROGRESS", "other words"))
 

@@ -70,7 +70,7 @@ def is_within(lines: list[str], others: list[str]) -> bool:
     return all(line in rest for line in lines)
 
 
-def test_where_there_is_no_file_one_is_made_for_its_owner_alone(path):
+def test_a_new_clouds_yaml_is_readable_only_by_its_owner(path):
     assert "OS_CLOUD=stoker" in offer(path)
     assert yaml.safe_load(path.read_text()) == {"clouds": {"stoker": WANTED}}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -80,7 +80,7 @@ def test_where_there_is_no_file_one_is_made_for_its_owner_alone(path):
 @pytest.mark.parametrize(
     "text", ["", "\n", "# nothing yet\n", "cache: {a: 1}", "clouds:\n", "clouds:   # mine\n", "clouds:"]
 )
-def test_where_there_is_no_cloud_yet_ours_is_the_first(path, text):
+def test_an_entry_is_added_to_a_file_without_clouds(path, text):
     offer(written(path, text))
     said = yaml.safe_load(path.read_text())
     assert said["clouds"] == {"stoker": WANTED}
@@ -95,7 +95,7 @@ def test_other_entries_and_comments_stay_byte_for_byte(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_ours_is_brought_up_to_date_and_nothing_else(path):
+def test_only_stokers_entry_is_updated(path):
     offer(written(path, OTHERS))
     first = path.read_text()
     offer(path, CHANGED)
@@ -107,7 +107,7 @@ def test_ours_is_brought_up_to_date_and_nothing_else(path):
     assert path.read_text() == first
 
 
-def test_an_entry_that_is_right_is_not_written_again(path):
+def test_a_current_entry_is_not_written_again(path):
     offer(path)
     before = path.stat()
     assert "has the entry" in offer(path)
@@ -131,7 +131,7 @@ def test_an_entry_that_is_right_is_not_written_again(path):
         "text\n",
     ],
 )
-def test_a_style_that_has_no_place_for_it_is_left_alone_or_right(path, text):
+def test_a_file_in_another_style_stays_unchanged_or_valid(path, text):
     said = offer(written(path, text))
     if said.startswith("left"):
         assert path.read_text() == text
@@ -141,14 +141,14 @@ def test_a_style_that_has_no_place_for_it_is_left_alone_or_right(path, text):
         assert {**after, "clouds": None} == {**before, "clouds": None}
 
 
-def test_flow_style_is_left_alone(path):
+def test_a_file_in_flow_style_stays_unchanged(path):
     text = "clouds: {work: {auth: {username: me}}}\n"
     assert "left" in offer(written(path, text))
     assert path.read_text() == text
 
 
 @pytest.mark.parametrize("entry", ["  stoker:\n    auth: {username: me}\n", "  stoker:\n", "  'stoker': {}\n"])
-def test_somebody_elses_entry_of_that_name_is_left_alone(path, entry):
+def test_an_entry_of_the_same_name_by_another_author_stays_unchanged(path, entry):
     text = f"clouds:\n{entry}  work: {{}}\n"
     said = offer(written(path, text))
     assert "another's" in said
@@ -156,33 +156,33 @@ def test_somebody_elses_entry_of_that_name_is_left_alone(path, entry):
     assert path.read_text() == text
 
 
-def test_the_entry_of_another_installation_is_left_alone(path):
+def test_the_entry_of_another_installation_stays_unchanged(path):
     offer(path, CHANGED, Path("/srv/other"))
     before = path.read_text()
     assert "another's" in offer(path)
     assert path.read_text() == before
 
 
-def test_a_marker_beside_an_entry_that_is_not_ours_proves_nothing(path):
+def test_a_marker_beside_another_authors_entry_is_ignored(path):
     text = f"# written by stoker serve for {STATE}\nclouds:\n  stoker:\n    auth: {{username: me}}\n"
     offer(written(path, text))
     assert yaml.safe_load(path.read_text())["clouds"]["stoker"] == {"auth": {"username": "me"}}
 
 
 @pytest.mark.parametrize("data", [b"clouds: [unclosed", b"\xff\xfe\x00", b"clouds:\n\tx: 1\n", b"clouds: text\n"])
-def test_what_cannot_be_read_is_left_alone(path, data):
+def test_an_unreadable_file_stays_unchanged(path, data):
     path.parent.mkdir()
     path.write_bytes(data)
     assert "left" in offer(path)
     assert path.read_bytes() == data
 
 
-def test_a_folder_in_its_place_is_left_alone(path):
+def test_a_folder_of_that_name_stays_unchanged(path):
     path.mkdir(parents=True)
     assert "left" in offer(path)
 
 
-def test_a_link_is_followed_and_stays_one(path, tmp_path):
+def test_a_symbolic_link_is_followed_and_kept(path, tmp_path):
     real = tmp_path / "dotfiles.yaml"
     real.write_text(OTHERS)
     path.parent.mkdir()
@@ -192,7 +192,7 @@ def test_a_link_is_followed_and_stays_one(path, tmp_path):
     assert yaml.safe_load(real.read_text())["clouds"]["stoker"] == WANTED
 
 
-def test_dos_line_ends_stay(path):
+def test_dos_line_ends_are_kept(path):
     path.parent.mkdir()
     text = OTHERS.replace("\n", "\r\n").encode()
     path.write_bytes(text)
@@ -215,7 +215,7 @@ clouds = st.dictionaries(names, st.dictionaries(names, leaves | st.dictionaries(
     indent=st.integers(2, 6),
     flow=st.sampled_from([None, False]),
 )
-def test_whatever_is_there_only_ours_changes(tmp_path, clouds, around, indent, flow):
+def test_only_stokers_entry_changes_in_any_file(tmp_path, clouds, around, indent, flow):
     path = tmp_path / "clouds.yaml"
     whole = {**around, "clouds": clouds, "z": 1}
     text = yaml.safe_dump(whole, indent=indent, sort_keys=False, allow_unicode=True, default_flow_style=flow)

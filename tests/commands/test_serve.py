@@ -43,7 +43,7 @@ def serve(tmp_path, *words):
     return ("serve", "--state-dir", str(tmp_path / "state"), "--no-clouds-yaml", *words)
 
 
-def test_sigterm_ends_it_while_an_agent_waits(tmp_path):
+def test_sigterm_ends_the_server_during_a_long_poll(tmp_path):
     with served(tmp_path) as stoker:
         made = stoker.heat("POST", "/servers", {"name": "s"}).body
         said = {"token": made["enrollment"]["token"], "instance": "i", "hostname": "h", "agent": {"version": "1"}}
@@ -65,7 +65,7 @@ def test_sigterm_ends_it_while_an_agent_waits(tmp_path):
         assert "Traceback" not in stoker.output
 
 
-def test_what_was_made_is_there_after_a_restart(tmp_path):
+def test_everything_is_there_after_a_restart(tmp_path):
     with served(tmp_path) as stoker:
         made = stoker.heat("POST", "/software_configs", {"name": "kept"}).body["software_config"]["id"]
         assert stoker.stop() == 0
@@ -81,14 +81,14 @@ def test_a_port_in_use_is_named(tmp_path, plain):
         assert f"cannot listen on 127.0.0.1:{port}" in refused(plain, *serve(tmp_path, "--port", str(port)))
 
 
-def test_a_second_one_on_the_same_state_is_refused(tmp_path, plain):
+def test_a_second_server_on_the_same_state_directory_is_refused(tmp_path, plain):
     with served(tmp_path) as stoker:
         said = refused(plain, "serve", "--state-dir", str(stoker.state_dir), "--port", str(free_port()))
         assert "another stoker serves from" in said
         assert stoker.heat("GET", "/stacks").status == 200
 
 
-def test_a_newer_database_is_refused_and_left_alone(tmp_path, plain):
+def test_a_newer_database_is_refused_and_unchanged(tmp_path, plain):
     with served(tmp_path) as stoker:
         stoker.stop()
         file = stoker.state_dir / "stoker.db"
@@ -103,7 +103,7 @@ def test_a_newer_database_is_refused_and_left_alone(tmp_path, plain):
         engine.dispose()
 
 
-def test_the_first_start_leaves_a_login_for_all_clients(tmp_path):
+def test_the_first_start_writes_a_login_for_all_clients(tmp_path):
     with served(tmp_path, clouds_yaml=True) as stoker:
         file = tmp_path / "home" / ".config" / "openstack" / "clouds.yaml"
         stoker.until(file.exists)
@@ -162,7 +162,7 @@ def test_settings_from_a_file_and_the_environment(tmp_path, plain):
         (("--port", "x"), "--port must be a whole number"),
     ],
 )
-def test_wrong_settings_are_named(tmp_path, plain, words, sentence):
+def test_invalid_settings_are_named(tmp_path, plain, words, sentence):
     assert sentence in refused(plain, *serve(tmp_path, *words))
 
 
@@ -172,12 +172,12 @@ def test_an_unknown_setting_in_the_file_is_named(tmp_path, plain):
     assert "there is no setting 'colour'" in refused(plain, *serve(tmp_path, "--config", str(file)))
 
 
-def test_a_state_directory_that_cannot_be_is_named(tmp_path, plain):
+def test_an_impossible_state_directory_is_named(tmp_path, plain):
     (tmp_path / "state").write_text("a file")
     assert str(tmp_path / "state") in refused(plain, *serve(tmp_path))
 
 
-def test_what_was_deleted_is_there_until_it_is_purged(tmp_path):
+def test_deleted_stacks_stay_until_they_are_purged(tmp_path):
     with served(tmp_path) as stoker:
         template = {"heat_template_version": "2018-08-31"}
         ids = [
@@ -199,13 +199,13 @@ def test_what_was_deleted_is_there_until_it_is_purged(tmp_path):
 
 
 @pytest.mark.parametrize("words", [("--help",), ("serve", "--help"), ("env", "--help"), ("stack", "create", "--help")])
-def test_help_helps(plain, words):
+def test_help_lists_the_settings(plain, words):
     done = subprocess.run([*STOKER, *words], env=plain, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0
     assert "Usage" in done.stdout
 
 
-def test_the_help_has_groups_and_defaults_and_a_misspelt_variable_is_told(tmp_path, plain):
+def test_the_help_has_groups_and_a_misspelt_variable_is_reported(tmp_path, plain):
     shown = subprocess.run([*STOKER, "serve", "--help"], env=plain, capture_output=True, text=True, check=True).stdout
     assert "\nAddresses and TLS:\n  --host TEXT" in shown
     assert "Port to listen on (default: 8004)." in shown

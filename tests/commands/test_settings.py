@@ -22,7 +22,7 @@ def file(tmp_path):
     return write
 
 
-def test_each_source_goes_before_the_next(file):
+def test_flags_precede_the_environment_and_the_environment_the_file(file):
     toml = file('host = "file"\nport = 1\nlog_level = "file"\ntoken_hours = 7\n')
     environment = {"STOKER_HOST": "environment", "STOKER_PORT": "2", "OTHER": "x"}
     loaded = settings.load({"host": "flag", "port": None, "log_level": None}, environment, toml)
@@ -30,7 +30,7 @@ def test_each_source_goes_before_the_next(file):
     assert loaded.stack_action_timeout == 3600
 
 
-def test_without_any_source_there_are_defaults(monkeypatch, tmp_path):
+def test_settings_have_defaults(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     loaded = settings.load({}, {}, None)
     assert (loaded.host, loaded.port, loaded.public_url) == ("127.0.0.1", 8004, "http://127.0.0.1:8004")
@@ -41,11 +41,11 @@ def test_without_any_source_there_are_defaults(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     "said,meant", [("1", True), ("true", True), ("Yes", True), ("on", True), ("0", False), ("", False)]
 )
-def test_words_for_yes_and_no(said, meant):
+def test_boolean_settings_accept_several_words(said, meant):
     assert settings.load({}, {"STOKER_LOCAL_SERVERS": said}, None).local_servers is meant
 
 
-def test_a_flag_may_say_no_where_the_file_says_yes(file):
+def test_a_flag_may_disable_what_the_file_enables(file):
     assert settings.load({"local_servers": False}, {}, file("local_servers = true\n")).local_servers is False
 
 
@@ -67,7 +67,7 @@ def test_a_flag_may_say_no_where_the_file_says_yes(file):
         ("TOKEN_HOURS", "a day"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_name(name, said):
+def test_the_error_of_an_invalid_setting_names_it(name, said):
     with pytest.raises(Invalid, match=rf"(?i){name}"):
         settings.load({}, {f"STOKER_{name}": said}, None)
 
@@ -89,7 +89,7 @@ def test_a_wrong_flag_is_named_as_a_flag():
         ("local_servers = 5\n", "local_servers"),
     ],
 )
-def test_what_is_wrong_in_the_file_is_said_with_the_files_name(file, text, word):
+def test_the_error_of_an_invalid_setting_names_the_file(file, text, word):
     with pytest.raises(Invalid, match=word) as caught:
         settings.load({}, {}, file(text))
     assert "stoker.toml" in caught.value.message
@@ -110,7 +110,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
         ("h", "http://h:8004"),
     ],
 )
-def test_the_public_url_is_one_that_clients_can_use(host, url):
+def test_the_public_url_must_be_usable_by_clients(host, url):
     assert settings.load({"host": host}, {}, None).public_url == url
     assert settings.load({"host": host, "public_url": "https://s.example.org/"}, {}, None).public_url == (
         "https://s.example.org"
@@ -118,7 +118,7 @@ def test_the_public_url_is_one_that_clients_can_use(host, url):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_a_url_for_all_addresses_is_one_that_other_machines_reach(host):
+def test_a_server_on_all_addresses_has_a_url_that_other_machines_reach(host):
     """But on a machine that has no way to others."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
@@ -136,7 +136,7 @@ def test_the_state_directory_is_absolute(tmp_path, monkeypatch):
     assert settings.load({}, {"STOKER_STATE_DIR": "~/there"}, None).state_dir == tmp_path / "home" / "there"
 
 
-def test_the_default_file_is_read_when_it_is_there_and_a_named_one_must_be(tmp_path, monkeypatch):
+def test_the_default_file_is_optional_and_a_named_one_required(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     assert settings.config_file({}) is None
     (tmp_path / "stoker").mkdir()
@@ -147,13 +147,13 @@ def test_the_default_file_is_read_when_it_is_there_and_a_named_one_must_be(tmp_p
         settings.load({}, {}, named)
 
 
-def test_the_sites_policy_is_a_word():
+def test_the_sites_policy_is_one_of_its_values():
     assert settings.load({"deployment_policy": "STACK"}, {}, None).deployment_policy == "STACK"
     with pytest.raises(Invalid, match="deployment_policy must be STACK or PROJECT, not 'stack'"):
         settings.load({}, {"STOKER_DEPLOYMENT_POLICY": "stack"}, None)
 
 
-def test_every_setting_says_what_it_is_for():
+def test_every_setting_has_a_help_text():
     described = settings.describe_settings()
     assert len(described) > 10
     assert all(help.endswith(".") for _, _, _, help in described)
@@ -189,7 +189,7 @@ def test_every_secret_setting_may_be_in_a_file(tmp_path, secret_file, file):
         assert SECRET not in repr(loaded)
 
 
-def test_a_secrets_file_goes_before_what_a_later_source_says(secret_file, file):
+def test_a_secrets_file_precedes_a_value_of_a_later_source(secret_file, file):
     toml = file(f'secret_key = "{"t" * 32}"\nobject_store_key_file = "{secret_file}"\n')
     loaded = settings.load({"secret_key_file": str(secret_file)}, {"STOKER_OBJECT_STORE_KEY": "environment"}, toml)
     assert (loaded.secret_key, loaded.object_store_key) == (SECRET, "environment")
@@ -203,7 +203,7 @@ def test_a_secret_and_its_file_from_one_source_exclude_one_another(secret_file):
 @pytest.mark.parametrize(
     "content,problem", [(None, "No such file"), (b"", "is empty"), (b"\n", "is empty"), (b"\xff\xfe", "no text")]
 )
-def test_a_secrets_file_that_holds_none_is_named(tmp_path, content, problem):
+def test_an_empty_secrets_file_is_named(tmp_path, content, problem):
     path = tmp_path / "secret"
     if content is not None:
         path.write_bytes(content)
@@ -222,14 +222,14 @@ def test_every_setting_is_in_one_group():
     )
 
 
-def test_a_misspelt_key_is_told_with_the_setting_that_is_meant(file):
+def test_a_misspelt_key_is_reported_with_the_likely_setting(file):
     with pytest.raises(Invalid, match=r"stoker.toml: there is no setting 'prot'; did you mean port\?$"):
         settings.load({}, {}, file("prot = 1\n"))
     with pytest.raises(Invalid, match=r"there is no setting 'banana'$"):
         settings.load({}, {}, file("banana = 1\n"))
 
 
-def test_a_misspelt_variable_is_told():
+def test_a_misspelt_variable_is_reported():
     environment = {"STOKER_PRT": "1", "STOKER_TOKEN": "x", "STOKER_PORT": "1", "STOKER_BANANA": "2", "PORT": "3"}
     assert settings.warnings(environment) == [
         "STOKER_BANANA is no setting and is ignored",

@@ -34,14 +34,14 @@ def run_of(store, made):
 SAID = {"deploy_status_reason": "Cancelled: ended by TERM after 0.2 s", "deploy_status_code": 143}
 
 
-def test_what_nobody_was_told_of_is_over_at_once(store):
+def test_an_undelivered_run_is_cancelled_at_once(store):
     made = begin(store, "a")
     found = cancel(store, made)
     assert (found.status, found.status_reason) == ("FAILED", "Cancelled before it was delivered")
     assert entries(store) == []
 
 
-def test_our_agent_is_told_and_says_what_became_of_it(store):
+def test_stokers_agent_gets_the_cancellation_and_reports_the_result(store):
     made = begin(store, "a")
     deliver(store, made, "STOKER_PUSH")
     assert "cancel" not in entries(store)[0]
@@ -57,7 +57,7 @@ def test_our_agent_is_told_and_says_what_became_of_it(store):
     assert entries(store) == []
 
 
-def test_another_agent_cannot_be_told(store):
+def test_a_delivered_run_of_an_upstream_agent_cannot_be_cancelled(store):
     made = begin(store, "a")
     deliver(store, made, "POLL_SERVER_CFN")
     found = cancel(store, made)
@@ -66,7 +66,7 @@ def test_another_agent_cannot_be_told(store):
     assert entries(store) == []
 
 
-def test_one_that_is_given_up_has_failed_and_its_agent_is_told_all_the_same(store):
+def test_a_forced_cancellation_fails_the_run_and_still_reaches_the_agent(store):
     made = begin(store, "a")
     deliver(store, made, "STOKER_PUSH")
     store.write(lambda tx: cancellation.force_fail(tx, deployments.get(tx, made.id), "Deployment cancelled."))

@@ -10,7 +10,7 @@ from stoker.deployments.derive import derived_inputs, must_replace, substitute
 from stoker.model.errors import UserParameterMissing
 
 
-def test_declared_then_undeclared_then_facts():
+def test_inputs_are_ordered_declared_undeclared_facts():
     declared = [{"name": "a", "type": "Number", "default": 1}, {"name": "b", "type": "String"}]
     found = derived_inputs(declared, {"b": "x", "more": [1]}, {"deploy_action": "CREATE"})
 
@@ -53,17 +53,17 @@ plain = st.recursive(
 
 
 @given(plain)
-def test_what_names_no_input_stays_as_it_is(value):
+def test_values_without_input_names_stay_unchanged(value):
     assert substitute(value, {}, key="get_input-not-used", strict=True) == value
 
 
-def test_every_single_key_map_of_the_key_is_replaced():
+def test_every_map_with_only_the_key_is_replaced():
     config = {"a": {"get_input": "x"}, "b": [{"get_input": "y"}, {"get_input": "x", "z": 1}], "c": {"get_input": 5}}
     found = substitute(config, {"x": {"deep": 1}}, key="get_input", strict=False)
 
     assert found == {"a": {"deep": 1}, "b": [None, {"get_input": "x", "z": 1}], "c": {"get_input": 5}}
 
 
-def test_strictly_an_unknown_name_is_an_error():
+def test_in_strict_mode_an_unknown_name_is_an_error():
     with pytest.raises(UserParameterMissing, match=r"The Parameter \(y\) was not provided"):
         substitute([{"get_input": "y"}], {}, key="get_input", strict=True)

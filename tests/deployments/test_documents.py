@@ -23,7 +23,7 @@ def entries(document):
     return [each["name"] for each in json.loads(document.body)["deployments"]]
 
 
-def test_agents_get_what_is_left_to_do_in_order_of_names(store):
+def test_the_agents_document_lists_pending_runs_by_name(store):
     documents = Documents(store)
     begin(store, "b")
     begin(store, "a", awaits=False)
@@ -35,7 +35,7 @@ def test_agents_get_what_is_left_to_do_in_order_of_names(store):
     assert entries(documents.load_agent("s")) == ["a", "b"]
 
 
-def test_an_entry_names_its_deployment_and_heats_form_does_not(store):
+def test_only_the_agents_form_of_an_entry_names_its_deployment(store):
     documents = Documents(store)
     made = begin(store, "a")
     (ours,) = json.loads(documents.load_agent("s").body)["deployments"]
@@ -57,7 +57,7 @@ def test_every_change_is_a_new_revision(store):
     assert first < second < documents.load_agent(server).revision
 
 
-def test_the_document_of_a_server_that_nobody_knows_goes_with_its_last_deployment(store):
+def test_the_document_of_an_unknown_server_ends_with_its_last_deployment(store):
     """REST clients may name any server; Stoker remembers none that nothing runs on."""
     documents = Documents(store)
     one, other = begin(store, "a"), begin(store, "b")
@@ -70,7 +70,7 @@ def test_the_document_of_a_server_that_nobody_knows_goes_with_its_last_deploymen
     assert len(entries(documents.load_agent("s"))) == 1
 
 
-def test_a_slow_reader_puts_no_old_document_back(store):
+def test_a_slow_reader_caches_no_outdated_document(store):
     documents = Documents(store)
     begin(store, "a")
     old = documents.load_agent("s")
@@ -81,7 +81,7 @@ def test_a_slow_reader_puts_no_old_document_back(store):
     assert found is None or found.revision > old.revision
 
 
-def test_what_was_read_before_everything_was_forgotten_is_not_kept_after_it(store):
+def test_a_document_read_before_the_cache_was_cleared_is_not_cached(store):
     """The reader's snapshot is older than a change that this process was never notified of."""
     documents = Documents(store)
     begin(store, "a")
@@ -104,7 +104,7 @@ def test_the_cache_is_bounded(store):
     assert documents.agent("s0") is None
 
 
-def test_racing_writers_and_readers_end_with_the_newest(store):
+def test_concurrent_writers_and_readers_end_with_the_newest_document(store):
     documents = Documents(store)
     stop = threading.Event()
 
@@ -124,7 +124,7 @@ def test_racing_writers_and_readers_end_with_the_newest(store):
     assert len(entries(documents.agent("s") or documents.load_agent("s"))) == 20
 
 
-def test_progress_is_the_reason_until_the_end(store):
+def test_progress_is_the_status_reason_until_the_end(store):
     made = begin(store, "a")
 
     def say(percent, message):
@@ -149,7 +149,7 @@ def run_of(store, deployment):
     ("said", "seconds"),
     [(0, 0), (1.5, 1.5), (30 * 24 * 3600, 0), *((odd, None) for odd in (-1, True, "1", None, [1], 1e300))],
 )
-def test_a_run_that_its_agent_never_spoke_of_began_as_long_ago_as_it_took(store, said, seconds):
+def test_the_start_of_a_run_without_progress_follows_from_its_duration(store, said, seconds):
     made = begin(store, "a")
     store.write(
         lambda tx: service.apply_signal(tx, made, {"deploy_status_code": 0, "deploy_run_seconds": said}, LOG_BYTES)
@@ -202,7 +202,7 @@ def test_a_document_that_no_agent_acknowledges_delivers_nothing(store):
     recorded(store, made, "DELIVERED")
 
 
-def test_who_follows_hears_that_it_is_delivered(store):
+def test_subscribers_are_notified_of_a_delivery(store):
     documents, heard = Documents(store), threading.Event()
     made = begin(store, "a")
     store.notifier.subscribe(lambda topic, _: topic == f"d/{made.id}" and heard.set())
@@ -220,14 +220,14 @@ def test_a_run_that_ended_before_its_delivery_was_noted_keeps_its_end(store):
     assert found.status == "COMPLETE"
 
 
-def test_what_is_withheld_is_not_delivered(store):
+def test_a_run_outside_its_window_is_not_delivered(store):
     documents = Documents(store)
     made = begin(store, "a")
     store.write(lambda tx: cancellation.cancel(tx, deployments.get(tx, made.id), "Cancelled"))
     assert documents.load_agent("s").unreceived == []
 
 
-def test_a_document_says_how_many_may_run_at_a_time(store):
+def test_a_document_contains_the_limit_of_parallel_runs(store):
     server = store.write(lambda tx: enrollment.enroll(tx, "p", "one"))[0]
     for name in ("a", "b"):
         begin(store, name, server=server.id)
@@ -237,7 +237,7 @@ def test_a_document_says_how_many_may_run_at_a_time(store):
     assert json.loads(documents.load_agent(server.id).body)["concurrency"] == 3
 
 
-def test_documents_of_servers_that_nobody_deployed_to_are_not_kept(store):
+def test_documents_of_servers_without_deployments_are_not_cached(store):
     documents = Documents(store)
     begin(store, "a")
     documents.load_heat("unknown", "p")
@@ -246,7 +246,7 @@ def test_documents_of_servers_that_nobody_deployed_to_are_not_kept(store):
     assert documents.heat("s", "p") is not None
 
 
-def test_the_cache_counts_keys_as_well_as_bodies(store):
+def test_the_size_of_the_cache_includes_the_keys(store):
     """Bodies of nothing under long keys filled the memory."""
     documents = Documents(store, max_bytes=10_000)
     begin(store, "a")

@@ -52,7 +52,7 @@ def test_repeated_output_is_kept_once(store):
     assert text(store, made.id) == "hello world"
 
 
-def test_a_gap_is_asked_for_again_unless_it_is_said_to_stay(store):
+def test_a_gap_is_requested_again_unless_it_is_declared_final(store):
     made = begin(store, "a")
     assert log(store, made.config_id, 100, b"later") == 0
     assert text(store, made.id) == ""
@@ -65,7 +65,7 @@ def test_a_gap_is_asked_for_again_unless_it_is_said_to_stay(store):
     ]
 
 
-def test_head_and_tail_are_kept_and_the_count_goes_on(store):
+def test_head_and_tail_are_kept_and_all_bytes_are_counted(store):
     made = begin(store, "a")
     for offset in range(0, 1000, 10):
         log(store, made.config_id, offset, b"%09d\n" % offset, most=200)
@@ -80,7 +80,7 @@ def test_head_and_tail_are_kept_and_the_count_goes_on(store):
         assert stored.find(tx, made.id, made.config_id).stdout_bytes == 1000
 
 
-def test_a_tail_that_had_gaps_is_told_again_and_kept_whole(store):
+def test_a_tail_with_gaps_may_be_sent_again_without_them(store):
     made = begin(store, "a")
     data = b"".join(b"%09d\n" % n for n in range(100))
 
@@ -123,7 +123,7 @@ def test_one_piece_larger_than_the_bound_keeps_its_head_and_tail(store, most):
     ),
 )
 @settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_comes_the_bound_holds_and_what_is_kept_is_true(most, parts, sqlite_store):
+def test_any_output_stays_within_the_bound_and_is_kept_unaltered(most, parts, sqlite_store):
     """The stream at offset n has the byte n % 251."""
     store = sqlite_store
     made = begin(store, f"n{next(_count)}")
@@ -160,7 +160,7 @@ def secret_run(store, secret):
     return begin(store, "a", inputs=[{"name": "key", "type": "String", "secret": True, "value": secret}])
 
 
-def test_secrets_are_masked_though_they_come_in_pieces(store):
+def test_secrets_are_masked_across_chunks(store):
     made = secret_run(store, "hunter22")
     assert log(store, made.config_id, 0, b"a hunter22 b hun") == 16, "what is held back has come, all the same"
     assert text(store, made.id) == "a ******** b "
@@ -172,7 +172,7 @@ def test_secrets_are_masked_though_they_come_in_pieces(store):
     assert "hunter" not in text(store, made.id)
 
 
-def test_what_was_held_back_comes_with_the_end(store):
+def test_text_that_might_begin_a_secret_is_stored_at_the_end(store):
     made = secret_run(store, "hunter22")
     assert log(store, made.config_id, 0, b"going hun") == 9
     assert log(store, made.config_id, 0, b"going hunter", stream="stderr") == 12
@@ -180,7 +180,7 @@ def test_what_was_held_back_comes_with_the_end(store):
     assert [each.data for each in chunks(store, made.id)] == ["going ", "going ", "hun", "******"]
 
 
-def test_before_a_gap_half_a_secret_is_one(store):
+def test_a_part_of_a_secret_before_a_gap_is_masked(store):
     made = secret_run(store, "hunter22")
     assert log(store, made.config_id, 0, b"x hunte") == 7
     assert log(store, made.config_id, 100, b"r22 hunter22", gap=True) == 112
@@ -200,7 +200,7 @@ def test_a_report_is_masked_and_its_reason_too(store):
         assert stored.find(tx, made.id, made.config_id).status_reason == "no ******"
 
 
-def test_a_run_of_another_server_is_not_there(store):
+def test_a_run_of_another_server_is_not_found(store):
     made = begin(store, "a")
     for say in (
         lambda tx: log_storage.append_log(
@@ -219,7 +219,7 @@ def test_a_stream_is_stdout_or_stderr(store):
         log(store, made.config_id, 0, b"x", stream="stdin")
 
 
-def test_what_runs_wrote_goes_after_its_time_but_not_while_they_go_on(store):
+def test_output_expires_only_after_its_run_has_ended(store):
     over, going = begin(store, "over"), begin(store, "going")
     for made in (over, going):
         log(store, made.config_id, 0, b"old")
@@ -231,7 +231,7 @@ def test_what_runs_wrote_goes_after_its_time_but_not_while_they_go_on(store):
     assert (text(store, over.id), text(store, going.id)) == ("", "oldnew")
 
 
-def test_old_output_goes_every_day_without_being_asked(store):
+def test_old_output_is_purged_daily(store):
     work = open_work(store)
     daily = retention.Retention(store, work, 30)
     made = begin(store, "a")

@@ -34,7 +34,7 @@ def streamed(masker: Masker, chunks: list[bytes]) -> bytes:
         (["päss"], "päss", "*****"),
     ],
 )
-def test_what_is_masked(secrets, data, masked):
+def test_secrets_are_masked_in_text(secrets, data, masked):
     assert streamed(Masker(secrets), [data.encode()]).decode() == masked
 
 
@@ -43,7 +43,7 @@ def test_what_is_masked(secrets, data, masked):
     parts=st.lists(st.text("ab\nc", max_size=6), max_size=6),
     cuts=st.lists(st.integers(0, 60), max_size=8),
 )
-def test_the_cuts_of_a_stream_let_nothing_through(secrets, parts, cuts):
+def test_chunk_borders_reveal_no_part_of_a_secret(secrets, parts, cuts):
     data = "".join(f"{part}{secrets[number % len(secrets)]}" for number, part in enumerate(parts)).encode()
     places = sorted({min(cut, len(data)) for cut in cuts} | {0, len(data)})
     chunks = [data[begin:end] for begin, end in pairwise(places)]

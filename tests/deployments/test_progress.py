@@ -42,7 +42,7 @@ def beat(store, deployment):
         ({"deploy_status_code": 1, "result": "x"}, None, None, "Running"),
     ],
 )
-def test_a_signal_that_is_in_progress_is_no_result(store, said, percent, message, reason):
+def test_a_signal_with_progress_does_not_end_the_run(store, said, percent, message, reason):
     made = begin(store, "a")
     found = take(store, made, deploy_status="IN_PROGRESS", **said)
     assert (found.status, found.status_reason, found.output_values) == ("IN_PROGRESS", reason, {})
@@ -63,12 +63,12 @@ def test_a_signal_that_is_in_progress_is_no_result(store, said, percent, message
         ({"deploy_status": "odd", "deploy_status_code": 0}, "COMPLETE", "Outputs received"),
     ],
 )
-def test_a_signal_that_says_what_became_of_it_decides(store, said, status, reason):
+def test_a_signal_with_a_status_ends_the_run(store, said, status, reason):
     found = take(store, begin(store, "a"), **said)
     assert (found.status, found.status_reason) == (status, reason)
 
 
-def test_a_run_whose_agent_says_nothing_is_silent_until_it_does(store):
+def test_a_run_is_unresponsive_until_its_agent_sends_a_heartbeat(store):
     made = begin(store, "a")
     assert state_now(store, made) == "QUEUED"
     age(store, table, 3600)
@@ -87,7 +87,7 @@ def test_a_run_whose_agent_says_nothing_is_silent_until_it_does(store):
     assert state_now(store, made) == "DONE"
 
 
-def test_a_heart_beat_changes_nothing_of_what_was_said(store):
+def test_a_heartbeat_keeps_the_progress(store):
     made = begin(store, "a")
     take(store, made, deploy_status="IN_PROGRESS", deploy_percent=42, deploy_message="half way")
     beat(store, made)
@@ -95,7 +95,7 @@ def test_a_heart_beat_changes_nothing_of_what_was_said(store):
     assert (run.percent, run.message) == (42, "half way")
 
 
-def test_a_run_that_is_told_to_stop_is_cancelling_whatever_its_agent_says(store):
+def test_a_run_stays_cancelling_during_further_progress(store):
     made = begin(store, "a")
     beat(store, made)
     store.write(lambda tx: cancellation.cancel(tx, deployments.get(tx, made.id), "Cancelled"))

@@ -52,7 +52,7 @@ def test_outputs_keep_their_flag_also_when_false():
         ([{"name": "a", "replace_on_change": "maybe"}], "must be true or false"),
     ],
 )
-def test_mistakes_are_named(entries, message):
+def test_invalid_inputs_and_outputs_are_named(entries, message):
     with pytest.raises(Invalid, match=message):
         schema.inputs(entries)
 
@@ -68,7 +68,7 @@ anything = st.recursive(
 
 
 @given(anything)
-def test_whatever_comes_is_stored_or_refused(value):
+def test_any_definition_is_stored_or_refused(value):
     for read in (schema.inputs, schema.outputs):
         try:
             once = read(value)

@@ -50,7 +50,7 @@ signals = st.dictionaries(names, st.none() | st.text(max_size=3) | st.integers(-
         ),
     ],
 )
-def test_the_signal_decides_the_status_and_says_why(said, status, reason):
+def test_a_signal_decides_the_status_and_its_reason(said, status, reason):
     settled = resolve_signal(WAITING, OUTPUTS, Signal(said))
     assert (settled.status, settled.status_reason) == (status, reason)
 
@@ -63,7 +63,7 @@ def test_the_first_signal_wins(first, second):
 
 
 @given(signals)
-def test_outputs_are_this_runs_and_only_declared_ones(signal):
+def test_only_declared_outputs_are_stored(signal):
     kept = resolve_signal(WAITING, OUTPUTS, signal).output_values
     assert "other" not in kept
     assert kept.get("result") == signal.values.get("result")

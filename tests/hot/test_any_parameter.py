@@ -58,7 +58,7 @@ _KINDS = {"string": str, "number": (int, float), "comma_delimited_list": list, "
 
 @settings(max_examples=examples(100), deadline=2000)
 @given(schema=schemas, said=values, version=st.sampled_from(sorted(VERSIONS)))
-def test_any_value_is_of_its_type_or_refused(schema: Any, said: Any, version: str) -> None:
+def test_any_value_fits_its_type_or_is_refused(schema: Any, said: Any, version: str) -> None:
     source = {"heat_template_version": version, "parameters": {"p": schema}}
     try:
         template = hot.parse(source)
@@ -130,5 +130,5 @@ def test_any_environments_are_merged_or_refused(first: Any, second: Any, types: 
 @pytest.mark.parametrize("name", sorted(CHECKS))
 @settings(max_examples=100)
 @given(said=texts)
-def test_any_text_passes_a_custom_constraint_or_not(name: str, said: str) -> None:
+def test_any_text_is_checked_by_every_custom_constraint(name: str, said: str) -> None:
     assert CHECKS[name](said) in (True, False)

@@ -35,7 +35,7 @@ def value(said: Any, version: str = "2012-12-12", **sections: Any) -> Any:
     return hot.evaluate(template.resources["a"].properties["p"], scope)
 
 
-def test_a_whole_template() -> None:
+def test_a_complete_template_is_translated() -> None:
     template = hot.parse(
         {
             "AWSTemplateFormatVersion": "2010-09-09",
@@ -118,7 +118,7 @@ NAMES = {"Parameters": {"P": {"Type": "String", "Default": "v"}, "L": {"Type": "
         ({"yaql": 1}, {"yaql": 1}),
     ],
 )
-def test_functions(said: Any, expected: Any) -> None:
+def test_functions_are_translated(said: Any, expected: Any) -> None:
     found = value(
         said,
         **NAMES,
@@ -156,7 +156,7 @@ def test_functions(said: Any, expected: Any) -> None:
         ({"Fn::Not": ["Yes", "Yes"]}, "Fn::Not"),
     ],
 )
-def test_what_is_wrong_is_said(said: Any, sentence: str) -> None:
+def test_errors_are_reported_with_the_reason(said: Any, sentence: str) -> None:
     with pytest.raises(Invalid, match=sentence):
         value(said, Mappings={"M": {"v": {"k": 1}}}, Conditions={"Yes": {"Fn::Equals": [1, 1]}})
 
@@ -178,7 +178,7 @@ def test_what_is_wrong_is_said(said: Any, sentence: str) -> None:
         ({"AWSTemplateFormatVersion": "2010-09-09", "HeatTemplateFormatVersion": "2012-12-12"}, "Ambiguous"),
     ],
 )
-def test_what_is_no_template(document: dict[str, Any], sentence: str) -> None:
+def test_a_document_that_is_no_template_is_refused(document: dict[str, Any], sentence: str) -> None:
     with pytest.raises(Invalid, match=sentence):
         hot.decide(hot.parse(document), {})
 
@@ -190,7 +190,7 @@ def test_an_error_names_the_line() -> None:
 
 
 @pytest.mark.parametrize("name", ["Ref", "Fn::Join", "Fn::Split", "Fn::Replace", "Fn::Base64", "Fn::Select"])
-def test_the_oldest_hot_has_them_too(name: str) -> None:
+def test_the_oldest_hot_version_has_the_functions(name: str) -> None:
     calls: dict[str, tuple[Any, Any]] = {
         "Ref": ("b", "id of b"),
         "Fn::Join": (["-", ["x", "y"]], "x-y"),
@@ -210,7 +210,7 @@ def test_hot_has_no_mappings() -> None:
         value({"Fn::FindInMap": ["M", "a", "b"]}, "2013-05-23")
 
 
-def test_what_is_unknown_stays_unknown() -> None:
+def test_unknown_values_stay_unknown() -> None:
     template = hot.parse(
         cfn(Resources={"a": {"Type": "T", "Properties": {"p": {"Fn::Select": [0, {"Ref": "b"}]}}}, "b": {"Type": "T"}})
     )
@@ -233,7 +233,7 @@ anything = st.recursive(
 
 
 @given(said=anything, condition=anything)
-def test_anything_is_a_value_or_an_error_in_words(said: Any, condition: Any) -> None:
+def test_any_data_is_a_value_or_a_readable_error(said: Any, condition: Any) -> None:
     try:
         value(said, **NAMES, Mappings={"M": {"v": {"k": 1}}}, Conditions={"Yes": condition})
     except StokerError as error:

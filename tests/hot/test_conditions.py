@@ -51,13 +51,13 @@ def value(said: Any, conditions: dict[str, Any] | None = None, **more: Any) -> A
         ({"equals": [{"not": "yes"}, False]}, True),
     ],
 )
-def test_conditions_hold_or_not(said: Any, holds: bool) -> None:
+def test_conditions_are_true_or_false(said: Any, holds: bool) -> None:
     known = {"yes": True, "no": False, "asked": said}
     assert value({"if": ["asked", "then", "else"]}, known) == ("then" if holds else "else")
     assert value({"if": [said, "then", "else"]}, known) == ("then" if holds else "else")
 
 
-def test_only_the_branch_that_is_chosen_counts() -> None:
+def test_only_the_chosen_branch_is_evaluated() -> None:
     made = decided(
         resources={
             "a": {"type": "x", "properties": {"p": {"if": [False, {"get_resource": "nobody"}, {"get_resource": "b"}]}}},
@@ -68,7 +68,7 @@ def test_only_the_branch_that_is_chosen_counts() -> None:
     assert made.resources["b"].properties == {"p": 1}
 
 
-def test_without_a_third_argument_nothing_is_left() -> None:
+def test_a_false_if_without_a_third_argument_removes_the_value() -> None:
     said = {"keep": 1, "drop": {"if": [False, 2]}, "list": [{"if": [False, 1]}, 2, {"if": [True, 3]}]}
     assert value(said) == {"keep": 1, "list": [2, 3]}
     with pytest.raises(StackValidationFailed, match="a condition and two values"):
@@ -76,16 +76,16 @@ def test_without_a_third_argument_nothing_is_left() -> None:
 
 
 @pytest.mark.parametrize("said", [{"if": [False, {"p": 1}]}, {"if": [True, None, {"p": 1}]}])
-def test_a_part_of_a_resource_may_be_left_out_as_a_whole(said: Any) -> None:
+def test_a_condition_may_remove_a_whole_section_of_a_resource(said: Any) -> None:
     made = decided(resources={"a": {"type": "x", "properties": said, "metadata": said}})
     assert (made.resources["a"].properties, made.resources["a"].metadata) == ({}, {})
 
 
-def test_inner_ifs_are_decided_inside_of_the_chosen_branch() -> None:
+def test_nested_ifs_are_evaluated_only_in_the_chosen_branch() -> None:
     assert value({"if": [True, [{"if": [False, 1, {"x": {"if": [True, 2, 3]}}]}], 4]}) == [{"x": 2}]
 
 
-def test_what_a_false_condition_takes_away() -> None:
+def test_a_false_condition_removes_resources_and_outputs() -> None:
     made = decided(
         conditions={"prod": {"equals": [{"get_param": "kind"}, "prod"]}},
         given={"kind": "test"},
@@ -101,7 +101,7 @@ def test_what_a_false_condition_takes_away() -> None:
     assert made.outputs["of_a"].value is None
 
 
-def test_what_is_gone_cannot_be_referred_to() -> None:
+def test_a_removed_resource_cannot_be_referenced() -> None:
     with pytest.raises(InvalidTemplateReference, match=r'"a" .in b.Properties.p. is incorrect'):
         decided(
             resources={
@@ -130,12 +130,12 @@ def test_what_is_gone_cannot_be_referred_to() -> None:
         ({"resources": {"a": {"type": "x", "properties": {"if": [True, [1], {}]}}}}, "must be a map, not a list"),
     ],
 )
-def test_wrong_conditions_are_named(sections: dict[str, Any], sentence: str) -> None:
+def test_invalid_conditions_are_named(sections: dict[str, Any], sentence: str) -> None:
     with pytest.raises(StokerError, match=sentence):
         decided(**sections)
 
 
-def test_a_circle_that_only_a_choice_makes() -> None:
+def test_a_circular_dependency_may_depend_on_a_condition() -> None:
     with pytest.raises(CircularDependencyException):
         decided(
             resources={
@@ -145,7 +145,7 @@ def test_a_circle_that_only_a_choice_makes() -> None:
         )
 
 
-def test_they_came_with_newton() -> None:
+def test_conditions_need_version_newton() -> None:
     with pytest.raises(InvalidTemplateVersion, match="'if' is not supported in template version 2016-04-08"):
         hot.parse({"heat_template_version": "2016-04-08", "outputs": {"o": {"value": {"if": [True, 1, 2]}}}})
     with pytest.raises(StokerError, match="Invalid keyword"):
@@ -154,7 +154,7 @@ def test_they_came_with_newton() -> None:
         decided("2016-10-14", conditions={"a": {"contains": ["a", ["a"]]}})
 
 
-def test_an_unknown_parameter_leaves_open_what_hangs_on_it() -> None:
+def test_conditions_on_an_unknown_parameter_are_unknown() -> None:
     template = hot.parse(
         {
             "heat_template_version": "2018-08-31",
@@ -167,12 +167,12 @@ def test_an_unknown_parameter_leaves_open_what_hangs_on_it() -> None:
     assert made.resources["a"].properties == {"p": UNKNOWN}
 
 
-def test_a_template_without_any_is_the_same_one() -> None:
+def test_a_template_without_conditions_stays_unchanged() -> None:
     template = hot.parse({"heat_template_version": "2018-08-31", "resources": {"a": {"type": "x"}}})
     assert hot.decide(template, {}) is template
 
 
-def test_conditions_that_build_on_each_other_without_end_are_refused() -> None:
+def test_circular_conditions_are_refused() -> None:
     """Each is decided by deciding the next; a chain of thousands is no mistake worth a crash."""
     chain = {f"c{i}": {"not": f"c{i + 1}"} for i in range(3_000)} | {"c3000": True}
     with pytest.raises(StackValidationFailed, match="too many conditions build on each other"):

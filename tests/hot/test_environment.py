@@ -22,7 +22,7 @@ SECTIONS = {
 
 
 @pytest.mark.parametrize("source", [None, {}, "", "---\n", "{}"])
-def test_nothing_is_an_empty_environment(source: Any) -> None:
+def test_no_text_is_an_empty_environment(source: Any) -> None:
     assert Environment.parse(source) == Environment()
     assert Environment().to_json() == {
         "parameters": {},
@@ -34,14 +34,14 @@ def test_nothing_is_an_empty_environment(source: Any) -> None:
 
 
 @pytest.mark.parametrize("strategies", [{}, {"parameter_merge_strategies": {"default": "merge"}}])
-def test_an_environment_reads_back(strategies: dict[str, Any]) -> None:
+def test_an_environment_survives_serialization(strategies: dict[str, Any]) -> None:
     sections = SECTIONS | strategies
     environment = Environment.parse(sections)
     assert environment.to_json() == sections
     assert Environment.parse(json.dumps(environment.to_json())) == environment
 
 
-def test_yaml_is_read() -> None:
+def test_an_environment_is_read_from_yaml() -> None:
     environment = Environment.parse("parameters:\n  day: 2018-01-01\nresource_registry:\n  OS::X::*: OS::Heat::None\n")
     assert environment.parameters == {"day": "2018-01-01"}
     assert environment.registry.resolve("OS::X::Y") == "OS::Heat::None"
@@ -71,14 +71,14 @@ def test_yaml_is_read() -> None:
         ("parameters: {a: 1, a: 2}", 'duplicate key "a"'),
     ],
 )
-def test_faults_are_told(source: Any, words: str) -> None:
+def test_errors_of_an_environment_are_reported(source: Any, words: str) -> None:
     with pytest.raises(Invalid) as caught:
         Environment.parse(source)
     assert caught.value.message.startswith("Environment not in valid format: ")
     assert words in caught.value.message
 
 
-def test_an_environment_may_be_as_long_as_a_request() -> None:
+def test_an_environment_may_be_as_large_as_a_request() -> None:
     Environment.parse("parameters: {a: " + "x" * 600_000 + "}")
     with pytest.raises(RequestLimitExceeded, match="Environment size"):
         Environment.parse("x" * 1_048_577)
@@ -140,17 +140,17 @@ REGISTRY = Registry(
         ("nested", "db", "nested"),
     ],
 )
-def test_the_registry_says_what_a_type_means(type_name: str, resource: str, meant: str | None) -> None:
+def test_the_registry_maps_types(type_name: str, resource: str, meant: str | None) -> None:
     assert REGISTRY.resolve(type_name, resource) == meant
 
 
 @pytest.mark.parametrize("entries", [{"A": "B", "B": "A"}, {"A": "B", "B": "C", "C": "B"}, {"*": "x*"}])
-def test_circles_are_told(entries: dict[str, str]) -> None:
+def test_circular_mappings_are_reported(entries: dict[str, str]) -> None:
     with pytest.raises(Invalid, match="the mappings of A go round in a circle"):
         Registry(entries).resolve("A")
 
 
-def test_a_users_wildcard_wins_over_the_sites_exact_entry() -> None:
+def test_a_wildcard_of_the_user_overrides_an_exact_entry_of_the_site() -> None:
     site = Registry({"A::One": "Site", "B": "Site", "resources": {"r": {"C": "Site for r"}}})
     user = Registry({"A::*": "User", "C": "User"})
     both = user.over(site)
@@ -160,7 +160,7 @@ def test_a_users_wildcard_wins_over_the_sites_exact_entry() -> None:
     assert both != user
 
 
-def test_below_a_resource_what_is_said_of_its_very_name_wins() -> None:
+def test_an_exact_resource_name_overrides_a_pattern() -> None:
     inner = {
         "db": {"in": {"hooks": "pre-create"}, "A": "x"},
         "d*": {"in": {"hooks": "pre-delete"}, "other": {"A": "B"}},
@@ -179,7 +179,7 @@ registries = st.dictionaries(types | st.sampled_from(["A::*", "*", "C*"]), targe
 
 @settings(max_examples=100, deadline=None)
 @given(registries, types)
-def test_what_is_meant_means_itself(entries: dict[str, Any], name: str) -> None:
+def test_resolving_a_type_twice_gives_the_same_type(entries: dict[str, Any], name: str) -> None:
     registry = Registry(entries)
     try:
         meant = registry.resolve(name)
@@ -192,7 +192,7 @@ def test_what_is_meant_means_itself(entries: dict[str, Any], name: str) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(registries, registries, types)
-def test_merging_asks_the_later_first(one: dict[str, Any], two: dict[str, Any], name: str) -> None:
+def test_merged_registries_prefer_the_later_one(one: dict[str, Any], two: dict[str, Any], name: str) -> None:
     merged = Registry(one).merge(Registry(two))
     assert merged == Registry(one | two)
     two_exact = Registry({key: target for key, target in two.items() if key == name})
@@ -214,7 +214,7 @@ def test_a_control_that_is_a_map_is_refused(control: str) -> None:
         (["[z-a]"], "is no regular expression"),
     ],
 )
-def test_patterns_of_names_are_few_short_and_sound(names: list[str], words: str) -> None:
+def test_patterns_of_resource_names_are_limited_and_validated(names: list[str], words: str) -> None:
     with pytest.raises(Invalid, match=words):
         Environment.parse({"resource_registry": {"resources": {name: {"hooks": "pre-create"} for name in names}}})
     with pytest.raises(Invalid, match=words):

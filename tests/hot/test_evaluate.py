@@ -32,7 +32,7 @@ def test_plain_data_stays_as_it_is(value: Any) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(plain, st.text(max_size=3), st.integers(0, 3))
-def test_a_call_anywhere_is_found_and_replaced(value: Any, name: str, wraps: int) -> None:
+def test_calls_at_any_place_are_evaluated(value: Any, name: str, wraps: int) -> None:
     written: Any = {"get_resource": name}
     expected: Any = f"id of {name}"
     for _ in range(wraps):
@@ -60,7 +60,7 @@ class Everything:
         return f"text of {name}"
 
 
-def test_functions_nest_inside_out() -> None:
+def test_nested_functions_are_evaluated_first() -> None:
     inner = {"list_join": [",", [{"get_param": "p"}, {"get_resource": "r"}]]}
     value = {"str_replace": {"template": {"get_file": "f"}, "params": {"text": inner}}}
     assert hot.evaluate(value, Everything()) == "value of p,id of r of f"
@@ -82,12 +82,12 @@ ATTRIBUTE = {"get_attr": ["r", "a"]}
         ([{"list_join": [",", ["a"]]}, ATTRIBUTE], ["a", UNKNOWN]),
     ],
 )
-def test_what_needs_the_unknown_is_unknown(value: Any, expected: Any) -> None:
+def test_a_function_of_an_unknown_value_is_unknown(value: Any, expected: Any) -> None:
     assert hot.evaluate(value, Everything()) == expected
 
 
 @pytest.mark.parametrize("version", ["2013-05-23", "2018-08-31"])
-def test_a_path_into_the_unknown_is_unknown(world: Any, version: str) -> None:
+def test_a_path_into_an_unknown_value_is_unknown(world: Any, version: str) -> None:
     scope = world(version, parameters={"p": UNKNOWN})
     assert hot.evaluate({"get_param": ["p", "x"]}, scope) is UNKNOWN
     scope = Everything()
@@ -95,11 +95,11 @@ def test_a_path_into_the_unknown_is_unknown(world: Any, version: str) -> None:
     assert hot.evaluate({"get_attr": ["r", "a", "x"]}, scope) is UNKNOWN
 
 
-def test_unknown_is_one_even_when_copied() -> None:
+def test_unknown_stays_the_same_object_when_copied() -> None:
     assert copy.deepcopy([UNKNOWN])[0] is UNKNOWN
     assert repr(UNKNOWN) == "UNKNOWN"
 
 
-def test_references_look_into_arguments() -> None:
+def test_references_in_arguments_are_found() -> None:
     value = {"list_join": [",", [{"get_attr": ["a", "x", {"get_resource": "b"}]}, {"get_param": "c"}]], "z": 1}
     assert hot.references(value) == {"a", "b"}

@@ -20,7 +20,7 @@ OLDEST, NEWEST = min(VERSIONS), max(VERSIONS)
 words = st.text("abc", min_size=1, max_size=3)
 
 
-def test_these_functions_are_built() -> None:
+def test_the_functions_are_exactly_these() -> None:
     assert sorted(FUNCTIONS) == [
         "Fn::FindInMap",
         "Fn::MemberListToMap",
@@ -59,7 +59,7 @@ def test_a_file_is_named_after_its_function(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(KNOWN))
 @pytest.mark.parametrize("argument", [None, 1, "", [], {}, [None], ["a"], [[], {}], {"template": 1}])
-def test_any_argument_is_answered_or_refused(name: str, argument: Any, world: Any, template: Any) -> None:
+def test_every_function_evaluates_or_refuses_odd_arguments(name: str, argument: Any, world: Any, template: Any) -> None:
     scope = world(NEWEST, files={"": "", "a": ""}, attributes={"a": {}}, ids={"": 1})
     for attempt in (
         lambda: hot.evaluate({name: argument}, scope),
@@ -72,7 +72,7 @@ def test_any_argument_is_answered_or_refused(name: str, argument: Any, world: An
 
 
 @pytest.mark.parametrize("name", sorted(FOREIGN))
-def test_the_other_syntaxs_functions_are_refused(name: str, template: Any, world: Any) -> None:
+def test_functions_of_the_other_syntax_are_refused(name: str, template: Any, world: Any) -> None:
     for version in VERSIONS:
         if version < (FOREIGN[name].until or ""):
             continue
@@ -82,14 +82,14 @@ def test_the_other_syntaxs_functions_are_refused(name: str, template: Any, world
             hot.evaluate({name: "x"}, world(version))
 
 
-def test_the_refusal_tells_the_version() -> None:
+def test_the_error_names_the_required_version() -> None:
     with pytest.raises(InvalidTemplateVersion, match="in template version 2013-05-23, only from 2015-04-30"):
         lookup("digest", OLDEST)
     with pytest.raises(InvalidTemplateVersion, match="in template version 2021-04-16, only before 2014-10-16"):
         lookup("Ref", NEWEST)
 
 
-def test_only_a_single_key_makes_a_call(world: Any) -> None:
+def test_only_a_map_with_a_single_key_is_a_call(world: Any) -> None:
     for data in ({"digest": 1, "x": 2}, {"equals": [1, 2]}, {"Get_param": "x"}, {}, ["get_param", "x"]):
         assert hot.evaluate(data, world()) == data
 
@@ -116,17 +116,17 @@ def test_only_a_single_key_makes_a_call(world: Any) -> None:
         ([{"get_param": "key"}, "b", 0], 10),
     ],
 )
-def test_get_param_follows_a_path_or_gives_empty_text(world: Any, path: list[Any], value: Any) -> None:
+def test_get_param_follows_a_path_or_returns_empty_text(world: Any, path: list[Any], value: Any) -> None:
     deep = {"a": {"b": [10, {"c": 20}]}, "s": "text", "n": None}
     assert hot.evaluate({"get_param": ["p", *path]}, world(parameters={"p": deep, "key": "a"})) == value
 
 
-def test_get_param_of_an_unknown_parameter(world: Any) -> None:
+def test_get_param_of_an_undefined_parameter_is_an_error(world: Any) -> None:
     with pytest.raises(UserParameterMissing, match=r"The Parameter \(x\) was not provided\."):
         hot.evaluate({"get_param": "x"}, world())
 
 
-def test_what_a_function_gives_is_never_evaluated(world: Any) -> None:
+def test_the_result_of_a_function_is_never_evaluated(world: Any) -> None:
     trap = {"get_param": "secret"}
     scope = world(parameters={"p": trap, "secret": "s"}, ids={"r": trap}, attributes={"r": {"a": trap}})
     for call in ({"get_param": "p"}, {"get_resource": "r"}, {"get_attr": ["r", "a"]}):
@@ -147,14 +147,14 @@ def test_get_attr_of_a_missing_path_is_null(world: Any, version: str) -> None:
         assert hot.evaluate({"get_attr": ["r", "a", *path]}, scope) is None
 
 
-def test_get_attr_without_an_attribute_is_all_of_them_since_liberty(world: Any) -> None:
+def test_get_attr_without_an_attribute_returns_all_since_liberty(world: Any) -> None:
     attributes = {"r": {"a": 1, "b": 2}}
     assert hot.evaluate({"get_attr": ["r"]}, world("2015-10-15", attributes=attributes)) == {"a": 1, "b": 2}
     with pytest.raises(StackValidationFailed, match="get_attr"):
         hot.evaluate({"get_attr": ["r"]}, world("2015-04-30", attributes=attributes))
 
 
-def test_get_file_gives_raw_text(world: Any) -> None:
+def test_get_file_returns_the_raw_text(world: Any) -> None:
     scope = world(files={"f": "{get_param: x}"}, parameters={"name": "f"})
     assert hot.evaluate({"get_file": "f"}, scope) == "{get_param: x}"
     assert hot.evaluate({"get_file": {"get_param": "name"}}, scope) == "{get_param: x}"
@@ -174,11 +174,11 @@ def test_get_file_gives_raw_text(world: Any) -> None:
         ("m l", {"m": {"b": 1, "a": "é"}, "l": [1, None]}, '{"a": "\\u00e9", "b": 1} [1, null]'),
     ],
 )
-def test_str_replace(world: Any, template: str, params: dict[str, Any], text: str) -> None:
+def test_str_replace_replaces_words(world: Any, template: str, params: dict[str, Any], text: str) -> None:
     assert hot.evaluate({"str_replace": {"template": template, "params": params}}, world()) == text
 
 
-def test_str_replace_puts_in_scalars_only_before_liberty(world: Any) -> None:
+def test_before_liberty_str_replace_accepts_only_scalars(world: Any) -> None:
     def replaced(version: str, value: Any) -> Any:
         return hot.evaluate({"str_replace": {"template": "x", "params": {"x": value}}}, world(version))
 
@@ -200,14 +200,14 @@ def test_str_replace_puts_in_scalars_only_before_liberty(world: Any) -> None:
         ({"template": "x", "params": {"": "y"}}, "empty key"),
     ],
 )
-def test_str_replace_refuses(world: Any, argument: Any, words: str) -> None:
+def test_str_replace_refuses_invalid_arguments(world: Any, argument: Any, words: str) -> None:
     with pytest.raises(StackValidationFailed, match=words):
         hot.evaluate({"str_replace": argument}, world(parameters={"list": []}))
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.text("abcX", max_size=12), st.dictionaries(words, st.text("abcX", max_size=4), max_size=4))
-def test_str_replace_keeps_its_laws(template: str, params: dict[str, str]) -> None:
+def test_str_replace_follows_its_definition_for_any_words(template: str, params: dict[str, str]) -> None:
     found = FUNCTIONS["str_replace"].evaluate({"template": template, "params": params}, NoWorld())
     assert found == by_recursion(template, sorted(params, key=lambda word: (-len(word), word)), params)
     unused = {word: value for word, value in params.items() if word not in template}
@@ -238,7 +238,7 @@ class NoWorld:
         raise AssertionError(name)
 
 
-def test_many_words_do_not_exhaust_the_stack(world: Any) -> None:
+def test_many_replacement_words_do_not_exhaust_the_call_stack(world: Any) -> None:
     params = {f"<{i}>": "" for i in range(3000)}
     assert hot.evaluate({"str_replace": {"template": "".join(params), "params": params}}, world()) == ""
 
@@ -253,7 +253,7 @@ def test_many_words_do_not_exhaust_the_stack(world: Any) -> None:
         ([{"get_param": "comma"}, {"get_param": "list"}], "x,y"),
     ],
 )
-def test_list_join(world: Any, argument: Any, text: str) -> None:
+def test_list_join_joins_lists(world: Any, argument: Any, text: str) -> None:
     assert hot.evaluate({"list_join": argument}, world(parameters={"comma": ",", "list": ["x", "y"]})) == text
 
 
@@ -271,7 +271,7 @@ def test_list_join(world: Any, argument: Any, text: str) -> None:
         ("2015-04-30", [",", [["a"]]], "items must be text, not a list"),
     ],
 )
-def test_list_join_refuses(world: Any, version: str, argument: Any, words: str) -> None:
+def test_list_join_refuses_invalid_arguments(world: Any, version: str, argument: Any, words: str) -> None:
     with pytest.raises(StackValidationFailed, match=words):
         hot.evaluate({"list_join": argument}, world(version, parameters={"text": "ab", "list": ["a"]}))
 
@@ -295,7 +295,7 @@ def test_list_join_undoes_splitting(lists: list[list[str]]) -> None:
     ],
     ids=["replace", "delimiter", "repeat", "join", "json"],
 )
-def test_a_short_template_cannot_ask_for_gigabytes(world: Any, bomb: Callable[[str], Any]) -> None:
+def test_a_short_template_cannot_produce_gigabytes(world: Any, bomb: Callable[[str], Any]) -> None:
     long = "x" * 10_000
     with pytest.raises(StackValidationFailed, match=r"too large|longer than"):
         hot.evaluate(bomb(long), world(parameters={"long": long}))

@@ -24,7 +24,7 @@ data = st.recursive(
 
 @settings(max_examples=200)
 @given(value=data, version=st.sampled_from(sorted(VERSIONS)))
-def test_any_data_comes_out_as_it_went_in(value: Any, version: str) -> None:
+def test_any_literal_data_evaluates_to_itself(value: Any, version: str) -> None:
     """Through all that a template goes through: parse, decide, files, evaluate."""
     files = {"a": "text"}
     said = {"heat_template_version": version, "outputs": {"o": {"value": hot.literal(value)}}}
@@ -39,7 +39,7 @@ def test_any_data_comes_out_as_it_went_in(value: Any, version: str) -> None:
 
 
 @pytest.mark.parametrize("value", [1, "get_param", {"a": 1}, {"get_param": 1, "b": 2}, ["if"], {}])
-def test_what_looks_like_no_call_is_left_alone(value: Any) -> None:
+def test_data_that_is_no_call_stays_unchanged(value: Any) -> None:
     assert hot.literal(value) is value
 
 

@@ -41,7 +41,7 @@ g: *anchor
         (["g", "e"], 10),
     ],
 )
-def test_the_line_of_the_deepest_part_there_is(path: Sequence[str | int], line: int) -> None:
+def test_the_line_of_the_deepest_existing_part_is_found(path: Sequence[str | int], line: int) -> None:
     assert hot.at(TEXT, path) == f" (line {line})"
 
 
@@ -49,14 +49,14 @@ def test_the_line_of_the_deepest_part_there_is(path: Sequence[str | int], line: 
     ("source", "path"),
     [(TEXT, ["missing"]), (TEXT, []), ("", ["a"]), (None, ["a"]), ({"a": 1}, ["a"]), ("]", ["a"]), ("\ud800", ["a"])],
 )
-def test_nothing_where_there_is_no_line(source: str | None, path: list[str]) -> None:
+def test_text_without_lines_has_no_line(source: str | None, path: list[str]) -> None:
     assert hot.at(source, path) == ""
 
 
-def test_json_has_lines_too() -> None:
+def test_lines_are_found_in_json() -> None:
     assert hot.at('{"a": {},\n "b": {"c":\n 1}}', ["b", "c"]) == " (line 2)"
 
 
-def test_a_deep_text_is_walked_without_recursion() -> None:
+def test_a_deep_text_is_searched_without_recursion() -> None:
     deep = "a: " + "[" * 900 + "]" * 900 + "\nb: 1"
     assert hot.at(deep, ["b"]) == " (line 2)"

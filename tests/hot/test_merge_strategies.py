@@ -34,16 +34,16 @@ def put(old: dict[str, Any], new: dict[str, Any], **strategies: Any) -> Any:
         ("map", {"a": 1}, {"b": 2}, "overwrite", {"b": 2}),
     ],
 )  # fmt: skip
-def test_values_are_put_together(name: str, old: Any, new: Any, strategy: str, value: Any) -> None:
+def test_values_are_merged_by_their_strategy(name: str, old: Any, new: Any, strategy: str, value: Any) -> None:
     assert put({name: old}, {name: new}, **{name: strategy}) == {name: value}
     assert put({name: old}, {name: new}, default=strategy) == {name: value}
 
 
-def test_without_a_word_the_later_wins() -> None:
+def test_without_a_strategy_the_later_value_wins() -> None:
     assert put({"map": {"a": 1}, "x": 1}, {"map": {"b": 2}, "x": 2}) == {"map": {"b": 2}, "x": 2}
 
 
-def test_parameters_that_the_template_does_not_know_are_overwritten() -> None:
+def test_undefined_parameters_are_overwritten() -> None:
     assert put({"unknown": "a"}, {"unknown": "b"}, default="merge") == {"unknown": "b"}
 
 
@@ -56,7 +56,9 @@ def test_parameters_that_the_template_does_not_know_are_overwritten() -> None:
         ({"count": "many"}, {"count": 1}, {"default": "merge"}, "is not a number"),
     ],
 )
-def test_what_cannot_be_put_together(old: Any, new: Any, strategies: dict[str, str], sentence: str) -> None:
+def test_values_that_cannot_be_merged_are_refused(
+    old: Any, new: Any, strategies: dict[str, str], sentence: str
+) -> None:
     with pytest.raises(Invalid, match=sentence):
         put(old, new, **strategies)
 
@@ -76,7 +78,7 @@ def file(strategies: dict[str, Any], **parameters: Any) -> Environment:
         ({}, {}, {"text": "merge"}, "bc"),
     ],
 )
-def test_what_one_file_says_of_a_parameter_holds_for_the_next(first: Any, second: Any, third: Any, value: str) -> None:
+def test_the_strategy_of_a_parameter_applies_to_later_files(first: Any, second: Any, third: Any, value: str) -> None:
     files = [file(first, text="a"), file(second, text="b"), file(third, text="c")]
     together = Environment()
     for each in files:
@@ -84,13 +86,13 @@ def test_what_one_file_says_of_a_parameter_holds_for_the_next(first: Any, second
     assert together.parameters == {"text": value}
 
 
-def test_the_default_of_one_file_is_not_that_of_the_next() -> None:
+def test_the_default_strategy_applies_to_its_own_file_only() -> None:
     first, second, third = file({"default": "merge"}, list="x"), file({}, text="b"), file({}, text="c")
     together = first.merge(second, TYPES).merge(third, TYPES)
     assert together.parameters == {"list": "x", "text": "c"}
 
 
-def test_two_that_disagree_are_refused() -> None:
+def test_contradicting_strategies_are_refused() -> None:
     first = Environment.parse({"parameter_merge_strategies": {"map": "merge"}})
     second = Environment.parse({"parameter_merge_strategies": {"map": "deep_merge"}})
     with pytest.raises(Invalid, match="different things of map"):

@@ -60,7 +60,7 @@ def bound(given: Any, type_name: str, *constraints: dict[str, Any]) -> Any:
         ("json", "", "", '""'),
     ],
 )
-def test_values_take_their_type(type_name: str, given: Any, value: Any, shown: str) -> None:
+def test_values_are_converted_to_their_type(type_name: str, given: Any, value: Any, shown: str) -> None:
     parameters = bind({"p": {"type": type_name}}, {"p": given})
     assert parameters["p"] == value
     assert type(parameters["p"]) is type(value)
@@ -94,13 +94,13 @@ def test_values_take_their_type(type_name: str, given: Any, value: Any, shown: s
         ("json", {1: 2}, "keys must be text"),
     ],
 )
-def test_other_values_are_refused(type_name: str, given: Any, words: str) -> None:
+def test_values_of_other_types_are_refused(type_name: str, given: Any, words: str) -> None:
     with pytest.raises(StackValidationFailed, match=r"^Parameter 'p' is invalid: ") as caught:
         bound(given, type_name)
     assert words in caught.value.message
 
 
-def test_what_wins() -> None:
+def test_the_precedence_of_values() -> None:
     schemas = {name: {"type": "string", "default": "template"} for name in "abcde"}
     parameters = bind(
         schemas,
@@ -117,18 +117,18 @@ def test_what_wins() -> None:
     }
 
 
-def test_a_parameter_without_any_value_is_missing() -> None:
+def test_a_parameter_without_a_value_is_an_error() -> None:
     with pytest.raises(UserParameterMissing, match=r"^The Parameter \(p\) was not provided\.$"):
         bind({"p": {"type": "string", "default": None}})
 
 
-def test_a_parameter_the_template_lacks_is_unknown() -> None:
+def test_a_parameter_that_the_template_lacks_is_an_error() -> None:
     for supplied, environment in (({"x": 1}, {}), ({}, {"parameters": {"x": 1}}), ({"OS::stack_name": "x"}, {})):
         with pytest.raises(UnknownUserParameter, match="was not defined in template"):
             bind({}, supplied, **environment)
 
 
-def test_pseudo_parameters_are_there() -> None:
+def test_pseudo_parameters_have_values() -> None:
     parameters = bind({})
     assert parameters.for_display() == PSEUDO
     assert parameters["OS::stack_name"] == "name"
@@ -136,7 +136,7 @@ def test_pseudo_parameters_are_there() -> None:
         parameters["OS::region"]
 
 
-def test_hidden_values_never_show() -> None:
+def test_hidden_values_are_never_shown() -> None:
     schemas = {"p": {"type": "string", "hidden": True, "constraints": [{"length": {"max": 3}}]}}
     parameters = bind(schemas, {"p": "abc"})
     assert (parameters["p"], parameters.for_display()["p"]) == ("abc", "******")
@@ -146,7 +146,7 @@ def test_hidden_values_never_show() -> None:
         assert "secret" not in caught.value.message
 
 
-def test_immutable_values_stay() -> None:
+def test_immutable_values_cannot_change() -> None:
     schemas = {"p": {"type": "string", "immutable": True}, "q": {"type": "string", "default": "x"}}
     old = bind(schemas, {"p": "a"})
     old.check_update(bind(schemas, {"p": "a", "q": "changed"}))
@@ -201,7 +201,9 @@ def test_parameters_survive_the_database(values: dict[str, str], kind: str, hidd
         ("string", {"custom_constraint": "nova.flavor"}, ["anything"], [], ""),
     ],
 )
-def test_constraints(type_name: str, constraint: dict[str, Any], good: list[Any], bad: list[Any], words: str) -> None:
+def test_constraints_are_checked(
+    type_name: str, constraint: dict[str, Any], good: list[Any], bad: list[Any], words: str
+) -> None:
     for value in good:
         bound(value, type_name, constraint)
     for value in bad:
@@ -210,12 +212,12 @@ def test_constraints(type_name: str, constraint: dict[str, Any], good: list[Any]
         assert words in caught.value.message
 
 
-def test_a_constraint_speaks_in_its_authors_words() -> None:
+def test_the_error_of_a_constraint_is_its_description() -> None:
     with pytest.raises(StackValidationFailed, match=r"^Parameter 'p' is invalid: Too short!$"):
         bound("a", "string", {"length": {"min": 2}, "description": "Too short!"})
 
 
-def test_all_constraints_count() -> None:
+def test_all_constraints_must_hold() -> None:
     rules = ({"length": {"min": 2}}, {"allowed_pattern": "a*"})
     assert bound("aa", "string", *rules) == "aa"
     for value in ("a", "bb"):
@@ -251,7 +253,7 @@ def test_all_constraints_count() -> None:
         ),
     ],
 )
-def test_custom_constraints(name: str, good: list[str], bad: list[str]) -> None:
+def test_custom_constraints_are_checked(name: str, good: list[str], bad: list[str]) -> None:
     assert [text for text in good if not CHECKS[name](text)] == []
     assert [text for text in bad if CHECKS[name](text)] == []
 
@@ -259,7 +261,7 @@ def test_custom_constraints(name: str, good: list[str], bad: list[str]) -> None:
 @pytest.mark.parametrize("name", sorted(CHECKS))
 @settings(max_examples=30, deadline=None)
 @given(text=st.text(max_size=20))
-def test_custom_constraints_answer_anything(name: str, text: str) -> None:
+def test_custom_constraints_accept_any_input(name: str, text: str) -> None:
     assert CHECKS[name](text) in (True, False)
 
 
@@ -302,26 +304,26 @@ def test_custom_constraints_answer_anything(name: str, text: str) -> None:
         ({"type": "string", "constraints": [{"custom_constraint": 5}]}, "a name is needed"),
     ],
 )
-def test_schemas_are_checked(schema: Any, words: str) -> None:
+def test_invalid_schemas_are_refused(schema: Any, words: str) -> None:
     with pytest.raises(StokerError) as caught:
         bind({"p": schema})
     assert words in caught.value.message
     assert caught.value.kind == "invalid"
 
 
-def test_a_schema_fault_has_its_line() -> None:
+def test_the_error_of_a_schema_has_its_line() -> None:
     parameter = "parameters:\n  p:\n    type: number\n    constraints:\n      - range: {min: x}"
     with pytest.raises(InvalidSchemaError, match=r"range\.min: .* \(line 6\)"):
         hot.parse(f"heat_template_version: 2018-08-31\n{parameter}")
 
 
 @pytest.mark.parametrize("name", ["OS::stack_id", "OS::project_id", "", "n" * 256])
-def test_names_a_parameter_cannot_have(name: str) -> None:
+def test_reserved_parameter_names_are_refused(name: str) -> None:
     with pytest.raises(InvalidSchemaError, match="cannot have this name"):
         bind({name: {"type": "string"}})
 
 
-def test_a_default_need_not_fit_this_cloud() -> None:
+def test_a_default_may_violate_a_custom_constraint() -> None:
     assert (
         bind({"p": {"type": "string", "default": "?", "constraints": [{"custom_constraint": "nova.flavor"}]}})["p"]
         == "?"
@@ -332,7 +334,7 @@ def test_a_default_need_not_fit_this_cloud() -> None:
     )
 
 
-def test_words_that_came_later() -> None:
+def test_keywords_need_their_version() -> None:
     tags = {"type": "string", "default": "", "tags": ["a", 1]}
     assert bind({"p": tags}, version="2018-03-02")
     with pytest.raises(InvalidSchemaError, match="Invalid key 'tags'"):

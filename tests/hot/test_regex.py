@@ -37,7 +37,7 @@ from stoker.hot.regex import MAX_PATTERN, BadPattern, compile_glob, compile_patt
         ("\ud800", "half a surrogate pair"),
     ],
 )
-def test_what_cannot_be_used_is_refused_by_name_and_with_a_remedy(pattern: str, words: str) -> None:
+def test_an_unsupported_pattern_is_refused_with_a_remedy(pattern: str, words: str) -> None:
     with pytest.raises(BadPattern, match=words):
         compile_pattern(pattern)
 
@@ -48,7 +48,7 @@ pieces = st.lists(st.sampled_from(PIECES.split()), max_size=5).map("".join)
 
 
 @given(pattern=pieces, text=st.text("abé.\\{]3", max_size=6))
-def test_a_pattern_means_what_it_means_to_heat(pattern: str, text: str) -> None:
+def test_a_pattern_matches_as_in_heat(pattern: str, text: str) -> None:
     theirs, ours = re.compile(pattern), compile_pattern(pattern)
     beginning, anywhere = theirs.match(text), theirs.search(text)
     assert ours.matches_whole(text) == (beginning is not None and beginning.end() == len(text))
@@ -57,7 +57,7 @@ def test_a_pattern_means_what_it_means_to_heat(pattern: str, text: str) -> None:
     assert [match.span() for match in ours.find_all(text)] == [match.span() for match in theirs.finditer(text)]
 
 
-def test_the_flags_are_pythons() -> None:
+def test_the_flags_are_those_of_python() -> None:
     assert compile_pattern("A.b", ignore_case=True, dot_all=True).matches_whole("a\nB")
     assert [match.start() for match in compile_pattern("^a", multi_line=True).find_all("a\na")] == [0, 2]
     assert not compile_pattern("A").matches_whole("a")
@@ -76,5 +76,5 @@ GLOBS = r"* ** ? a b é . \ [ab] [!ab] [a-c] [^a] []a] [!]a] [ ( +"
 @given(
     glob=st.lists(st.sampled_from(GLOBS.split()), max_size=5).map("".join), text=st.text("abcé.\\[](+^\n", max_size=5)
 )
-def test_a_glob_means_what_it_means_to_the_shell(glob: str, text: str) -> None:
+def test_a_glob_matches_as_in_the_shell(glob: str, text: str) -> None:
     assert compile_glob(glob).matches_whole(text) == fnmatchcase(text, glob)

@@ -59,7 +59,7 @@ def parsed_with(old: str, new: str) -> hot.Template:
     return hot.parse(TEXT.replace(old, new, 1), {"run.sh": "echo"})
 
 
-def test_a_template_is_taken_apart() -> None:
+def test_a_template_is_parsed_into_definitions() -> None:
     template = hot.parse(TEXT)
     assert (template.version, template.description) == ("2018-08-31", "Two steps")
     assert template.parameters["word"].default == "hi"
@@ -81,7 +81,7 @@ def test_a_template_is_taken_apart() -> None:
     assert template.outputs["plain"].description == "No description given"
 
 
-def test_the_document_gives_the_same_template_again() -> None:
+def test_a_serialized_template_parses_to_the_same_template() -> None:
     template = hot.parse(TEXT)
     assert hot.parse(json.loads(json.dumps(template.document))) == template
 
@@ -93,20 +93,20 @@ def test_definitions_survive_the_database() -> None:
         assert back.requires == definition.requires
 
 
-def test_files_are_put_in_place() -> None:
+def test_files_replace_their_names() -> None:
     definition = hot.parse(TEXT).resources["config"]
     assert hot.inline_files(definition, {"run.sh": "echo"}).properties == {"config": "echo"}
     assert hot.inline_files(definition, {"other": "x"}).properties == definition.properties
     assert hot.inline_files(definition, {}) is definition
 
 
-def test_a_file_put_in_place_too_often_is_refused() -> None:
+def test_a_file_that_is_inserted_too_often_is_refused() -> None:
     definition = hot.Definition("a", "x", properties={"list": [{"get_file": "f"}] * 10_000})
     with pytest.raises(StackValidationFailed, match="too large"):
         hot.inline_files(definition, {"f": "x" * 100_000})
 
 
-def test_null_sections_are_empty_and_resources_may_be_missing(template: Any) -> None:
+def test_null_sections_are_empty_and_resources_are_optional(template: Any) -> None:
     sections = dict.fromkeys(["parameters", "resources", "outputs", "parameter_groups", "conditions", "description"])
     for document in (template(), template(**sections)):
         parsed = hot.parse(document)
@@ -122,7 +122,7 @@ def test_every_version_and_its_release_name(version: str, alias: str | None) -> 
 
 
 @pytest.mark.parametrize("version", ["2018-08-30", "queen", "", 2018, None, ["2018-08-31"]])
-def test_other_versions_are_refused_with_the_list(version: Any) -> None:
+def test_unknown_versions_are_refused_with_a_list(version: Any) -> None:
     with pytest.raises(InvalidTemplateVersion, match=r"should be one of: 2013-05-23, .*2021-04-16, newton"):
         hot.parse({"heat_template_version": version})
 
@@ -237,7 +237,7 @@ def test_other_versions_are_refused_with_the_list(version: Any) -> None:
         ("  config:\n    type", f"  {'n' * 256}:\n    type", StackValidationFailed, "between 1 and 255 characters"),
     ],
 )
-def test_a_fault_is_told_with_place_and_line(old: str, new: str, kind: type[StokerError], message: str) -> None:
+def test_an_error_has_path_and_line(old: str, new: str, kind: type[StokerError], message: str) -> None:
     with pytest.raises(StokerError) as caught:
         parsed_with(old, new)
     assert type(caught.value) is kind
@@ -256,13 +256,13 @@ def test_sections_must_be_maps(template: Any) -> None:
             hot.parse(template(**{section: []}))
 
 
-def test_conditions_are_a_section_from_newton_on(template: Any) -> None:
+def test_the_section_conditions_needs_version_newton(template: Any) -> None:
     with pytest.raises(InvalidTemplateSection, match="section is invalid: conditions"):
         hot.parse(template("2016-04-08", conditions=None))
     assert hot.parse(template("2016-10-14", conditions={"a": True})).conditions == {"a": True}
 
 
-def test_policies_in_lower_case_from_newton_on(template: Any) -> None:
+def test_deletion_policies_in_lower_case_need_version_newton(template: Any) -> None:
     def policy(version: str, word: str) -> str:
         resources = {"a": {"type": "x", "deletion_policy": word}}
         return hot.parse(template(version, resources=resources)).resources["a"].deletion_policy
@@ -274,7 +274,7 @@ def test_policies_in_lower_case_from_newton_on(template: Any) -> None:
             policy(version, word)
 
 
-def test_names_of_255_and_odd_characters_are_names(template: Any) -> None:
+def test_names_may_have_255_and_unusual_characters(template: Any) -> None:
     names = ["n" * 255, "a b", "ü", "a.b", "*", "{}", "-"]
     assert list(hot.parse(template(resources={name: {"type": "x"} for name in names})).resources) == names
 
@@ -289,7 +289,7 @@ def test_a_chain_of_ten_thousand_is_ordered(template: Any) -> None:
     assert hot.order(parsed) == tuple(f"r{i}" for i in range(10_000))
 
 
-def test_a_circle_of_ten_thousand_is_found(template: Any) -> None:
+def test_a_circular_dependency_of_ten_thousand_is_found(template: Any) -> None:
     with pytest.raises(CircularDependencyException, match=r"Found: \[r0, r9999, r9998, .*, r1, r0\]"):
         hot.parse(template(resources=chain(10_000, depends_on="r9999")))
 
@@ -303,7 +303,9 @@ def test_a_circle_of_ten_thousand_is_found(template: Any) -> None:
         ({"start": ["c"], "c": ["b"], "b": ["c"]}, "[c, b, c]"),
     ],
 )
-def test_a_circle_is_named_from_its_first(template: Any, needs: dict[str, list[str]], circle: str) -> None:
+def test_the_error_of_a_circular_dependency_starts_with_the_first_resource(
+    template: Any, needs: dict[str, list[str]], circle: str
+) -> None:
     resources = {
         name: {"type": "x", "properties": {"of": [{"get_resource": other} for other in others]}}
         for name, others in needs.items()
@@ -367,7 +369,7 @@ outputs:
 """
 
 
-def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_the_text() -> None:
+def test_all_errors_are_reported_at_once_in_the_order_of_the_text() -> None:
     with pytest.raises(StackValidationFailed) as caught:
         hot.parse(TWICE_WRONG)
     assert caught.value.message.splitlines() == [
@@ -383,7 +385,7 @@ def test_everything_that_is_wrong_is_told_at_once_in_the_order_of_the_text() -> 
     ]
 
 
-def test_no_more_is_told_than_anybody_reads(template: Any) -> None:
+def test_the_number_of_reported_errors_is_limited(template: Any) -> None:
     resources = {f"r{i}": {"type": "x", "properties": {"p": {"get_resource": "nobody"}}} for i in range(1000)}
     with pytest.raises(InvalidTemplateReference) as caught:
         hot.parse(template(resources=resources))
@@ -403,7 +405,7 @@ def test_no_more_is_told_than_anybody_reads(template: Any) -> None:
         {"if": "x"},
     ],
 )
-def test_what_is_wrong_in_an_output_is_kept_with_it(template: Any, value: Any) -> None:
+def test_an_error_in_an_output_is_stored_with_the_output(template: Any, value: Any) -> None:
     parsed = hot.parse(template(outputs={"bad": {"value": value}, "good": {"value": 1}}), {})
     decided = hot.decide(parsed, {})
     assert decided.outputs["bad"].flaw is not None
@@ -413,6 +415,6 @@ def test_what_is_wrong_in_an_output_is_kept_with_it(template: Any, value: Any) -
 @pytest.mark.parametrize(
     ("version", "value"), [("2018-08-31", {"Fn::Join": [",", []]}), ("2013-05-23", {"str_split": [",", "a"]})]
 )
-def test_a_function_that_the_version_has_not_refuses_the_template_also_in_an_output(version: str, value: Any) -> None:
+def test_a_function_of_a_later_version_in_an_output_refuses_the_template(version: str, value: Any) -> None:
     with pytest.raises(InvalidTemplateVersion, match=r"outputs\.bad\.value"):
         hot.parse({"heat_template_version": version, "outputs": {"bad": {"value": value}}})

@@ -88,7 +88,7 @@ NEWEST = "2021-04-16"
         ({"yaql": {"expression": "dict($.data.select([$, 1]))", "data": ["x"]}}, {"x": 1}),
     ],
 )
-def test_gives(world: Any, call: dict[str, Any], value: Any) -> None:
+def test_functions_return_these_values(world: Any, call: dict[str, Any], value: Any) -> None:
     assert hot.evaluate(call, world(NEWEST, facades={"metadata": {"m": 1}})) == value
 
 
@@ -132,12 +132,12 @@ def test_gives(world: Any, call: dict[str, Any], value: Any) -> None:
         ({"yaql": {"expression": "$.data.nothing()", "data": 1}}, "nothing"),
     ],
 )
-def test_refuses(world: Any, call: dict[str, Any], sentence: str) -> None:
+def test_functions_refuse_these_arguments(world: Any, call: dict[str, Any], sentence: str) -> None:
     with pytest.raises(StackValidationFailed, match=sentence):
         hot.evaluate(call, world(NEWEST, facades={"metadata": {}}))
 
 
-def test_a_repetition_past_all_bounds_is_refused_before_it_is_made(world: Any) -> None:
+def test_an_excessive_repetition_is_refused_before_it_is_built(world: Any) -> None:
     many = [str(i) for i in range(1_000)]
     call = {"repeat": {"template": "%a%%b%%c%", "for_each": {"%a%": many, "%b%": many, "%c%": many}}}
     with pytest.raises(StackValidationFailed, match="1000000000 copies"):
@@ -152,7 +152,7 @@ def test_a_repetition_past_all_bounds_is_refused_before_it_is_made(world: Any) -
         {"template": "x", "for_each": {"%a%": ["x"] * 2_000, "%b%": ["y"] * 2_000}},
     ],
 )
-def test_a_repetition_of_long_items_is_refused_as_soon_as_it_is_too_much(world: Any, argument: Any) -> None:
+def test_a_repetition_of_long_items_is_refused_at_its_limit(world: Any, argument: Any) -> None:
     with pytest.raises(StackValidationFailed, match='"repeat"'):
         hot.evaluate({"repeat": argument}, world(NEWEST))
 
@@ -197,18 +197,18 @@ def test_an_endless_expression_ends(world: Any, expression: str) -> None:
         ("'a' * 3", "aaa"),
     ],
 )
-def test_what_ends_by_itself_is_as_ever(world: Any, expression: str, value: Any) -> None:
+def test_a_finite_expression_is_evaluated(world: Any, expression: str, value: Any) -> None:
     assert hot.evaluate({"yaql": {"expression": expression, "data": 1}}, world(NEWEST)) == value
 
 
-def test_too_many_words_for_too_long_a_text_are_refused_at_once(world: Any) -> None:
+def test_too_many_words_in_a_long_text_are_refused_at_once(world: Any) -> None:
     words = [f"w{i:06}" for i in range(50_000)]
     call = {"str_replace": {"template": " ".join(words), "params": dict.fromkeys(words, "x")}}
     with pytest.raises(StackValidationFailed, match="50000 words are too many"):
         hot.evaluate(call, world(NEWEST))
 
 
-def test_long_lists_are_filtered_in_time(world: Any) -> None:
+def test_long_lists_are_filtered(world: Any) -> None:
     """Each with each they would be 10,000,000,000 comparisons."""
     texts, maps = [str(i) for i in range(50_000)], [{"a": i} for i in range(50_000)]
     call = {"filter": [[*texts, *maps], [*maps, "b", *texts]]}
@@ -216,7 +216,7 @@ def test_long_lists_are_filtered_in_time(world: Any) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_what_is_unknown_stays_unknown(world: Any, name: str) -> None:
+def test_unknown_values_stay_unknown(world: Any, name: str) -> None:
     assert hot.evaluate({name: [UNKNOWN, {"a": UNKNOWN}]}, world(NEWEST)) is UNKNOWN
 
 
@@ -225,12 +225,12 @@ def test_what_is_unknown_stays_unknown(world: Any, name: str) -> None:
     [("digest", "2014-10-16"), ("repeat", "2014-10-16"), ("str_split", "2015-04-30"), ("map_merge", "2015-10-15"),
      ("yaql", "2016-04-08"), ("filter", "2016-10-14"), ("make_url", "2017-02-24"), ("contains", "2017-02-24")],
 )  # fmt: skip
-def test_each_came_with_its_version(template: Any, name: str, before: str) -> None:
+def test_each_function_needs_its_version(template: Any, name: str, before: str) -> None:
     with pytest.raises(InvalidTemplateVersion, match=f"'{name}' is not supported in template version {before}"):
         hot.parse(template(before, outputs={"o": {"value": {name: ["x"]}}}))
 
 
-def test_parts_of_repeat_that_came_later(world: Any) -> None:
+def test_options_of_repeat_need_their_version(world: Any) -> None:
     maps = {"repeat": {"template": "%x%", "for_each": {"%x%": {"k": 1}}}}
     with pytest.raises(StackValidationFailed, match="goes through lists"):
         hot.evaluate(maps, world("2016-04-08"))

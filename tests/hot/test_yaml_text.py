@@ -67,7 +67,7 @@ def nested(levels: int) -> Any:
         ("a: |\n  one\n  two\n", {"a": "one\ntwo\n"}),
     ],
 )
-def test_yaml_means_what_heats_users_write_it_for(text: str, value: Any) -> None:
+def test_yaml_values_have_the_types_of_heat(text: str, value: Any) -> None:
     assert load(text) == value
     assert type(load(text)) is type(value)
 
@@ -108,7 +108,7 @@ def test_yaml_means_what_heats_users_write_it_for(text: str, value: Any) -> None
         ("a:\n  " + '{"a":' * 50_000, 3, "nested too deeply"),
     ],
 )
-def test_faults_are_told_with_their_line(body: str, line: int, words: str) -> None:
+def test_syntax_errors_have_their_line(body: str, line: int, words: str) -> None:
     with pytest.raises(Invalid, match=r"^Template not in valid format: ") as caught:
         hot.parse(HEAD + body)
     assert words in caught.value.message
@@ -116,13 +116,13 @@ def test_faults_are_told_with_their_line(body: str, line: int, words: str) -> No
 
 
 @pytest.mark.parametrize("document", [5, ["a"], "hello", "[1, 2]", "5"])
-def test_a_template_is_a_map(document: Any) -> None:
+def test_a_template_must_be_a_map(document: Any) -> None:
     with pytest.raises(Invalid, match="not a JSON object or YAML mapping"):
         hot.parse(document)
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n", "---\n", "{}"])
-def test_an_empty_template_lacks_its_version(text: str) -> None:
+def test_an_empty_template_is_refused_without_a_version(text: str) -> None:
     with pytest.raises(Invalid, match="Template format version not found"):
         hot.parse(text)
 
@@ -146,7 +146,7 @@ def test_an_empty_template_lacks_its_version(text: str) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) and value.isprintable() else type(value).__name__,
 )
-def test_a_decoded_template_is_held_to_the_same_bounds(value: Any, words: str) -> None:
+def test_a_decoded_template_has_the_same_limits(value: Any, words: str) -> None:
     with pytest.raises(Invalid, match=r"resources\.a") as caught:
         hot.parse({"heat_template_version": "2018-08-31", "resources": {"a": value}})
     assert words in caught.value.message
@@ -189,23 +189,23 @@ def laughs(line: str) -> str:
     ],
     ids=["lists", "merges", "maps"],
 )
-def test_aliases_that_stand_for_too_much_are_refused(line: str) -> None:
+def test_aliases_that_expand_too_far_are_refused(line: str) -> None:
     with pytest.raises(Invalid, match="aliases repeat too much"):
         hot.parse(HEAD + laughs(line))
 
 
-def test_a_long_text_counts_every_time_an_alias_names_it() -> None:
+def test_a_long_text_counts_for_each_of_its_aliases() -> None:
     with pytest.raises(Invalid, match="aliases repeat too much"):
         hot.parse(HEAD + f"description: &a {'x' * 400_000}\nresources: [{', '.join(['*a'] * 10)}]\n")
 
 
 @pytest.mark.parametrize("text", [HEAD + "#" * MAX_TEMPLATE, "é" * (MAX_TEMPLATE // 2 + 1), "x" * 10_000_000])
-def test_a_template_over_the_limit_is_refused_unread(text: str) -> None:
+def test_a_template_over_the_limit_is_refused_without_parsing(text: str) -> None:
     with pytest.raises(RequestLimitExceeded, match="exceeds maximum allowed size"):
         hot.parse(text)
 
 
-def test_a_template_at_the_limit_is_read() -> None:
+def test_a_template_at_the_limit_is_accepted() -> None:
     assert hot.parse(HEAD + "#" * (MAX_TEMPLATE - len(HEAD))).version == "2018-08-31"
 
 
@@ -221,14 +221,14 @@ def test_json_has_escapes_that_yaml_lacks() -> None:
     assert read_back.description == "😀/"
 
 
-def test_json_tells_the_line_of_a_duplicate() -> None:
+def test_the_error_of_a_duplicate_key_in_json_has_its_line() -> None:
     with pytest.raises(Invalid, match=r'duplicate key "resources" \(line 3\)'):
         hot.parse('{"heat_template_version": "2018-08-31",\n"resources": {},\n"resources": {}}')
 
 
 @settings(max_examples=100, deadline=None)
 @given(plain)
-def test_json_text_reads_as_itself(value: Any) -> None:
+def test_json_text_parses_as_in_json(value: Any) -> None:
     assert read(json.dumps({"a": value}), "Template", MAX_TEMPLATE) == {"a": value}
     assert read({"a": value}, "Template", MAX_TEMPLATE) == {"a": value}
 

@@ -97,14 +97,14 @@ def test_another_projects_token_finds_nothing_in_its_own(stoker, other, things, 
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_another_projects_token_may_not_enter(stoker, other, things, place):
+def test_another_projects_token_is_forbidden(stoker, other, things, place):
     made, _ = other
     answer = stoker.heat("GET", place.format(**things), **{"X-Auth-Token": made})
     assert answer.status == 403
     assert b"secret" not in answer.raw
 
 
-def test_lists_are_of_ones_own_project(stoker, other, things):
+def test_lists_contain_only_the_callers_project(stoker, other, things):
     made, project = other
     for path, key in (
         ("/stacks?show_deleted=true", "stacks"),
@@ -119,14 +119,14 @@ def test_lists_are_of_ones_own_project(stoker, other, things):
 
 
 @pytest.mark.parametrize("said", ["", "garbage", "x" * 10_000, "ü".encode().decode("latin-1")])
-def test_a_wrong_token_is_401_whatever_is_asked(stoker, things, said):
+def test_a_wrong_token_is_401_on_every_route(stoker, things, said):
     for place in (*PLACES, "/nothing/like/it", "/stacks/none/none"):
         answer = stoker.heat("GET", place.format(**things), **{"X-Auth-Token": said})
         assert answer.status in (401, 404 if place == "/nothing/like/it" else 401)
         assert b"secret" not in answer.raw
 
 
-def test_no_token_at_all_is_401_and_names_where_to_get_one(stoker):
+def test_a_request_without_a_token_is_401_with_the_url_of_the_identity_service(stoker):
     answer = stoker.request("GET", f"/v1/{stoker.project}/stacks")
     assert answer.status == 401
     assert "Keystone" in answer.headers["WWW-Authenticate"]
@@ -166,7 +166,7 @@ WRITES = [
 
 @pytest.mark.parametrize(("verb", "place", "body"), WRITES)
 @pytest.mark.parametrize("role", ["reader", "heat_stack_user"])
-def test_who_may_only_read_changes_nothing(stoker, things, verb, place, body, role):
+def test_a_reader_changes_nothing(stoker, things, verb, place, body, role):
     made, _ = token(stoker, [role], project=stoker.project)
     answer = stoker.heat(verb, place.format(**things), body, **{"X-Auth-Token": made})
     assert answer.status == 403
@@ -174,7 +174,7 @@ def test_who_may_only_read_changes_nothing(stoker, things, verb, place, body, ro
 
 
 @pytest.mark.parametrize("place", PLACES[2:4])
-def test_who_is_a_reader_reads_and_a_servers_user_does_not(stoker, things, place):
+def test_a_reader_reads_and_a_stack_user_does_not(stoker, things, place):
     reader, _ = token(stoker, ["reader"], project=stoker.project)
     agent, _ = token(stoker, ["heat_stack_user"], project=stoker.project)
     assert stoker.heat("GET", place.format(**things), **{"X-Auth-Token": reader}).status == 200
@@ -202,7 +202,7 @@ AGENT_CALLS = [
 
 
 @pytest.mark.parametrize(("verb", "path", "body"), AGENT_CALLS)
-def test_an_agents_key_does_nothing_to_another_servers_run(stoker, verb, path, body):
+def test_an_agents_key_cannot_change_another_servers_run(stoker, verb, path, body):
     (mine, _), (_, foreign) = enrolled(stoker), enrolled(stoker)
     deployment, run = running(stoker, mine)
     headers = {"Authorization": f"Bearer {foreign}"}
@@ -215,7 +215,7 @@ def test_an_agents_key_does_nothing_to_another_servers_run(stoker, verb, path, b
     assert (shown["status"], shown["output_values"]) == ("IN_PROGRESS", {})
 
 
-def test_an_agents_document_is_its_own(stoker):
+def test_an_agent_reads_only_its_own_document(stoker):
     (mine, key), (_, foreign) = enrolled(stoker), enrolled(stoker)
     _, run = running(stoker, mine)
 
@@ -234,14 +234,14 @@ def test_a_wrong_key_is_401(stoker, said):
         assert answer.status == 401
 
 
-def test_an_agents_key_is_no_token_and_a_token_no_key(stoker):
+def test_an_agents_key_is_not_a_token_and_a_token_is_not_a_key(stoker):
     _, key = enrolled(stoker)
     assert stoker.heat("GET", "/stacks", **{"X-Auth-Token": key}).status == 401
     headers = {"Authorization": f"Bearer {stoker.token}"}
     assert stoker.request("GET", "/agent/v1/document?wait=0", headers=headers).status == 401
 
 
-def test_a_signal_token_signals_one_resource_and_nothing_else(stoker):
+def test_a_signal_token_signals_one_resource_only(stoker):
     handle = {"type": "OS::Heat::WaitConditionHandle"}
     template = {
         "heat_template_version": "2018-08-31",
@@ -266,7 +266,7 @@ def test_a_signal_token_signals_one_resource_and_nothing_else(stoker):
     assert stoker.heat("POST", f"{path}/resources/one/signal", {}, **headers).status == 403
 
 
-def test_a_handle_of_any_name_is_signalled_where_it_says(stoker):
+def test_a_handle_with_any_name_is_signalled_at_its_url(stoker):
     name = "a b?c;d☃"
     template = {"heat_template_version": "2018-08-31", "resources": {name: {"type": "OS::Heat::WaitConditionHandle"}}}
     template["outputs"] = {key: {"value": {"get_attr": [name, key]}} for key in ("token", "endpoint")}
@@ -284,7 +284,7 @@ def test_a_handle_of_any_name_is_signalled_where_it_says(stoker):
     assert stoker.heat("DELETE", path).status == 204
 
 
-def test_a_signal_token_does_not_tell_what_else_there_is(stoker, things, other):
+def test_a_signal_token_does_not_reveal_other_resources(stoker, things, other):
     template = {"heat_template_version": "2018-08-31", "resources": {"one": {"type": "OS::Heat::WaitConditionHandle"}}}
     template["outputs"] = {"token": {"value": {"get_attr": ["one", "token"]}}}
     member, project = other
@@ -306,7 +306,7 @@ def test_a_signal_token_does_not_tell_what_else_there_is(stoker, things, other):
 
 
 @pytest.mark.parametrize(("verb", "place", "body"), [each for each in WRITES if "{" in each[1] or "mine" in each[1]])
-def test_another_projects_member_changes_nothing_and_cannot_tell(stoker, other, things, verb, place, body):
+def test_another_projects_member_changes_nothing_and_learns_nothing(stoker, other, things, verb, place, body):
     made, project = other
     headers = {"X-Auth-Token": made}
     nothing = {name: str(uuid.uuid4()) for name in things}
@@ -320,7 +320,7 @@ def test_another_projects_member_changes_nothing_and_cannot_tell(stoker, other, 
     assert stoker.heat("GET", f"/servers/{things['server']}").status == 200
 
 
-def test_another_projects_config_is_none_to_deploy(stoker, other, things):
+def test_another_projects_config_cannot_be_deployed(stoker, other, things):
     made, project = other
     answers = []
     for config in (things["config"], str(uuid.uuid4())):
@@ -332,7 +332,7 @@ def test_another_projects_config_is_none_to_deploy(stoker, other, things):
 
 
 @pytest.mark.parametrize("transport", [None, "STOKER_SIGNAL", "NO_SIGNAL"])
-def test_a_server_runs_nothing_of_another_projects(stoker, other, transport):
+def test_a_server_runs_nothing_of_another_project(stoker, other, transport):
     """Any id may be named as a server's, as with Heat; what comes of it is nothing."""
     made, project = other
     theirs = {"X-Auth-Token": made}
@@ -355,7 +355,7 @@ def test_a_server_runs_nothing_of_another_projects(stoker, other, transport):
         assert stoker.request(verb, path.format(run=run), body, mine).status == 404
 
 
-def test_a_stack_runs_nothing_on_another_projects_server(stoker, other):
+def test_a_stack_runs_nothing_on_a_server_of_another_project(stoker, other):
     made, project = other
     theirs = {"X-Auth-Token": made}
     server, key = enrolled(stoker)
@@ -404,7 +404,7 @@ def came_to_nothing(stoker, other, name, said):
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("spoiled", ["nothing", "a property", "the one before"])
-def test_adopting_takes_nothing_of_another_projects(stoker, other, things, name, spoiled):
+def test_adoption_takes_nothing_of_another_project(stoker, other, things, name, spoiled):
     """Nor does a stack that fails to: what it had only reached for is not its to show or to delete."""
     resource = KINDS[name]
     resources = {name: resource}
@@ -428,7 +428,7 @@ def test_adopting_takes_nothing_of_another_projects(stoker, other, things, name,
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_an_external_id_reaches_nothing_of_another_projects(stoker, other, things, name):
+def test_an_external_id_cannot_name_objects_of_another_project(stoker, other, things, name):
     resource = {**KINDS[name], "external_id": things[name]}
     template = {"heat_template_version": "2018-08-31", "resources": {name: resource}}
     assert came_to_nothing(stoker, other, f"external-{name}", {"template": template}).endswith("FAILED")
@@ -444,7 +444,7 @@ def still_there(stoker, things):
 
 
 @pytest.mark.parametrize(("path", "marker"), [("/stacks?marker=", "stack"), ("/software_configs?marker=", "config")])
-def test_a_marker_of_another_projects_is_a_marker_of_nothing(stoker, other, things, path, marker):
+def test_a_marker_of_another_project_is_unknown(stoker, other, things, path, marker):
     made, project = other
     headers = {"X-Auth-Token": made}
     said = {"stack_name": f"own-{uuid.uuid4().hex}", "template": {"heat_template_version": "2018-08-31"}}
@@ -461,7 +461,7 @@ def test_a_marker_of_another_projects_is_a_marker_of_nothing(stoker, other, thin
     stoker.heat("DELETE", f"/software_configs/{late}")
 
 
-def test_an_enrollment_token_is_worth_one_agent(stoker):
+def test_an_enrollment_token_enrolls_one_agent(stoker):
     made = stoker.heat("POST", "/servers", {"name": f"server-{uuid.uuid4().hex}"}).body
     said = {"token": made["enrollment"]["token"], "instance": "first"}
     key = stoker.request("POST", "/agent/v1/enroll", said).body["key"]
@@ -481,14 +481,14 @@ def test_an_enrollment_token_is_worth_one_agent(stoker):
     assert removed.raw == never.raw
 
 
-def test_an_unused_enrollment_token_ends_with_a_newer_one(stoker):
+def test_a_newer_enrollment_token_replaces_an_unused_one(stoker):
     name = f"server-{uuid.uuid4().hex}"
     old, new = (stoker.heat("POST", "/servers", {"name": name}).body["enrollment"]["token"] for _ in range(2))
     assert stoker.request("POST", "/agent/v1/enroll", {"token": old, "instance": "i"}).status == 401
     assert stoker.request("POST", "/agent/v1/enroll", {"token": new, "instance": "i"}).status == 201
 
 
-def test_an_enrollment_token_opens_nothing_by_itself(stoker):
+def test_an_enrollment_token_permits_nothing_else(stoker):
     made = stoker.heat("POST", "/servers", {"name": f"server-{uuid.uuid4().hex}"}).body["enrollment"]["token"]
     assert stoker.heat("GET", "/stacks", **{"X-Auth-Token": made}).status == 401
     headers = {"Authorization": f"Bearer {made}"}
@@ -516,7 +516,7 @@ IDENTITIES = [
 
 
 @pytest.mark.parametrize(("verb", "place", "body"), IDENTITIES)
-def test_who_there_is_is_nobodys_business(stoker, other, verb, place, body):
+def test_users_and_projects_are_not_listed_for_others(stoker, other, verb, place, body):
     headers = {"X-Auth-Token": stoker.token, "X-Subject-Token": stoker.token}
     admin = stoker.request("GET", "/identity/v3/auth/tokens", headers=headers).body["token"]["user"]["id"]
     there, not_there = {"user": admin, "project": stoker.project}, {"user": uuid.uuid4().hex, "project": "none"}
@@ -530,7 +530,7 @@ def test_who_there_is_is_nobodys_business(stoker, other, verb, place, body):
     assert stoker.login().status == 201
 
 
-def test_a_wrong_login_does_not_tell_who_there_is(stoker):
+def test_a_failed_login_does_not_reveal_whether_a_user_exists(stoker):
     project = stoker.environment["OS_PROJECT_NAME"]
     wrong = [
         {"OS_PASSWORD": "wrong"},
@@ -544,7 +544,7 @@ def test_a_wrong_login_does_not_tell_who_there_is(stoker):
 
 
 @pytest.mark.parametrize("lost", ["role", "user", "project"])
-def test_a_right_that_was_taken_away_is_gone_at_once(stoker, lost):
+def test_a_revoked_role_ends_at_once(stoker, lost):
     """Through the API, since that is what has to forget what it remembers."""
 
     def asked(verb, path, body=None):

@@ -123,7 +123,7 @@ def ask(stoker: Served, verb: str, path: str, headers: dict[str, str], body: byt
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data(), row=ROWS, query=queries, said=headers, body=bodies, right=st.booleans())
-def test_no_row_fails(stoker, data, row, query, said, body, right):
+def test_no_route_fails_with_odd_requests(stoker, data, row, query, said, body, right):
     known = there(stoker) if right else {"project": stoker.project}
     path = re.sub(r"{(\w+)\*?}", lambda name: known.get(name[1]) or data.draw(odd_names), row.path)
     if query:
@@ -132,6 +132,6 @@ def test_no_row_fails(stoker, data, row, query, said, body, right):
     assert ask(stoker, row.verb, path, sent, body) < 500, stoker.output[-3000:]
 
 
-def test_it_is_well_after_all_that(stoker):
+def test_the_server_is_healthy_after_all_requests(stoker):
     assert stoker.request("GET", "/healthz").status == 200
     assert "Traceback" not in stoker.output

@@ -82,7 +82,7 @@ CYCLE = template(
         (None, "No template specified"),
     ],
 )
-def test_templates(refused, said, named):
+def test_invalid_templates_are_refused(refused, said, named):
     assert named in refused("POST", "/stacks", {"stack_name": "s", "template": said})
 
 
@@ -106,7 +106,7 @@ def test_templates(refused, said, named):
         {"a": 1},
     ],
 )
-def test_names_of_stacks(refused, name):
+def test_invalid_stack_names_are_refused(refused, name):
     refused("POST", "/stacks", {"stack_name": name, "template": template()})
 
 
@@ -137,7 +137,7 @@ def test_names_of_stacks(refused, name):
         ({"adopt_stack_data": {"resources": [1]}}, "adopt_stack_data"),
     ],
 )
-def test_what_comes_with_a_template(refused, more, named):
+def test_invalid_parameters_files_and_environments_are_refused(refused, more, named):
     body = {"stack_name": "s", "template": template(), **more}
     if "template_url" in more:
         del body["template"]
@@ -148,7 +148,7 @@ def test_what_comes_with_a_template(refused, more, named):
     "body", [b"", b"{", b"[]", b'"x"', b"null", b"\xff\xfe", b"[" * 100_000, b'{"a":' * 100_000, b"NaN", b"{'a': 1}"]
 )
 @pytest.mark.parametrize("path", ["/stacks", "/software_configs", "/software_deployments", "/validate"])
-def test_bodies_that_are_no_objects(refused, path, body):
+def test_bodies_that_are_not_objects_are_refused(refused, path, body):
     refused("POST", path, body)
 
 
@@ -176,7 +176,7 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(refused):
         {"options": [1]},
     ],
 )
-def test_configs(refused, body):
+def test_invalid_configs_are_refused(refused, body):
     refused("POST", "/software_configs", body)
 
 
@@ -190,7 +190,7 @@ def test_configs(refused, body):
         {"config_id": "not-there", "server_id": "x" * 37},
     ],
 )
-def test_deployments(refused, body):
+def test_invalid_deployments_are_refused(refused, body):
     refused("POST", "/software_deployments", body)
 
 
@@ -205,7 +205,7 @@ def test_deployments(refused, body):
         {"status_reason": "x" * 70_000},
     ],
 )
-def test_changes_of_a_deployment(stoker, change):
+def test_invalid_changes_of_a_deployment_are_refused(stoker, change):
     config = stoker.heat("POST", "/software_configs", {}).body["software_config"]["id"]
     said = {"config_id": config, "server_id": "s"}
     made = stoker.heat("POST", "/software_deployments", said).body["software_deployment"]
@@ -231,11 +231,11 @@ def test_changes_of_a_deployment(stoker, change):
         "/software_deployments?server_id=%00",
     ],
 )
-def test_queries(refused, path):
+def test_invalid_queries_are_refused(refused, path):
     refused("GET", path)
 
 
-def test_odd_queries_that_mean_nothing_are_no_faults(stoker):
+def test_unknown_queries_are_ignored(stoker):
     for query in ("marker=nothing", "sort_keys=colour", "sort_dir=sideways", "tags=,,", "status=A_B_C"):
         assert stoker.heat("GET", f"/stacks?{query}").status == 200
 
@@ -257,7 +257,7 @@ def test_odd_queries_that_mean_nothing_are_no_faults(stoker):
         ("PUT", "/software_configs", 405),
     ],
 )
-def test_places_that_are_not(refused, verb, path, status):
+def test_unknown_paths_are_404(refused, verb, path, status):
     refused(verb, path, status=status)
 
 
@@ -299,20 +299,20 @@ def stack(stoker):
         ("GET", "/resources/a/events/none", None, 404),
     ],
 )
-def test_what_is_asked_of_a_stack(stoker, stack, refused, verb, below, body, status):
+def test_invalid_actions_on_a_stack_are_refused(stoker, stack, refused, verb, below, body, status):
     before = stoker.heat("GET", stack).body
     refused(verb, f"{stack}{below}", body, status=status)
     assert stoker.heat("GET", stack).body == before
 
 
-def test_a_template_in_json_text_is_as_good(stoker):
+def test_a_template_in_json_text_is_accepted(stoker):
     said = json.dumps(template(a=resource(properties={"value": 1})))
     made = stoker.heat("POST", "/stacks", {"stack_name": "json", "template": said})
     assert made.status == 201
     stoker.heat("DELETE", f"/stacks/json/{made.body['stack']['id']}")
 
 
-def test_what_could_not_be_told_again_is_not_taken(refused):
+def test_bodies_too_deep_to_be_returned_are_refused(refused):
     """Encoders end near a thousand levels, and what is taken goes out wrapped into more."""
     deep = b"[" * 900 + b"]" * 900
     for path, member in (("/software_configs", b"config"), ("/software_deployments", b"x"), ("/stacks", b"parameters")):
@@ -365,7 +365,7 @@ DEEP_PLACES = [
 
 @pytest.mark.parametrize("levels", [980, 1_000, 100_000])  # Python's own recursion ends a little below 1,000
 @pytest.mark.parametrize(("verb", "place", "body"), DEEP_PLACES)
-def test_what_is_nested_too_deeply(stoker, stack, refused, verb, place, body, levels):
+def test_deeply_nested_bodies_are_refused(stoker, stack, refused, verb, place, body, levels):
     before = stoker.heat("GET", stack).body
     small = '{"heat_template_version": "2018-08-31", "parameters": {"p": {"type": "json", "default": {}}}}'
     said = body.replace("TEMPLATE", small).replace("DEEP", nested(levels))
@@ -377,7 +377,7 @@ def test_what_is_nested_too_deeply(stoker, stack, refused, verb, place, body, le
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/yaml"]
 )
 @pytest.mark.parametrize("body", [b"stack_name=s&template=t", b"stack_name: s", b"<stack/>", b"\x1f\x8b\x08", b" "])
-def test_bodies_of_other_kinds(stoker, refused, kind, body):
+def test_bodies_of_other_media_types_are_refused(stoker, refused, kind, body):
     answer = stoker.heat("POST", "/stacks", body, **{"Content-Type": kind, "Content-Encoding": "gzip"})
     assert "JSON" in refused.check(answer, 400)
 
@@ -403,12 +403,12 @@ def test_bodies_of_other_kinds(stoker, refused, kind, body):
         ("/stacks", {"stack_name": "s", "template": template(), "environment": {"ODD": {}}}),
     ],
 )
-def test_odd_words(refused, path, body, odd):
+def test_odd_characters_in_names_are_refused(refused, path, body, odd):
     refused("POST", path, json.loads(json.dumps(body).replace("ODD", json.dumps(odd)[1:-1])))
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a/b", "💥", "\u202eabc\u202c", "ä", " ", "%00", "../..", "'; --", "x" * 255])
-def test_odd_names_that_are_allowed_come_back_as_they_are(stoker, name):
+def test_odd_but_valid_names_are_returned_unchanged(stoker, name):
     """Configs are found by id, so their names may be anything that fits."""
     made = stoker.heat("POST", "/software_configs", {"name": name, "config": name}).body["software_config"]
     listed = stoker.heat("GET", "/software_configs").body["software_configs"]
@@ -420,7 +420,7 @@ def test_odd_names_that_are_allowed_come_back_as_they_are(stoker, name):
 
 @pytest.mark.parametrize("body", [b'{"name": "\\ud800"}', b'{"name": "\xff"}', b'{"\xc3\x28": 1}', b'{"name": "\n"}'])
 @pytest.mark.parametrize("path", ["/software_configs", "/stacks", "/servers"])
-def test_text_that_is_none(refused, path, body):
+def test_invalid_text_is_refused(refused, path, body):
     refused("POST", path, body)
 
 
@@ -445,7 +445,7 @@ def test_text_that_is_none(refused, path, body):
         ({"template": template(), "tags": 5}, "tags"),
     ],
 )
-def test_changes_of_a_stack(stoker, stack, refused, verb, below, said, named):
+def test_invalid_changes_of_a_stack_are_refused(stoker, stack, refused, verb, below, said, named):
     before = stoker.heat("GET", stack).body
     assert named in refused(verb, stack + below, said)
     assert stoker.heat("GET", stack).body == before
@@ -453,7 +453,7 @@ def test_changes_of_a_stack(stoker, stack, refused, verb, below, said, named):
 
 @pytest.mark.parametrize(("verb", "below"), [("PUT", ""), ("PATCH", ""), ("POST", "/actions"), ("POST", "/snapshots")])
 @pytest.mark.parametrize("body", [b"{", b"[]", b'"x"', b"5", b"\xff\xfe", b"{'a': 1}"])
-def test_bodies_that_are_no_objects_to_a_stack(stoker, stack, refused, verb, below, body):
+def test_stack_bodies_that_are_not_objects_are_refused(stoker, stack, refused, verb, below, body):
     before = stoker.heat("GET", stack).body
     refused(verb, stack + below, body)
     assert stoker.heat("GET", stack).body == before
@@ -481,7 +481,7 @@ def test_signals(stoker, stack, refused, body, named):
     assert stoker.heat("GET", f"{stack}/resources/handle/metadata").body == before
 
 
-def test_lists_are_sorted_by_what_some_have_not(stoker, stack):
+def test_lists_are_sorted_by_optional_fields(stoker, stack):
     """Nothing compares with a time that never came, but a page may begin behind it."""
     ids = [stack.rpartition("/")[2]]
     for i in range(3):
@@ -503,12 +503,12 @@ def test_lists_are_sorted_by_what_some_have_not(stoker, stack):
 
 @pytest.mark.parametrize("verb", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("path", ["/nowhere", "/v1/x/nowhere", "/agent/v1/nowhere", "/v2", "/v1//stacks", "/\\"])
-def test_places_that_no_face_has(stoker, refused, verb, path):
+def test_paths_of_no_api_are_404(stoker, refused, verb, path):
     refused.check(stoker.request(verb, path, {} if verb != "GET" else None), 404)
 
 
 @pytest.mark.parametrize("path", ["/identity/v3/nowhere", "/identity/%00", "/identity/v3/users/%00"])
-def test_places_that_keystones_face_has_not(stoker, path):
+def test_unknown_paths_of_the_identity_api_are_404(stoker, path):
     answer = stoker.request("GET", path, headers={"X-Auth-Token": stoker.token})
     assert answer.status == 404
     assert answer.body["error"]["code"] == 404
@@ -516,7 +516,7 @@ def test_places_that_keystones_face_has_not(stoker, path):
 
 
 @pytest.mark.parametrize("verb", ["TRACE", "PATCH", "PUT", "PROPFIND", "REPORT"])
-def test_verbs_that_a_place_has_not(stoker, refused, verb):
+def test_unsupported_methods_of_a_path_are_405(stoker, refused, verb):
     answer = stoker.heat(verb, "/software_configs")
     assert verb in refused.check(answer, 405)
     assert answer.headers["Allow"] == "GET, POST"
@@ -524,14 +524,14 @@ def test_verbs_that_a_place_has_not(stoker, refused, verb):
 
 
 @pytest.mark.parametrize("path", ["/software_configs", "/software_deployments", "/stacks"])
-def test_options_are_the_verbs_of_a_place(stoker, refused, path):
+def test_options_lists_the_methods_of_a_path(stoker, refused, path):
     answer = stoker.heat("OPTIONS", path)
     assert (answer.status, answer.raw, answer.headers["Allow"]) == (204, b"", "GET, POST")
     refused.check(stoker.heat("OPTIONS", "/nowhere"), 404)
 
 
 @pytest.mark.parametrize("verb", ["TRACE", "PROPFIND"])
-def test_verbs_that_no_face_has(stoker, verb):
+def test_unknown_methods_are_refused(stoker, verb):
     keystone = stoker.request(verb, "/identity/v3/projects")
     assert (keystone.status, keystone.body["error"]["code"]) == (405, 405)
     assert keystone.headers["Allow"] == "GET, POST"
@@ -547,7 +547,7 @@ def test_verbs_that_no_face_has(stoker, verb):
 
 @pytest.mark.parametrize("junk", [5, "x", True, [1], [[1]], {"a": 1}, {"resources": 5}])
 @pytest.mark.parametrize("key", ["adopt", "removed", "batches", "reference", "names"])
-def test_what_nobody_abandoned_is_not_adopted_or_does_no_harm(stoker, key, junk):
+def test_adoption_of_invalid_data_is_refused_or_harmless(stoker, key, junk):
     """Whoever adopts hands in what types keep for themselves, and may have made it up."""
     definition = {"type": "OS::Heat::Value", "properties": {"value": 1}}
     group = resource("OS::Heat::ResourceGroup", properties={"count": 2, "resource_def": definition})
@@ -599,7 +599,7 @@ def test_odd_properties_are_refused_by_name(stoker, refused, place, resource, se
 
 
 @pytest.mark.parametrize("name", ["preview", "detail"])
-def test_a_stack_may_be_called_as_a_place_is(stoker, name):
+def test_a_stack_may_have_the_name_of_a_path(stoker, name):
     made = stoker.heat("POST", "/stacks", {"stack_name": name, "template": template()}).body["stack"]
     path = f"/stacks/{name}/{made['id']}"
     try:

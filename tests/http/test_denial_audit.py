@@ -48,13 +48,13 @@ def kept(program) -> list[str]:
 
 
 @pytest.mark.parametrize("face", ["heat", "cfn"])
-def test_it_is_kept(program, asks, face):
+def test_a_denial_is_written_to_the_audit_log(program, asks, face):
     assert asks[face]().status_code == 403
     assert kept(program) == ["REFUSED"]
 
 
 @pytest.mark.parametrize("face", ["heat", "cfn"])
-def test_whoever_is_refused_by_a_store_that_goes_away_may_ask_again(program, asks, face, monkeypatch):
+def test_a_denied_request_may_be_repeated_after_a_lost_database(program, asks, face, monkeypatch):
     write, refused = program.store.write, []
 
     def failing(do: Any) -> Any:

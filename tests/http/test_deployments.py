@@ -77,7 +77,7 @@ def jobs_of(heat):
 
 
 @pytest.mark.parametrize("word", ["BOGUS", "complete", "DELETED", ""])
-def test_a_status_that_is_none_of_heats_ends_nothing(heat, word):
+def test_a_status_unknown_to_heat_ends_no_run(heat, word):
     id = stack(heat, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment()})
     (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]
     change(heat, made, 400, status=word)
@@ -90,7 +90,7 @@ def test_a_status_that_is_none_of_heats_ends_nothing(heat, word):
     assert [(each["state"], each["status"]) for each in runs_of(heat, made)] == [("DONE", "COMPLETE")]
 
 
-def test_another_config_is_another_run(heat):
+def test_a_new_config_starts_another_run(heat):
     first, second = software_config(heat), software_config(heat, config="false")
     made = software_deployment(heat, config_id=first, status="IN_PROGRESS")
     changed = change(heat, made, config_id=second)["software_deployment"]
@@ -104,7 +104,7 @@ def test_another_config_is_another_run(heat):
         rest(heat, "GET", f"/software_configs/{id}")  # a client's own stay
 
 
-def test_another_config_of_a_derived_deployment_takes_nothing_along(heat):
+def test_a_new_config_of_a_derived_deployment_inherits_nothing(heat):
     """Its derived config, its deadline and the place for its results were of the run before."""
     source, own = software_config(heat), software_config(heat)
     made = software_deployment(heat, config_id=source, **CARRIED)
@@ -119,7 +119,7 @@ def test_another_config_of_a_derived_deployment_takes_nothing_along(heat):
 
 
 @pytest.mark.parametrize("more", [{"status": "IN_PROGRESS"}, CARRIED])
-def test_in_progress_again_is_another_run_of_the_same(heat, more):
+def test_the_status_in_progress_starts_the_same_config_again(heat, more):
     source = software_config(heat, config="echo")
     made = software_deployment(heat, config_id=source, **more)
     change(heat, made, status="COMPLETE", output_values={"a": 1})
@@ -138,7 +138,7 @@ def test_in_progress_again_is_another_run_of_the_same(heat, more):
 
 
 @pytest.mark.parametrize("status", ["IN_PROGRESS", "COMPLETE"])
-def test_a_deployment_without_a_status_is_started_or_ended_by_its_first(heat, status):
+def test_a_deployment_without_a_status_starts_or_ends_by_its_first_status(heat, status):
     made = software_deployment(heat, config_id=software_config(heat))
     assert change(heat, made, status=status)["software_deployment"]["config_id"] == made["config_id"]
     assert [each["state"] for each in runs_of(heat, made)] == ["QUEUED" if status == "IN_PROGRESS" else "DONE"]
@@ -146,7 +146,7 @@ def test_a_deployment_without_a_status_is_started_or_ended_by_its_first(heat, st
     assert [(each["state"], each["status"]) for each in runs_of(heat, made)] == [("DONE", "FAILED")]
 
 
-def test_what_a_stacks_deployment_runs_is_the_stacks_decision(heat):
+def test_only_the_stack_decides_what_its_deployment_runs(heat):
     stack(heat, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment()})
     (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]
     change(heat, made, 409, config_id=software_config(heat))
@@ -168,7 +168,7 @@ def test_a_running_deployment_that_is_deleted_fails_its_resource_and_leaves_noth
     assert not left(heat, configs, deployments, runs, containers, objects, servers) and not jobs_of(heat)
 
 
-def test_a_deployment_that_is_deleted_while_its_resource_is_ends_that_too(heat):
+def test_deleting_a_deployment_completes_the_deletion_of_its_resource(heat):
     actions = {"actions": ["CREATE", "DELETE"], **CARRIED}
     id = stack(heat, {"config": config(), "server": {"type": "OS::Heat::DeployedServer"}, "d": deployment(**actions)})
     (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]
@@ -180,7 +180,7 @@ def test_a_deployment_that_is_deleted_while_its_resource_is_ends_that_too(heat):
     assert not left(heat, configs, deployments, runs, containers, objects, servers) and not jobs_of(heat)
 
 
-def test_what_is_retained_is_nobodys_and_can_be_removed(heat):
+def test_a_retained_deployment_has_no_owner_and_can_be_removed(heat):
     inner = {"type": "OS::Heat::DeployedServer", "properties": {"software_config_transport": "POLL_TEMP_URL"}}
     id = stack(
         heat,
@@ -208,7 +208,7 @@ def test_what_is_retained_is_nobodys_and_can_be_removed(heat):
     assert not left(heat, configs, deployments, runs, containers, objects, servers, queues) and not jobs_of(heat)
 
 
-def test_an_external_resource_is_left_to_its_owner(heat):
+def test_an_external_resource_is_not_deleted(heat):
     """What another stack has made stays that stack's."""
     owner = stack(heat, {"server": {"type": "OS::Heat::DeployedServer"}}, "owner")
     (server,) = rest(heat, "GET", "/servers")["servers"]

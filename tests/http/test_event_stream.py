@@ -50,20 +50,20 @@ def numbered(count: int, **last: Any) -> list[Batch]:
     return [Batch([Event("e", n)], **(last if n == count - 1 else {})) for n in range(count)]
 
 
-def test_with_steady_output_there_is_a_pause_between_two_readings():
+def test_steady_output_is_read_with_pauses():
     between, said = paced(numbered(8, over=True))
     assert said.count("event: e") == 8
     # The first is before anything is sent, and what comes next is looked for at once.
     assert all(each > 0.9 * event_stream._PAUSE_SECONDS for each in between[1:])
 
 
-def test_what_one_reading_does_not_hold_is_read_at_once(monkeypatch):
+def test_a_full_page_of_output_is_followed_by_the_next_one_at_once(monkeypatch):
     monkeypatch.setattr(event_stream, "_PAUSE_SECONDS", 3600.0)
     _, said = paced([*(Batch([Event("e", n)], more=True) for n in range(5)), Batch([Event("e", 5)], over=True)])
     assert said.count("event: e") == 6
 
 
-def test_a_topic_that_has_just_come_is_read_for_though_nobody_rings(monkeypatch):
+def test_a_new_subscriber_reads_without_a_notification(monkeypatch):
     monkeypatch.setattr(event_stream, "_KEEP_ALIVE_SECONDS", 3600.0)
     notifier, count = Notifier(), 0
 

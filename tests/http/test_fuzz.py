@@ -117,7 +117,7 @@ def sound(answer):
 
 @bounded
 @given(body=mutated())
-def test_templates(stoker, body):
+def test_any_template_is_answered(stoker, body):
     answer = sound(stoker.heat("POST", "/stacks", body))
     if answer.status == 201:
         stack = answer.body["stack"]
@@ -321,7 +321,7 @@ QUERIES = {
 
 @bounded
 @given(data=st.data())
-def test_queries(stoker, data):
+def test_any_query_is_answered(stoker, data):
     path = data.draw(st.sampled_from(list(QUERIES)))
     value = st.text(max_size=6) | st.sampled_from(
         ["1", "-1", "true", "stack_name", "updated_time", "\0", "²", "(", "a,b"]

@@ -147,7 +147,7 @@ def test_bodies_that_are_no_json(zaqar, verb, raw, below, kind):
         max_size=4,
     )
 )
-def test_queries(zaqar, verb, path, query):
+def test_any_query_is_answered(zaqar, verb, path, query):
     sound(zaqar(verb, f"{path}?{urlencode(query)}"))
 
 

@@ -128,7 +128,7 @@ def test_the_messaging_service(stoker, member, queue):
 
 
 @pytest.mark.parametrize("kind", ["OS::Zaqar::Queue", "OS::Zaqar::Subscription"])
-def test_templates(stoker, member: Account, queue, kind):
+def test_templates_cannot_write_to_agents_containers_and_queues(stoker, member: Account, queue, kind):
     said = {"name": queue} if kind.endswith("Queue") else {"queue_name": queue, "subscriber": "http://8.8.8.8/"}
     body = {
         "stack_name": f"steals-{uuid.uuid4().hex[:8]}",

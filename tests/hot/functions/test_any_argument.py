@@ -131,7 +131,7 @@ def _check(world: Any, name: str, argument: Any, said: Any) -> None:
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=2000)
 @given(data=st.data())
-def test_any_argument_has_an_answer(name: str, world: Any, data: st.DataObject) -> None:
+def test_any_argument_is_evaluated_or_refused(name: str, world: Any, data: st.DataObject) -> None:
     argument = _plain(data.draw(SHAPES.get(name, values) | values, label="argument"))
     said = _plain(data.draw(values, label="parameter and attribute"))
     _check(world, name, argument, said)
