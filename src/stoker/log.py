@@ -1,8 +1,15 @@
-"""Logging: readable lines on a terminal, JSON otherwise; secrets are always hidden."""
+"""
+Logging: readable lines on a terminal, JSON otherwise; fields whose names suggest a secret are always hidden.
+
+Every event has a stable id such as ``stack.ended``; all facts are fields. ``request_id`` and ``job`` are context
+variables (``structlog.contextvars``), which each request and each job binds. A transaction may run on the thread of
+another request, so code in a transaction logs with ``tx.after_commit``, which runs in the caller's own context.
+"""
 
 from __future__ import annotations
 
 import logging
+import logging.handlers
 import sys
 from collections.abc import MutableMapping
 from pathlib import Path
@@ -14,6 +21,8 @@ from stoker.model.errors import Invalid
 
 _SECRET = ("password", "token", "secret", "key")
 _LEVELS = ("debug", "info", "warning", "error")
+#: Bytes of one log file, and the number of earlier files that are kept.
+_FILE_BYTES, _EARLIER_FILES = 16 * 1024 * 1024, 4
 
 
 def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -25,7 +34,11 @@ def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMap
 
 
 def configure(level: str, folder: Path) -> None:
-    """Log to standard error and to ``stoker.log`` in ``folder``. Raises Invalid for an unknown level."""
+    """
+    Log to standard error and to ``stoker.log`` in ``folder``, which is rotated by size.
+
+    Raises Invalid for an unknown level.
+    """
     if level.lower() not in _LEVELS:
         raise Invalid(f"log_level must be debug, info, warning or error, not {level!r}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,9 +51,11 @@ def configure(level: str, folder: Path) -> None:
     renderer: Any = structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
     terminal = logging.StreamHandler()
     terminal.setFormatter(_formatter(shared, renderer))
-    kept = logging.FileHandler(folder / "stoker.log")
-    kept.setFormatter(_formatter(shared, structlog.processors.JSONRenderer()))
-    logging.basicConfig(level=level.upper(), handlers=[terminal, kept], force=True)
+    file = logging.handlers.RotatingFileHandler(
+        folder / "stoker.log", maxBytes=_FILE_BYTES, backupCount=_EARLIER_FILES, encoding="utf-8"
+    )
+    file.setFormatter(_formatter(shared, structlog.processors.JSONRenderer()))
+    logging.basicConfig(level=level.upper(), handlers=[terminal, file], force=True)
     for noisy in ("alembic", "httpx2", "procrastinate", "uvicorn"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     structlog.configure(

@@ -10,7 +10,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "State, database and secrets": (
         "state_dir", "database", "database_connections", "secret_key", "secret_key_file", "encryption_keys",
-        "encryption_keys_file", "clouds_yaml", "log_level",
+        "encryption_keys_file", "clouds_yaml", "log_level", "log_requests",
     ),
     "Servers and deployments": (
         "deployment_policy", "heartbeat_seconds", "default_software_config_transport",

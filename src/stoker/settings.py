@@ -119,6 +119,7 @@ class Settings:
         secret=True,
     )
     log_level: str = _setting("info", "debug, info, warning or error.")
+    log_requests: bool = _setting(False, "Log a line for each request: method, path, status and seconds.")
     token_hours: int = _setting(24, "Hours a token lives.")
     heartbeat_seconds: int = _setting(
         30, "Seconds between two signs of life of an idle agent; a server that misses two is OFFLINE."

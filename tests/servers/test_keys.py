@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import threading
+import time
 from datetime import UTC, datetime
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from stoker.model.errors import Unauthorized
 from stoker.model.server import Kind, Server
@@ -157,3 +159,15 @@ def test_only_the_right_key_of_the_right_generation_opens(store, keys, given, as
 @given(id=ids, secret=st.binary(max_size=40))
 def test_no_made_up_key_opens(store, keys, id, secret):
     refused(keys, f"{id}.{base64.urlsafe_b64encode(secret).decode()}")
+
+
+def test_a_refused_key_is_logged_once_for_each_server(keys, monkeypatch):
+    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
+    with capture_logs() as lines:
+        for key in ("a.wrong", "a.wrong", "b.wrong", "x" * 5000, *(f"c{number}.wrong" for number in range(200))):
+            with pytest.raises(Unauthorized):
+                keys.authenticate(key, "192.0.2.1")
+    assert {line["event"] for line in lines} == {"agent_key.refused"}
+    assert [line["server_id"] for line in lines[:3]] == ["a", "b", "x" * 64]
+    assert len(lines) == 100
+    assert {line["address"] for line in lines} == {"192.0.2.1"}

@@ -6,10 +6,13 @@ import time
 from datetime import timedelta
 
 import pytest
+from structlog.testing import capture_logs
 
 from stoker.servers import enrollment
 from stoker.servers.last_seen import LastSeen
 from stoker.store import servers
+
+OFFLINE_AFTER = timedelta(seconds=65)
 
 
 @pytest.fixture
@@ -18,7 +21,7 @@ def server(store):
 
 
 def test_the_first_call_is_written_and_the_next_is_not(store, server):
-    presence = LastSeen(store, 30)
+    presence = LastSeen(store, 30, OFFLINE_AFTER)
     assert presence.due(server.id, "1.0; hooks=script,foo")
     presence.write(server.id, "1.0; hooks=script,foo")
     assert not presence.due(server.id, "1.0; hooks=script,foo")
@@ -30,7 +33,7 @@ def test_the_first_call_is_written_and_the_next_is_not(store, server):
 
 
 def test_an_agent_that_always_says_something_new_is_not_written_at_every_call(store, server):
-    presence = LastSeen(store, 30)
+    presence = LastSeen(store, 30, OFFLINE_AFTER)
     presence.write(server.id, "1.0")
     assert not any(presence.due(server.id, f"1.{n}") for n in range(100))
 
@@ -50,21 +53,60 @@ def test_an_agent_that_always_says_something_new_is_not_written_at_every_call(st
     ],
 )
 def test_what_cannot_be_read_is_taken_as_not_said(store, server, said, version, hooks):
-    LastSeen(store, 30).write(server.id, said)
+    LastSeen(store, 30, OFFLINE_AFTER).write(server.id, said)
     with store.read() as tx:
         found = servers.get(tx, server.id, "p")
     assert (found.agent_version, tuple(dict.fromkeys(found.hooks))) == (version, hooks)
 
 
 def test_a_server_that_was_removed_meanwhile_is_no_error(store):
-    LastSeen(store, 30).write("gone", "1.0")
+    LastSeen(store, 30, OFFLINE_AFTER).write("gone", "1.0")
 
 
 def test_each_heartbeat_is_written_and_what_comes_between_is_not(store, server, monkeypatch):
-    presence, clock = LastSeen(store, 30), 1000.0
+    presence, clock = LastSeen(store, 30, OFFLINE_AFTER), 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: clock)
     presence.write(server.id, "1.0")
     clock += 15
     assert not presence.due(server.id, "1.0")
     clock += 14.9  # a poll that was held for 30 s is never that early
     assert presence.due(server.id, "1.0")
+
+
+def poll_in_the_past(store, server, ago: timedelta) -> None:
+    store.write(lambda tx: servers.record_seen(tx, server.id, tx.now - ago, None, ()))
+
+
+def logged(do) -> list[tuple[str, str]]:
+    with capture_logs() as lines:
+        do()
+    return [(line["event"], line["server_id"]) for line in lines]
+
+
+def test_an_agent_that_misses_its_heartbeats_is_logged_once_and_again_when_it_is_back(store, server, monkeypatch):
+    presence, clock = LastSeen(store, 30, OFFLINE_AFTER), time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    presence.write(server.id, "1.0")
+    clock += 64
+    assert logged(presence.log_lost) == []
+    clock += 2
+    poll_in_the_past(store, server, OFFLINE_AFTER)
+    assert logged(presence.log_lost) == [("agent.lost", server.id)]
+    assert logged(presence.log_lost) == []
+    assert logged(lambda: presence.write(server.id, "1.0")) == [("agent.back", server.id)]
+    assert logged(lambda: presence.write(server.id, "1.0")) == []
+
+
+def test_an_agent_that_polls_another_process_is_not_lost(store, server, monkeypatch):
+    presence, clock = LastSeen(store, 30, OFFLINE_AFTER), time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    presence.write(server.id, "1.0")
+    clock += 66
+    poll_in_the_past(store, server, timedelta(seconds=1))
+    assert logged(presence.log_lost) == []
+    assert logged(lambda: presence.write(server.id, "1.0")) == []
+
+
+def test_no_agent_is_back_only_because_the_process_has_restarted(store, server):
+    poll_in_the_past(store, server, timedelta(hours=1))
+    assert logged(lambda: LastSeen(store, 30, OFFLINE_AFTER).write(server.id, "1.0")) == []

@@ -159,7 +159,7 @@ class Reconciler:
         except (ServiceUnavailable, ServiceRejected) as error:
             tries = args.get("tries", 0) + 1
             pause = min(backoff(tries - 1), _LONGEST_AWAY if isinstance(error, ServiceUnavailable) else _LONGEST)
-            _log.warning("reconcile.failed", job=f"{PREPARE}/{kind}", problem=str(error), again_in=pause)
+            _log.warning("reconcile.failed", job=f"{PREPARE}/{kind}", error=str(error), retry_seconds=pause)
             self._store.write(lambda tx: self._again(tx, PREPARE, kind, {**args, "tries": tries}, pause))
         else:
             self._reconcile_all(kind, args.get("failures", 0), args.get("pending", 0))
@@ -175,11 +175,13 @@ class Reconciler:
         try:
             self._apply(remote_object)
         except ServiceUnavailable as error:
-            _log.warning("reconcile.failed", job=f"{RECONCILE}/{remote_object.id}", problem=str(error))
+            _log.warning("reconcile.failed", job=f"{RECONCILE}/{remote_object.id}", error=str(error))
             until = {"kind": remote_object.kind, "failures": failures, "pending": args.get("pending", 0)}
             self._store.write(lambda tx: self._await(tx, until, pause))
         except ServiceRejected as error:
-            _log.warning("reconcile.failed", job=f"{RECONCILE}/{remote_object.id}", problem=str(error), again_in=pause)
+            _log.warning(
+                "reconcile.failed", job=f"{RECONCILE}/{remote_object.id}", error=str(error), retry_seconds=pause
+            )
             self._store.write(
                 lambda tx: self._again(tx, RECONCILE, remote_object.id, {**args, "failures": failures}, pause)
             )

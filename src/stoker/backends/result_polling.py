@@ -102,7 +102,7 @@ class ResultPoller:
             if found:
                 driver.acknowledge(remote_object, found)
         except (ServiceUnavailable, ServiceRejected) as error:
-            _log.warning("result_poll.failed", resource=remote_object.resource_id, problem=str(error))
+            _log.warning("result_poll.failed", resource_id=remote_object.resource_id, error=str(error))
         if found:
             return Polled(remote_object, datetime.now(UTC) + SOON, SOON)
         growth = _GROWTH_WITH_CALLS if remote_object.details.get("calls") else _GROWTH
@@ -121,5 +121,5 @@ class ResultPoller:
         except Unavailable:  # the database failed: the next poll returns the result again
             raise
         except StokerError as error:
-            _log.warning("signal.rejected", resource=remote_object.resource_id, problem=error.message)
+            _log.warning("signal.rejected", resource_id=remote_object.resource_id, error=error.message)
             self._store.write(lambda tx: poll_schedule.set_result(tx, remote_object.id, found.mark))

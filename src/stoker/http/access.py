@@ -13,6 +13,7 @@ from typing import Protocol
 from starlette.requests import Request
 
 from stoker.http.app import App
+from stoker.http.client_address import client_address
 from stoker.http.threads import in_thread
 from stoker.model.errors import EntityNotFound, Forbidden, Unauthorized
 from stoker.model.principal import Principal
@@ -197,7 +198,7 @@ class AgentKey:
             raise Unauthorized("an agent's key is required: Authorization: Bearer <key>")
         server_id = app.servers.keys.get_cached(key)
         if server_id is None:
-            server_id = await in_thread(app.servers.keys.authenticate, key)
+            server_id = await in_thread(app.servers.keys.authenticate, key, client_address(request, app.settings))
         return AuthResult(agent=server_id)
 
 

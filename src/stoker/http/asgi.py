@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import cast
@@ -19,6 +20,7 @@ from stoker.http.client_address import client_address
 from stoker.http.request_body import BodyBudget, Client
 from stoker.http.request_context import RequestContext, Response, Route, without_credentials
 from stoker.http.router import Router
+from stoker.http.signals import SIGNALS
 from stoker.http.threads import in_thread
 from stoker.model.errors import DeploymentRefused, Invalid, StokerError, WriteRefused
 from stoker.policy import authorizer
@@ -35,10 +37,15 @@ def create_asgi_app(app: App, routes: Iterable[Route]) -> ASGIApp:
             return
         request = Request(scope, receive)
         request_id = f"req-{uuid.uuid4()}"
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+        began = time.monotonic()
         try:
-            response = await _answer(router, app, budget, request, request_id)
+            response = await _answer(router, app, budget, request)
         except ClientDisconnect:
             return
+        if app.settings.log_requests:
+            seconds = round(time.monotonic() - began, 4)
+            _log.info("request.answered", **_line(request), status=response.status_code, seconds=seconds)
         response.raw_headers.append((b"x-openstack-request-id", request_id.encode()))
         if scope["path"].startswith(errors.OBJECTS):
             response.headers["x-trans-id"] = f"tx{request_id.removeprefix('req-')}"
@@ -48,7 +55,7 @@ def create_asgi_app(app: App, routes: Iterable[Route]) -> ASGIApp:
     return serve
 
 
-async def _answer(router: Router, app: App, budget: BodyBudget, request: Request, request_id: str) -> StarletteResponse:
+async def _answer(router: Router, app: App, budget: BodyBudget, request: Request) -> StarletteResponse:
     path: str = request.scope["path"]
     verb: str = request.scope["method"]
     try:
@@ -62,7 +69,7 @@ async def _answer(router: Router, app: App, budget: BodyBudget, request: Request
     except ClientDisconnect:
         raise
     except Exception:
-        _log.exception("request.failed", verb=verb, path=path, request_id=request_id)
+        _log.exception("request.failed", **_line(request))
         return errors.reply(path, 500, "InternalError", None).to_starlette()
 
 
@@ -110,6 +117,12 @@ async def _dispatch(
 def _handle(handler: Callable[[RequestContext], Response], request: RequestContext) -> StarletteResponse:
     """Run the handler and encode the response. Runs on a thread, because encoding a large response takes long."""
     return _response(handler(request), request)
+
+
+def _line(request: Request) -> dict[str, str]:
+    """Return the method and the path for the log, without the token of a signal URL."""
+    path: str = request.scope["path"]
+    return {"method": request.scope["method"], "path": f"{SIGNALS}…" if path.startswith(SIGNALS) else path}
 
 
 def _response(response: Response, request: RequestContext) -> StarletteResponse:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from stoker.http.access import CallToken
 from stoker.http.request_context import RequestContext, Response, Route
 
+#: The path up to the token, which is a secret.
+SIGNALS = "/signals/"
+
 
 def poll_now(request: RequestContext) -> Response:
     """Poll the queue now. The body is ignored; Stoker reads the message from the queue itself."""
@@ -13,4 +16,4 @@ def poll_now(request: RequestContext) -> Response:
     return Response(204)
 
 
-ROUTES = [Route("POST", "/signals/{token}", CallToken(), poll_now)]
+ROUTES = [Route("POST", f"{SIGNALS}{{token}}", CallToken(), poll_now)]

@@ -11,13 +11,14 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context, copy_context
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: The loop and its future, the function, and the function's arguments.
-_Call = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
+#: The loop and its future, the caller's context variables, the function, and the function's arguments.
+_Call = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Context, Callable[..., Any], tuple[Any, ...]]
 
 
 class ThreadPool:
@@ -38,7 +39,7 @@ class ThreadPool:
 
     def run(self, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:
         """
-        Call ``function(*args)`` on a thread, and return a future of the result.
+        Call ``function(*args)`` on a thread with the caller's context variables, and return a future of the result.
 
         If the future is cancelled before a thread starts the call, the call is skipped. Raises RuntimeError after
         ``shut_down``.
@@ -50,7 +51,7 @@ class ThreadPool:
         self._unfinished += 1
         if len(self._threads) < min(self._unfinished, self.size):
             self._start_thread()
-        self._calls.put((loop, future, function, args))
+        self._calls.put((loop, future, copy_context(), function, args))
         return future
 
     def shut_down(self) -> None:
@@ -69,20 +70,20 @@ class ThreadPool:
 
     def _work(self) -> None:
         while (request := self._calls.get()) is not None:
-            loop, future, function, args = request
+            loop, future, context, function, args = request
             resolve: Callable[..., None]
             outcome: Any
             if self._is_closed or future.cancelled():
                 resolve, outcome = self._cancel, None
             else:
                 try:
-                    resolve, outcome = self._set_result, function(*args)
+                    resolve, outcome = self._set_result, context.run(function, *args)
                 except BaseException as error:
                     resolve, outcome = self._set_exception, error
             with suppress(RuntimeError):  # the loop is closed, so no coroutine waits for the future
                 loop.call_soon_threadsafe(resolve, future, outcome)
             # they may be large, and the thread may wait long for the next call
-            del request, loop, future, function, args, resolve, outcome
+            del request, loop, future, context, function, args, resolve, outcome
 
     def _set_result(self, future: asyncio.Future[Any], result: Any) -> None:
         self._unfinished -= 1

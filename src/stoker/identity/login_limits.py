@@ -64,7 +64,7 @@ class _Counter:
             seconds = min(2.0 ** min(beyond, 30), self._longest)
             record.blocked_until = now + seconds
             if beyond == 0:
-                _log.warning("login.locked_out", limit=self._what, who=key, failures=record.failures)
+                _log.warning("login.locked_out", limit=self._what, subject=key, failures=record.failures)
         while len(self._records) > _ENTRIES:
             self._records.popitem(last=False)
 

@@ -149,7 +149,7 @@ class _Webhooks:
             if wait is not None:
                 self._later(args, project_id, left, failures, wait)
                 return
-            _log.warning("webhook.abandoned", subscription=to.id, failures=failures, problem=problem)
+            _log.warning("webhook.abandoned", subscription_id=to.id, failures=failures, error=problem)
             left, failures = left[1:], 0
         if left:
             self._later(args, project_id, left, failures, 0.0)

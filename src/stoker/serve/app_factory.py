@@ -224,7 +224,7 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
         work=work,
         servers=Servers(
             keys,
-            LastSeen(store, settings.heartbeat_seconds),
+            LastSeen(store, settings.heartbeat_seconds, settings.offline_after),
             AgentBundle(settings.public_url, ca_file),
             local,
         ),

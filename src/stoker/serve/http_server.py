@@ -119,6 +119,7 @@ def run(
     services.store.start_listener()
     services.work.start()
     services.health.start()
+    services.servers.last_seen.start()
     application.retention.begin()
     if services.servers.local:
         services.servers.local.resume()
@@ -137,6 +138,7 @@ def run(
             services.servers.local.shut_down()
         services.work.stop()
         services.health.stop()
+        services.servers.last_seen.stop()
         services.store.close()
         ended = threads.shut_down(_LAST_CALLS)
         _log.info("server.stopped")

@@ -11,6 +11,9 @@ import base64
 import hashlib
 import hmac
 import threading
+import time
+
+import structlog
 
 from stoker.model.errors import Unauthorized
 from stoker.store import documents, servers
@@ -18,7 +21,12 @@ from stoker.store.notifier import ALL
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
+_log = structlog.get_logger("stoker.servers")
+
 _REMEMBERED = 50_000
+#: Servers whose refused keys are logged in one minute at most, each of them once.
+_LOGGED_REFUSALS = 100
+_LONGEST_ID = 64
 _WRONG = "This key is not valid, or no longer."
 
 
@@ -38,6 +46,8 @@ class Keys:
         self._valid: dict[str, str] = {}
         #: Number of notifications. A key that was read before a notification must not be cached after it.
         self._notified = 0
+        #: The current minute, and the servers whose refused keys were logged in it.
+        self._refusals: tuple[int, set[str]] = 0, set()
         store.notifier.subscribe(self._on_notification)
 
     def issue(self, tx: Tx, server_id: str) -> str:
@@ -71,9 +81,20 @@ class Keys:
         valid = self._valid.get(server_id)
         return server_id if valid is not None and hmac.compare_digest(valid.encode(), _bytes(key)) else None
 
-    def authenticate(self, key: str) -> str:
-        """Return the server's id. Raises Unauthorized for any invalid key."""
+    def authenticate(self, key: str, address: str = "") -> str:
+        """
+        Return the server's id. ``address``: the client's, for the log.
+
+        Raises Unauthorized for any invalid key.
+        """
         server_id = key.partition(".")[0]
+        try:
+            return self._authenticate(key, server_id)
+        except Unauthorized:
+            self._log_refusal(server_id[:_LONGEST_ID], address)
+            raise
+
+    def _authenticate(self, key: str, server_id: str) -> str:
         notified = self._notified
         with self._store.read() as tx:
             server = servers.find(tx, server_id) if "\0" not in server_id else None
@@ -88,6 +109,17 @@ class Keys:
             if notified == self._notified:
                 self._valid[server_id] = valid
         return server_id
+
+    def _log_refusal(self, server_id: str, address: str) -> None:
+        minute = int(time.monotonic() // 60)
+        with self._lock:
+            if self._refusals[0] != minute:
+                self._refusals = minute, set()
+            logged = self._refusals[1]
+            if server_id in logged or len(logged) >= _LOGGED_REFUSALS:
+                return
+            logged.add(server_id)
+        _log.warning("agent_key.refused", server_id=server_id, address=address)
 
     def _key(self, server_id: str, generation: int) -> str:
         digest = hmac.new(self._site_secret, f"agent:{server_id}:{generation}".encode(), hashlib.sha256).digest()

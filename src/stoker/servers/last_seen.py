@@ -1,13 +1,25 @@
-"""Heartbeats: the time of each agent's last poll, written once per heartbeat interval and not at every poll."""
+"""
+Heartbeats: the time of each agent's last poll, written once per heartbeat interval and not at every poll.
+
+Each process also logs the agents that it loses, and those that are back.
+"""
 
 from __future__ import annotations
 
 import re
 import threading
 import time
+from datetime import timedelta
+from functools import partial
 
+import structlog
+
+from stoker.model.server import Server
 from stoker.store import servers
 from stoker.store.open import Store
+from stoker.store.tx import Tx
+
+_log = structlog.get_logger("stoker.servers")
 
 #: Fraction of the heartbeat after which a poll is written, so that a slightly early poll does not postpone the write to
 #: the next one.
@@ -15,40 +27,102 @@ _DUE_AFTER = 0.8
 #: Seconds between writes if the agent's version or hooks change.
 _CHANGED_SECONDS = 1.0
 _LONGEST = 4096
+#: Lost agents that one check logs each on a line of its own; further ones are counted.
+_LOGGED = 50
 _WORD = re.compile(r"[\w.+:-]{1,64}")
 
 
 class LastSeen:
     """Writes heartbeats, with the agent's version and hooks."""
 
-    def __init__(self, store: Store, heartbeat: float) -> None:
-        """``heartbeat``: seconds between two polls of an idle agent."""
+    def __init__(self, store: Store, heartbeat: float, offline_after: timedelta) -> None:
+        """
+        ``heartbeat``: seconds between two polls of an idle agent. ``offline_after``: time without a heartbeat after
+        which an agent is lost.
+        """
         self._store = store
-        self._interval = heartbeat * _DUE_AFTER
+        self._heartbeat = heartbeat
+        self._offline_after = offline_after
+        self._began = time.monotonic()
         self._lock = threading.Lock()
+        #: Server id → the time of the last write (time.monotonic) and the agent's header; without lost agents.
         self._written: dict[str, tuple[float, str]] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="stoker-last-seen", daemon=True)
 
-    def due(self, server_id: str, said: str) -> bool:
+    def start(self) -> None:
+        """Start the thread that logs lost agents."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread. Does not wait for a database that does not answer."""
+        self._stop.set()
+        self._thread.join(timeout=1)
+
+    def due(self, server_id: str, header: str) -> bool:
         """Return whether ``write`` has to write. Performs no I/O."""
-        known = self._written.get(server_id)
-        if known is None:
+        last = self._written.get(server_id)
+        if last is None:
             return True
-        patience = self._interval if known[1] == said[:_LONGEST] else _CHANGED_SECONDS
-        return known[0] + patience < time.monotonic()
+        patience = self._heartbeat * _DUE_AFTER if last[1] == header[:_LONGEST] else _CHANGED_SECONDS
+        return last[0] + patience < time.monotonic()
 
-    def write(self, server_id: str, said: str) -> None:
-        """Write the heartbeat. ``said``: the agent's header, ``<version>; hooks=script,ansible``."""
+    def write(self, server_id: str, header: str) -> None:
+        """Write the heartbeat. ``header``: the agent's own, ``<version>; hooks=script,ansible``."""
+        now = time.monotonic()
         with self._lock:
             if len(self._written) > 100_000:
                 self._written.clear()
-            self._written[server_id] = (time.monotonic(), said[:_LONGEST])
-        version, hooks = _parse(said)
-        self._store.write(lambda tx: servers.record_seen(tx, server_id, tx.now, version, hooks))
+            # All agents are new to a process that has just begun, and none of them was lost.
+            may_be_back = server_id not in self._written and now - self._began >= self._offline_after.total_seconds()
+            self._written[server_id] = (now, header[:_LONGEST])
+        version, hooks = _parse(header)
+
+        def record(tx: Tx) -> None:
+            if may_be_back:
+                self._log_return(tx, server_id)
+            servers.record_seen(tx, server_id, tx.now, version, hooks)
+
+        self._store.write(record)
+
+    def log_lost(self) -> None:
+        """Log each agent that no process has seen for ``offline_after``, and forget it."""
+        before = time.monotonic() - self._offline_after.total_seconds()
+        with self._lock:
+            overdue = [server_id for server_id, (written, _) in self._written.items() if written < before]
+            for server_id in overdue:
+                del self._written[server_id]
+        if not overdue:
+            return
+        with self._store.read() as tx:
+            # Missing ones were deleted; others poll another process.
+            found = [server for id in overdue if (server := servers.find(tx, id)) is not None]
+            lost = [server for server in found if server.status(tx.now, self._offline_after) == "OFFLINE"]
+        for server in lost[:_LOGGED]:
+            _log.warning("agent.lost", **_fields(server), last_seen=str(server.last_seen))
+        if len(lost) > _LOGGED:
+            _log.warning("agents.lost", further=len(lost) - _LOGGED)
+
+    def _log_return(self, tx: Tx, server_id: str) -> None:
+        server = servers.find(tx, server_id)
+        if server is not None and server.status(tx.now, self._offline_after) == "OFFLINE":
+            tx.after_commit(partial(_log.info, "agent.back", **_fields(server), last_seen=str(server.last_seen)))
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._heartbeat):
+            try:
+                self.log_lost()
+            except Exception as error:  # the database is unavailable, which the health check reports
+                _log.debug("agents.not_checked", error=str(error))
 
 
-def _parse(said: str) -> tuple[str | None, tuple[str, ...]]:
+def _fields(server: Server) -> dict[str, str]:
+    return {"server_id": server.id, "server": server.name, "project_id": server.project_id}
+
+
+def _parse(header: str) -> tuple[str | None, tuple[str, ...]]:
     """Return the version and the hooks. Invalid parts are ignored."""
-    version, _, rest = said[:_LONGEST].partition(";")
+    version, _, rest = header[:_LONGEST].partition(";")
     _, _, hooks = rest.partition("hooks=")
-    known = tuple(word for word in hooks.split(",") if _WORD.fullmatch(word))
-    return version.strip() if _WORD.fullmatch(version.strip()) else None, known
+    words = tuple(word for word in hooks.split(",") if _WORD.fullmatch(word))
+    return version.strip() if _WORD.fullmatch(version.strip()) else None, words

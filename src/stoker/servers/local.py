@@ -206,7 +206,7 @@ class LocalServers:
         self._children[server_id] = process
         self._falls[server_id] = (time.monotonic(), self._falls.get(server_id, (0.0, 0))[1])
         root.joinpath("agent.pid").write_text(str(process.pid))
-        _log.info("local_agent.started", server=server_id, pid=process.pid)
+        _log.debug("local_agent.started", server_id=server_id, pid=process.pid)
         return process.pid
 
     def _on_agent_end(self, server_id: str) -> None:
@@ -215,11 +215,11 @@ class LocalServers:
         if self._stopping:
             return
         pause = self._pause(server_id)
-        _log.warning("local_agent.ended", server=server_id, again_in=pause)
+        _log.warning("local_agent.ended", server_id=server_id, retry_seconds=pause)
         try:
             self._store.write(lambda tx: self._defer(tx, server_id, _START, pause))
         except StokerError as error:
-            _log.error("local_agent.restart_failed", server=server_id, error=str(error))
+            _log.error("local_agent.restart_failed", server_id=server_id, error=str(error))
 
     def _pause(self, server_id: str) -> float:
         started, falls = self._falls.get(server_id, (0.0, 0))

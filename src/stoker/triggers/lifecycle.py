@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import structlog
 
 from stoker.deployments import cancellation, deadlines, standalone
 from stoker.deployments.owners import Owner
@@ -23,6 +26,8 @@ from stoker.store.notifier import trigger_topic
 from stoker.store.tx import Tx
 from stoker.transports.selection import AUTO
 from stoker.work import defer_once
+
+_log = structlog.get_logger("stoker.triggers")
 
 #: Kind of the job that continues a trigger whose work exceeds one transaction.
 GO_ON = "trigger.go_on"
@@ -252,4 +257,20 @@ def _finish(tx: Tx, trigger: Trigger) -> Trigger:
         status, reason = TriggerStatus.CANCELLED, f"{trigger.cancelled} of {trigger.total} were cancelled"
     else:
         reason = f"All {trigger.total} succeeded" if trigger.total > 1 else "It succeeded"
-    return replace(trigger, status=status, status_reason=reason, ended_at=tx.now)
+    ended = replace(trigger, status=status, status_reason=reason, ended_at=tx.now)
+    tx.after_commit(partial(_log_end, ended))
+    return ended
+
+
+def _log_end(trigger: Trigger) -> None:
+    write = _log.warning if trigger.status == TriggerStatus.FAILED else _log.info
+    write(
+        "trigger.ended",
+        trigger_id=trigger.id,
+        schedule_id=trigger.schedule_id,
+        project_id=trigger.project_id,
+        status=str(trigger.status),
+        total=trigger.total,
+        failed=trigger.failed,
+        cancelled=trigger.cancelled,
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +18,7 @@ import structlog
 
 from stoker.model.errors import DeploymentRefused, Invalid, StokerError, Unavailable
 from stoker.model.secrets import REDACTED
-from stoker.model.trigger import MisfirePolicy, Schedule, Trigger, TriggerStatus
+from stoker.model.trigger import MisfirePolicy, Schedule, TriggerStatus
 from stoker.policy import authorizer
 from stoker.stacks.engine import Engine
 from stoker.store import configs, rows, schedules
@@ -117,6 +118,7 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
                 requested_by=schedule.requested_by,
                 schedule_id=schedule.id,
             )
+            tx.after_commit(partial(_log.info, "schedule.started", **_fields(schedule), trigger_id=begun.id))
             updated = replace(updated, last_trigger_id=begun.id, last_error=None, run_count=updated.run_count + 1)
         else:
             failed = creation.record_failure(
@@ -129,7 +131,10 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
                 schedule=schedule,
             )
             updated = replace(updated, last_trigger_id=failed.id, last_error=failure)
-            tx.after_commit(lambda: _log_failure(schedule, failed))
+            facts = {**_fields(schedule), "trigger_id": failed.id, "reason": failed.status_reason}
+            tx.after_commit(partial(_log.warning, "schedule.failed", **facts))
+    if missed:
+        tx.after_commit(partial(_log.warning, "schedule.missed", **_fields(schedule), missed=missed))
     # The clock of the database, which decides when jobs are due, may be ahead of this process.
     since = max(tx.now, schedule.next_at)
     next_at = None if schedule.cron is None else cron.read(schedule.cron, schedule.timezone).after(since)
@@ -138,15 +143,9 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
         _tidy_later(tx, engine, schedule.project_id, schedule.id)
 
 
-def _log_failure(schedule: Schedule, trigger: Trigger) -> None:
-    _log.warning(
-        "schedule.failed",
-        schedule_id=schedule.id,
-        schedule=schedule.name,
-        project_id=schedule.project_id,
-        trigger_id=trigger.id,
-        reason=trigger.status_reason,
-    )
+def _fields(schedule: Schedule) -> dict[str, str]:
+    """The fields of the schedule in its log lines."""
+    return {"schedule_id": schedule.id, "schedule": schedule.name, "project_id": schedule.project_id}
 
 
 def tidy(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:

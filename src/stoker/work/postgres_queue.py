@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Mapping
+from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ import structlog
 from procrastinate.jobs import Job
 from procrastinate.schema import SchemaManager
 from procrastinate.worker import Worker
+from structlog.contextvars import bound_contextvars
 
 from stoker.store.open import Store
 from stoker.store.postgresql import driver_url
@@ -211,14 +213,15 @@ class PostgresQueue:
 
     async def _perform(self, context: procrastinate.JobContext, /, args: Mapping[str, Any], **_last: Any) -> None:
         job = context.job
-        try:
-            await _in_thread(self._handlers[job.queue], args)
-        except PermanentFailure as error:
-            _log.error("job.abandoned", job=job.lock, error=str(error))
-        except Exception as error:
-            _log.exception("job.failed", job=job.lock, attempts=job.attempts)
-            await context.app.connector.execute_query_async(_KEEP_ERROR, id=job.id, error=describe_error(error))
-            raise
+        with bound_contextvars(job=job.lock):
+            try:
+                await _in_thread(self._handlers[job.queue], args)
+            except PermanentFailure as error:
+                _log.error("job.abandoned", error=str(error))
+            except Exception as error:
+                _log.exception("job.failed", attempts=job.attempts)
+                await context.app.connector.execute_query_async(_KEEP_ERROR, id=job.id, error=describe_error(error))
+                raise
 
     async def _tend(self, app: procrastinate.App) -> None:
         """Take over the jobs of processes without a heartbeat, until this process stops; then stop the workers."""
@@ -244,6 +247,7 @@ async def _in_thread(handler: Handler, args: Mapping[str, Any]) -> None:
     """
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[None] = loop.create_future()
+    context = copy_context()
 
     def tell(error: BaseException | None) -> None:
         if ended.done():
@@ -256,7 +260,7 @@ async def _in_thread(handler: Handler, args: Mapping[str, Any]) -> None:
     def run() -> None:
         failure: BaseException | None = None
         try:
-            handler(args)
+            context.run(handler, args)
         except BaseException as error:
             failure = error
         with contextlib.suppress(RuntimeError):  # the loop was closed in the meantime

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from stoker.store import jobs
 from stoker.store.jobs import Job
@@ -141,11 +142,12 @@ class SqliteQueue:
                 group.changed.notify()
 
     def _failure(self, job: Job) -> str | None:
-        try:
-            self._handlers[job.kind](job.args)
-        except PermanentFailure as error:
-            _log.error("job.abandoned", kind=job.kind, subject=job.key, error=str(error))
-        except Exception as error:
-            _log.exception("job.failed", kind=job.kind, subject=job.key, attempts=job.attempts)
-            return describe_error(error)
+        with bound_contextvars(job=f"{job.kind}/{job.key}"):
+            try:
+                self._handlers[job.kind](job.args)
+            except PermanentFailure as error:
+                _log.error("job.abandoned", error=str(error))
+            except Exception as error:
+                _log.exception("job.failed", attempts=job.attempts)
+                return describe_error(error)
         return None

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import structlog
+
 from stoker.model.stack import Phase, Resource
 from stoker.model.status import Action, Status
 from stoker.resources import label_groups
@@ -10,6 +14,8 @@ from stoker.stacks.engine.advance import wake
 from stoker.stacks.engine.session import StackSession
 from stoker.store import resources, stacks
 from stoker.store.tx import Tx
+
+_log = structlog.get_logger("stoker.stacks")
 
 
 def commit(session: StackSession, *, notify_parent: bool = True) -> None:
@@ -26,8 +32,18 @@ def commit(session: StackSession, *, notify_parent: bool = True) -> None:
         logins.drop_stack(session.tx, stack)
     if session.ended and stack.phase is Phase.IDLE and _outlived_its_beginning(session):
         label_groups.stack_ended(session.tx, session.engine.env.work, stack.id)
+    if session.ended and stack.phase is Phase.IDLE and stack.parent_id is None:
+        _log_end(session)
     if stack.parent_resource_id and stack.phase is Phase.IDLE and session.ended and notify_parent:
         wake_resource(session.tx, session.engine, stack.parent_resource_id)
+
+
+def _log_end(session: StackSession) -> None:
+    """Log the end of an operation after the commit, without its reason, which may quote the output of scripts."""
+    stack = session.stack
+    write = partial(_log.warning if stack.status is Status.FAILED else _log.info, "stack.ended")
+    fields = {"stack_id": stack.id, "stack": stack.name, "project_id": stack.project_id}
+    session.tx.after_commit(partial(write, **fields, action=stack.action.value, status=stack.status.value))
 
 
 def _outlived_its_beginning(session: StackSession) -> bool:
