@@ -11,11 +11,12 @@ from stoker.http import health
 from stoker.http.access import Public
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
-from stoker.http.openapi.document import describe_row, document
+from stoker.http.openapi.document import document
 from stoker.http.openapi.routes import DESCRIBED, NOUNS
 from stoker.http.request_context import Route
 from stoker.http.router import Router
 
+DOCUMENT = document(DESCRIBED, NOUNS, "")
 ROWS = [*health.ROUTES, *HEAT, *IDENTITY]
 
 
@@ -43,8 +44,9 @@ def test_a_document_that_is_not_valid_would_be_seen(said):
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.verb} {row.path}")
 def test_every_row_is_described(row):
-    _, operation = describe_row(row, NOUNS)
-    assert operation.summary
+    operation = DOCUMENT["paths"][row.path][row.verb.lower()]
+    assert operation["summary"]
+    assert "``" not in str(operation)
 
 
 def test_a_row_without_a_description_is_an_error():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,15 +22,16 @@ class Rows:
         self.all = [(number, "x" * size) for number in range(1, count + 1)]
         self.asked: list[tuple[int | None, int]] = []
 
-    def __call__(self, after: int | None, most: int) -> list[tuple[int, Any]]:
+    def __call__(self, tx: Any, after: int | None, most: int) -> list[tuple[int, Any]]:
         self.asked.append((after, most))
         return [row for row in self.all if row[0] > (after or 0)][:most]
 
 
 def answer(rows: Rows, **more: Any) -> tuple[bool, list[Any]]:
     """Whether it was sent in pieces, and the list."""
-    call: Any = SimpleNamespace(principal=None, in_thread=in_thread)
-    reply = paged_list.reply(call, "rows", rows, **more)
+    app = SimpleNamespace(store=SimpleNamespace(read=nullcontext))
+    call: Any = SimpleNamespace(principal=None, in_thread=in_thread, app=app)
+    reply = paged_list.reply(call, "rows", rows, first=2, **more)
     if not hasattr(reply, "chunks"):
         return False, json.loads(reply.content)["rows"]
 
@@ -59,7 +61,7 @@ def test_large_rows_after_small_ones_are_read_few_at_a_time():
     rows.all = [(number, "x" * (10 if number <= 3000 else 500_000)) for number in range(1, 3061)]
     read: list[int] = []
 
-    def fit(after: int | None, most: int) -> int:
+    def fit(tx: Any, after: int | None, most: int) -> int:
         sizes = itertools.accumulate(len(text) for _, text in rows.all[after or 0 :][:most])
         read.append(max(1, sum(size <= 1_000_000 for size in sizes)))
         return read[-1]

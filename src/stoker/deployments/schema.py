@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, get_args
 
 from stoker.hot.parameters import values
 from stoker.hot.text import read_json
 from stoker.hot.words import clip
 from stoker.model.errors import Invalid
 
-TYPES = ("String", "Number", "CommaDelimitedList", "Json", "Boolean")
+#: Types of inputs and outputs.
+Type = Literal["String", "Number", "CommaDelimitedList", "Json", "Boolean"]
+TYPES: tuple[str, ...] = get_args(Type)
 _INPUT_KEYS = frozenset(("name", "type", "description", "default", "replace_on_change", "value", "secret"))
 _OUTPUT_KEYS = frozenset(("name", "type", "description", "error_output"))
 _TRUE = frozenset(("t", "true", "on", "y", "yes", "1"))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import cast
+from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
@@ -105,10 +104,8 @@ async def _dispatch(
         )
         try:
             if route.is_coroutine:
-                response = await cast(Callable[[RequestContext], Awaitable[Response]], route.handler)(context)
-                return _response(response, context)
-            handler = cast(Callable[[RequestContext], Response], route.handler)
-            return await route.executor.run(client.key, _handle, handler, context)
+                return _response(await route.call(context), context)
+            return await route.executor.run(client.key, _handle, route.call, context)
         except WriteRefused as refused:
             await in_thread(_audit, context, refused)
             raise

@@ -31,15 +31,25 @@ def decode(raw: bytes, what: str) -> Any:
     Raises Invalid if the text is not JSON, or is nested too deeply.
     """
     try:
-        found = _decoder.decode(raw)
+        value = _decoder.decode(raw)
     except RecursionError:
         raise _too_deep(what) from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Invalid(f"{what} is not JSON: {error}") from None
-    # Most bodies have fewer brackets than this, and counting brackets is cheap.
-    if raw.count(b"[") + raw.count(b"{") > DEEPEST and _deeper(found):
+    if _may_be_deep(raw) and _deeper(value):
         raise _too_deep(what)
-    return found
+    return value
+
+
+def check_depth(raw: bytes, what: str) -> None:
+    """Raises Invalid if the JSON text is nested too deeply."""
+    if _may_be_deep(raw):
+        decode(raw, what)
+
+
+def _may_be_deep(raw: bytes) -> bool:
+    """Return whether the text has enough brackets. Most bodies have fewer, and counting brackets is cheap."""
+    return raw.count(b"[") + raw.count(b"{") > DEEPEST
 
 
 def split(raw: bytes, shape: type[msgspec.Struct], what: str) -> dict[str, bytes]:
@@ -60,8 +70,8 @@ def split(raw: bytes, shape: type[msgspec.Struct], what: str) -> dict[str, bytes
         raise Invalid(f"{what} must be a JSON object") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Invalid(f"{what} is not JSON: {error}") from None
-    given = ((name, getattr(parts, name)) for name in shape.__struct_fields__)
-    return {name: bytes(part) for name, part in given if part is not msgspec.UNSET}
+    members = ((name, getattr(parts, name)) for name in shape.__struct_fields__)
+    return {name: bytes(part) for name, part in members if part is not msgspec.UNSET}
 
 
 def decode_texts(raw: bytes, what: str) -> Any:
@@ -92,7 +102,7 @@ def _deeper(root: Any) -> bool:
     """Return whether the value has more than DEEPEST levels. Iterates by level, because recursion could overflow."""
     level: list[Any] = [[root]]
     for _ in range(DEEPEST + 1):
-        inner = [part for each in level for part in (each.values() if type(each) is dict else each)]
+        inner = [part for value in level for part in (value.values() if type(value) is dict else value)]
         level = [part for part in inner if type(part) is dict or type(part) is list]
         if not level:
             return False

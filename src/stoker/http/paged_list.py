@@ -19,18 +19,19 @@ from stoker.http.access import only_reads
 from stoker.http.pieces import LARGE
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.secrets import redact_credentials
+from stoker.store.tx import Tx
 
 _encoder = msgspec.json.Encoder()
-#: Rows of the first page, which shows how large a row is, and the maximum rows of any page.
-_FIRST, _MOST = 2, 1000
+#: Maximum rows of a page.
+_MOST = 1000
 
-#: Reads one page. Arguments: the position to start after (None: the beginning) and the maximum number of rows. Returns
-#: the position and the JSON value of each row.
-Read = Callable[[int | None, int], list[tuple[int, Any]]]
+#: Reads one page. Arguments: the transaction, the position to start after (None: the beginning) and the maximum number
+#: of rows. Returns the position and the JSON value of each row.
+Read = Callable[[Tx, int | None, int], list[tuple[int, Any]]]
 
 
 #: Takes the same arguments. Returns the number of rows that fit into the bytes of a page, at least 1.
-Fit = Callable[[int | None, int], int]
+Fit = Callable[[Tx, int | None, int], int]
 
 
 class _Pages:
@@ -38,6 +39,7 @@ class _Pages:
         self, request: RequestContext, read: Read, start: int | None, limit: int | None, first: int, fit: Fit | None
     ) -> None:
         self._only_reads = only_reads(request.principal)
+        self._store = request.app.store
         self._read = read
         self._fit = fit
         self._position = start
@@ -50,15 +52,16 @@ class _Pages:
         parts: list[bytes] = []
         size = 0
         while not self.over and size < LARGE:
-            asked = self._rows if self._left is None else min(self._rows, self._left)
-            if self._fit is not None and asked > 1:  # rows after the last page may be much larger than its rows
-                asked = self._fit(self._position, asked)
-            rows = self._read(self._position, asked)
-            entries = [self._encode(shown) for _, shown in rows]
+            most = self._rows if self._left is None else min(self._rows, self._left)
+            with self._store.read() as tx:
+                if self._fit is not None and most > 1:  # rows after the last page may be much larger than its rows
+                    most = self._fit(tx, self._position, most)
+                rows = self._read(tx, self._position, most)
+            entries = [self._encode(value) for _, value in rows]
             parts += entries
             if self._left is not None:
                 self._left -= len(rows)
-            self.over = len(rows) < asked or self._left == 0
+            self.over = len(rows) < most or self._left == 0
             if rows:
                 self._position = rows[-1][0]
                 page = sum(map(len, entries)) + 1
@@ -66,9 +69,9 @@ class _Pages:
                 self._rows = max(1, min(_MOST, LARGE * len(rows) // page))
         return b",".join(parts)
 
-    def _encode(self, shown: Any) -> bytes:
+    def _encode(self, value: Any) -> bytes:
         """Redact each entry here, because a streamed page does not pass through ``without_credentials``."""
-        raw = _encoder.encode(shown)
+        raw = _encoder.encode(value)
         return redact_credentials(raw) if self._only_reads else raw
 
 
@@ -85,9 +88,9 @@ def reply(
     name: str,
     read: Read,
     *,
+    first: int,
     start: int | None = None,
     limit: int | None = None,
-    first: int = _FIRST,
     fit: Fit | None = None,
 ) -> Response:
     """

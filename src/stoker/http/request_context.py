@@ -12,7 +12,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response as StarletteResponse
 
-from stoker.http import threads
+from stoker.http import contracts, threads
 from stoker.http.json_body import decode
 from stoker.http.pieces import LARGE, PiecedResponse
 from stoker.http.threads import HANDLERS, Executor
@@ -143,8 +143,8 @@ def without_credentials(response: Response) -> Response:
 
 
 #: Functions run on a thread of the route's executor, which also encodes the response. Coroutine functions run on the
-#: event loop and must not block.
-Handler = Callable[[RequestContext], Response] | Callable[[RequestContext], Awaitable[Response]]
+#: event loop and must not block. A handler with a contract also receives the body and the query (``http.contracts``).
+Handler = Callable[..., Response] | Callable[..., Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +171,9 @@ class Route:
     executor: Executor = HANDLERS
     #: Whether ``handler`` is a coroutine function; computed once, not for each request.
     is_coroutine: bool = field(init=False)
+    #: Decodes the request as the handler's contract says and calls the handler.
+    call: Callable[[RequestContext], Any] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_coroutine", inspect.iscoroutinefunction(self.handler))
+        object.__setattr__(self, "call", contracts.bind(self.handler))

@@ -4,68 +4,145 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET
+from msgspec.structs import asdict
+
 from stoker.deployments import service
 from stoker.deployments.derive import redact_config
-from stoker.http import paged_list, params
+from stoker.deployments.schema import Type
+from stoker.http import paged_list
+from stoker.http.contracts import operation
+from stoker.http.fields import Absent, Answer, Body, Flag, Id, Name, Query, RequiredName, Time, Unchecked, Whole
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Forbidden, RequestLimitExceeded
 from stoker.store import configs, rows
 from stoker.store.tx import Tx
 
 
-def index(request: RequestContext) -> Response:
-    """List the project's configs, newest first; with ``derived=false`` without derived configs."""
-    if params.flag(request.query.get("global_tenant"), "global_tenant"):
+class NewConfigInput(Body, forbid_unknown_fields=True):
+    name: RequiredName
+    type: Type | None = None
+    description: str | None = None
+    default: Any = None
+    replace_on_change: Flag | None = None
+    secret: Flag | None = None
+    value: Any = None
+
+
+class NewConfigOutput(Body, forbid_unknown_fields=True):
+    name: RequiredName
+    type: Type | None = None
+    description: str | None = None
+    error_output: Flag | None = None
+
+
+class _Inputs(Unchecked):
+    schema = list[NewConfigInput]
+
+
+class _Outputs(Unchecked):
+    schema = list[NewConfigOutput]
+
+
+class NewConfig(Body):
+    """A config to create. ``group`` names the hook that runs it, and ``config`` is what the hook runs, mostly text."""
+
+    name: Name | None = None
+    group: Name | None = None
+    config: Any = None
+    inputs: _Inputs | None = None
+    outputs: _Outputs | None = None
+    options: dict[str, Any] | None = None
+
+
+class ConfigInput(Answer):
+    name: Id
+    type: Type
+    description: str | Absent = UNSET
+    default: Any = UNSET
+    replace_on_change: bool | Absent = UNSET
+    secret: bool | Absent = UNSET
+    value: Any = UNSET
+
+
+class ConfigOutput(Answer):
+    name: Id
+    type: Type
+    error_output: bool
+    description: str | Absent = UNSET
+
+
+class ConfigSummary(Answer):
+    id: Id
+    name: str | None
+    group: str | None
+    creation_time: Time
+
+
+class SoftwareConfig(ConfigSummary):
+    config: Any
+    inputs: list[ConfigInput]
+    outputs: list[ConfigOutput]
+    options: dict[str, Any]
+
+
+class ConfigQuery(Query):
+    limit: Whole | None = None
+    marker: str | None = None
+    #: Configs of all projects: not supported.
+    global_tenant: Flag = False
+    #: Whether the list includes the configs that Stoker derived for runs.
+    derived: Flag = True
+
+
+@operation(200, {"software_configs": list[ConfigSummary]})
+def index(request: RequestContext, query: ConfigQuery) -> Response:
+    """List the project's configs, newest first."""
+    if query.global_tenant:
         raise Forbidden("You are not authorized to complete this action.")
-    limit = params.whole(request.query.get("limit"), "limit")
-    with_derived = params.flag(request.query.get("derived"), "derived") is not False
-    store, marker, start = request.app.store, request.query.get("marker"), None
-    if marker:  # an unknown marker is ignored, as in Heat
-        with store.read() as tx:
-            start = configs.position(tx, marker, request.project)
+    start = None
+    if query.marker:  # an unknown marker is ignored, as in Heat
+        with request.app.store.read() as tx:
+            start = configs.position(tx, query.marker, request.project)
 
-    def read(before: int | None, most: int) -> list[tuple[int, Any]]:
-        with store.read() as tx:
-            return list(configs.page(tx, request.project, before=before, limit=most, with_derived=with_derived))
+    def read(tx: Tx, before: int | None, most: int) -> list[tuple[int, Any]]:
+        return list(configs.page(tx, request.project, before=before, limit=most, with_derived=query.derived))
 
-    return paged_list.reply(request, "software_configs", read, start=start, limit=limit, first=1000)
+    return paged_list.reply(request, "software_configs", read, first=1000, start=start, limit=query.limit)
 
 
-def create(request: RequestContext) -> Response:
+@operation(
+    200,
+    {"software_config": SoftwareConfig},
+    example={"name": "hello", "group": "script", "config": "#!/bin/sh\n", "outputs": [{"name": "result"}]},
+)
+def create(request: RequestContext, body: NewConfig) -> Response:
     """Create a config. Raises Invalid, or RequestLimitExceeded if the project has its maximum of configs."""
-    body = params.body(request)
     limit = request.app.settings.max_software_configs
 
     def do(tx: Tx) -> str:
         if 0 <= limit <= configs.count(tx, request.project):
             raise RequestLimitExceeded(f"this project may have {limit} software configs and has them: delete some")
-        _, rendered = service.new_config(
-            tx,
-            request.project,
-            name=body.get("name"),
-            group=body.get("group"),
-            config=body.get("config"),
-            inputs=body.get("inputs"),
-            outputs=body.get("outputs"),
-            options=body.get("options"),
-        )
+        _, rendered = service.new_config(tx, request.project, **asdict(body))
         return rendered
 
-    return _serialize(request.app.store.write(do))
+    return _respond(request.app.store.write(do))
 
 
+@operation(200, {"software_config": SoftwareConfig})
 def show(request: RequestContext) -> Response:
     """Return a config with its secrets redacted."""
     with request.app.store.read() as tx:
-        found = configs.body(tx, request.path["config_id"], request.project)
-        return _serialize(rows.dump(redact_config(tx, rows.load(found))))
+        rendered = configs.body(tx, request.path["config_id"], request.project)
+        return _respond(rows.dump(redact_config(tx, rows.load(rendered))))
 
 
+@operation(204, errors=(409,))
 def delete(request: RequestContext) -> Response:
     """Delete a config. Raises EntityNotFound, or ResourceInUse if a deployment or a schedule uses the config."""
     request.app.store.write(lambda tx: service.delete_config(tx, request.path["config_id"], request.project))
     return Response(204)
 
 
-def _serialize(rendered: str) -> Response:
+def _respond(rendered: str) -> Response:
     return Response(200, f'{{"software_config":{rendered}}}'.encode())

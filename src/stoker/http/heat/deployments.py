@@ -3,170 +3,224 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 from uuid import uuid4
+
+from msgspec import UNSET, Meta
+from msgspec.structs import asdict
 
 from stoker.deployments import representation, service, standalone
 from stoker.deployments.standalone import RunRequest
-from stoker.http import paged_list, params
+from stoker.http import paged_list
+from stoker.http.contracts import operation
+from stoker.http.decoders import convert
+from stoker.http.fields import (
+    Absent,
+    Answer,
+    Body,
+    Id,
+    LongText,
+    Name,
+    Query,
+    Seconds,
+    ServerId,
+    ShortText,
+    Time,
+    Whole,
+)
+from stoker.http.heat.configs import SoftwareConfig
 from stoker.http.pieces import LARGE
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid, RequestLimitExceeded
-from stoker.model.status import Action, Status
+from stoker.model.status import Action
 from stoker.stacks import deployment_actions
 from stoker.store import configs, deployments
 from stoker.store.tx import Tx
 
+SIGNAL_TRANSPORTS = (
+    "AUTO",
+    "CFN_SIGNAL",
+    "HEAT_SIGNAL",
+    "NO_SIGNAL",
+    "STOKER_SIGNAL",
+    "TEMP_URL_SIGNAL",
+    "ZAQAR_SIGNAL",
+)
+#: Other packages may add transports, so the type accepts any name.
+SignalTransport = Annotated[Name, Meta(extra_json_schema={"enum": list(SIGNAL_TRANSPORTS)})]
 
-def index(request: RequestContext) -> Response:
+
+class _DeploymentValues(Body):
+    input_values: dict[str, Any] | None = None
+    action: Name | None = None
+    # Any other status would count as the end of a run that no agent reported.
+    status: Literal["IN_PROGRESS", "COMPLETE", "FAILED"] | None = None
+    status_reason: LongText | None = None
+
+
+class NewDeployment(_DeploymentValues, kw_only=True):
+    """
+    A deployment to create.
+
+    With ``signal_transport``, Stoker derives the config that runs from ``config_id``. ``name`` is the name of the
+    derived config, and ``timeout`` the maximum seconds of a run.
+    """
+
+    config_id: Name
+    server_id: Annotated[ServerId, Meta(min_length=1)]
+    stack_user_project_id: ShortText | None = None
+    signal_transport: SignalTransport | None = None
+    name: Name | None = None
+    timeout: Seconds | None = None
+
+
+class DeploymentChanges(_DeploymentValues):
+    """Changes of a deployment, or the result of its run."""
+
+    config_id: Name | None = None
+    output_values: dict[str, Any] | None = None
+
+
+class SoftwareDeployment(Answer):
+    """``config_id`` is the config that runs. Each run has another one."""
+
+    id: Id
+    server_id: Id
+    config_id: Id
+    input_values: dict[str, Any]
+    output_values: dict[str, Any]
+    action: str | None
+    status: str | None
+    status_reason: str | None
+    creation_time: Time
+    updated_time: Time | Absent = UNSET
+
+
+class DeploymentQuery(Query):
+    server_id: ServerId | None = None
+    limit: Whole | None = None
+    marker: str | None = None
+
+
+@operation(200, {"software_deployments": list[SoftwareDeployment]})
+def index(request: RequestContext, query: DeploymentQuery) -> Response:
     """List the project's deployments, oldest first, optionally of one server."""
-    server_id = params.server_id(request.query.get("server_id"))
-    limit = params.whole(request.query.get("limit"), "limit")
-    store, marker, start = request.app.store, request.query.get("marker"), None
-    if marker:  # an unknown marker is ignored, as in the list of configs
-        with store.read() as tx:
-            start = deployments.position(tx, marker, request.project)
+    start = None
+    if query.marker:  # an unknown marker is ignored, as in the list of configs
+        with request.app.store.read() as tx:
+            start = deployments.position(tx, query.marker, request.project)
 
-    def read(after: int | None, most: int) -> list[tuple[int, Any]]:
-        with store.read() as tx:
-            found = deployments.page(tx, request.project, server_id, after=after, limit=most)
-            return [(position, representation.deployment(tx, each)) for position, each in found]
+    def read(tx: Tx, after: int | None, most: int) -> list[tuple[int, Any]]:
+        page = deployments.page(tx, request.project, query.server_id, after=after, limit=most)
+        return [(position, representation.deployment(tx, deployment)) for position, deployment in page]
 
-    def fit(after: int | None, most: int) -> int:
-        with store.read() as tx:
-            return deployments.count_fitting(tx, request.project, server_id, after=after, limit=most, size=LARGE)
+    def fit(tx: Tx, after: int | None, most: int) -> int:
+        return deployments.count_fitting(tx, request.project, query.server_id, after=after, limit=most, size=LARGE)
 
-    return paged_list.reply(request, "software_deployments", read, start=start, limit=limit, first=100, fit=fit)
+    return paged_list.reply(request, "software_deployments", read, first=100, start=start, limit=query.limit, fit=fit)
 
 
+@operation(200, {"metadata": list[SoftwareConfig]})
 async def metadata(request: RequestContext) -> Response:
-    """Return the configs that a server has to run. Runs on the event loop; most requests are answered from memory."""
+    """Return the configs that a server has to run."""
+    # Runs on the event loop; most requests are answered from memory.
     server_id = request.path["server_id"]
     request.require_resource(server_id)
-    params.server_id(server_id)
+    convert(server_id, ServerId, "server_id")
     redacted = request.only is None  # an agent receives the secrets, a person does not
-    found = request.app.documents.heat(server_id, request.project, redacted=redacted)
-    if found is None:
+    document = request.app.documents.heat(server_id, request.project, redacted=redacted)
+    if document is None:
         load = request.app.documents.load_heat
-        found = await request.in_thread(load, server_id, request.project, redacted=redacted)
+        document = await request.in_thread(load, server_id, request.project, redacted=redacted)
     if not redacted:
-        request.app.documents.record_sent(found, "POLL_SERVER_HEAT")
-    return Response(200, found.body)
+        request.app.documents.record_sent(document, "POLL_SERVER_HEAT")
+    return Response(200, document.body)
 
 
-def create(request: RequestContext) -> Response:
+@operation(200, {"software_deployment": SoftwareDeployment})
+def create(request: RequestContext, body: NewDeployment) -> Response:
     """
     Create a deployment.
 
-    With ``signal_transport``, Stoker derives a config for the run. Without it, the config is deployed unchanged, as in
+    With `signal_transport`, Stoker derives a config for the run. Without it, the config is deployed unchanged, as in
     Heat.
     """
-    body = params.body(request)
     limit = request.app.settings.max_software_deployments
 
     def do(tx: Tx) -> Response:
         if 0 <= limit <= deployments.count(tx, request.project):
             raise RequestLimitExceeded(f"this project may have {limit} deployments and has them: delete some")
-        config_id = _config_id(
-            tx, request, body.get("config_id"), params.mapping(body.get("input_values"), "input_values") or {}
-        )
-        if body.get("signal_transport") is not None:
-            return _serialize(tx, _create_derived(tx, request, body, config_id))
-        given = _authorize(tx, request, _create_from_config(tx, request, body, config_id))
-        return _serialize(tx, service.add(tx, given, request.user.user_name))
+        _learn_secrets(tx, request, body.config_id, body.input_values or {})
+        if body.signal_transport is not None:
+            return _respond(tx, _create_derived(tx, request, body))
+        deployment = _authorize(tx, request, _create_from_config(tx, request, body))
+        return _respond(tx, service.add(tx, deployment, request.user.user_name))
 
     return request.app.store.write(do)
 
 
+@operation(200, {"software_deployment": SoftwareDeployment})
 def show(request: RequestContext) -> Response:
+    """Return a deployment."""
     with request.app.store.read() as tx:
-        return _serialize(tx, deployments.get(tx, request.path["deployment_id"], request.project))
+        return _respond(tx, deployments.get(tx, request.path["deployment_id"], request.project))
 
 
-def update(request: RequestContext) -> Response:
+@operation(200, {"software_deployment": SoftwareDeployment})
+def update(request: RequestContext, body: DeploymentChanges) -> Response:
     """
     Change a deployment.
 
     Another config starts a new run, as does the status IN_PROGRESS for a deployment that has ended. A final status has
     the same consequences as a result from the agent. Raises Conflict, DeploymentRefused, EntityNotFound or Invalid.
     """
-    body = params.body(request)
+    changes = {name: value for name, value in asdict(body).items() if value is not None}
 
     def do(tx: Tx) -> Response:
-        known = deployments.get(tx, request.path["deployment_id"], request.project)
-        changes: dict[str, Any] = {
-            name: read(body[name], name) for name, read in _CHANGEABLE.items() if body.get(name) is not None
-        }
-        _config_id(tx, request, changes.get("config_id", known.config_id), changes.get("input_values", {}))
-        return _serialize(tx, deployment_actions.change(tx, request.app.engine, known, changes, request.user.user_name))
+        deployment = deployments.get(tx, request.path["deployment_id"], request.project)
+        _learn_secrets(tx, request, changes.get("config_id", deployment.config_id), body.input_values or {})
+        changed = deployment_actions.change(tx, request.app.engine, deployment, changes, request.user.user_name)
+        return _respond(tx, changed)
 
     return request.app.store.write(do)
 
 
+@operation(204)
 def delete(request: RequestContext) -> Response:
     """Delete a deployment. A stack resource that waits for it fails; a trigger counts it as cancelled."""
 
     def do(tx: Tx) -> None:
-        known = deployments.get(tx, request.path["deployment_id"], request.project)
-        deployment_actions.delete(tx, request.app.engine, known)
+        deployment = deployments.get(tx, request.path["deployment_id"], request.project)
+        deployment_actions.delete(tx, request.app.engine, deployment)
 
     request.app.store.write(do)
     return Response(204)
 
 
-def _status(value: Any, name: str) -> str | None:
-    """Check the status. Any other value would count as the end of a run that no agent reported."""
-    status = params.text(value, name)
-    if status not in (None, *_STATUSES):
-        raise Invalid(f"{name} {status!r:.100} is none of {', '.join(_STATUSES)}")
-    return status
-
-
-_STATUSES = tuple(status.value for status in (Status.IN_PROGRESS, Status.COMPLETE, Status.FAILED))
-_CHANGEABLE: Mapping[str, Any] = {
-    "config_id": params.text,
-    "input_values": params.mapping,
-    "output_values": params.mapping,
-    "action": params.text,
-    "status": _status,
-    "status_reason": lambda value, name: params.text(value, name, 65535),
-}
-
-
-def _config_id(tx: Tx, request: RequestContext, said: Any, values: Mapping[str, Any]) -> str:
+def _learn_secrets(tx: Tx, request: RequestContext, config_id: str, values: Mapping[str, Any]) -> None:
     """
-    Return the config's id. Raises Invalid if the config does not exist.
+    Treat the values of the config's secret inputs as secrets in this transaction.
 
-    The transaction then treats the values of the config's secret inputs as secrets.
+    Raises Invalid if the config does not exist.
     """
-    id = params.text(said, "config_id")
-    secret = None if id is None else configs.secret_inputs(tx, id, request.project)
-    if id is None or secret is None:
-        raise Invalid(f"Config with id {id} not found")
+    secret = configs.secret_inputs(tx, config_id, request.project)
+    if secret is None:
+        raise Invalid(f"Config with id {config_id} not found")
     tx.secrets.learn(values.get(name) for name in secret)
-    return id
 
 
-def _server_id(said: Any) -> str:
-    id = params.server_id(said)
-    if not id:
-        raise Invalid("server_id is required: the id of the server to deploy to")
-    return id
-
-
-def _create_from_config(tx: Tx, request: RequestContext, body: dict[str, Any], config_id: str) -> Deployment:
+def _create_from_config(tx: Tx, request: RequestContext, body: NewDeployment) -> Deployment:
     """Return a deployment that runs the config unchanged, as in Heat. Heat's clients derive the config themselves."""
-    params.text(body.get("stack_user_project_id"), "stack_user_project_id", 64)
     return Deployment(
         id=str(uuid4()),
         project_id=request.project,
-        server_id=_server_id(body.get("server_id")),
-        config_id=config_id,
-        action=params.text(body.get("action"), "action"),
-        status=_status(body.get("status"), "status"),
-        status_reason=params.text(body.get("status_reason"), "status_reason", 65535),
-        input_values=params.mapping(body.get("input_values"), "input_values") or {},
+        server_id=body.server_id,
+        config_id=body.config_id,
+        action=body.action,
+        status=body.status,
+        status_reason=body.status_reason,
+        input_values=body.input_values or {},
         output_values={},
         created_at=tx.now,
     )
@@ -177,33 +231,25 @@ def _authorize(tx: Tx, request: RequestContext, deployment: Deployment) -> Deplo
     return service.authorize(tx, deployment, request.user.user_name, authorizer=request.app.engine.env.authorizer)
 
 
-def _create_derived(tx: Tx, request: RequestContext, body: dict[str, Any], config_id: str) -> Deployment:
+def _create_derived(tx: Tx, request: RequestContext, body: NewDeployment) -> Deployment:
     """
-    Start a run of a config that Stoker derives from ``config_id``.
+    Start a run of a config that Stoker derives from the request's config.
 
     This request is Stoker's own: Heat's clients derive the config themselves.
     """
-    source = configs.get(tx, config_id, request.project)
-    wanted = RunRequest(
+    source = configs.get(tx, body.config_id, request.project)
+    run = RunRequest(
         content=standalone.content_of(source),
-        action=params.text(body.get("action"), "action") or Action.CREATE.value,
-        name=params.text(body.get("name"), "name") or source.name,
-        input_values=params.mapping(body.get("input_values"), "input_values") or {},
-        signal_transport=params.text(body.get("signal_transport"), "signal_transport") or "",
-        timeout=_seconds(body.get("timeout")),
+        action=body.action or Action.CREATE.value,
+        name=body.name or source.name,
+        input_values=body.input_values or {},
+        signal_transport=body.signal_transport or "",
+        timeout=body.timeout,
         requested_by=request.user.user_name,
     )
-    server_id = _server_id(body.get("server_id"))
-    return standalone.begin(tx, request.app.engine.env, wanted, project_id=request.project, server_id=server_id)
+    env = request.app.engine.env
+    return standalone.begin(tx, env, run, project_id=request.project, server_id=body.server_id)
 
 
-def _seconds(said: Any) -> float | None:
-    if said is None:
-        return None
-    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 < said < 2**31:
-        raise Invalid(f"timeout must be a number of seconds, not {said!r}")
-    return said
-
-
-def _serialize(tx: Tx, deployment: Deployment) -> Response:
+def _respond(tx: Tx, deployment: Deployment) -> Response:
     return Response(200, {"software_deployment": representation.deployment(tx, deployment)})

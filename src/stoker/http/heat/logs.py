@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from stoker.http import event_stream, params
+from msgspec import Meta, field
+
+from stoker.http import event_stream
+from stoker.http.contracts import operation
 from stoker.http.event_stream import Batch, Event
-from stoker.http.heat import serializers
+from stoker.http.fields import Answer, Count, Id, Position, Query, Time, Whole, fill
 from stoker.http.request_context import RequestContext, Response
-from stoker.model.deployment import Deployment, LogChunk, Run
+from stoker.model.deployment import Deployment, Run, RunState
 from stoker.model.status import Status
 from stoker.store import deployments, logs, runs
 from stoker.store.notifier import deployment_topic
@@ -19,19 +22,58 @@ from stoker.store.tx import Tx
 _LONGEST_WAIT = 60
 
 
-async def follow(request: RequestContext) -> Response:
+class OutputChunk(Answer):
     """
-    Return the output after position ``after``.
+    A chunk of output. ``offset`` and ``size`` are in bytes.
 
-    With ``wait`` (seconds, at most 60), the request waits for output or the end of the run. A client that accepts
-    text/event-stream receives all output as it arrives, until the run ends.
+    A gap between a chunk's end and the next offset of its stream means that output was cut.
     """
-    after = params.whole(request.query.get("after"), "after", most=params.LAST) or 0
+
+    seq: Count
+    config_id: Id
+    stream: str
+    offset: Count
+    size: Count
+    data: str
+    at: Time = field(name="time")
+
+
+class RunProgress(Answer):
+    """The progress that the agent last reported. The state is UNRESPONSIVE if the report is too old."""
+
+    state: RunState
+    percent: int | None
+    message: str | None
+    last_heartbeat_at: Time = field(name="time")
+
+
+class DeploymentLogs(Answer):
+    logs: list[OutputChunk]
+    next: Annotated[Count, Meta(description="The parameter `after` of the next request")]
+    status: str | None
+    status_reason: str | None
+    progress: RunProgress | None
+
+
+class LogQuery(Query):
+    after: Annotated[Position, Meta(description="The position after which the output begins")] = 0
+    wait: Annotated[Whole, Meta(description="Seconds to wait for output, at most 60")] = 0
+
+
+@operation(200, DeploymentLogs)
+async def follow(request: RequestContext, query: LogQuery) -> Response:
+    """
+    Return the output of a deployment's runs.
+
+    With `wait`, the request waits for output or the end of the run. A client that accepts text/event-stream receives
+    the events log, progress, status and end as they occur, until the run ends.
+    """
+    after = query.after
     if event_stream.is_wanted(request):
         following = _LogFeed(request, event_stream.last_id(request) or after)
         topic = deployment_topic(request.path["deployment_id"])
         return await event_stream.reply(request, lambda: (topic,), following.read)
-    wait = min(params.whole(request.query.get("wait"), "wait") or 0, _LONGEST_WAIT)
+    wait = min(query.wait, _LONGEST_WAIT)
     if not wait:
         return Response(200, await request.in_thread(_read, request, after))
     leave = request.app.streams.enter(request)
@@ -41,14 +83,14 @@ async def follow(request: RequestContext) -> Response:
         leave()
 
 
-async def _wait_for_logs(request: RequestContext, after: int, until: float) -> dict[str, Any]:
+async def _wait_for_logs(request: RequestContext, after: int, until: float) -> DeploymentLogs:
     """Return as soon as there is output after ``after``, the run has ended, or the time ``until`` is reached."""
     while True:
         with request.app.waiters.register(deployment_topic(request.path["deployment_id"])) as waiter:
-            found = await request.in_thread(_read, request, after)
+            page = await request.in_thread(_read, request, after)
             left = until - time.monotonic()
-            if found["logs"] or found["status"] != Status.IN_PROGRESS or left <= 0 or request.app.waiters.closed:
-                return found
+            if page.logs or page.status != Status.IN_PROGRESS or left <= 0 or request.app.waiters.closed:
+                return page
             await waiter.wait(left)
         await request.authorize_again()
 
@@ -59,7 +101,7 @@ class _LogFeed:
     def __init__(self, request: RequestContext, after: int) -> None:
         self._request = request
         self._after = after
-        self._progress: dict[str, Any] | None = None
+        self._progress: RunProgress | None = None
         self._status: dict[str, Any] | None = None
 
     def read(self) -> Batch:
@@ -72,7 +114,7 @@ class _LogFeed:
         with self._request.app.store.read() as tx:
             deployment, page, run = _load_page(tx, self._request, self._after)
             progress = _progress(run, tx.now)
-        events = [Event("log", serialize_chunk(each), each.seq) for each in page.chunks]
+        events = [Event("log", fill(OutputChunk, chunk), chunk.seq) for chunk in page.chunks]
         self._after = page.chunks[-1].seq if page.chunks else self._after
         if progress is not None and progress != self._progress:
             events.append(Event("progress", progress))
@@ -84,17 +126,17 @@ class _LogFeed:
         return Batch([*events, Event("end", status)] if over else events, over, page.more)
 
 
-def _read(request: RequestContext, after: int) -> dict[str, Any]:
+def _read(request: RequestContext, after: int) -> DeploymentLogs:
     with request.app.store.read() as tx:
         deployment, page, run = _load_page(tx, request, after)
         progress = _progress(run, tx.now)
-    return {
-        "logs": [serialize_chunk(each) for each in page.chunks],
-        "next": page.chunks[-1].seq if page.chunks else after,
-        "status": deployment.status,
-        "status_reason": deployment.status_reason,
-        "progress": progress,
-    }
+    return DeploymentLogs(
+        logs=[fill(OutputChunk, chunk) for chunk in page.chunks],
+        next=page.chunks[-1].seq if page.chunks else after,
+        status=deployment.status,
+        status_reason=deployment.status_reason,
+        progress=progress,
+    )
 
 
 def _load_page(tx: Tx, request: RequestContext, after: int) -> tuple[Deployment, logs.Page, Run | None]:
@@ -103,31 +145,7 @@ def _load_page(tx: Tx, request: RequestContext, after: int) -> tuple[Deployment,
     return deployment, page, runs.find(tx, deployment.id, deployment.config_id)
 
 
-def serialize_chunk(chunk: LogChunk) -> dict[str, Any]:
-    """
-    Serialize a chunk of output.
-
-    ``offset`` and ``size`` are in bytes. A gap between a chunk's end and the next offset of its stream means that
-    output was cut.
-    """
-    return {
-        "seq": chunk.seq,
-        "config_id": chunk.config_id,
-        "stream": chunk.stream,
-        "offset": chunk.offset,
-        "size": chunk.size,
-        "data": chunk.data,
-        "time": serializers.time(chunk.at),
-    }
-
-
-def _progress(run: Run | None, now: datetime) -> dict[str, Any] | None:
-    """Return the progress that the agent last reported, or None. The state is UNRESPONSIVE if the report is too old."""
+def _progress(run: Run | None, now: datetime) -> RunProgress | None:
     if run is None or run.last_heartbeat_at is None:
         return None
-    return {
-        "state": run.state_at(now),
-        "percent": run.percent,
-        "message": run.message,
-        "time": serializers.time(run.last_heartbeat_at),
-    }
+    return fill(RunProgress, run, state=run.state_at(now))

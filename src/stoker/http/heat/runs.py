@@ -3,87 +3,121 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, field
 
 from stoker.deployments import representation
-from stoker.http import params
-from stoker.http.heat import serializers
+from stoker.http.contracts import operation
+from stoker.http.fields import Answer, Body, Count, Flag, Id, Query, Time, fill
+from stoker.http.heat.deployments import SoftwareDeployment
 from stoker.http.request_context import RequestContext, Response
-from stoker.model.deployment import Deployment, Run
+from stoker.model.deployment import Deployment, Run, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.stacks import deployment_actions, signals
 from stoker.store import deployments, runs
 from stoker.store.tx import Tx
 
 
+class DeploymentRun(Answer):
+    """One execution of a deployment, from the request to the result."""
+
+    number: Count
+    config_id: Id
+    action: str | None
+    state: RunState
+    unresponsive_seconds: Annotated[
+        int | None, Meta(description="The time since the agent's last report, if that is too long ago")
+    ]
+    percent: int | None
+    message: str | None
+    last_heartbeat_at: Time | None = field(name="last_heartbeat")
+    queued_at: Time = field(name="queued_time")
+    delivered_at: Time | None = field(name="delivered_time")
+    channel: Annotated[str | None, Meta(description="The transport that delivered the run")]
+    started_at: Time | None = field(name="start_time")
+    ended_at: Time | None = field(name="end_time")
+    status: str | None
+    status_code: str | None
+    status_reason: str | None
+    requested_by: Annotated[str | None, Meta(description="The user; null for an action of a stack")]
+    input_values: Annotated[dict[str, Any], Meta(description="The values of secret inputs are redacted")]
+    output_values: Annotated[dict[str, Any], Meta(description="Without the output that the log contains")]
+    stdout_bytes: Count
+    stderr_bytes: Count
+
+
+class Cancellation(Body):
+    """With ``force``, the run ends without waiting for the agent."""
+
+    force: Flag | None = None
+
+
+class SignalQuery(Query):
+    token: Annotated[str | None, Meta(description="The token of the config's signal URL, in place of X-Auth-Token")] = (
+        None
+    )
+    run: Annotated[str | None, Meta(description="The number of the run; results of earlier runs are ignored")] = None
+
+
+@operation(200, {"runs": list[DeploymentRun]})
 def index(request: RequestContext) -> Response:
-    """List the runs of a deployment."""
+    """List the runs of a deployment, newest first."""
     with request.app.store.read() as tx:
-        found = runs.list_all(tx, _deployment(tx, request).id)
+        history = runs.list_all(tx, _deployment(tx, request).id)
     now = datetime.now(UTC)
-    return Response(200, {"runs": [serialize(tx, each, now) for each in found]})
+    return Response(200, {"runs": [serialize(tx, run, now) for run in history]})
 
 
-def cancel(request: RequestContext) -> Response:
+@operation(202, {"software_deployment": SoftwareDeployment}, errors=(409,), body_optional=True)
+def cancel(request: RequestContext, body: Cancellation) -> Response:
     """Cancel the current run. It ends when the agent has stopped it, or with ``force`` at once. Raises Conflict."""
-    force = bool(params.flag(params.optional_body(request).get("force"), "force"))
 
     def do(tx: Tx) -> Response:
-        held = _deployment(tx, request)
-        return _accept(tx, deployment_actions.cancel(tx, request.app.engine, held, request.user.user_name, force=force))
+        deployment = _deployment(tx, request)
+        user, force = request.user.user_name, bool(body.force)
+        return _accept(tx, deployment_actions.cancel(tx, request.app.engine, deployment, user, force=force))
 
     return request.app.store.write(do)
 
 
-def retry(request: RequestContext) -> Response:
+@operation(202, {"software_deployment": SoftwareDeployment}, errors=(409,), body_optional=True)
+def retry(request: RequestContext, body: Body) -> Response:  # noqa: ARG001  # an object is required, if anything
     """Run a failed deployment again. A deployment of a stack is retried by an update of the stack. Raises Conflict."""
-    params.optional_body(request)
 
     def do(tx: Tx) -> Response:
-        return _accept(
-            tx, deployment_actions.retry(tx, request.app.engine, _deployment(tx, request), request.user.user_name)
-        )
+        deployment = _deployment(tx, request)
+        return _accept(tx, deployment_actions.retry(tx, request.app.engine, deployment, request.user.user_name))
 
     return request.app.store.write(do)
 
 
-def signal(request: RequestContext) -> Response:
-    """Apply a signal from a project member, the server's agent, or a client with the signal URL."""
-    details = params.optional_body(request)
+@operation(200, {"status": str | None}, body_optional=True)
+def signal(request: RequestContext, body: dict[str, Any], query: SignalQuery) -> Response:
+    """
+    Apply a signal from a project member, the server's agent, or a client with the signal URL.
+
+    The body contains deploy_stdout, deploy_stderr, deploy_status_code and the config's outputs.
+    """
 
     def do(tx: Tx) -> Deployment:
-        known = _find_signal_target(tx, request)
-        return signals.signal_by_id(tx, request.app.engine, known, details, run=request.query.get("run"))
+        deployment = _find_signal_target(tx, request)
+        return signals.signal_by_id(tx, request.app.engine, deployment, body, run=query.run)
 
     return Response(200, {"status": request.app.store.write(do).status})
 
 
-def serialize(tx: Tx, run: Run, now: datetime) -> dict[str, Any]:
+def serialize(tx: Tx, run: Run, now: datetime) -> DeploymentRun:
     """Serialize a run. ``now`` determines whether the run is unresponsive, and for how long."""
-    silent = run.unresponsive_for(now)
-    return {
-        "number": run.number,
-        "config_id": run.config_id,
-        "action": run.action,
-        "state": run.state_at(now),
-        "unresponsive_seconds": None if silent is None else int(silent.total_seconds()),
-        "percent": run.percent,
-        "message": run.message,
-        "last_heartbeat": serializers.time(run.last_heartbeat_at),
-        "queued_time": serializers.time(run.queued_at),
-        "delivered_time": serializers.time(run.delivered_at),
-        "channel": run.channel,
-        "start_time": serializers.time(run.started_at),
-        "end_time": serializers.time(run.ended_at),
-        "status": run.status,
-        "status_code": run.status_code,
-        "status_reason": run.status_reason,
-        "requested_by": run.requested_by,
-        "input_values": tx.secrets.redact(dict(run.input_values)),
-        "output_values": tx.secrets.redact(dict(run.output_values)),
-        "stdout_bytes": run.stdout_bytes,
-        "stderr_bytes": run.stderr_bytes,
-    }
+    silence = run.unresponsive_for(now)
+    return fill(
+        DeploymentRun,
+        run,
+        state=run.state_at(now),
+        unresponsive_seconds=None if silence is None else int(silence.total_seconds()),
+        input_values=tx.secrets.redact(dict(run.input_values)),
+        output_values=tx.secrets.redact(dict(run.output_values)),
+    )
 
 
 def _find_signal_target(tx: Tx, request: RequestContext) -> Deployment:

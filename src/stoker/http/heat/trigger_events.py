@@ -7,10 +7,13 @@ from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from stoker.http import event_stream
 from stoker.http.event_stream import Batch, Event
+from stoker.http.fields import fill
 from stoker.http.heat import triggers as shapes
-from stoker.http.heat.logs import serialize_chunk
+from stoker.http.heat.logs import OutputChunk
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import LogChunk
 from stoker.model.trigger import Target, TargetStatus, TriggerStatus
@@ -21,6 +24,13 @@ from stoker.store.tx import Tx
 #: After this time, all transactions that were open when a chunk was created have ended.
 _SETTLED = timedelta(seconds=10)
 _ALL = datetime.max.replace(tzinfo=UTC)
+
+
+class TriggerOutput(OutputChunk):
+    """A chunk of output with its server."""
+
+    server_id: str
+    server_name: str
 
 
 async def follow(request: RequestContext) -> Response:
@@ -62,8 +72,8 @@ class _TriggerFeed:
         settled = _ALL if ended else now - _SETTLED
         for deployment_id, chunk in chunks:
             target = named[deployment_id]
-            said = {"server_id": target.server_id, "server_name": target.server_name, **serialize_chunk(chunk)}
-            events.append(Event("log", said, self._sent.add(deployment_id, chunk, settled)))
+            output = fill(TriggerOutput, chunk, server_id=target.server_id, server_name=target.server_name)
+            events.append(Event("log", output, self._sent.add(deployment_id, chunk, settled)))
         if trigger != self._trigger:
             events.append(Event("trigger", trigger))
             self._trigger = trigger
@@ -122,4 +132,4 @@ class _SentLogs:
 def _without_durations(target: dict[str, Any]) -> dict[str, Any]:
     """Return the target without durations. The state UNRESPONSIVE is an event, but its growing duration is not."""
     run = target["run"]
-    return target if run is None else {**target, "run": {**run, "unresponsive_seconds": None}}
+    return target if run is None else {**target, "run": replace(run, unresponsive_seconds=None)}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from http import HTTPStatus
 from typing import Any
 
 from stoker.http.access import Public
-from stoker.http.openapi.operations import Operation
 from stoker.http.openapi.schemas import TEXT, WHOLE, Schema, record, with_description
 from stoker.http.request_context import Route
 
@@ -26,17 +26,15 @@ SCHEMAS: dict[str, Schema] = {
 }
 
 
-def of(route: Route, operation: Operation) -> dict[str, Any]:
-    """Return the error responses of a route by status."""
-    statuses = {400, *operation.errors}
+def of(route: Route, errors: Collection[int]) -> dict[str, Any]:
+    """Return the error responses of a route by status. ``errors``: those that do not follow from the route."""
+    statuses = {400, *errors}
     if not isinstance(route.access, Public):
         statuses |= {401, 403}
     if "{" in route.path:
         statuses.add(404)
     api = _api(route.path)
-    found: dict[str, Any] = {str(each): {"$ref": f"#/components/responses/{api}{each}"} for each in sorted(statuses)}
-    busy = {str(each): {"$ref": f"#/components/responses/{api}{each}"} for each in (429, 503)}
-    return {**found, **busy}
+    return {str(status): {"$ref": f"#/components/responses/{api}{status}"} for status in (*sorted(statuses), 429, 503)}
 
 
 def responses() -> dict[str, Any]:

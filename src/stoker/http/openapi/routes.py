@@ -11,7 +11,7 @@ from stoker.http.access import Public
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.openapi.document import document
-from stoker.http.openapi.heat import resources, site, software, stacks, templates, triggers
+from stoker.http.openapi.heat import resources, site, stacks, templates, triggers
 from stoker.http.openapi.identity import accounts, tokens
 from stoker.http.openapi.operations import Noun, Operation, ok
 from stoker.http.openapi.schemas import MAP
@@ -30,8 +30,6 @@ NOUNS = (
     resources.RESOURCES,
     resources.EVENTS,
     resources.SNAPSHOTS,
-    software.CONFIGS,
-    software.DEPLOYMENTS,
     triggers.TRIGGERS,
     triggers.SCHEDULES,
     templates.NOUN,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.http.heat import schedules, trigger_events, triggers
-from stoker.http.openapi.heat.software import SIGNALS
+from stoker.http.heat.deployments import SIGNAL_TRANSPORTS
 from stoker.http.openapi.operations import Answer, Noun, Operation, empty, ok
 from stoker.http.openapi.schemas import (
     FLAG,
@@ -49,7 +49,7 @@ _SAID = {
     "name": with_description(
         maybe(text(255, 1)), "Of the deployments; else each is called as the original, _ and the action"
     ),
-    "signal_transport": maybe(one_of(*SIGNALS)),
+    "signal_transport": maybe(one_of(*SIGNAL_TRANSPORTS)),
     "timeout": with_description(
         maybe({"type": "number", "minimum": 1, "maximum": 315_360_000}), "Seconds that a run may take"
     ),
@@ -116,7 +116,7 @@ SCHEMAS: dict[str, Schema] = {
             "name": TEXT,
             "status": one_of(*TargetStatus),
             "status_reason": TEXT,
-            "run": maybe(ref("Run")),
+            "run": maybe(ref("DeploymentRun")),
         }
     ),
     "SoftwareSchedule": record(

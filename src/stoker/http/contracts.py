@@ -1,0 +1,110 @@
+"""
+The contract of a handler: the types of its request and its responses, beside the handler.
+
+    class NewConfig(Body):
+        name: Name | None = None
+
+    @operation(201, {"config": Config}, errors=(409,))
+    def create(request: RequestContext, body: NewConfig) -> Response:
+        \"\"\"Create a config.\"\"\"
+
+The handler receives the decoded body and query string as its parameters ``body`` and ``query``. The OpenAPI document is
+generated from contracts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
+
+from stoker.http.decoders import BodyDecoder, QueryDecoder
+
+if TYPE_CHECKING:
+    from stoker.http.request_context import RequestContext
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Success:
+    """
+    A successful response. ``body`` is a type, a map of members to types, or None for no body. ``headers`` are always
+    present.
+    """
+
+    body: Any = None
+    headers: tuple[str, ...] = ()
+    media_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """The types of a handler's request and responses."""
+
+    answers: Mapping[int, Success]
+    #: Errors besides those that follow from the route: 409, for example, if the current state may forbid the request.
+    errors: tuple[int, ...] = ()
+    #: Names of required request headers besides the token.
+    headers: tuple[str, ...] = ()
+    body: BodyDecoder | None = None
+    query: QueryDecoder | None = None
+    #: A complete valid request body.
+    example: Any = None
+
+
+def operation(
+    status: int,
+    body: Any = None,
+    *,
+    errors: tuple[int, ...] = (),
+    headers: tuple[str, ...] = (),
+    request_headers: tuple[str, ...] = (),
+    media_type: str = "application/json",
+    body_optional: bool = False,
+    example: Any = None,
+) -> Callable[[F], F]:
+    """
+    Return a decorator that adds the contract to a handler.
+
+    ``status``, ``body``, ``headers`` and ``media_type`` describe the successful response (``Success``); the types of
+    the request are the annotations of the handler's parameters. With ``body_optional``, an empty body and null count as
+    an empty object.
+    """
+
+    def add(handler: F) -> F:
+        types = get_type_hints(handler, include_extras=True)
+        vars(handler)["contract"] = Contract(
+            answers={status: Success(body=body, headers=headers, media_type=media_type)},
+            errors=errors,
+            headers=request_headers,
+            body=BodyDecoder(types["body"], is_optional=body_optional) if "body" in types else None,
+            query=QueryDecoder(types["query"]) if "query" in types else None,
+            example=example,
+        )
+        return handler
+
+    return add
+
+
+def contract_of(handler: Callable[..., Any]) -> Contract | None:
+    """Return the contract of a handler, or None if the handler has none."""
+    return cast("Contract | None", getattr(handler, "contract", None))
+
+
+def bind(handler: Callable[..., Any]) -> Callable[[RequestContext], Any]:
+    """Return a function that decodes the request as the handler's contract says and calls the handler."""
+    contract = contract_of(handler)
+    parameters = inspect.signature(handler).parameters
+    if len(parameters) == 1:
+        return handler
+    if contract is None:
+        raise TypeError(f"{handler.__qualname__} has parameters, but no contract")
+    body, query = contract.body, contract.query
+    if query is None and body is not None:
+        return lambda request: handler(request, body=body.decode(request.body))
+    if body is None and query is not None:
+        return lambda request: handler(request, query=query.decode(request.query))
+    assert body is not None and query is not None
+    return lambda request: handler(request, body=body.decode(request.body), query=query.decode(request.query))

@@ -1,0 +1,142 @@
+"""Decodes bodies and query strings to the types of a handler's contract, and words the errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+from starlette.datastructures import QueryParams
+
+from stoker.http import fields
+from stoker.http.json_body import check_depth
+from stoker.model.errors import Invalid
+
+BODY = "the request's body"
+_NAMES = {
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a map",
+    "null": "null",
+}
+_PATH = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.+)`", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_ENUM = re.compile(r"Invalid enum value (.*)", re.DOTALL)
+_BOUNDS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
+
+
+class BodyDecoder:
+    """
+    Decodes bodies to one type. Raises TypeError if msgspec does not support the type.
+
+    A type with a class method ``decode`` decodes the bytes itself.
+    """
+
+    def __init__(self, kind: Any, *, is_optional: bool = False) -> None:
+        self.kind, self.is_optional = kind, is_optional
+        self._own: Callable[[bytes], Any] | None = getattr(kind, "decode", None)
+        self._decoder = msgspec.json.Decoder(kind, dec_hook=fields.decode)
+
+    def decode(self, raw: bytes) -> Any:
+        """Return the body. Raises Invalid, which names the wrong member, or RequestLimitExceeded."""
+        if self.is_optional and raw.strip() in (b"", b"null"):
+            raw = b"{}"
+        if self._own is None:
+            check_depth(raw, BODY)
+        try:
+            return self._decoder.decode(raw) if self._own is None else self._own(raw)
+        except msgspec.ValidationError as error:
+            raise explain(error, self.kind, BODY) from None
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise Invalid(f"{BODY} is not JSON: {error}") from None
+
+
+class QueryDecoder:
+    """Decodes query strings to one type."""
+
+    def __init__(self, kind: type[fields.Query]) -> None:
+        self.kind = kind
+        encoded = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+        #: Names of the parameters that may occur several times.
+        self._lists = [encoded[name] for name, hint in get_type_hints(kind).items() if get_origin(hint) is list]
+
+    def decode(self, parameters: QueryParams) -> Any:
+        """Return the query. If a parameter occurs twice, its last value counts. Raises Invalid."""
+        values: dict[str, Any] = dict(parameters)
+        for name in self._lists:
+            if name in values:
+                values[name] = parameters.getlist(name)
+        return convert(values, self.kind, "the query")
+
+
+def convert(value: Any, kind: Any, name: str) -> Any:
+    """Return a value of another part of the request, ``name``, as the type ``kind``. Raises Invalid."""
+    try:
+        return msgspec.convert(value, kind, dec_hook=fields.decode)
+    except msgspec.ValidationError as error:
+        raise explain(error, kind, name) from None
+
+
+def explain(error: msgspec.ValidationError, kind: Any, whole: str) -> Invalid:
+    """
+    Return an error that names the wrong member and its expectation in the words of JSON.
+
+    ``whole`` names the value of the type ``kind``, for errors that concern no member.
+    """
+    match = _PATH.fullmatch(str(error))
+    message, path = match.groups() if match else (str(error), "")
+    member = path.removeprefix(".")
+    if not member and message.startswith("Expected `object`"):
+        return Invalid(f"{whole} must be a JSON object")
+    if missing := _MISSING.fullmatch(message):
+        return Invalid(f"{f'{member}.' if member else ''}{missing[1]} is required")
+    if unknown := _UNKNOWN.fullmatch(message):
+        return Invalid(f"{member or whole} has the unknown member {unknown[1]!r:.100}")
+    return Invalid(f"{member or whole} {_expectation(message, kind, member)}")
+
+
+def _expectation(message: str, kind: Any, member: str) -> str:
+    for pattern, word in _WORDINGS:
+        if match := pattern.fullmatch(message):
+            return word(*match.groups())
+    if choice := _ENUM.fullmatch(message):
+        return f"{choice[1][:100]} is none of {', '.join(map(str, _choices(kind, member)))}"
+    return message
+
+
+def _wrong_type(expected: str, actual: str) -> str:
+    names = " or ".join(_NAMES.get(name, name) for name in expected.split(" | ") if name != "null")
+    return f"must be {names}, not {_NAMES.get(actual, actual)}"
+
+
+def _wrong_length(kind: str, bound: str, length: str) -> str:
+    if (bound, length) == (">=", "1"):
+        return "must not be empty"
+    return f"must have {_BOUNDS[bound]} {length} {'characters' if kind == 'str' else 'entries'}"
+
+
+#: Messages of msgspec, and functions that word them.
+_WORDINGS: tuple[tuple[re.Pattern[str], Callable[..., str]], ...] = (
+    (re.compile(r"Expected `([^`]+)`, got `(\w+)`"), _wrong_type),
+    (re.compile(r"Expected `(\w+)` of length ([<>]=) (\d+)"), _wrong_length),
+    (re.compile(r"Expected `\w+` ([<>]=?) (\S+)"), lambda bound, limit: f"must be {_BOUNDS[bound]} {limit}"),
+    (re.compile(r"Expected `str` matching regex '.*u0000.*'"), lambda: "must not contain NUL"),
+)
+
+
+def _choices(kind: Any, member: str) -> list[Any]:
+    """Return the values of an enumeration, which is the type of the member of ``kind`` or within this type."""
+    name = re.split(r"[.\[]", member, maxsplit=1)[0]
+    hints = get_type_hints(kind) if isinstance(kind, type) else {}
+    return _literals(hints.get(name))
+
+
+def _literals(hint: Any) -> list[Any]:
+    if members := getattr(hint, "__members__", None):
+        return [member.value for member in members.values()]
+    return [value for part in get_args(hint) for value in ([part] if isinstance(part, str) else _literals(part))]

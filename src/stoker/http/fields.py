@@ -1,0 +1,157 @@
+"""
+Types of the members of requests and responses: Heat's flags and numbers, bounded strings, times.
+
+Heat's clients send flags and numbers also as strings. msgspec calls ``decode`` for the types of this module that are
+classes; type checkers see the Python type of the decoded value.
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
+
+from msgspec import Meta, Struct, UnsetType
+
+from stoker.model.server import LONGEST_ID
+from stoker.store.rows import heat_time
+
+T = TypeVar("T", bound=Struct)
+Schema = Mapping[str, Any]
+
+#: The maximum of a row number in the database.
+LAST = 2**63 - 1
+_LARGEST = 2**31 - 1
+_NO_NUL = r"^[^\u0000]*$"
+
+
+class Decoded(ABCMeta):
+    """The metaclass of types whose values ``decode`` has checked: every object is an instance of such a type."""
+
+    parse: Callable[[Any], Any]
+    #: The JSON schema, or the type that describes the value in the OpenAPI document.
+    schema: Any
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return True
+
+
+def decode(kind: type, value: Any) -> Any:
+    """Return the value of a type of this module; msgspec's ``dec_hook``. Raises ValueError with the expectation."""
+    if not isinstance(kind, Decoded):
+        raise NotImplementedError(f"no type of a request's member: {kind}")
+    return kind.parse(value)
+
+
+def _type(name: str, parse: Callable[[Any], Any], schema: Schema) -> Any:
+    return Decoded(name, (), {"parse": staticmethod(parse), "schema": schema})
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).lower()
+    if word not in ("true", "false"):
+        raise ValueError(f"must be true or false, not {value!r:.100}")
+    return word == "true"
+
+
+def _whole(least: int, most: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        # Python refuses to parse integers of more than 4,300 digits.
+        if isinstance(value, bool) or not (isinstance(value, int) or (str(value).isdecimal() and len(value) <= 100)):
+            raise ValueError(f"must be a whole number, not {value!r:.100}")
+        number = int(value)
+        if number < least:
+            raise ValueError(f"must be at least {least}, not {number}")
+        if number > most:
+            raise ValueError(f"must be at most {most}, not {number}")
+        return number
+
+    return parse
+
+
+def _integer(name: str, least: int, most: int = _LARGEST) -> Any:
+    return _type(name, _whole(least, most), {"type": "integer", "minimum": least, "maximum": most})
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 2**31:
+        raise ValueError(f"must be a number of seconds, not {value!r:.100}")
+    return value
+
+
+if TYPE_CHECKING:
+    Flag = bool
+    Whole = int
+    Positive = int
+    Position = int
+    RowNumber = int
+    Seconds = float
+    Time = str
+else:
+    #: A boolean, or its name in any case.
+    Flag = _type("Flag", _flag, {"type": ["boolean", "string"], "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$"})
+    #: An integer, or its decimal digits.
+    Whole = _integer("Whole", 0)
+    Positive = _integer("Positive", 1)
+    #: A position after a row of the database, and the number of a row.
+    Position = _integer("Position", 0, LAST)
+    RowNumber = _integer("RowNumber", 1, LAST)
+    Seconds = _type("Seconds", _seconds, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 2**31})
+    #: A time in Heat's format, in responses.
+    Time = _type("Time", str, {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"})
+
+Id = Annotated[str, Meta(min_length=1)]
+#: Strings of requests. The database stores no NUL.
+Name = Annotated[str, Meta(max_length=255, pattern=_NO_NUL)]
+RequiredName = Annotated[str, Meta(min_length=1, max_length=255, pattern=_NO_NUL)]
+ShortText = Annotated[str, Meta(max_length=64, pattern=_NO_NUL)]
+LongText = Annotated[str, Meta(max_length=65535, pattern=_NO_NUL)]
+ServerId = Annotated[str, Meta(max_length=LONGEST_ID, pattern=_NO_NUL)]
+#: Counters of responses.
+Count = Annotated[int, Meta(ge=0, le=LAST)]
+
+#: A member of a response that may be absent.
+Absent = UnsetType
+
+
+class Unchecked(metaclass=Decoded):
+    """
+    Any value, which the handler passes on to a function that checks it. ``schema`` describes valid values:
+
+        class Inputs(Unchecked):
+            schema = list[ConfigInput]
+    """
+
+    schema: ClassVar[Any] = {}
+
+    @staticmethod
+    def parse(value: Any) -> Any:
+        return value
+
+
+class Query(Struct):
+    """The parameters of a query string. A parameter that may occur several times is a list."""
+
+
+class Body(Struct):
+    """The JSON object of a request. Unknown members are ignored, as in Heat."""
+
+
+class Answer(Struct, forbid_unknown_fields=True):
+    """A JSON object in a response, with exactly these members."""
+
+
+def fill(kind: type[T], source: object, /, **computed: Any) -> T:
+    """
+    Return an object of the type ``kind`` with the attributes of ``source`` that have the names of its members.
+
+    Times become strings in Heat's format. ``computed`` are the members that are not such attributes.
+    """
+    for name in kind.__struct_fields__:
+        if name not in computed:
+            value = getattr(source, name)
+            computed[name] = heat_time(value) if type(value) is datetime else value
+    return kind(**computed)
