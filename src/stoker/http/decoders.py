@@ -46,10 +46,13 @@ class BodyDecoder:
         """Return the body. Raises Invalid, which names the wrong member, or RequestLimitExceeded."""
         if self.is_optional and raw.strip() in (b"", b"null"):
             raw = b"{}"
-        if self._own is None:
-            check_depth(raw, BODY)
         try:
-            return self._decoder.decode(raw) if self._own is None else self._own(raw)
+            if self._own is not None:
+                return self._own(raw)
+            if not raw.isascii():
+                raw.decode()  # msgspec does not validate the members that it skips
+            check_depth(raw, BODY)
+            return self._decoder.decode(raw)
         except msgspec.ValidationError as error:
             raise explain(error, self.kind, BODY) from None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -62,13 +65,13 @@ class QueryDecoder:
     def __init__(self, kind: type[fields.Query]) -> None:
         self.kind = kind
         encoded = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
-        #: Names of the parameters that may occur several times.
-        self._lists = [encoded[name] for name, hint in get_type_hints(kind).items() if get_origin(hint) is list]
+        #: Names of the parameters that may occur several times: their type is a tuple.
+        self._several = [encoded[name] for name, hint in get_type_hints(kind).items() if get_origin(hint) is tuple]
 
     def decode(self, parameters: QueryParams) -> Any:
         """Return the query. If a parameter occurs twice, its last value counts. Raises Invalid."""
         values: dict[str, Any] = dict(parameters)
-        for name in self._lists:
+        for name in self._several:
             if name in values:
                 values[name] = parameters.getlist(name)
         return convert(values, self.kind, "the query")

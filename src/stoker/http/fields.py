@@ -133,7 +133,7 @@ class Unchecked(metaclass=Decoded):
 
 
 class Query(Struct):
-    """The parameters of a query string. A parameter that may occur several times is a list."""
+    """The parameters of a query string. A parameter that may occur several times is a tuple."""
 
 
 class Body(Struct):
