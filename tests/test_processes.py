@@ -37,7 +37,7 @@ def _arguments(process: Path) -> bytes:
         return b""
 
 
-def test_a_stoker_that_does_not_come_up_in_time_is_ended(tmp_path, monkeypatch):
+def test_a_server_that_does_not_start_in_time_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(support.server, "_START_SECONDS", 0)
     with pytest.raises(AssertionError, match="did not come up"), served(tmp_path):
         pass
@@ -68,7 +68,7 @@ def test_a_process_ends_with_the_block_that_fails(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("words", [["--version"], ["stack", "list"], ["no-such-command"]])
-def test_a_forked_program_does_what_a_started_one_does(tmp_path, words):
+def test_a_forked_program_behaves_as_a_started_one(tmp_path, words):
     environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
     started = subprocess.run([*STOKER, *words], env=environment, capture_output=True, text=True, check=False)
     forked_one = forked.run(words, environment, 60)

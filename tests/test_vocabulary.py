@@ -55,7 +55,7 @@ def test_modules_are_named_by_nouns():
     assert gerunds == set()
 
 
-def test_retired_words_name_nothing():
+def test_no_name_has_a_retired_word():
     names = [(path, line, name) for path in modules() for line, name in defined(ast.parse(path.read_text()))]
     assert len(names) > 10_000
     assert [entry for entry in names if RETIRED & set(words(entry[2]))] == []

@@ -66,7 +66,7 @@ def nested(kind, parameters, **more):
     return {"Type": kind, "Description": "No description", "Parameters": parameters, **more}
 
 
-def test_validate(stoker):
+def test_validate_lists_the_parameters(stoker):
     answer = stoker.heat("POST", "/validate?show_nested=true", ASKED)
     assert (answer.status, answer.body) == (
         200,
@@ -119,7 +119,7 @@ def previewed(name, project, value, parent, stack):
     }
 
 
-def test_a_preview_of_a_new_stack(stoker):
+def test_a_preview_of_a_new_stack_lists_its_resources(stoker):
     shown = stoker.heat("POST", "/stacks/preview", {**ASKED, "stack_name": "prev", "tags": "x,y"}).body["stack"]
     assert shown["id"] == "None"
     assert shown["links"][0]["href"].endswith("/stacks/prev/None")
@@ -137,7 +137,7 @@ def test_a_preview_of_a_new_stack(stoker):
     ]
 
 
-def test_a_preview_tells_who_requires_a_resource_and_what_outputs_are_known(stoker):
+def test_a_preview_lists_dependents_and_known_outputs(stoker):
     value = {"type": "OS::Heat::Value"}
     template = {
         "heat_template_version": "2018-08-31",
@@ -181,7 +181,7 @@ def test_members_excluded_by_name_are_not_previewed(stoker):
     assert [each["resource_name"] for each in members] == ["1", "2"]
 
 
-def test_too_many_are_refused(stoker):
+def test_too_many_group_members_are_refused(stoker):
     asked = deepcopy(ASKED)
     none = {"type": "OS::Heat::None"}
     group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 200, "resource_def": none}}
@@ -191,7 +191,7 @@ def test_too_many_are_refused(stoker):
     assert (answer.status, answer.body["error"]["type"]) == (400, "RequestLimitExceeded")
 
 
-def test_tags_of_an_untagged_stack(stoker):
+def test_an_untagged_stack_has_an_empty_list_of_tags(stoker):
     made = stoker.heat(
         "POST", "/stacks", {"stack_name": "tagless", "template": {"heat_template_version": "2018-08-31"}}
     )
@@ -208,7 +208,7 @@ ODD = {
 }
 
 
-def test_what_is_wrong_in_an_output_is_a_warning_of_every_request(stoker, tmp_path):
+def test_an_error_in_an_output_is_a_warning_of_every_request(stoker, tmp_path):
     made = stoker.heat("POST", "/stacks", {"stack_name": "odd-output", "template": ODD})
     assert made.status == 201, made.body
     path = f"/stacks/odd-output/{made.body['stack']['id']}"
@@ -231,7 +231,7 @@ def test_what_is_wrong_in_an_output_is_a_warning_of_every_request(stoker, tmp_pa
     stoker.heat("DELETE", path)
 
 
-def test_the_command_tells_warnings_and_all_errors(stoker, tmp_path):
+def test_the_command_prints_warnings_and_all_errors(stoker, tmp_path):
     file = tmp_path / "odd.yaml"
     file.write_text(json.dumps(ODD))
     for words in (("template", "validate"), ("stack", "preview"), ("stack", "create", "odd-output")):

@@ -38,24 +38,24 @@ def test_the_document_is_valid(said):
     OpenAPIV31SpecValidator(said).validate()
 
 
-def test_a_document_that_is_not_valid_would_be_seen(said):
+def test_an_invalid_openapi_document_is_detected(said):
     assert list(OpenAPIV31SpecValidator({**said, "info": {}}).iter_errors())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.verb} {row.path}")
-def test_every_row_is_described(row):
+def test_every_route_is_described(row):
     operation = DOCUMENT["paths"][row.path][row.verb.lower()]
     assert operation["summary"]
     assert "``" not in str(operation)
 
 
-def test_a_row_without_a_description_is_an_error():
+def test_a_route_without_a_description_is_an_error():
     new = Route("GET", "/v1/{project}/new", Public(), lambda call: None)
     with pytest.raises(LookupError, match="/new"):
         document([new], NOUNS, "")
 
 
-def test_what_is_described_exists(said):
+def test_every_description_has_a_route(said):
     router = Router(DESCRIBED)
     for verb, path, _ in operations(said):
         filled = re.sub(r"{\w+}", "x", path)
@@ -63,7 +63,7 @@ def test_what_is_described_exists(said):
     assert {(verb, path) for verb, path, _ in operations(said)} >= {(row.verb, row.path) for row in ROWS}
 
 
-def test_no_description_is_left_over():
+def test_no_description_is_unused():
     handlers = {row.handler for row in DESCRIBED}
     for noun in NOUNS:
         assert noun.operations.keys() <= handlers, noun.tag

@@ -76,7 +76,7 @@ def asked(tmp_path, database_url):
         yield Described(stoker)
 
 
-def test_every_answer_is_as_described(asked):
+def test_every_answer_matches_its_description(asked):
     software(asked)
     stacks(asked)
     types(asked)
@@ -315,7 +315,7 @@ def _named_oddly(asked, kind, **more):
 
 
 @pytest.mark.parametrize("odd", [5, True, 1.5, [1], {"a": 1}, None, ""], ids=repr)
-def test_odd_values_are_refused_or_shown_as_described(of_http, odd):
+def test_odd_values_are_refused_or_returned_as_described(of_http, odd):
     entry = {"name": "a", "description": odd, "default": odd, "value": odd}
     of_http.heat("POST", "/software_configs", {"inputs": [entry], "outputs": [{"name": "a", "description": odd}]})
     for template in odd_templates(odd):
@@ -429,7 +429,7 @@ ODD_WORDS = [
     [row for row in DESCRIBED if query_of(row) and row.verb == "GET"],
     ids=lambda row: f"{row.verb} {row.path}",
 )
-def test_an_odd_word_in_any_query_is_refused_or_answered_as_described(of_http, row):
+def test_an_odd_value_in_any_query_is_refused_or_answered_as_described(of_http, row):
     template = {"heat_template_version": "2018-08-31", "resources": {"r": RESOURCE}}
     made = of_http.heat("POST", "/stacks", {"stack_name": "asked", "template": template})
     names = dict.fromkeys(parameters.PATH, "x") | {
@@ -448,7 +448,7 @@ def test_an_odd_word_in_any_query_is_refused_or_answered_as_described(of_http, r
     of_http.heat("DELETE", f"/stacks/asked/{made.body['stack']['id']}")
 
 
-def test_an_answer_that_is_not_as_described_is_seen(asked):
+def test_an_answer_that_differs_from_its_description_is_detected(asked):
     with pytest.raises(AssertionError, match="surprise"):
         asked.check("GET", "/healthz", Answer(200, {}, b'{"status": "ok", "version": "1", "surprise": 1}'))
     with pytest.raises(AssertionError, match="418"):

@@ -48,7 +48,7 @@ def test_a_short_list_is_one_answer(count):
 
 
 @pytest.mark.parametrize("size", [100_000, 2_000_000])
-def test_a_long_list_is_sent_in_pieces_and_never_read_as_a_whole(size):
+def test_a_long_list_is_streamed_in_pages(size):
     rows = Rows(60, size)
     streamed, shown = answer(rows)
     assert streamed
@@ -56,7 +56,7 @@ def test_a_long_list_is_sent_in_pieces_and_never_read_as_a_whole(size):
     assert max(most for _, most in rows.asked) <= 10
 
 
-def test_large_rows_after_small_ones_are_read_few_at_a_time():
+def test_large_rows_reduce_the_size_of_the_next_page():
     rows = Rows(0)
     rows.all = [(number, "x" * (10 if number <= 3000 else 500_000)) for number in range(1, 3061)]
     read: list[int] = []
@@ -72,7 +72,7 @@ def test_large_rows_after_small_ones_are_read_few_at_a_time():
     assert max(most for after, most in rows.asked if (after or 0) > 3000) <= 10
 
 
-def test_limit_and_start():
+def test_a_list_may_have_a_limit_and_a_start():
     rows = Rows(3000)
     assert answer(rows, limit=0) == (False, [])
     assert len(answer(rows, limit=7)[1]) == 7

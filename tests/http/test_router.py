@@ -46,18 +46,18 @@ ROUTER = Router([Route("GET", path, Public(), handler) for path in PATHS])
         ("//o/a/c/o", 3, {"account": "a", "container": "c", "object": "o"}),
     ],
 )
-def test_found(path, route, values):
+def test_a_path_finds_its_route_and_values(path, route, values):
     found, said, _ = ROUTER.find("GET", path)
     assert found is not None
     assert (found.path, said) == (PATHS[route], values)
 
 
 @pytest.mark.parametrize("path", ["/", "/v1/p", "/v1/p/stacks/x", "/o//c", "/o/a//o"])
-def test_not_found(path):
+def test_an_unknown_path_finds_no_route(path):
     assert ROUTER.find("GET", path) == (None, {}, frozenset())
 
 
-def test_a_verb_that_only_the_named_segment_has():
+def test_a_path_with_a_literal_segment_also_matches_a_named_one():
     router = Router([Route("POST", "/s/preview", Public(), handler), Route("GET", "/s/{name}", Public(), handler)])
     found, said, _ = router.find("GET", "/s/preview")
     assert found is not None
@@ -65,5 +65,5 @@ def test_a_verb_that_only_the_named_segment_has():
     assert router.find("PUT", "/s/preview") == (None, {}, frozenset(["GET", "POST"]))
 
 
-def test_another_verb():
+def test_an_unsupported_method_lists_the_supported_ones():
     assert ROUTER.find("PUT", "/o/a/c/x/y") == (None, {}, frozenset(["GET"]))

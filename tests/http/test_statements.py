@@ -88,13 +88,13 @@ def counted(tmp_path_factory) -> Iterator[tuple[Counted, str, str]]:
         "/snapshots",
     ],
 )
-def test_of_a_stack(counted, below):
+def test_statements_for_a_stack_do_not_grow(counted, below):
     program, small, large = counted
     assert program.get(large + below) == program.get(small + below)
 
 
 @pytest.mark.parametrize("path", ["/stacks", "/stacks?show_nested=true", "/software_configs", "/software_deployments"])
-def test_of_a_project(counted, path):
+def test_statements_for_a_project_do_not_grow(counted, path):
     program, _, _ = counted
     # A deployment may be large: the first few tell how many make a page.
     assert program.get(path) <= (4 if path == "/software_deployments" else 3)
@@ -141,12 +141,12 @@ def nesting(tmp_path_factory) -> Iterator[tuple[Counted, str, str]]:
         *("/resources?nested_depth=2&with_detail=true", "/export", "/outputs", "/outputs/o0", "/resources/r0"),
     ],
 )
-def test_of_stacks_in_a_stack(nesting, below):
+def test_statements_for_nested_stacks_do_not_grow(nesting, below):
     program, few, many = nesting
     assert program.get(many + below) == program.get(few + below)
 
 
-def test_of_many_servers(tmp_path):
+def test_statements_for_many_servers_do_not_grow(tmp_path):
     program = Counted(tmp_path)
     costs = []
     for size in (2, 20):
@@ -158,7 +158,7 @@ def test_of_many_servers(tmp_path):
     program.close()
 
 
-def test_of_all_stacks(tmp_path):
+def test_statements_for_all_stacks_do_not_grow(tmp_path):
     program = Counted(tmp_path)
     costs = []
     for i in range(3):

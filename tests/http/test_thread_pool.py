@@ -17,7 +17,7 @@ def pool():
     pool.shut_down()
 
 
-def test_results_and_errors_are_the_callers(pool):
+def test_results_and_errors_reach_the_caller(pool):
     async def body() -> None:
         assert await pool.run(divmod, 7, 2) == (3, 1)
         with pytest.raises(ZeroDivisionError):
@@ -37,7 +37,7 @@ def test_threads_are_started_when_calls_need_them(pool):
     asyncio.run(body())
 
 
-def test_a_call_that_is_cancelled_before_its_turn_is_not_made(pool):
+def test_a_call_cancelled_in_the_queue_is_not_made(pool):
     async def body() -> None:
         go, calls = threading.Event(), []
         busy = [pool.run(go.wait, 60) for _ in range(2)]
@@ -50,7 +50,7 @@ def test_a_call_that_is_cancelled_before_its_turn_is_not_made(pool):
     asyncio.run(body())
 
 
-def test_shutting_down_waits_for_calls_under_way_and_cancels_the_others():
+def test_shutdown_waits_for_running_calls_and_cancels_queued_ones():
     async def body() -> None:
         pool, go, begun = ThreadPool("test", 1), threading.Event(), threading.Event()
 
@@ -75,7 +75,7 @@ def test_shutting_down_waits_for_calls_under_way_and_cancels_the_others():
     asyncio.run(body())
 
 
-def test_a_loop_that_is_closed_is_not_called():
+def test_a_closed_event_loop_is_not_called():
     pool, go = ThreadPool("test", 1), threading.Event()
 
     async def body() -> None:

@@ -50,7 +50,7 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-def test_one_key_has_its_share_and_others_get_in():
+def test_one_key_cannot_occupy_all_threads():
     async def test(executor: Executor, work: Work) -> None:
         tasks = start(executor, work, "a", "a", "a", "a", "b", "c")
         await until(lambda: len(work.begun) == 4)
@@ -61,7 +61,7 @@ def test_one_key_has_its_share_and_others_get_in():
     run(test)
 
 
-def test_what_does_not_fit_into_the_queue_is_refused():
+def test_a_call_beyond_the_queue_is_refused():
     async def test(executor: Executor, work: Work) -> None:
         tasks = start(executor, work, *"aaaaa")
         await until(lambda: executor._waiting == 3)
@@ -90,7 +90,7 @@ def test_keys_take_turns():
     run(test, threads=1, share=1)
 
 
-def test_a_call_that_is_cancelled_gives_its_place_back():
+def test_a_cancelled_call_releases_its_place():
     async def test(executor: Executor, work: Work) -> None:
         running, waiting = start(executor, work, "a", "a")
         await until(lambda: executor._waiting == 1)
@@ -104,7 +104,7 @@ def test_a_call_that_is_cancelled_gives_its_place_back():
     run(test, threads=1)
 
 
-def test_errors_are_the_callers():
+def test_errors_reach_the_caller():
     async def test(executor: Executor, work: Work) -> None:
         with pytest.raises(ZeroDivisionError):
             await executor.run("a", lambda: 1 / 0)

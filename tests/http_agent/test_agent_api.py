@@ -68,7 +68,7 @@ def test_a_run_is_delivered_when_the_next_poll_acknowledges_its_document(agent, 
     assert run()["delivered_time"] is not None
 
 
-def test_a_poll_that_nothing_happens_to_ends_by_itself(agent):
+def test_a_poll_without_a_change_ends_at_its_timeout(agent):
     etag = agent.document().headers["ETag"]
     assert agent.document(wait=1, etag=etag).status == 304
 
@@ -92,7 +92,7 @@ def test_a_failing_signal_fails_with_its_reason(agent, stoker):
     assert "Timed out" in shown(stoker, deployment)["status_reason"]
 
 
-def test_a_signal_of_950_kilobytes_and_odd_characters_arrives_whole(agent, stoker):
+def test_a_signal_of_950_kilobytes_with_odd_characters_is_stored_completely(agent, stoker):
     deployment = deploy(stoker, agent.id)
     text = "\0\x1b☃" + "x" * 949_000
     said = {"deploy_stdout": text, "deploy_stderr": "", "deploy_status_code": 0}
@@ -100,7 +100,7 @@ def test_a_signal_of_950_kilobytes_and_odd_characters_arrives_whole(agent, stoke
     assert shown(stoker, deployment)["output_values"]["deploy_stdout"] == text
 
 
-def test_progress_shows_in_the_deployments_reason(agent, stoker):
+def test_progress_is_the_deployments_status_reason(agent, stoker):
     deployment = deploy(stoker, agent.id)
     said = {"state": "RUNNING", "percent": 42, "message": "half way"}
     assert agent.call("POST", f"/runs/{deployment['config_id']}/progress", said).status == 204
@@ -122,7 +122,7 @@ def test_progress_shows_in_the_deployments_reason(agent, stoker):
         b'{"state": "running"}',
     ],
 )
-def test_wrong_progress_changes_nothing(agent, stoker, wrong):
+def test_invalid_progress_changes_nothing(agent, stoker, wrong):
     deployment = deploy(stoker, agent.id)
     assert agent.call("POST", f"/runs/{deployment['config_id']}/progress", wrong).status == 400
     assert shown(stoker, deployment)["status_reason"] == "Waiting for the agent"
@@ -144,7 +144,7 @@ def test_output_arrives_in_order_and_once(agent, stoker):
 
 
 @pytest.mark.parametrize("query", ["", "stream=stdlog&offset=0", "stream=stdout&offset=-1", "stream=stdout&offset=x"])
-def test_wrong_places_of_output_are_refused(agent, stoker, query):
+def test_invalid_offsets_of_output_are_refused(agent, stoker, query):
     deployment = deploy(stoker, agent.id)
     assert agent.call("POST", f"/runs/{deployment['config_id']}/logs?{query}", b"x").status == 400
 
@@ -175,7 +175,7 @@ def test_another_servers_run_does_not_exist(agent, stoker):
     assert shown(stoker, deployment)["status_reason"] == "Waiting for the agent"
 
 
-def test_no_key_a_wrong_key_and_a_users_token_open_nothing(agent, stoker):
+def test_missing_and_wrong_keys_and_user_tokens_are_refused(agent, stoker):
     last = "A" if agent.key[-1] != "A" else "B"
     wrong = ["", "Bearer", "Bearer ", "Bearer x", f"Bearer {agent.key[:-2]}{last}", f"Basic {agent.key}"]
     wrong += [f"Bearer {stoker.token}", f"Bearer {agent.id}."]
@@ -188,7 +188,7 @@ def test_no_key_a_wrong_key_and_a_users_token_open_nothing(agent, stoker):
     assert stoker.request("GET", f"/v1/{stoker.project}/stacks", headers={"X-Auth-Token": agent.key}).status == 401
 
 
-def test_a_token_is_traded_again_by_its_instance_only(stoker):
+def test_only_the_same_instance_redeems_a_token_again(stoker):
     _, token = enroll(stoker)
     first = trade(stoker, token, "one")
     assert (first.status, trade(stoker, token, "one").body) == (201, first.body)
@@ -200,11 +200,11 @@ def test_a_token_is_traded_again_by_its_instance_only(stoker):
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"{}", b'{"token": 1, "instance": "i"}', b'{"token": "t", "instance": ""}']
 )
-def test_enrolling_with_a_wrong_body_is_an_error(stoker, body):
+def test_an_invalid_enrollment_is_refused(stoker, body):
     assert stoker.request("POST", "/agent/v1/enroll", body).status == 400
 
 
-def test_the_header_tells_version_and_hooks(agent, stoker):
+def test_the_agents_header_contains_version_and_hooks(agent, stoker):
     agent.document(X_Stoker_Agent="9.9; hooks=script,foo")
     server = stoker.heat("GET", f"/servers/{agent.name}").body["server"]
     assert (server["status"], server["agent_version"], server["hooks"]) == ("ONLINE", "9.9", ["script", "foo"])
@@ -220,7 +220,7 @@ def test_servers_are_listed_shown_and_named_once(agent, stoker):
     assert stoker.heat("GET", "/servers/nobody").status == 404
 
 
-def test_removing_a_server_revokes_its_key_and_ends_what_it_had_to_do(agent, stoker):
+def test_removing_a_server_revokes_its_key_and_fails_its_runs(agent, stoker):
     deployment = deploy(stoker, agent.id)
     assert agent.document().status == 200
     assert stoker.heat("DELETE", f"/servers/{agent.id}").status == 204
@@ -230,7 +230,7 @@ def test_removing_a_server_revokes_its_key_and_ends_what_it_had_to_do(agent, sto
     assert stoker.heat("DELETE", f"/servers/{agent.id}").status == 404
 
 
-def test_the_install_script_is_python_and_knows_the_url(stoker):
+def test_the_install_script_is_python_and_contains_the_url(stoker):
     answer = stoker.request("GET", "/agent/v1/install")
     assert answer.status == 200
     compile(answer.raw, "install", "exec")
@@ -263,7 +263,7 @@ def test_an_agent_enrolls_and_runs_a_script(stoker, tmp_path):
     assert found["output_values"]["deploy_stdout"] == "out\n"
 
 
-def test_a_secret_input_is_for_the_agent_alone(agent, stoker):
+def test_only_the_agent_reads_a_secret_input(agent, stoker):
     said = {"name": "c", "group": "script", "config": "true", "inputs": [{"name": "word", "secret": True}]}
     source = stoker.heat("POST", "/software_configs", said).body["software_config"]
     values = {"word": "s3cret", "open": "plain"}

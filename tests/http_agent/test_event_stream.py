@@ -47,7 +47,7 @@ def test_a_run_is_followed_from_its_beginning_to_its_end(agent, stoker):
     assert names[-1] == ("end", "COMPLETE")
 
 
-def test_a_stream_goes_on_where_the_last_one_stopped(agent, stoker):
+def test_a_stream_resumes_after_the_last_event(agent, stoker):
     deployment = deploy(stoker, agent.id)
     run = deployment["config_id"]
     for offset, word in enumerate((b"a", b"b", b"c")):
@@ -61,7 +61,7 @@ def test_a_stream_goes_on_where_the_last_one_stopped(agent, stoker):
         assert [each.data["data"] for each in events if each.name == "log"] == ["c"]
 
 
-def test_more_chunks_than_one_reading_gives_come_all_and_in_order(agent, stoker):
+def test_more_chunks_than_one_page_arrive_in_order(agent, stoker):
     deployment = deploy(stoker, agent.id)
     run = deployment["config_id"]
     for offset in range(450):
@@ -72,14 +72,14 @@ def test_more_chunks_than_one_reading_gives_come_all_and_in_order(agent, stoker)
     assert seen == list(range(450))
 
 
-def test_a_stream_of_what_is_not_there_is_an_ordinary_error(stoker):
+def test_a_stream_of_an_unknown_run_is_404(stoker):
     path = f"/v1/{stoker.project}/software_deployments/11111111-1111-1111-1111-111111111111/logs"
     headers = {"X-Auth-Token": stoker.token, "Accept": "text/event-stream"}
     assert stoker.request("GET", path, headers=headers).status == 404
     assert stoker.request("GET", path, headers={"Accept": "text/event-stream"}).status == 401
 
 
-def test_a_deployment_that_is_deleted_ends_its_stream_without_an_end(agent, stoker):
+def test_a_deleted_deployment_ends_its_stream_without_an_end_event(agent, stoker):
     deployment = deploy(stoker, agent.id)
     with event_stream(stoker, f"/software_deployments/{deployment['id']}/logs") as events:
         assert next(events).name == "status"
@@ -87,7 +87,7 @@ def test_a_deployment_that_is_deleted_ends_its_stream_without_an_end(agent, stok
         assert list(events) == []
 
 
-def test_a_server_that_stops_ends_its_streams_at_once_and_in_order(tmp_path):
+def test_stopping_the_server_ends_its_streams_at_once(tmp_path):
     with served(tmp_path) as stoker:
         deployment = deploy(stoker, "some-server")
         with event_stream(stoker, f"/software_deployments/{deployment['id']}/logs") as events:
@@ -100,7 +100,7 @@ def test_a_server_that_stops_ends_its_streams_at_once_and_in_order(tmp_path):
         assert "Traceback" not in stoker.output
 
 
-def test_a_server_that_stops_answers_who_waits_for_output(tmp_path):
+def test_stopping_the_server_answers_waiting_requests(tmp_path):
     with served(tmp_path) as stoker:
         deployment = deploy(stoker, "some-server")
         path = f"/software_deployments/{deployment['id']}/logs?wait=60"
@@ -114,7 +114,7 @@ def test_a_server_that_stops_answers_who_waits_for_output(tmp_path):
 
 
 @pytest.mark.parametrize("offset", [2**31, 3 * 2**30, 2**62])
-def test_output_that_no_32_bits_count_goes_on(agent, stoker, offset):
+def test_offsets_may_exceed_32_bits(agent, stoker, offset):
     deployment = deploy(stoker, agent.id)
     run = deployment["config_id"]
     assert agent.log(run, offset, b"far\n", more="&gap=1").body == {"offset": offset + 4}
@@ -125,7 +125,7 @@ def test_output_that_no_32_bits_count_goes_on(agent, stoker, offset):
     assert stoker.heat("GET", f"{path}?after={2**63 - 1}").body["next"] == 2**63 - 1
 
 
-def test_what_nothing_counts_is_refused_and_named(agent, stoker):
+def test_offsets_and_ids_beyond_64_bits_are_refused(agent, stoker):
     deployment = deploy(stoker, agent.id)
     answer = agent.log(deployment["config_id"], 2**62 + 1, b"x", more="&gap=1")
     assert (answer.status, b"offset must be at most" in answer.raw) == (400, True)

@@ -41,7 +41,7 @@ def run(stoker, deployment):
     return stoker.heat("GET", f"/software_deployments/{deployment['id']}/runs").body["runs"][0]
 
 
-def test_an_agent_ends_no_other_projects_deployment(stoker, elsewhere, agent):
+def test_an_agent_cannot_end_a_deployment_of_another_project(stoker, elsewhere, agent):
     theirs = deploy(elsewhere, agent.id)
     for project in (stoker.project, elsewhere.project):
         assert signalled(stoker, agent, project, theirs) == 404
@@ -51,7 +51,7 @@ def test_an_agent_ends_no_other_projects_deployment(stoker, elsewhere, agent):
     assert shown(stoker, own)["status"] == "COMPLETE"
 
 
-def test_nothing_of_theirs_is_delivered_by_what_the_agent_takes(stoker, elsewhere, agent):
+def test_an_acknowledgment_delivers_no_run_of_another_project(stoker, elsewhere, agent):
     theirs, own = deploy(elsewhere, agent.id), deploy(stoker, agent.id)
     document = agent.document()
     assert [each["deployment_id"] for each in document.body["deployments"]] == [own["id"]]

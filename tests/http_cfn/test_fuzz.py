@@ -70,7 +70,7 @@ def sound(answer: Answer) -> Answer:
 
 @bounded
 @given(action=actions, said=params, verb=st.sampled_from(["GET", "POST", "PUT"]))
-def test_actions_with_a_token(stoker, action, said, verb):
+def test_any_action_with_a_token_is_answered(stoker, action, said, verb):
     query = urlencode({**said, "Action": action}, errors="surrogatepass")
     headers = {"X-Auth-Token": stoker.token}
     if verb == "GET":
@@ -82,7 +82,7 @@ def test_actions_with_a_token(stoker, action, said, verb):
 
 @bounded
 @given(action=actions, said=params)
-def test_signed_actions(stoker, key, action, said):
+def test_any_signed_action_is_answered(stoker, key, action, said):
     said = {
         name.encode(errors="replace").decode(): text for name, text in said.items() if name not in ("", "Signature")
     }
@@ -93,7 +93,7 @@ def test_signed_actions(stoker, key, action, said):
 
 @bounded
 @given(action=actions, raw=st.lists(st.tuples(st.sampled_from(NAMES), st.binary(max_size=6)), max_size=4))
-def test_parameters_that_are_no_text(stoker, action, raw):
+def test_invalid_text_in_parameters_is_refused(stoker, action, raw):
     query = "&".join(f"{quote(name)}={quote(value)}" for name, value in raw if b"\0" not in value)
     headers = {"X-Auth-Token": stoker.token}
     sound(stoker.request("GET", f"/cfn/v1/?Action={action}&{query}", headers=headers))
@@ -105,7 +105,7 @@ def test_parameters_that_are_no_text(stoker, action, raw):
 @given(
     body=st.binary(max_size=40), kind=st.sampled_from(["application/x-www-form-urlencoded", "application/json", "x"])
 )
-def test_bodies(stoker, body, kind):
+def test_any_body_is_answered(stoker, body, kind):
     headers = {"X-Auth-Token": stoker.token, "Content-Type": kind}
     sound(stoker.request("POST", "/cfn/v1/?Action=ListStacks", body, headers))
 
@@ -117,7 +117,7 @@ def test_bodies(stoker, body, kind):
     below=st.sampled_from(["signal", "waitcondition"]),
     body=st.binary(max_size=20) | st.sampled_from([b'{"Status": "SUCCESS"}', b"[1]", b'{"Status": 5}']),
 )
-def test_urls_of_signals(stoker, parts, verb, below, body):
+def test_any_signal_url_is_answered(stoker, parts, verb, below, body):
     path = "/".join(quote(part, safe="", errors="replace") for part in parts)
     for place in (path, f"{path}/fuzzed/x/resources/r"):
         answer = stoker.request(verb, f"/cfn/v1/{below}/{place}", body, {"X-Auth-Token": stoker.token})
@@ -125,7 +125,7 @@ def test_urls_of_signals(stoker, parts, verb, below, body):
 
 
 @pytest.mark.parametrize("query", ["Action=DescribeStacks&StackName=%ff", "Action=%ff", "Action=ListStacks&%ff=1"])
-def test_bytes_that_are_no_characters_are_refused(stoker, query):
+def test_bytes_that_are_not_utf8_are_refused(stoker, query):
     headers = {"X-Auth-Token": stoker.token}
     for answer in (
         stoker.request("GET", f"/cfn/v1/?{query}", headers=headers),

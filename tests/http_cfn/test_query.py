@@ -65,7 +65,7 @@ def fault(answer: Answer) -> tuple[int, str]:
     return answer.status, root.findtext("Error/Code") or ""
 
 
-def test_a_stack_from_the_cradle_to_the_grave(stoker, key) -> None:
+def test_a_stack_is_created_updated_and_deleted(stoker, key) -> None:
     access, secret = key["access"], key["secret"]
     body = {
         "Action": "CreateStack",
@@ -109,7 +109,7 @@ def test_a_stack_from_the_cradle_to_the_grave(stoker, key) -> None:
     assert fault(gone) == (400, "InvalidParameterValue")
 
 
-def test_validation_answers_with_the_parameters_or_the_fault(stoker, key) -> None:
+def test_validation_returns_the_parameters_or_the_error(stoker, key) -> None:
     said = ask(stoker, key, "ValidateTemplate", TemplateBody=json.dumps(CFN))
     assert said["Description"] == "said in the other syntax"
     assert said["Parameters"] == [{"ParameterKey": "word", "DefaultValue": "a", "Description": "", "NoEcho": "true"}]
@@ -118,7 +118,7 @@ def test_validation_answers_with_the_parameters_or_the_fault(stoker, key) -> Non
     )
 
 
-def test_a_form_may_carry_the_parameters(stoker, key) -> None:
+def test_parameters_may_be_sent_as_a_form(stoker, key) -> None:
     said = {"Action": "ListStacks", "ContentType": "JSON"}
     url = signed(stoker, key["access"], key["secret"], "POST", **said)
     path, _, query = url.partition("?")
@@ -148,12 +148,12 @@ def test_a_form_may_carry_the_parameters(stoker, key) -> None:
         ({"Action": "ListStacks", "x": "\0"}, 400, "InvalidParameterValue"),
     ],
 )
-def test_what_is_wrong_is_said_in_amazons_words(stoker, key, params, status, code) -> None:
+def test_errors_have_amazons_codes(stoker, key, params, status, code) -> None:
     answer = stoker.request("GET", signed(stoker, key["access"], key["secret"], **params))
     assert fault(answer) == (status, code)
 
 
-def test_who_is_nobody_is_refused(stoker, key) -> None:
+def test_unauthenticated_requests_are_refused(stoker, key) -> None:
     wrong = signed(stoker, key["access"], "wrong", Action="ListStacks")
     unknown = signed(stoker, "0" * 32, "wrong", Action="ListStacks")
     assert fault(stoker.request("GET", wrong)) == (403, "AccessDenied")
@@ -166,7 +166,7 @@ def test_who_is_nobody_is_refused(stoker, key) -> None:
     assert stoker.request("GET", "/cfn").status == 300
 
 
-def test_a_key_ends_with_its_deletion(stoker) -> None:
+def test_a_deleted_key_is_refused(stoker) -> None:
     me = stoker.request("GET", "/identity/v3/auth/tokens", headers=tokens(stoker)).body["token"]["user"]["id"]
     path = f"/identity/v3/users/{me}/credentials/OS-EC2"
     key = stoker.request("POST", path, {"tenant_id": stoker.project}, tokens(stoker)).body["credential"]
@@ -184,7 +184,7 @@ def test_a_key_ends_with_its_deletion(stoker) -> None:
     assert refused.status == 400
 
 
-def test_a_signed_request_becomes_a_token(stoker, key) -> None:
+def test_a_signed_request_is_exchanged_for_a_token(stoker, key) -> None:
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     params = {"AWSAccessKeyId": key["access"], "SignatureVersion": "2", "Action": "x", "Timestamp": now}
     asked = {"verb": "GET", "host": "h", "path": "/v1/", "params": params}
@@ -203,7 +203,7 @@ def test_a_signed_request_becomes_a_token(stoker, key) -> None:
         assert stoker.request("POST", "/identity/v3/ec2tokens", said, tokens(stoker)).status in (400, 401)
 
 
-def test_templates_of_either_syntax_go_by_heats_own_call(stoker) -> None:
+def test_heats_api_accepts_templates_of_both_syntaxes(stoker) -> None:
     made = stoker.heat("POST", "/stacks", {"stack_name": "heats", "template": CFN})
     assert made.status == 201, made.raw
     id = made.body["stack"]["id"]
@@ -219,7 +219,7 @@ def test_templates_of_either_syntax_go_by_heats_own_call(stoker) -> None:
     assert {"Ref", "Fn::FindInMap", "Fn::Select"} <= {each["functions"] for each in functions["template_functions"]}
 
 
-def test_metadata_with_characters_xml_has_no_way_to_say(stoker, key) -> None:
+def test_metadata_with_characters_outside_xml_is_returned(stoker, key) -> None:
     resources = {
         "server": {**server("odd"), "metadata": {"odd": "\x01<&>\ufffe", "key with <": 1}},
         "c": config("\x02"),

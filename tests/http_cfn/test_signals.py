@@ -52,7 +52,7 @@ def outputs(stoker: Served, path: str) -> dict:
     return {each["output_key"]: each["output_value"] for each in stack(stoker, path)["outputs"]}
 
 
-def test_a_condition_is_told_by_its_url_alone(stoker) -> None:
+def test_a_wait_condition_is_signalled_by_its_url_alone(stoker) -> None:
     path = create(stoker, "condition", waiting())
     url = below(stoker, outputs(stoker, path)["one way"])
     assert stoker.request("POST", url, DONE).status == 405, "the verb is not its"
@@ -68,7 +68,7 @@ def test_a_condition_is_told_by_its_url_alone(stoker) -> None:
     assert stoker.request("PUT", url, DONE).status == 403, "gone with its resource"
 
 
-def test_a_deployment_is_ended_by_its_url(stoker) -> None:
+def test_a_deployment_is_signalled_by_its_url(stoker) -> None:
     said = template(
         {"config": config(), "server": server(), "one": deployment(signal_transport="CFN_SIGNAL")},
         outputs={"id": {"value": {"get_resource": "server"}}},
@@ -86,7 +86,7 @@ def test_a_deployment_is_ended_by_its_url(stoker) -> None:
 
 
 @pytest.mark.parametrize("transport", ["POLL_SERVER_CFN", "POLL_SERVER_HEAT"])
-def test_a_servers_login_sees_that_server_only(stoker, transport) -> None:
+def test_a_servers_login_reads_only_its_own_metadata(stoker, transport) -> None:
     machine = server()
     machine["properties"]["software_config_transport"] = transport
     resources = {"server": machine, "other": {**machine, "properties": {**machine["properties"], "name": "o"}}}
@@ -148,7 +148,7 @@ def test_a_servers_login_sees_that_server_only(stoker, transport) -> None:
         assert read(f"{resource}/server/metadata") in (401, 403), "gone with its resource"
 
 
-def test_a_swift_signal_is_put_into_an_object(stoker) -> None:
+def test_a_swift_signal_is_written_to_an_object(stoker) -> None:
     handle = {"type": "OS::Heat::SwiftSignalHandle"}
     waits = {
         "type": "OS::Heat::SwiftSignal",
@@ -175,7 +175,7 @@ def test_a_swift_signal_is_put_into_an_object(stoker) -> None:
     assert path.rsplit("/", 1)[1] not in account.raw.decode(), "its container is gone"
 
 
-def test_what_suspending_runs_is_reported_yet(stoker) -> None:
+def test_runs_of_a_suspend_action_report_their_result(stoker) -> None:
     one = deployment(signal_transport="CFN_SIGNAL", actions=["SUSPEND"])
     path = create(
         stoker,
@@ -197,7 +197,7 @@ def test_what_suspending_runs_is_reported_yet(stoker) -> None:
 
 @pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
 @pytest.mark.parametrize("dropped", [False, True])
-def test_the_last_run_of_what_is_going_is_reported_too(stoker, transport, dropped) -> None:
+def test_runs_of_a_delete_action_report_their_result(stoker, transport, dropped) -> None:
     name = f"going-{transport.lower()}-{dropped}"
     one = deployment(signal_transport=transport, actions=["CREATE", "DELETE"])
     rest = {"config": config(), "server": server(name)}
@@ -239,7 +239,7 @@ def test_a_late_result_of_an_earlier_run_changes_nothing(stoker, transport) -> N
 
 
 @pytest.mark.parametrize("transport", ["CFN_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
-def test_a_broken_result_is_refused_and_the_right_one_counts(stoker, transport) -> None:
+def test_an_invalid_result_is_refused_and_the_valid_one_counts(stoker, transport) -> None:
     name = f"broken-{transport.lower()}"
     resources = {"config": config(), "server": server(name), "one": deployment(signal_transport=transport)}
     path = create(stoker, name, template(resources, outputs={"id": {"value": {"get_resource": "server"}}}))

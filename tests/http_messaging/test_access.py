@@ -86,7 +86,7 @@ def ageless(said):
 
 
 @pytest.mark.parametrize(("verb", "path", "body"), READS + WRITES)
-def test_who_has_no_token_may_nothing(stoker, things, verb, path, body):
+def test_requests_without_a_token_are_refused(stoker, things, verb, path, body):
     answer = stoker.request(verb, "/messaging/v2" + path.format(**things), body, {"Client-ID": str(uuid.uuid4())})
     assert answer.status == 401
     assert set(answer.body) == {"title", "description"}
@@ -103,13 +103,13 @@ def test_readers_only_read(stoker, zaqar, things):
     assert everything(zaqar, things) == before
 
 
-def test_agents_and_strangers_may_nothing(stoker, zaqar, things):
+def test_stack_users_are_refused(stoker, zaqar, things):
     agent, _ = somebody(stoker, "heat_stack_user", project=stoker.project)
     for verb, path, body in READS + WRITES:
         agent.refused(verb, path.format(**things), body, status=403)
 
 
-def test_projects_have_queues_of_their_own(stoker, zaqar, things):
+def test_each_project_has_its_own_queues(stoker, zaqar, things):
     other, _ = somebody(stoker, "member")
     before = everything(zaqar, things)
     assert other("GET", "/queues").body["queues"] == []
@@ -127,7 +127,7 @@ def test_projects_have_queues_of_their_own(stoker, zaqar, things):
     assert everything(zaqar, things) == before
 
 
-def test_the_project_that_is_said_is_the_tokens(stoker, zaqar, queue):
+def test_the_project_header_must_match_the_token(stoker, zaqar, queue):
     assert zaqar("GET", queue, headers={"X-Project-Id": stoker.project}).status == 200
     assert zaqar("GET", queue, headers={"X-Project-Id": ""}).status == 200
     assert "X-Project-Id" in zaqar.refused("GET", queue, status=403, headers={"X-Project-Id": uuid.uuid4().hex})
@@ -168,7 +168,7 @@ def holder(stoker, url, **changes) -> Zaqar:
     return Zaqar(stoker, headers)
 
 
-def test_a_signed_url_opens_what_it_says(stoker, zaqar, queue):
+def test_a_signed_url_permits_its_methods_and_paths(stoker, zaqar, queue):
     url = shared(zaqar, queue, paths=["messages", "claims"], methods=["POST", "GET"])
     assert url["paths"] == [f"/v2{queue}/claims", f"/v2{queue}/messages"]
     assert (url["methods"], url["project"]) == (["GET", "POST"], stoker.project)
@@ -192,7 +192,7 @@ def test_a_signed_url_opens_what_it_says(stoker, zaqar, queue):
         held.refused(verb, path, status=404)
 
 
-def test_what_is_signed():
+def test_the_signed_text_is_zaqars():
     """Zaqar joins with the two characters backslash and n; keys are the site's, one for each project."""
     url = SignedUrls(b"site").sign("p", ["/v2/b", "/v2/a"], ["POST", "GET"], datetime(2099, 1, 1, tzinfo=UTC))
     site = hmac.digest(b"site", b"stoker signed urls of queues", hashlib.sha256)
@@ -201,7 +201,7 @@ def test_what_is_signed():
     assert url.signature == f"stk_{signature}", "found by its form in answers to readers"
 
 
-def test_what_is_said_of_nothing(stoker, zaqar, queue):
+def test_a_signed_url_has_defaults(stoker, zaqar, queue):
     url = shared(zaqar, queue)
     assert (url["paths"], url["methods"]) == ([f"/v2{queue}/messages"], ["GET"])
     ends = datetime.fromisoformat(url["expires"]).replace(tzinfo=UTC)
@@ -212,7 +212,7 @@ def test_what_is_said_of_nothing(stoker, zaqar, queue):
     assert holder(stoker, zoned)("GET", f"{queue}/messages").status == 200
 
 
-def test_a_signed_url_that_was_changed_opens_nothing(stoker, zaqar, queue):
+def test_an_altered_signed_url_is_refused(stoker, zaqar, queue):
     url = shared(zaqar, queue, methods=["GET", "DELETE"])
     other = zaqar.queue()
     _, elsewhere = somebody(stoker, "member")
@@ -240,7 +240,7 @@ def test_a_signed_url_that_was_changed_opens_nothing(stoker, zaqar, queue):
     assert holder(stoker, url).bodies(queue) == []
 
 
-def test_a_signed_url_ends(stoker, zaqar, queue):
+def test_a_signed_url_expires(stoker, zaqar, queue):
     soon = (datetime.now(UTC) + timedelta(seconds=2)).strftime("%Y-%m-%dT%H:%M:%S")
     held = holder(stoker, shared(zaqar, queue, expires=soon))
     stoker.until(lambda: held("GET", f"{queue}/messages").status == 404)
@@ -256,7 +256,7 @@ def test_a_signed_url_ends_with_its_project(stoker):
     held.refused("POST", "/queues/theirs/messages", {"messages": [{"body": 1}]}, status=404)
 
 
-def test_no_project_signs_for_another(stoker, zaqar, queue):
+def test_no_project_signs_urls_for_another(stoker, zaqar, queue):
     """What one member could get signed says nothing in another's name, and nobody knows the key."""
     member, project = somebody(stoker, "member")
     url = shared(member, queue)
@@ -289,11 +289,11 @@ def test_no_project_signs_for_another(stoker, zaqar, queue):
         ({"expires": "0001-01-01T00:00:00+23:59"}, "expires"),
     ],
 )
-def test_what_cannot_be_shared(zaqar, queue, body, words):
+def test_invalid_signing_requests_are_refused(zaqar, queue, body, words):
     assert words in zaqar.refused("POST", f"{queue}/share", body)
 
 
-def test_the_site(stoker, zaqar):
+def test_the_versions_and_the_home_document_are_listed(stoker, zaqar):
     answer = stoker.request("GET", "/messaging/")
     assert answer.status == 300
     [version] = answer.body["versions"]

@@ -14,7 +14,7 @@ def claimed(zaqar, queue, query="", **times):
     return answer.headers["Location"].rpartition("/")[2], answer.body["messages"]
 
 
-def test_from_claim_to_release(zaqar, queue):
+def test_a_claim_is_created_renewed_and_released(zaqar, queue):
     ids = zaqar.post(queue, "a", "b", "c")
     claim, held = claimed(zaqar, queue, "?limit=2", ttl=100, grace=70)
     assert [each["body"] for each in held] == ["a", "b"]
@@ -34,7 +34,7 @@ def test_from_claim_to_release(zaqar, queue):
     assert again != claim
 
 
-def test_what_a_claim_holds_is_deleted_with_its_id(zaqar, queue):
+def test_a_claimed_message_is_deleted_with_the_claims_id(zaqar, queue):
     one, two, three = zaqar.post(queue, 1, 2, 3)
     first, _ = claimed(zaqar, queue, "?limit=1")
     second, _ = claimed(zaqar, queue, "?limit=1")
@@ -51,7 +51,7 @@ def test_what_a_claim_holds_is_deleted_with_its_id(zaqar, queue):
     assert zaqar("GET", f"{queue}/claims/{first}").body["messages"] == []
 
 
-def test_several_are_deleted_claimed_or_not(zaqar, queue):
+def test_several_messages_are_deleted_claimed_or_not(zaqar, queue):
     """As Zaqar does it."""
     ids = zaqar.post(queue, 1, 2)
     claimed(zaqar, queue, "?limit=1")
@@ -84,7 +84,7 @@ def test_messages_outlive_their_claims(zaqar, queue):
         ({"grace": 60.0}, "grace"),
     ],
 )
-def test_claims_that_cannot_be(zaqar, queue, body, words):
+def test_invalid_claims_are_refused(zaqar, queue, body, words):
     zaqar.post(queue, 1)
     assert words in zaqar.refused("POST", f"{queue}/claims", body)
     claim, _ = claimed(zaqar, queue)
@@ -93,11 +93,11 @@ def test_claims_that_cannot_be(zaqar, queue, body, words):
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=21", "limit=x"])
-def test_claims_of_too_many(zaqar, queue, query):
+def test_claims_of_too_many_messages_are_refused(zaqar, queue, query):
     assert "limit" in zaqar.refused("POST", f"{queue}/claims?{query}", {})
 
 
-def test_claims_that_there_are_not(zaqar, queue):
+def test_unknown_claims_are_404(zaqar, queue):
     id = uuid.uuid4()
     zaqar.refused("GET", f"{queue}/claims/{id}", status=404)
     zaqar.refused("PATCH", f"{queue}/claims/{id}", {}, status=404)
@@ -106,7 +106,7 @@ def test_claims_that_there_are_not(zaqar, queue):
     assert "empty" in zaqar.refused("PATCH", f"{queue}/claims/{id}")
 
 
-def test_what_was_claimed_too_often_goes_to_the_dead_letters(zaqar):
+def test_a_message_claimed_too_often_moves_to_the_dead_letter_queue(zaqar):
     letters = f"dead-{uuid.uuid4()}"
     queue = zaqar.queue(_max_claim_count=2, _dead_letter_queue=letters, _dead_letter_queue_messages_ttl=5000)
     [id] = zaqar.post(queue, "poison")
@@ -122,7 +122,7 @@ def test_what_was_claimed_too_often_goes_to_the_dead_letters(zaqar):
     assert zaqar.pop(f"/queues/{letters}") == ["poison"]
 
 
-def test_when_all_are_dead_letters_there_is_no_claim(zaqar):
+def test_a_claim_of_dead_letters_only_is_empty(zaqar):
     letters = f"dead-{uuid.uuid4()}"
     queue = zaqar.queue(_max_claim_count=0, _dead_letter_queue=letters)
     zaqar.post(queue, 1, 2, ttl=777)

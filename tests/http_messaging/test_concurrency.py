@@ -55,7 +55,7 @@ def several(request, tmp_path):
             yield [Zaqar(first), Zaqar(second)] * (CLIENTS // 2)
 
 
-def test_nobody_gets_a_message_twice(several):
+def test_concurrent_claims_share_no_message(several):
     first = several[0]
     popping, claiming, racing = first.queue(), first.queue(), first.queue()
     for queue in (popping, claiming, racing):
@@ -87,7 +87,7 @@ def test_nobody_gets_a_message_twice(several):
     assert first.bodies(claiming) == []
 
 
-def test_posting_at_once_to_a_queue_that_is_not_there_yet(several):
+def test_concurrent_posts_create_a_queue_once(several):
     queue = f"/queues/{uuid.uuid4()}"
 
     def post(n):
@@ -103,7 +103,7 @@ def test_posting_at_once_to_a_queue_that_is_not_there_yet(several):
         assert [each["body"] for each in seen if each["body"].startswith(f"{n}-")] == [f"{n}-{k}" for k in range(10)]
 
 
-def test_a_reader_who_goes_on_misses_nothing(several):
+def test_a_reader_with_markers_misses_no_message(several):
     """Places are given in the order of commits: none appears behind one that was read already."""
     queue, posting = several[0].queue(), threading.Event()
     posted, read = [], []
@@ -134,7 +134,7 @@ def test_a_reader_who_goes_on_misses_nothing(several):
     assert sorted(read) == sorted(posted)
 
 
-def test_deleting_while_others_use_it_is_no_fault(several):
+def test_deleting_a_queue_in_use_is_no_error(several):
     queue = "/queues/busy"
 
     def use(n):

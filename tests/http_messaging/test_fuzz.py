@@ -99,7 +99,7 @@ def sound(answer):
 @pytest.mark.parametrize("call", BODIES)
 @bounded
 @given(data=st.data())
-def test_bodies(zaqar, call, data):
+def test_any_body_is_answered(zaqar, call, data):
     verb, below = call
     queue = f"/queues/fuzz-{data.draw(st.integers(0, 3))}"
     body = data.draw(BODIES[call] | anything)
@@ -123,7 +123,7 @@ def test_bodies(zaqar, call, data):
     below=st.sampled_from(["", "/messages", "/claims", "/claims/x", "/subscriptions", "/share", "/purge", "/stats"]),
     kind=st.sampled_from([PATCH_TYPE, "application/json", "", "application/x-www-form-urlencoded"]),
 )
-def test_bodies_that_are_no_json(zaqar, verb, raw, below, kind):
+def test_bodies_that_are_not_json_are_refused(zaqar, verb, raw, below, kind):
     sound(zaqar(verb, f"/queues/fuzz{below}", raw, {"Content-Type": kind}))
 
 
@@ -153,7 +153,7 @@ def test_any_query_is_answered(zaqar, verb, path, query):
 
 @bounded
 @given(name=st.text(min_size=1, max_size=70), id=st.text(min_size=1, max_size=70))
-def test_paths(zaqar, name, id):
+def test_any_path_is_answered(zaqar, name, id):
     for verb, below in (("GET", ""), ("GET", "/messages/"), ("DELETE", "/claims/"), ("GET", "/subscriptions/")):
         sound(zaqar(verb, f"/queues/{quote(name, safe='')}{below}{quote(id, safe='') if below else ''}"))
         sound(zaqar(verb, f"/queues/fuzz{below}{quote(id, safe='') if below else ''}"))
@@ -169,14 +169,14 @@ def test_paths(zaqar, name, id):
         | {name: st.text(st.characters(max_codepoint=255)) for name in ("X-Project-Id", "Client-ID", "X-Auth-Token")},
     )
 )
-def test_signed_headers(stoker, said):
+def test_any_signed_header_is_answered(stoker, said):
     headers = {name: "".join(c for c in value if c.isprintable()) for name, value in said.items()}
     answer = sound(stoker.request("GET", "/messaging/v2/queues/fuzz/messages", headers=headers))
     assert answer.status == 404
 
 
 @given(policy=policies, failures=st.integers(1, 5000))
-def test_any_policy_that_is_taken_says_when_and_ends(policy, failures):
+def test_every_accepted_retry_policy_gives_finite_pauses(policy, failures):
     try:
         retry_policy.check(policy, "policy")
     except Invalid:
@@ -186,6 +186,6 @@ def test_any_policy_that_is_taken_says_when_and_ends(policy, failures):
     assert retry_policy.pause(policy or {}, 25_000) is None
 
 
-def test_when_a_webhook_is_tried_again_if_nothing_is_said():
+def test_the_default_retry_policy_has_these_pauses():
     pauses = [retry_policy.pause({}, failures) for failures in range(1, 16)]
     assert pauses == [0, 0, 0, 5, 5, 5, 5, 10, 15, 20, 25, 30, 30, 30, None]

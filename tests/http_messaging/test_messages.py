@@ -12,7 +12,7 @@ import pytest
 EVERYTHING = {"text": "ä€😀\0", "n": [1, 1.5, -3, 2**63, None, True], "deep": {"a": {"b": []}}, "": ""}
 
 
-def test_what_is_posted_is_shown(zaqar, queue):
+def test_posted_messages_are_returned(zaqar, queue):
     answer = zaqar("POST", f"{queue}/messages", {"messages": [{"body": EVERYTHING, "ttl": 77, "other": 1}]})
     assert answer.status == 201
     [href] = answer.body["resources"]
@@ -34,13 +34,13 @@ def test_what_is_posted_is_shown(zaqar, queue):
 
 
 @pytest.mark.parametrize("body", [None, False, 0, "", [], {}])
-def test_any_json_is_a_body(zaqar, queue, body):
+def test_any_json_is_a_message_body(zaqar, queue, body):
     zaqar.post(queue, body)
     assert zaqar.bodies(queue) == [body]
     assert zaqar.pop(queue) == [body]
 
 
-def test_the_order_is_that_of_posting(zaqar, queue):
+def test_messages_are_in_the_order_of_posting(zaqar, queue):
     for n in range(0, 9, 3):
         zaqar.post(queue, n, n + 1, n + 2)
     assert zaqar.bodies(queue) == list(range(9))
@@ -50,7 +50,7 @@ def test_the_order_is_that_of_posting(zaqar, queue):
     assert zaqar.pop(queue, 20) == []
 
 
-def test_a_list_goes_on_where_its_links_say(zaqar, queue):
+def test_a_list_continues_at_its_link(zaqar, queue):
     for n in range(0, 25, 5):
         zaqar.post(queue, *range(n, n + 5))
     seen, path, ids = [], f"{queue}/messages?echo=true&limit=7", []
@@ -74,7 +74,7 @@ def test_a_list_goes_on_where_its_links_say(zaqar, queue):
     assert len(zaqar.bodies(queue, "echo=true")) == 10
 
 
-def test_clients_do_not_hear_themselves(zaqar, queue):
+def test_clients_do_not_receive_their_own_messages(zaqar, queue):
     other = zaqar.another()
     zaqar.post(queue, "mine")
     other.post(queue, "theirs")
@@ -87,7 +87,7 @@ def test_clients_do_not_hear_themselves(zaqar, queue):
 
 
 @pytest.mark.parametrize("client_id", [None, "", "nobody", "0" * 31])
-def test_a_client_says_who_it_is(stoker, zaqar, queue, client_id):
+def test_a_client_id_is_required(stoker, zaqar, queue, client_id):
     headers = {"X-Auth-Token": stoker.token} | ({} if client_id is None else {"Client-ID": client_id})
     id = str(uuid.uuid4())
     for verb, below, body in (
@@ -107,7 +107,7 @@ def test_a_client_says_who_it_is(stoker, zaqar, queue, client_id):
     assert zaqar.bodies(queue) == []
 
 
-def test_delayed_messages_come_later(zaqar, queue):
+def test_delayed_messages_are_listed_after_their_delay(zaqar, queue):
     zaqar.post(queue, "later", delay=900)
     zaqar.post(queue, "now")
     assert zaqar.bodies(queue) == ["now"]
@@ -117,7 +117,7 @@ def test_delayed_messages_come_later(zaqar, queue):
     assert zaqar.pop(queue, 20) == []
 
 
-def test_a_queue_says_what_its_messages_do_not(zaqar):
+def test_the_metadata_of_a_queue_has_defaults_for_messages(zaqar):
     queue = zaqar.queue(_default_message_ttl=99, _default_message_delay=60, _max_messages_post_size=200)
     zaqar.post(queue, "a")
     zaqar.post(queue, "b", delay=0, ttl=100)
@@ -151,17 +151,17 @@ def test_a_queue_says_what_its_messages_do_not(zaqar):
         ({"messages": [{"body": "x" * 262144}]}, "262144"),
     ],
 )
-def test_what_cannot_be_posted(zaqar, queue, body, words):
+def test_invalid_messages_are_refused(zaqar, queue, body, words):
     assert words in zaqar.refused("POST", f"{queue}/messages", body)
     assert zaqar.bodies(queue) == []
 
 
 @pytest.mark.parametrize("query", ["limit=21", "limit=0", "limit=x", "echo=maybe", "include_claimed=2"])
-def test_what_cannot_be_listed(zaqar, queue, query):
+def test_invalid_listings_are_refused(zaqar, queue, query):
     assert query.partition("=")[0] in zaqar.refused("GET", f"{queue}/messages?{query}")
 
 
-def test_messages_by_ids(zaqar, queue):
+def test_messages_are_read_by_ids(zaqar, queue):
     ids = zaqar.post(queue, *range(3))
     found = zaqar("GET", f"{queue}/messages?ids={ids[2]}&ids={ids[0]},{ids[0]}").body
     assert [each["body"] for each in found["messages"]] == [0, 2]
@@ -172,7 +172,7 @@ def test_messages_by_ids(zaqar, queue):
     assert "20" in zaqar.refused("GET", f"{queue}/messages?ids={','.join(str(n) for n in range(21))}")
 
 
-def test_deleting(zaqar, queue):
+def test_messages_are_deleted(zaqar, queue):
     ids = zaqar.post(queue, *range(4))
     assert zaqar("DELETE", f"{queue}/messages/{ids[0]}").status == 204
     assert zaqar("DELETE", f"{queue}/messages/{ids[0]}").status == 204
@@ -186,7 +186,7 @@ def test_deleting(zaqar, queue):
 
 
 @pytest.mark.parametrize("query", ["", "?pop=0", "?pop=21", "?pop=x", "?pop=1&ids=a", "?ids=", "?pop="])
-def test_what_cannot_be_deleted(zaqar, queue, query):
+def test_invalid_deletions_are_refused(zaqar, queue, query):
     zaqar.post(queue, 1)
     zaqar.refused("DELETE", f"{queue}/messages{query}")
     assert zaqar.bodies(queue) == [1]

@@ -26,7 +26,7 @@ def patch(zaqar, queue, *operations, status=200):
     return answer.body
 
 
-def test_from_put_to_delete(zaqar):
+def test_a_queue_is_created_changed_and_deleted(zaqar):
     path = f"/queues/{uuid.uuid4().hex}"
     made = zaqar("PUT", path, {"description": "mine", "_default_message_ttl": 120})
     assert (made.status, made.raw, made.headers["Location"]) == (201, b"", f"/v2{path}")
@@ -37,7 +37,7 @@ def test_from_put_to_delete(zaqar):
     assert zaqar("GET", path).body == DEFAULTS
 
 
-def test_a_queue_is_made_by_being_used(zaqar):
+def test_a_queue_is_created_by_its_first_use(zaqar):
     name = uuid.uuid4().hex
     assert zaqar("GET", f"/queues/{name}/messages").body == {"messages": [], "links": []}
     assert zaqar("DELETE", f"/queues/{name}/messages?pop=3").body == {"messages": []}
@@ -49,7 +49,7 @@ def test_a_queue_is_made_by_being_used(zaqar):
     assert zaqar("GET", f"/queues?name={name}").body["queues"] == [{"name": name, "href": f"/v2/queues/{name}"}]
 
 
-def test_a_deleted_queue_takes_everything_with_it(zaqar, queue):
+def test_deleting_a_queue_deletes_its_contents(zaqar, queue):
     [id] = zaqar.post(queue, "old")
     assert zaqar("POST", f"{queue}/subscriptions", {"subscriber": "http://127.0.0.1:9/"}).status == 201
     assert zaqar("DELETE", queue).status == 204
@@ -59,7 +59,7 @@ def test_a_deleted_queue_takes_everything_with_it(zaqar, queue):
     zaqar.refused("GET", f"{queue}/messages/{id}", status=404)
 
 
-def test_metadata_by_patch(zaqar, queue):
+def test_metadata_is_changed_by_a_json_patch(zaqar, queue):
     add = {"op": "add", "path": "/metadata/a~1b~0", "value": {"deep": [1]}}
     replace = {"op": "replace", "path": "/metadata/_max_claim_count", "value": 3}
     assert patch(zaqar, queue, add, replace) == {**DEFAULTS, "a/b~": {"deep": [1]}, "_max_claim_count": 3}
@@ -89,7 +89,7 @@ def test_metadata_by_patch(zaqar, queue):
         ([{"op": "add", "path": "/metadata/_default_message_ttl", "value": 1}], 400, "_default_message_ttl"),
     ],
 )
-def test_a_wrong_patch_changes_nothing(zaqar, queue, changes, status, words):
+def test_an_invalid_patch_changes_nothing(zaqar, queue, changes, status, words):
     good = {"op": "add", "path": "/metadata/good", "value": 1}
     changes = [good, *changes] if isinstance(changes, list) else changes
     said = zaqar.refused("PATCH", queue, changes, status=status, headers={"Content-Type": PATCH_TYPE})
@@ -97,7 +97,7 @@ def test_a_wrong_patch_changes_nothing(zaqar, queue, changes, status, words):
     assert zaqar("GET", queue).body == DEFAULTS
 
 
-def test_a_patch_is_for_a_queue_that_there_is_and_of_its_media_type(zaqar, queue):
+def test_a_patch_needs_an_existing_queue_and_its_media_type(zaqar, queue):
     zaqar.refused("PATCH", f"/queues/{uuid.uuid4()}", [], status=404, headers={"Content-Type": PATCH_TYPE})
     assert PATCH_TYPE in zaqar.refused("PATCH", queue, [], status=415)
 
@@ -125,7 +125,7 @@ def test_a_patch_is_for_a_queue_that_there_is_and_of_its_media_type(zaqar, queue
         {"_retry_policy": {"ignore_subscription_override": 1}},
     ],
 )
-def test_metadata_that_no_queue_can_have(zaqar, metadata):
+def test_invalid_queue_metadata_is_refused(zaqar, metadata):
     name = uuid.uuid4().hex
     said = zaqar.refused("PUT", f"/queues/{name}", metadata)
     assert isinstance(metadata, list) or next(iter(metadata)) in said
@@ -133,7 +133,7 @@ def test_metadata_that_no_queue_can_have(zaqar, metadata):
 
 
 @pytest.mark.parametrize("name", ["a%20b", "q" * 65, "%C3%A4", "a%2Cb", "%0A"])
-def test_names_that_no_queue_can_have(zaqar, name):
+def test_invalid_queue_names_are_refused(zaqar, name):
     for verb, below, body in (
         ("PUT", "", None),
         ("GET", "", None),
@@ -154,7 +154,7 @@ def test_too_much_metadata_is_refused(zaqar):
     zaqar.refused("PUT", f"/queues/{uuid.uuid4()}", {"a": "x" * 65536})
 
 
-def test_lists_go_on_where_their_links_say(zaqar):
+def test_lists_continue_at_their_links(zaqar):
     part = f"list-{uuid.uuid4().hex[:8]}"
     names = sorted(f"{part}-{n:02}" for n in range(25))
     for name in names:
@@ -178,11 +178,11 @@ def test_lists_go_on_where_their_links_say(zaqar):
 
 
 @pytest.mark.parametrize("query", ["limit=0", "limit=21", "limit=a", "limit=-1", "detailed=perhaps", "with_count=2"])
-def test_lists_that_cannot_be(zaqar, query):
+def test_invalid_list_queries_are_refused(zaqar, query):
     assert query.partition("=")[0] in zaqar.refused("GET", f"/queues?{query}")
 
 
-def test_stats(zaqar, queue):
+def test_stats_count_the_messages(zaqar, queue):
     first, *_, last = zaqar.post(queue, 1, 2, 3)
     zaqar("POST", f"{queue}/claims?limit=1", {})
     said = zaqar("GET", f"{queue}/stats").body["messages"]
@@ -193,7 +193,7 @@ def test_stats(zaqar, queue):
     assert 0 <= said["oldest"]["age"] < 60
 
 
-def test_purge(zaqar, queue):
+def test_purge_deletes_messages_or_subscriptions(zaqar, queue):
     zaqar.post(queue, 1, 2)
     zaqar("POST", f"{queue}/subscriptions", {"subscriber": "http://127.0.0.1:9/"})
     assert zaqar("POST", f"{queue}/purge", {"resource_types": ["messages"]}).status == 204

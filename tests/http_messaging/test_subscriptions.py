@@ -61,7 +61,7 @@ def subscribe(zaqar, queue, subscriber, **more) -> str:
     return answer.body["subscription_id"]
 
 
-def test_from_create_to_delete(zaqar, queue):
+def test_a_subscription_is_created_changed_and_deleted(zaqar, queue):
     id = subscribe(zaqar, queue, NOWHERE, ttl=600, options={"a": 1})
     path = f"{queue}/subscriptions/{id}"
     shown = zaqar("GET", path).body
@@ -88,7 +88,7 @@ def test_from_create_to_delete(zaqar, queue):
     zaqar.refused("PUT", f"{path}/confirm", {"confirmed": True}, status=404)
 
 
-def test_a_subscriber_is_told_once(zaqar, queue):
+def test_a_subscriber_is_called_once(zaqar, queue):
     first = subscribe(zaqar, queue, NOWHERE)
     second = subscribe(zaqar, queue, NOWHERE + "b")
     for said in ({"subscriber": NOWHERE, "options": {"a": 1}}, {"subscriber": NOWHERE, "ttl": 99}):
@@ -101,7 +101,7 @@ def test_a_subscriber_is_told_once(zaqar, queue):
     subscribe(zaqar, zaqar.queue(), NOWHERE)
 
 
-def test_lists_go_on_where_their_links_say(zaqar, queue):
+def test_lists_continue_at_their_links(zaqar, queue):
     ids = [subscribe(zaqar, queue, f"{NOWHERE}{n}") for n in range(7)]
     seen, path = [], f"{queue}/subscriptions?limit=3"
     while (page := zaqar("GET", path).body)["subscriptions"]:
@@ -145,7 +145,7 @@ def test_lists_go_on_where_their_links_say(zaqar, queue):
         ({"subscriber": NOWHERE, "options": {"_retry_policy": {"retries_with_no_delay": 10**9}}}, "retries"),
     ],
 )
-def test_what_cannot_be_subscribed(zaqar, said, words):
+def test_invalid_subscriptions_are_refused(zaqar, said, words):
     queue = f"/queues/{uuid.uuid4()}"
     assert words in zaqar.refused("POST", f"{queue}/subscriptions", said)
     assert zaqar("GET", f"/queues?name={queue.rpartition('/')[2]}").body["queues"] == []
@@ -158,7 +158,7 @@ def test_what_cannot_be_subscribed(zaqar, said, words):
     assert (shown["subscriber"], shown["ttl"], shown["options"], shown["confirmed"]) == (NOWHERE, 3600, {}, False)
 
 
-def test_webhooks_are_told(zaqar, queue, listener):
+def test_webhooks_are_called(zaqar, queue, listener):
     subscribe(zaqar, queue, f"{listener.url}/plain")
     options = {"post_data": '{"wrapped": "$zaqar_message$"}', "post_headers": {"X-Mine": "yes", "Content-Type": "a/b"}}
     subscribe(zaqar, queue, f"{listener.url}/formed", options=options)
@@ -177,7 +177,7 @@ def test_webhooks_are_told(zaqar, queue, listener):
     assert zaqar.bodies(queue) == [{"nul": "\0"}, "second"]
 
 
-def test_a_webhook_that_fails_is_tried_again_and_a_refusal_is_not(zaqar, queue, listener):
+def test_a_failed_webhook_call_is_retried_and_a_refused_one_is_not(zaqar, queue, listener):
     listener.answers = [503, 500, 200, 404, 200]
     subscribe(zaqar, queue, f"{listener.url}/w")
     zaqar.post(queue, 1, 2, 3)
@@ -185,7 +185,7 @@ def test_a_webhook_that_fails_is_tried_again_and_a_refusal_is_not(zaqar, queue, 
     assert [each["body"] for each in listener.documents("/w")] == [1, 1, 1, 2, 3]
 
 
-def test_a_webhook_is_given_up_when_its_policy_says_so(zaqar, listener):
+def test_a_webhook_call_is_given_up_by_its_retry_policy(zaqar, listener):
     never = {"retries_with_no_delay": 1, "minimum_delay_retries": 0, "minimum_delay": 0, "maximum_delay_retries": 0}
     policy = {**never, "maximum_delay": 10, "ignore_subscription_override": True}
     queue = zaqar.queue(_retry_policy=policy)
@@ -198,7 +198,7 @@ def test_a_webhook_is_given_up_when_its_policy_says_so(zaqar, listener):
     assert [each["body"] for each in listener.documents("/w")] == [1, 1, 1, 1, 2]
 
 
-def test_whoever_unsubscribed_is_told_no_more(zaqar, queue, listener):
+def test_a_deleted_subscription_is_not_called(zaqar, queue, listener):
     id = subscribe(zaqar, queue, f"{listener.url}/gone")
     subscribe(zaqar, queue, f"{listener.url}/stays")
     zaqar.post(queue, 1)
@@ -209,7 +209,7 @@ def test_whoever_unsubscribed_is_told_no_more(zaqar, queue, listener):
     assert [each["body"] for each in listener.documents("/gone")] == [1]
 
 
-def test_what_was_acknowledged_reaches_its_webhooks_after_kill_9(tmp_path, database_url, listener):
+def test_acknowledged_messages_reach_webhooks_after_kill_9(tmp_path, database_url, listener):
     with served(tmp_path, "--webhook-networks", "127.0.0.0/8", database=database_url) as stoker:
         zaqar = Zaqar(stoker)
         queue = zaqar.queue()
@@ -223,7 +223,7 @@ def test_what_was_acknowledged_reaches_its_webhooks_after_kill_9(tmp_path, datab
             assert {each["body"] for each in listener.documents(f"/{n}")} == {"x", "y"}
 
 
-def test_where_it_is_asked_for_webhooks_confirm_first(tmp_path, listener):
+def test_webhooks_confirm_first_if_the_site_requires_it(tmp_path, listener):
     with served(tmp_path, "--require-confirmation", "--webhook-networks", "127.0.0.0/8") as stoker:
         zaqar = Zaqar(stoker)
         queue = zaqar.queue()

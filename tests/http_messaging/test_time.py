@@ -48,7 +48,7 @@ def inside(tmp_path, store):
     program.close()
 
 
-def test_expired_messages_are_never_seen(inside):
+def test_expired_messages_are_never_returned(inside):
     queue = "/queues/q"
     ids = inside.post(queue, 1, 2, ttl=60)
     [alive] = inside.post(queue, 3, ttl=120)
@@ -66,7 +66,7 @@ def test_expired_messages_are_never_seen(inside):
     assert inside("DELETE", f"{queue}/messages?pop=20").json()["messages"] == []
 
 
-def test_expired_messages_are_cleared_away_by_later_posts_a_few_at_a_time(inside):
+def test_later_posts_delete_expired_messages_in_small_numbers(inside):
     for _ in range(3):
         inside.post("/queues/old", *range(20), ttl=60)
     clock.age(inside.store, schema.messages, 61)
@@ -76,7 +76,7 @@ def test_expired_messages_are_cleared_away_by_later_posts_a_few_at_a_time(inside
     assert inside.rows(schema.messages) == 2
 
 
-def test_what_a_claim_held_is_free_when_it_is_over(inside):
+def test_messages_of_an_expired_claim_are_free(inside):
     queue = "/queues/q"
     [id] = inside.post(queue, "x", ttl=1000)
     answer = inside("POST", f"{queue}/claims", {"ttl": 60})
@@ -100,7 +100,7 @@ def test_what_a_claim_held_is_free_when_it_is_over(inside):
     assert inside.rows(schema.claims) == 1
 
 
-def test_delayed_messages_come_when_it_is_time(inside):
+def test_delayed_messages_are_returned_when_due(inside):
     inside.post("/queues/q", "later", delay=100)
     assert inside("DELETE", "/queues/q/messages?pop=1").json()["messages"] == []
     clock.age(inside.store, schema.messages, 100)
@@ -108,7 +108,7 @@ def test_delayed_messages_come_when_it_is_time(inside):
     assert len(inside("DELETE", "/queues/q/messages?pop=1").json()["messages"]) == 1
 
 
-def test_subscriptions_end(inside):
+def test_subscriptions_expire(inside):
     said = {"subscriber": "http://127.0.0.1:9/", "ttl": 60}
     old = inside("POST", "/queues/q/subscriptions", said).json()["subscription_id"]
     assert inside("POST", "/queues/q/subscriptions", said).json()["subscription_id"] == old
@@ -121,7 +121,7 @@ def test_subscriptions_end(inside):
     assert inside.rows(schema.subscriptions) == 1
 
 
-def test_statements_do_not_grow(inside):
+def test_the_number_of_statements_does_not_grow(inside):
     def fill(queue: str, times: int) -> None:
         for n in range(times):
             inside.post(queue, *range(20))
@@ -155,7 +155,7 @@ def test_statements_do_not_grow(inside):
     assert costs("large") == costs("small")
 
 
-def test_a_listener_hears_what_clients_post_and_may_refuse_it(inside):
+def test_a_callback_receives_posted_messages_and_may_refuse_them(inside):
     from stoker.model.errors import Conflict
 
     heard = []
@@ -209,7 +209,7 @@ def test_a_listener_hears_what_clients_post_and_may_refuse_it(inside):
     assert len(heard) == 2
 
 
-def test_no_dead_letter_ends_in_a_queue_that_stoker_made(inside):
+def test_stokers_own_queues_receive_no_dead_letters(inside):
     """Whoever takes a message too often from a queue of their own chooses where it goes: not to a server."""
     messaging, project = inside.services.messaging, inside.project
     inside.store.write(lambda tx: messaging.create_queue(tx, project, "servers", owner="resource"))

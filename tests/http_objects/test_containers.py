@@ -22,7 +22,7 @@ def filled(swift):
     return path
 
 
-def test_an_account_is_there_unasked_and_counts_what_it_has(swift):
+def test_an_account_exists_without_creation_and_has_totals(swift):
     before = swift("HEAD", "")
     assert before.status == 204
     path = swift.container()
@@ -33,7 +33,7 @@ def test_an_account_is_there_unasked_and_counts_what_it_has(swift):
     assert after["X-Trans-Id"].startswith("tx")
 
 
-def test_metadata_of_accounts_comes_and_goes(swift):
+def test_account_metadata_is_set_and_removed(swift):
     assert swift("POST", "", b"", X_Account_Meta_Color="grün", X_Account_Meta_Shape="round").status == 204
     headers = swift("HEAD", "").headers
     assert headers["X-Account-Meta-Color"].encode("latin-1").decode() == "grün"
@@ -43,7 +43,7 @@ def test_metadata_of_accounts_comes_and_goes(swift):
     assert "X-Account-Meta-Shape" not in headers
 
 
-def test_a_container_is_made_once_described_and_deleted_when_empty(swift):
+def test_a_container_is_created_described_and_deleted_when_empty(swift):
     path = f"/c{uuid.uuid4().hex}"
     assert swift("HEAD", path).status == 404
     assert swift("PUT", path, b"", X_Container_Meta_A="1").status == 201
@@ -87,13 +87,13 @@ def test_a_container_is_made_once_described_and_deleted_when_empty(swift):
         ("&prefix=nothing", []),
     ],
 )
-def test_pages(swift, filled, query, expected):
+def test_listings_have_pages(swift, filled, query, expected):
     answer = swift("GET", f"{filled}?format=json{query}")
     assert answer.status == 200
     assert names(answer) == expected
 
 
-def test_the_shapes_of_a_listing(swift):
+def test_a_listing_is_text_json_or_xml(swift):
     path = swift.container()
     empty = swift("GET", path)
     assert (empty.status, empty.raw) == (204, b"")
@@ -146,7 +146,7 @@ def test_an_account_lists_its_containers(swift):
         ("POST", "", {"X-Account-Meta-" + "n" * 129: "1"}, 400),
     ],
 )
-def test_bad_words_change_nothing(swift, verb, path, headers, status):
+def test_invalid_headers_change_nothing(swift, verb, path, headers, status):
     before = swift("GET", "?format=json").body, swift("HEAD", "").headers.get("X-Account-Meta-N")
     answer = swift.raw(verb, swift.root + path, b"", headers)
     assert answer.status == status, answer.raw
@@ -155,7 +155,7 @@ def test_bad_words_change_nothing(swift, verb, path, headers, status):
     assert (swift("GET", "?format=json").body, swift("HEAD", "").headers.get("X-Account-Meta-N")) == before
 
 
-def test_who_may(swift, stoker):
+def test_requests_without_a_token_of_the_project_are_refused(swift, stoker):
     path = swift.container()
     assert swift("GET", path, token=None).status == 401
     assert swift("GET", path, token="wrong").status == 401
@@ -163,13 +163,13 @@ def test_who_may(swift, stoker):
         assert swift.raw("GET", f"/object-store/v1/{account}").status == 403
 
 
-def test_capabilities(swift):
+def test_the_capabilities_are_listed(swift):
     found = json.loads(swift.raw("GET", "/object-store/info", token=None).raw)
     assert found["swift"]["max_file_size"] == 100_000
     assert found["tempurl"]["allowed_digests"] == ["sha256", "sha512"]
 
 
-def test_many_are_deleted_at_once(swift):
+def test_many_objects_are_deleted_by_one_request(swift):
     path = swift.container()
     for name in ("a", "b c", "d/e"):
         swift("PUT", f"{path}/{quote(name)}", b"x")

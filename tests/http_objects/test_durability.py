@@ -50,7 +50,7 @@ def test_kill_9_after_an_acknowledged_put_loses_nothing(own):
     assert int(headers["X-Container-Bytes-Used"]) == sum(each["bytes"] for each in listed)
 
 
-def test_a_deletion_to_come_survives_a_kill(own):
+def test_a_scheduled_deletion_survives_kill_9(own):
     path = own.container()
     assert own("PUT", f"{path}/o", b"x", X_Delete_After="1").status == 201
     own.stoker.kill9()
@@ -69,7 +69,7 @@ def at_once(count, do):
         return list(pool.map(one, range(count)))
 
 
-def test_of_many_who_want_to_be_first_one_is(swift, stoker):
+def test_one_of_many_conditional_creations_succeeds(swift, stoker):
     assert stoker.token  # one login, before the threads ask for the token
     for _ in range(5):
         path = swift.container()
@@ -81,7 +81,7 @@ def test_of_many_who_want_to_be_first_one_is(swift, stoker):
 
 
 @pytest.mark.parametrize("header", ["X-Versions-Enabled", "X-Versions-Location", None])
-def test_many_write_one_name(swift, stoker, header):
+def test_concurrent_writers_of_one_name_leave_one_object(swift, stoker, header):
     assert stoker.token  # one login, before the threads ask for the token
     old = swift.container()
     path = swift.container()
@@ -103,13 +103,13 @@ def test_many_write_one_name(swift, stoker, header):
         assert swift("HEAD", old).headers["X-Container-Bytes-Used"] == "90"
 
 
-def test_a_container_is_made_once_however_many_make_it(swift, stoker):
+def test_concurrent_creations_make_one_container(swift, stoker):
     assert stoker.token  # one login, before the threads ask for the token
     path = f"{swift.container()}x"
     assert sorted(at_once(8, lambda _: swift("PUT", path, b"").status)) == [201] + [202] * 7
 
 
-def test_deleting_a_container_while_others_write_into_it(swift, stoker):
+def test_a_container_with_concurrent_writers_is_deleted_only_if_empty(swift, stoker):
     """Either it was empty and is gone, and what came later was refused, or it is there with what was written."""
     assert stoker.token  # one login, before the threads ask for the token
     for _ in range(10):

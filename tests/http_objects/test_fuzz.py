@@ -105,7 +105,7 @@ def sound(answer):
 
 @bounded
 @given(name=texts, data=st.binary(max_size=300), metadata=st.dictionaries(tokens, values, max_size=4), kind=values)
-def test_what_was_put_is_got(swift, fuzzed, name, data, metadata, kind):
+def test_any_object_is_returned_as_written(swift, fuzzed, name, data, metadata, kind):
     # Of names that differ in case alone the wire knows one.
     metadata = {key.lower(): value for key, value in metadata.items()}
     url = f"{swift.root}{fuzzed}/{quote(name, safe='')}"
@@ -134,7 +134,7 @@ def test_what_was_put_is_got(swift, fuzzed, name, data, metadata, kind):
     headers=st.dictionaries(st.sampled_from(HEADERS), words, max_size=4),
     data=st.none() | st.binary(max_size=30),
 )
-def test_whatever_is_asked(swift, fuzzed, verb, below, query, headers, data):
+def test_any_request_is_answered(swift, fuzzed, verb, below, query, headers, data):
     swift("PUT", f"{fuzzed}/o", b"0123456789")
     path = swift.root + (below.replace("{c}", fuzzed) if "{c}" in below else below)
     said = urlencode(query)
@@ -146,7 +146,7 @@ def test_whatever_is_asked(swift, fuzzed, verb, below, query, headers, data):
 
 @bounded
 @given(st.sets(st.text("ab/\U0010ffffé", min_size=1, max_size=5), min_size=1, max_size=8), st.data())
-def test_listings_are_what_they_are_said_to_be(swift, made, data):
+def test_any_listing_follows_its_definition(swift, made, data):
     """Against the plainest of models."""
     path = swift.container()
     for name in made:

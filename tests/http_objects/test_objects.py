@@ -16,7 +16,7 @@ def path(swift):
     return swift.container()
 
 
-def test_bytes_and_headers_come_back(swift, path):
+def test_bytes_and_headers_are_returned(swift, path):
     put = swift(
         "PUT",
         f"{path}/o",
@@ -66,7 +66,7 @@ def test_bytes_and_headers_come_back(swift, path):
         "x" * 1024,
     ],
 )
-def test_every_name_is_a_name(swift, path, name):
+def test_every_object_name_is_accepted(swift, path, name):
     url = f"{path}/{quote(name)}"
     assert swift("PUT", url, name.encode()).status == 201
     assert swift("GET", url).raw == name.encode()
@@ -77,7 +77,7 @@ def test_every_name_is_a_name(swift, path, name):
     assert swift("GET", f"{path}?format=json").body == []
 
 
-def test_types_are_guessed_when_not_told(swift, path):
+def test_content_types_are_guessed_from_names(swift, path):
     for name, kind in (("a.html", "text/html"), ("a.json", "application/json"), ("a", "application/octet-stream")):
         swift("PUT", f"{path}/{name}", b"x")
         assert swift("HEAD", f"{path}/{name}").headers["Content-Type"] == kind
@@ -97,7 +97,7 @@ def test_overwriting_counts_once(swift, path):
     assert (headers["X-Container-Object-Count"], headers["X-Container-Bytes-Used"]) == ("0", "0")
 
 
-def test_post_says_metadata_anew(swift, path):
+def test_post_replaces_metadata(swift, path):
     swift("PUT", f"{path}/o", b"x", X_Object_Meta_A="1", X_Object_Meta_B="2", Content_Type="a/b")
     assert swift("POST", f"{path}/o", b"", X_Object_Meta_C="3", Content_Encoding="br").status == 202
     headers = swift("HEAD", f"{path}/o").headers
@@ -120,7 +120,7 @@ def test_post_says_metadata_anew(swift, path):
         ("bytes=1000-9999", 1000, 1024),
     ],
 )
-def test_a_range(swift, path, said, start, end):
+def test_a_range_is_returned(swift, path, said, start, end):
     swift("PUT", f"{path}/o", DATA)
     got = swift("GET", f"{path}/o", Range=said)
     assert (got.status, got.raw) == (206, DATA[start:end])
@@ -129,7 +129,7 @@ def test_a_range(swift, path, said, start, end):
     assert (head.status, head.headers["Content-Length"]) == (200, "1024")
 
 
-def test_ranges_that_are_several_senseless_or_out_of_reach(swift, path):
+def test_multiple_invalid_and_unsatisfiable_ranges_are_answered_as_by_swift(swift, path):
     swift("PUT", f"{path}/o", DATA, Content_Type="a/b")
     several = swift("GET", f"{path}/o", Range="bytes=0-1,1020-")
     assert several.status == 206
@@ -145,7 +145,7 @@ def test_ranges_that_are_several_senseless_or_out_of_reach(swift, path):
     assert swift("GET", f"{path}/o", Range="bytes=0-1", If_Range="other").status == 200
 
 
-def test_conditions_of_reading(swift, path):
+def test_reads_may_be_conditional(swift, path):
     put = swift("PUT", f"{path}/o", b"x")
     tag, at = put.headers["ETag"], put.headers["Last-Modified"]
     early = "Thu, 01 Jan 2015 00:00:00 GMT"
@@ -170,7 +170,7 @@ def test_conditions_of_reading(swift, path):
                 assert (answer.raw, answer.headers["ETag"]) == (b"", tag)
 
 
-def test_conditions_of_writing(swift, path):
+def test_writes_may_be_conditional(swift, path):
     assert swift("PUT", f"{path}/o", b"x", If_None_Match="*").status == 201
     assert swift("PUT", f"{path}/o", b"y", If_None_Match="*").status == 412
     assert swift("PUT", f"{path}/o", b"y", If_None_Match="tag").status == 400
@@ -215,7 +215,7 @@ def test_conditions_of_writing(swift, path):
         ("PATCH", "/o", b"", {}, 405),
     ],
 )
-def test_what_cannot_be_is_refused_and_changes_nothing(swift, path, verb, below, data, headers, status):
+def test_invalid_requests_are_refused_and_change_nothing(swift, path, verb, below, data, headers, status):
     swift("PUT", f"{path}/o", b"old", X_Object_Meta_Kept="yes")
     said = {name: value.replace("{container}", path[1:]) for name, value in headers.items()}
     answer = swift.raw(verb, f"{swift.root}{path}{below}", data, said)
@@ -228,13 +228,13 @@ def test_what_cannot_be_is_refused_and_changes_nothing(swift, path, verb, below,
     assert [each["name"] for each in swift("GET", f"{path}?format=json").body] == ["o"]
 
 
-def test_nothing_goes_where_no_container_is(swift):
+def test_an_object_needs_an_existing_container(swift):
     assert swift("PUT", "/nowhere/o", b"x").status == 404
     assert swift("GET", "/nowhere/o").status == 404
     assert swift("DELETE", "/nowhere/o").status == 404
 
 
-def test_metadata_that_is_no_text(swift, path):
+def test_metadata_that_is_not_text_is_refused(swift, path):
     import http.client
 
     connection = http.client.HTTPConnection("127.0.0.1", swift.stoker.port)
@@ -247,7 +247,7 @@ def test_metadata_that_is_no_text(swift, path):
     connection.close()
 
 
-def test_copies(swift, path):
+def test_objects_are_copied(swift, path):
     other = swift.container()
     swift("PUT", f"{path}/a%20b", b"data", Content_Type="a/b", X_Object_Meta_Old="1")
     copied = swift("COPY", f"{path}/a%20b", b"", Destination=f"{other}/c%20d", X_Object_Meta_New="2")
@@ -264,7 +264,7 @@ def test_copies(swift, path):
     assert swift("HEAD", f"{other}/e").headers["Content-Type"] == "x/y"
 
 
-def test_what_is_to_go_goes(swift, path, stoker):
+def test_objects_with_an_expiry_are_deleted(swift, path, stoker):
     at = int(time.time()) + 2
     swift("PUT", f"{path}/at", b"x", X_Delete_At=str(at))
     swift("PUT", f"{path}/after", b"x", X_Delete_After="2")
@@ -278,7 +278,7 @@ def test_what_is_to_go_goes(swift, path, stoker):
     assert swift("GET", f"{path}/at").status == 404
 
 
-def test_what_has_expired_is_not_there_though_nobody_took_it_away(swift, path):
+def test_an_expired_object_is_404_before_its_deletion(swift, path):
     """The moment counts, not the job."""
     swift("PUT", f"{path}/o", b"x", X_Delete_After="1")
     limit = time.time() + 1.1

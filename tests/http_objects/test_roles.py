@@ -25,7 +25,7 @@ def reader(stoker):
     return stoker.login(OS_USERNAME=name, OS_PASSWORD=PASSWORD).headers["X-Subject-Token"]
 
 
-def test_a_reader_reads_and_writes_nothing(swift, reader):
+def test_a_reader_only_reads(swift, reader):
     path = swift.container(X_Container_Meta_Temp_URL_Key="hidden", X_Container_Meta_Shown="yes")
     swift("PUT", f"{path}/o", b"data")
     assert swift("GET", f"{path}/o", token=reader).raw == b"data"
@@ -46,7 +46,7 @@ def test_a_reader_reads_and_writes_nothing(swift, reader):
     assert swift("GET", path).raw == b"o\n"
 
 
-def test_keys_are_for_those_who_may_write(swift, reader):
+def test_temporary_url_keys_are_shown_only_to_writers(swift, reader):
     swift("POST", "", b"", X_Account_Meta_Temp_URL_Key="hidden")
     path = swift.container(X_Container_Meta_Temp_URL_Key="hidden", X_Container_Meta_Shown="yes")
     for below in ("", path):

@@ -62,14 +62,14 @@ def counted(tmp_path_factory) -> Iterator[Counted]:
         ("DELETE", "/o"),
     ],
 )
-def test_of_a_container(counted, number, verb, below):
+def test_statements_for_a_container_do_not_grow(counted, number, verb, below):
     costs = [counted.cost(verb, f"/c{number}-{size}{below}") for size in (3, 60)]
     assert costs[0] == costs[1]
     assert costs[0] <= 14
 
 
 @pytest.mark.parametrize("query", ["", "?format=json", "?delimiter=-"])
-def test_of_an_account(counted, query):
+def test_statements_for_an_account_do_not_grow(counted, query):
     before = counted.cost("GET", query)
     for each in range(5):
         counted.put(f"/more{query[1:2]}{each}")

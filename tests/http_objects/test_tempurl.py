@@ -55,7 +55,7 @@ def refused(answer):
     return True
 
 
-def test_each_method_opens_what_it_says(swift, signed, place):
+def test_a_temporary_url_permits_its_method(swift, signed, place):
     assert signed("GET").raw == b"data"
     assert signed("PUT", "new", b"put").status == 201
     assert swift("GET", f"{place}/new").raw == b"put"
@@ -79,12 +79,12 @@ def test_each_method_opens_what_it_says(swift, signed, place):
 
 
 @pytest.mark.parametrize("name", ["a/o", "spa ce", "ü/💥", "?x=1", "100%", "//", "x/"])
-def test_any_name_can_be_signed(signed, name):
+def test_any_object_name_can_be_signed(signed, name):
     assert signed("PUT", name, b"x").status == 201
     assert signed("GET", name).raw == b"x"
 
 
-def test_keys_can_be_changed_one_after_the_other(swift, signed, place):
+def test_either_of_two_keys_is_valid(swift, signed, place):
     assert signed("GET", key=SECOND).status == 200
     swift("POST", "", b"", X_Account_Meta_Temp_URL_Key="fresh")
     assert refused(signed("GET"))
@@ -92,7 +92,7 @@ def test_keys_can_be_changed_one_after_the_other(swift, signed, place):
     assert signed("GET", key="fresh").status == 200
 
 
-def test_a_container_may_have_keys_of_its_own(swift, signed, place):
+def test_a_container_may_have_its_own_keys(swift, signed, place):
     assert refused(signed("GET", key="own"))
     swift("POST", place, b"", X_Container_Meta_Temp_URL_Key="own", X_Container_Meta_Temp_URL_Key_2="own2")
     assert signed("GET", key="own").status == 200
@@ -104,7 +104,7 @@ def test_a_container_may_have_keys_of_its_own(swift, signed, place):
     assert refused(swift("PUT", f"{other}/o?{query}", b"x", token=None))
 
 
-def test_digests_and_their_spellings(swift, signed, place):
+def test_digests_may_be_hexadecimal_or_base64(swift, signed, place):
     assert signed("GET", digest="sha512").status == 200
     assert refused(signed("GET", digest="sha1"))
     at = int(time.time()) + 60
@@ -119,7 +119,7 @@ def test_digests_and_their_spellings(swift, signed, place):
     assert swift("GET", f"{place}/a/o?temp_url_sig={upper}&temp_url_expires={at}", token=None).status == 200
 
 
-def test_times(swift, signed, place):
+def test_expiry_times_may_have_several_formats(swift, signed, place):
     now = int(time.time())
     assert refused(signed("GET", expires=now - 1))
     assert signed("GET", expires=2**31 - 61).status == 200
@@ -135,21 +135,21 @@ def test_times(swift, signed, place):
         assert refused(swift("GET", f"{place}/a/o?{query}", token=None))
 
 
-def test_what_was_signed_for_all_names_that_begin_alike(signed):
+def test_a_prefix_can_be_signed(signed):
     assert signed("GET", temp_url_prefix="a/").status == 200
     assert signed("PUT", "a/p", b"x", temp_url_prefix="a/").status == 201
     assert signed("PUT", "any", b"x", temp_url_prefix="").status == 201
     assert refused(signed("PUT", "b/p", b"x", temp_url_prefix="a/"))
 
 
-def test_addresses(signed):
+def test_a_temporary_url_may_be_limited_to_addresses(signed):
     assert signed("GET", temp_url_ip_range="127.0.0.1").status == 200
     assert signed("GET", temp_url_ip_range="127.0.0.0/8").status == 200
     for elsewhere in ("10.0.0.0/8", "::1", "nowhere", "127.0.0.1/8"):
         assert refused(signed("GET", temp_url_ip_range=elsewhere))
 
 
-def test_what_is_shown(swift, signed, place):
+def test_headers_of_a_signed_download(swift, signed, place):
     shown = signed("GET").headers
     assert "X-Object-Meta-Secret" not in shown
     assert shown["X-Object-Meta-Public-P"] == "p"
@@ -163,7 +163,7 @@ def test_what_is_shown(swift, signed, place):
     assert signed("GET").headers["Content-Disposition"] == "own"
 
 
-def test_what_a_signature_must_not_do(swift, signed, place):
+def test_a_temporary_url_cannot_refer_to_other_objects(swift, signed, place):
     for header in ("X-Object-Manifest", "X-Symlink-Target", "X-Copy-From"):
         answer = signed("PUT", "p", b"", headers={header: f"{place[1:]}/a/o"})
         assert (answer.status, header.lower().encode() in answer.raw) == (400, True)
@@ -172,7 +172,7 @@ def test_what_a_signature_must_not_do(swift, signed, place):
     assert swift("GET", f"{place}/a/o?temp_url_sig={'0' * 64}&temp_url_expires=2000000000").status == 401
 
 
-def test_half_a_signature_and_every_change_of_a_whole_one_is_refused(swift, place):
+def test_incomplete_and_altered_signatures_are_refused(swift, place):
     at = int(time.time()) + 60
     path = f"/v1/AUTH_{swift.stoker.project}{place}/a/o"
     right = tempurl.sign(KEY, "GET", path, at)
@@ -196,16 +196,16 @@ def test_half_a_signature_and_every_change_of_a_whole_one_is_refused(swift, plac
     assert refused(swift.raw("GET", other, token=None))
 
 
-def test_the_path_may_be_signed_as_it_is_seen(signed):
+def test_the_path_may_be_signed_with_stokers_prefix(signed):
     assert signed("GET", root="/object-store/v1").status == 200
     assert refused(signed("GET", root="/other/v1"))
 
 
-def test_without_keys_nothing_is_open(swift, signed):
+def test_without_keys_every_temporary_url_is_refused(swift, signed):
     swift("POST", "", b"", X_Account_Meta_Temp_URL_Key="", X_Account_Meta_Temp_URL_Key_2="")
     assert refused(signed("GET"))
     assert refused(signed("GET", key=""))
 
 
-def test_the_body_of_a_signed_put_is_held_to_the_limit(signed):
+def test_the_size_limit_applies_to_a_signed_put(signed):
     assert signed("PUT", "big", b"x" * 100_001).status == 413

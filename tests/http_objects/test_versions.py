@@ -20,7 +20,7 @@ def kept(swift):
     return path
 
 
-def test_an_archive_holds_what_was_replaced_and_gives_it_back(swift):
+def test_an_archive_keeps_and_restores_replaced_objects(swift):
     old = swift.container()
     path = swift.container(X_Versions_Location=old[1:])
     assert swift("HEAD", path).headers["X-Versions-Location"] == old[1:]
@@ -41,7 +41,7 @@ def test_an_archive_holds_what_was_replaced_and_gives_it_back(swift):
     assert "X-Versions-Location" not in swift("HEAD", path).headers
 
 
-def test_names_that_begin_alike_have_archives_of_their_own(swift):
+def test_objects_with_a_common_prefix_have_separate_archives(swift):
     old = swift.container()
     path = swift.container(X_Versions_Location=old[1:])
     for name in ("a", "a/b", "aa", "%C3%A9"):
@@ -64,7 +64,7 @@ def test_a_container_may_be_its_own_archive(swift):
     assert [swift("GET", f"{path}/{name}").raw for name in names] == [b"1", b"2", b"3"]
 
 
-def test_history_remembers_deletions(swift):
+def test_the_history_mode_records_deletions(swift):
     old = swift.container()
     path = swift.container(X_History_Location=old[1:])
     assert swift("HEAD", path).headers["X-History-Location"] == old[1:]
@@ -76,7 +76,7 @@ def test_history_remembers_deletions(swift):
     assert swift("DELETE", f"{path}/o").status == 404
 
 
-def test_an_archive_that_is_not_there(swift):
+def test_a_missing_archive_container_is_an_error(swift):
     path = swift.container(X_Versions_Location="nowhere")
     assert swift("PUT", f"{path}/o", b"1").status == 201
     refused = swift("PUT", f"{path}/o", b"2")
@@ -103,7 +103,7 @@ def test_versions_are_listed_read_and_deleted(swift, kept):
     assert swift("GET", f"{kept}/o?version-id={ids[1]}").status == 404
 
 
-def test_a_deletion_is_a_version_too(swift, kept):
+def test_a_deletion_is_a_version(swift, kept):
     first = swift("PUT", f"{kept}/o", b"1").headers["X-Object-Version-Id"]
     gone = swift("DELETE", f"{kept}/o")
     assert gone.status == 204
@@ -125,13 +125,13 @@ def test_a_deletion_is_a_version_too(swift, kept):
     assert swift("DELETE", kept).status == 204
 
 
-def test_deleting_what_is_not_there_is_remembered(swift, kept):
+def test_deleting_a_missing_object_is_recorded(swift, kept):
     answer = swift("DELETE", f"{kept}/none")
     assert answer.status == 404
     assert [each["version_id"] for each in versions(swift, kept)] == [answer.headers["X-Object-Version-Id"]]
 
 
-def test_what_was_there_before_is_the_null_version(swift):
+def test_objects_from_before_versioning_are_the_null_version(swift):
     path = swift.container()
     swift("PUT", f"{path}/o", b"before")
     swift("POST", path, b"", X_Versions_Enabled="true")
@@ -140,7 +140,7 @@ def test_what_was_there_before_is_the_null_version(swift):
     assert [each["version_id"] == "null" for each in versions(swift, path)] == [False, True]
 
 
-def test_while_versions_are_suspended_there_is_one_unnamed(swift, kept):
+def test_while_versioning_is_suspended_the_null_version_is_overwritten(swift, kept):
     first = swift("PUT", f"{kept}/o", b"1").headers["X-Object-Version-Id"]
     assert swift("POST", kept, b"", X_Versions_Enabled="false").status == 204
     for data in (b"2", b"3"):
@@ -153,7 +153,7 @@ def test_while_versions_are_suspended_there_is_one_unnamed(swift, kept):
     assert (headers["X-Container-Object-Count"], headers["X-Container-Bytes-Used"]) == ("0", "1")
 
 
-def test_pages_of_versions(swift, kept):
+def test_versions_are_listed_in_pages(swift, kept):
     for name in ("a", "b", "b", "c"):
         swift("PUT", f"{kept}/{name}", b"x")
     whole = [(each["name"], each["version_id"]) for each in versions(swift, kept)]
@@ -168,7 +168,7 @@ def test_pages_of_versions(swift, kept):
     assert swift("GET", f"{kept}?versions&delimiter=/").status == 400
 
 
-def test_when_the_version_that_was_restored_goes_what_was_deleted_is_deleted(swift, kept):
+def test_deleting_a_restored_version_leaves_the_object_deleted(swift, kept):
     first = swift("PUT", f"{kept}/o", b"1").headers["X-Object-Version-Id"]
     marker = swift("DELETE", f"{kept}/o").headers["X-Object-Version-Id"]
     swift("PUT", f"{kept}/o?version-id={first}", b"")

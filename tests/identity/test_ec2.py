@@ -63,14 +63,14 @@ def v4(verb: str = "GET", body: bytes = b"", **params: str) -> ec2.Request:
         v4("POST", b"Action=A"),
     ],
 )
-def test_what_the_real_signer_signs_is_taken(request_: ec2.Request) -> None:
+def test_a_signature_of_keystones_signer_is_valid(request_: ec2.Request) -> None:
     assert ec2.access_of(request_) == "key"
     ec2.check(SECRET, request_, NOW)
     with pytest.raises(Unauthorized, match="does not match"):
         ec2.check("another", request_, NOW)
 
 
-def test_our_own_signature_is_the_real_ones() -> None:
+def test_stokers_signature_equals_keystones() -> None:
     wanted = v2(Timestamp=TIME)
     assert ec2.sign_v2(SECRET, "GET", wanted.host, wanted.path, wanted.params) == wanted.signature
 
@@ -91,21 +91,21 @@ def changed(request: ec2.Request, **changes: Any) -> ec2.Request:
     ],
 )
 @pytest.mark.parametrize("signed", [v2(Timestamp=TIME), v4()])
-def test_whatever_is_changed_is_refused(signed: ec2.Request, changes: dict[str, Any]) -> None:
+def test_any_altered_request_is_refused(signed: ec2.Request, changes: dict[str, Any]) -> None:
     if "params" in changes:
         changes = {"params": {**signed.params, **changes["params"]}}
     with pytest.raises(Unauthorized):
         ec2.check(SECRET, changed(signed, **changes), NOW)
 
 
-def test_version_4_signs_the_body_too() -> None:
+def test_version_4_also_signs_the_body() -> None:
     with pytest.raises(Unauthorized):
         ec2.check(SECRET, changed(v4("POST", b"a=1"), body_hash=hashlib.sha256(b"a=2").hexdigest()), NOW)
 
 
 @pytest.mark.parametrize("minutes", [-16, 16])
 @pytest.mark.parametrize("signed", [v2(Timestamp=TIME), v4()])
-def test_old_ones_are_refused_where_they_age(signed: ec2.Request, minutes: int) -> None:
+def test_old_requests_are_refused_unless_they_do_not_expire(signed: ec2.Request, minutes: int) -> None:
     then = NOW + timedelta(minutes=minutes)
     ec2.check(SECRET, signed, NOW + timedelta(minutes=minutes / 4))
     ec2.check(SECRET, signed, then, aging=False)
@@ -113,7 +113,7 @@ def test_old_ones_are_refused_where_they_age(signed: ec2.Request, minutes: int) 
         ec2.check(SECRET, signed, then)
 
 
-def test_without_a_time_it_is_good_only_where_it_does_not_age() -> None:
+def test_a_request_without_a_time_is_valid_only_where_requests_do_not_expire() -> None:
     """Of the keys that stand for a resource: their URLs are made once and live as long as it does."""
     ec2.check(SECRET, v2(), NOW + timedelta(days=1000), aging=False)
     with pytest.raises(Unauthorized, match="no time"):
@@ -131,12 +131,12 @@ def test_without_a_time_it_is_good_only_where_it_does_not_age() -> None:
         ("", "cannot be read"),
     ],
 )
-def test_what_has_expired_is_refused(time: dict[str, str], expires: str, words: str) -> None:
+def test_expired_requests_are_refused(time: dict[str, str], expires: str, words: str) -> None:
     with pytest.raises(Unauthorized, match=words):
         ec2.check(SECRET, v2(**time, Expires=expires), NOW)
 
 
-def test_timestamp_and_expires_both_count() -> None:
+def test_timestamp_and_expires_are_both_checked() -> None:
     later = NOW + timedelta(minutes=20)
     ec2.check(SECRET, v2(Expires="2026-03-04T06:00:00Z"), later)
     with pytest.raises(Unauthorized, match="too old"):
@@ -144,13 +144,13 @@ def test_timestamp_and_expires_both_count() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "words"), [("60", "expired"), ("x", "number"), ("9999999", "number")])
-def test_version_4_may_expire_sooner(seconds: str, words: str) -> None:
+def test_version_4_may_expire_earlier(seconds: str, words: str) -> None:
     signed = v4(**{"X-Amz-Expires": seconds})
     with pytest.raises(Unauthorized, match=words):
         ec2.check(SECRET, signed, NOW + timedelta(seconds=61))
 
 
-def test_a_port_may_be_left_out_of_what_is_signed() -> None:
+def test_the_signed_host_may_omit_the_port() -> None:
     request = v2(Timestamp=TIME)
     without = ec2.sign_v2(SECRET, "GET", "stoker.example", "/cfn/v1/", request.params)
     ec2.check(SECRET, changed(request, signature=without), NOW)
@@ -160,7 +160,7 @@ def test_a_port_may_be_left_out_of_what_is_signed() -> None:
     st.dictionaries(st.text(max_size=3), st.text(max_size=5), max_size=4),
     st.dictionaries(st.sampled_from(["authorization", "x-amz-date"]), st.text(max_size=30)),
 )
-def test_nonsense_is_refused_in_words(params: dict[str, str], headers: dict[str, str]) -> None:
+def test_invalid_requests_are_refused_with_a_reason(params: dict[str, str], headers: dict[str, str]) -> None:
     request = ec2.Request("GET", "h", "/", params, "x", headers)
     with pytest.raises(Unauthorized):
         ec2.access_of(request)

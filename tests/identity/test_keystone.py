@@ -94,7 +94,7 @@ def test_openstacksdk_with_keystones_login(stoker, member):
         cloud.orchestration.delete_stack(made.id)
 
 
-def test_roles_hold(stoker, keystone, project, member):
+def test_roles_of_keystone_apply(stoker, keystone, project, member):
     asked = {"stack_name": "roles", "template": TEMPLATE}
     reader = keystone.session(("a-reader", "secret"), "people").get_token()
     assert stacks(stoker, project, reader).status == 200
@@ -104,7 +104,7 @@ def test_roles_hold(stoker, keystone, project, member):
     assert stacks(stoker, project, other).status == 403
 
 
-def test_who_is_nobody_is_sent_to_keystone(stoker, keystone, project):
+def test_unauthenticated_requests_are_referred_to_keystone(stoker, keystone, project):
     for token in (None, "nonsense", "x" * 5000, "schlüssel"):
         answer = stacks(stoker, project, token)
         assert answer.status == 401
@@ -114,14 +114,14 @@ def test_who_is_nobody_is_sent_to_keystone(stoker, keystone, project):
     assert stoker.environment["OS_AUTH_URL"] == keystone.url
 
 
-def test_a_revoked_token_stops(stoker, keystone, project):
+def test_a_revoked_token_ends(stoker, keystone, project):
     token = keystone.session(("a-member", "secret"), "people").get_token()
     assert stacks(stoker, project, token).status == 200
     keystone.admin.delete(f"{keystone.url}/auth/tokens", headers={"X-Subject-Token": token})
     stoker.until(lambda: stacks(stoker, project, token).status == 401)
 
 
-def test_wrong_settings_are_told_in_a_line(keystone, tmp_path):
+def test_invalid_settings_are_a_one_line_error(keystone, tmp_path):
     command = [sys.executable, "-m", "stoker_client.cli.main", "serve", "--state-dir", str(tmp_path / "state")]
     for changes, told in (
         ({"keystone_password": "wrong"}, "keystone_user, keystone_password"),
@@ -138,7 +138,7 @@ def test_wrong_settings_are_told_in_a_line(keystone, tmp_path):
         assert len(done.stderr.splitlines()) == 1
 
 
-def test_it_goes_on_with_what_it_knows_while_keystone_is_away(keystone, project, tmp_path):
+def test_cached_tokens_are_valid_while_keystone_is_unavailable(keystone, project, tmp_path):
     with ExitStack() as running:
         network = running.enter_context(relay(keystone.port))
         settings = flags(keystone, keystone_auth_url=f"{network.url}/v3", keystone_cache_seconds="600")
@@ -163,7 +163,7 @@ def test_it_goes_on_with_what_it_knows_while_keystone_is_away(keystone, project,
         assert stacks(stoker, project, known).status == 200
 
 
-def test_the_administrator_is_keystones(stoker, keystone):
+def test_the_site_administrator_follows_keystones_roles(stoker, keystone):
     admin = keystone.named("projects", ADMIN[0])["id"]
     assert stacks(stoker, admin, keystone.admin.get_token()).status == 200
 
@@ -178,7 +178,7 @@ def key(keystone: Keystone, project: str) -> dict[str, str]:
     return dict(made.json()["credential"])
 
 
-def test_a_request_signed_with_keystones_key(stoker, keystone, project, member, key):
+def test_a_request_signed_with_a_key_of_keystone_is_accepted(stoker, keystone, project, member, key):
     asked = {"stack_name": "signed", "template": TEMPLATE}
     assert stacks(stoker, project, member.get_token(), "POST", asked).status == 201
     right = stoker.request("GET", signed(stoker, key["access"], key["secret"], Action="ListStacks"))
@@ -189,7 +189,7 @@ def test_a_request_signed_with_keystones_key(stoker, keystone, project, member, 
         assert (refused.status, b"AccessDenied" in refused.raw) == (403, True)
 
 
-def test_a_signature_of_version_4(stoker, project, key):
+def test_a_signature_of_version_4_is_accepted(stoker, project, key):
     host, day = f"127.0.0.1:{stoker.port}", datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     said = f"AWS4-HMAC-SHA256 Credential={key['access']}/{day[:8]}/here/cloudformation/aws4_request,"
     headers = {"Host": host, "X-Amz-Date": day, "Authorization": f"{said}SignedHeaders=host;x-amz-date,Signature="}
@@ -208,7 +208,7 @@ def test_a_signature_of_version_4(stoker, project, key):
     assert stoker.request("GET", "/cfn/v1/?Action=DescribeStacks", headers=signed_headers).status == 403
 
 
-def test_agents_with_keys_of_stokers_own_need_no_keystone(stoker, keystone, project, member, key):
+def test_agents_with_stokers_keys_need_no_keystone(stoker, keystone, project, member, key):
     machine = server()
     machine["properties"]["software_config_transport"] = "POLL_SERVER_CFN"
     asked = {"stack_name": "polled", "template": template({"server": machine})}
@@ -265,7 +265,7 @@ def test_the_upstream_agent_logs_in_at_keystone(stoker, keystone, project, membe
     assert {each["output_key"]: each["output_value"] for each in shown["outputs"]} == {"one": "one", "two": "two"}
 
 
-def test_our_own_command_with_keystones_login(stoker, keystone, project):
+def test_the_stoker_command_with_keystones_login(stoker, keystone, project):
     environment = {**stoker.environment, **keystone.environment("a-member", "secret", "people")}
     done = subprocess.run(
         [*STOKER, "stack", "list", "-o", "json"], env=environment, capture_output=True, text=True, check=False
@@ -274,12 +274,12 @@ def test_our_own_command_with_keystones_login(stoker, keystone, project):
     assert isinstance(json.loads(done.stdout), list)
 
 
-def test_the_library_is_loaded_in_this_mode_only():
+def test_keystoneauth_is_imported_only_in_keystone_mode():
     said = "import sys, stoker.serve, stoker.commands.serve; print('keystoneauth1' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", said], text=True).strip() == "False"
 
 
-def test_a_login_of_clouds_yaml(keystone, project, tmp_path):
+def test_stoker_logs_in_with_an_entry_of_clouds_yaml(keystone, project, tmp_path):
     auth = {"auth_url": keystone.url, "username": SERVICE[0], "password": SERVICE[1], "project_name": "service"}
     names = {"user_domain_name": "Default", "project_domain_name": "Default"}
     file = tmp_path / "home" / ".config" / "openstack" / "clouds.yaml"
@@ -292,7 +292,7 @@ def test_a_login_of_clouds_yaml(keystone, project, tmp_path):
         assert stacks(stoker, project, "nonsense").status == 401
 
 
-def test_a_keystone_that_swallows_everything(keystone, tmp_path):
+def test_a_keystone_that_never_answers_does_not_block_the_server(keystone, tmp_path):
     """Nobody waits long for it but those few who find out whether it is there again."""
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))

@@ -50,7 +50,7 @@ def fail(limiter: LoginLimiter, clock: Clock, user: str, address: str, times: in
     return waits
 
 
-def test_waits_double_up_to_a_quarter_of_an_hour(limiter, clock):
+def test_delays_double_up_to_a_quarter_of_an_hour(limiter, clock):
     assert fail(limiter, clock, "alice", "10.0.0.1", 17) == [
         0,
         0,
@@ -72,7 +72,7 @@ def test_waits_double_up_to_a_quarter_of_an_hour(limiter, clock):
     ]
 
 
-def test_a_success_ends_the_wait_and_the_count(limiter, clock):
+def test_a_successful_login_resets_the_delay(limiter, clock):
     fail(limiter, clock, "alice", "10.0.0.1", 6)
     limiter.record_success("alice", "10.0.0.1")
     assert wait(limiter, "alice", "10.0.0.1") == 0
@@ -85,7 +85,7 @@ def test_failures_are_forgotten(limiter, clock):
     assert fail(limiter, clock, "alice", "10.0.0.1", 1) == [0]
 
 
-def test_a_user_may_log_in_from_elsewhere(limiter, clock):
+def test_a_delayed_user_may_log_in_from_another_address(limiter, clock):
     fail(limiter, clock, "alice", "10.0.0.1", 20)
     assert wait(limiter, "alice", "10.0.0.1") == 0  # its last wait is over
     limiter.record_failure("alice", "10.0.0.1")
@@ -94,7 +94,7 @@ def test_a_user_may_log_in_from_elsewhere(limiter, clock):
     assert wait(limiter, "bob", "10.0.0.1") == 0
 
 
-def test_an_address_that_tries_many_users_has_to_wait(limiter, clock):
+def test_an_address_that_tries_many_users_is_delayed(limiter, clock):
     """A success of the guesser's own does not help."""
     for number in range(50):
         limiter.record_failure(f"user-{number}", "10.0.0.1")
@@ -103,7 +103,7 @@ def test_an_address_that_tries_many_users_has_to_wait(limiter, clock):
     assert wait(limiter, "alice", "10.0.0.2") == 0
 
 
-def test_guesses_from_many_addresses_delay_a_user_shortly_and_not_at_home(limiter, clock):
+def test_guesses_from_many_addresses_delay_a_user_briefly_at_new_addresses_only(limiter, clock):
     limiter.record_success("alice", "10.0.0.1")
     for number in range(200):
         limiter.record_failure("alice", f"10.1.0.{number}")
@@ -111,7 +111,7 @@ def test_guesses_from_many_addresses_delay_a_user_shortly_and_not_at_home(limite
     assert wait(limiter, "alice", "10.0.0.1") == 0
 
 
-def test_there_may_be_no_limit(clock):
+def test_the_limit_may_be_disabled(clock):
     limiter = LoginLimiter(0, clock)
     assert fail(limiter, clock, "alice", "10.0.0.1", 300) == [0] * 300
 

@@ -123,7 +123,7 @@ def inputs(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {each["name"]: each.get("value") for each in entry["inputs"]}
 
 
-def test_users_log_in_read_their_metadata_signal_and_go(people: People, keystone: Keystone):
+def test_stack_users_log_in_read_metadata_signal_and_are_deleted(people: People, keystone: Keystone):
     stack = people.create("each", one_of_each())
     people.there(stack, "run")
     assert len(people.users()) == 3
@@ -174,7 +174,7 @@ def test_users_log_in_read_their_metadata_signal_and_go(people: People, keystone
 
 
 @ON_ONE
-def test_users_rest_with_their_stack(people: People):
+def test_stack_users_are_disabled_while_their_stack_is_suspended(people: People):
     stack = people.create("resting", template({"server": machine()}))
     people.until(stack, "CREATE_COMPLETE")
     section = people.metadata(stack)["os-collect-config"]["heat"]
@@ -202,7 +202,7 @@ def test_users_rest_with_their_stack(people: People):
 
 
 @ON_ONE
-def test_a_user_that_somebody_removed_is_made_anew(people: People, keystone: Keystone):
+def test_a_removed_stack_user_is_created_again(people: People, keystone: Keystone):
     stack = people.create("removed", template({"server": machine()}))
     people.until(stack, "CREATE_COMPLETE")
     before = people.metadata(stack)["os-collect-config"]["heat"]
@@ -219,7 +219,7 @@ def test_a_user_that_somebody_removed_is_made_anew(people: People, keystone: Key
 
 
 @ON_ONE
-def test_a_server_that_changes_its_transport_gets_its_user_then(people: People):
+def test_a_stack_user_is_created_when_the_transport_needs_one(people: People):
     stack = people.create("changing", template({"server": machine("POLL_SERVER_CFN")}))
     people.until(stack, "CREATE_COMPLETE")
     assert (people.users(), people.projects()) == (set(), set())
@@ -237,7 +237,7 @@ def test_a_server_that_changes_its_transport_gets_its_user_then(people: People):
 
 
 @ON_ONE
-def test_a_tree_of_stacks_has_one_project(people: People):
+def test_a_tree_of_stacks_shares_one_user_project(people: People):
     handle = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "HEAT_SIGNAL"}}
     group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 6, "resource_def": handle}}
     stack = people.create("tree", template({"group": group, "alone": handle}))
@@ -268,7 +268,7 @@ def test_an_abandoned_stack_leaves_no_user(people: People):
     people.stoker.until(lambda: not people.users() and not people.projects())
 
 
-def test_stacks_wait_for_a_keystone_that_is_away(keystone: Keystone, database_url: str, tmp_path):
+def test_stacks_wait_for_an_unavailable_keystone(keystone: Keystone, database_url: str, tmp_path):
     with ExitStack() as running:
         network = running.enter_context(relay(keystone.port))
         settings = flags(keystone, keystone_auth_url=f"{network.url}/v3", keystone_cache_seconds="600")
@@ -309,7 +309,7 @@ def test_stacks_wait_for_a_keystone_that_is_away(keystone: Keystone, database_ur
         people.stoker.until(lambda: not people.users() and not people.projects(), 60)
 
 
-def test_transports_that_are_the_sites_defaults(keystone: Keystone, tmp_path):
+def test_default_transports_may_need_stack_users(keystone: Keystone, tmp_path):
     defaults = {
         "default_software_config_transport": "POLL_SERVER_HEAT",
         "default_deployment_signal_transport": "HEAT_SIGNAL",
@@ -325,7 +325,7 @@ def test_transports_that_are_the_sites_defaults(keystone: Keystone, tmp_path):
         people.stoker.until(lambda: not people.users() and not people.projects())
 
 
-def test_what_needs_users_is_refused_where_none_are_made(keystone: Keystone, tmp_path):
+def test_transports_with_users_are_refused_without_a_domain_administrator(keystone: Keystone, tmp_path):
     without = {"stack_domain_admin": "", "stack_domain_admin_password": ""}
     with served(tmp_path, *flags(keystone, **without)) as stoker:
         people = People(keystone, stoker, "owners")
@@ -347,7 +347,7 @@ def test_what_needs_users_is_refused_where_none_are_made(keystone: Keystone, tmp
         assert not people.users()
 
 
-def test_a_domain_administrator_that_keystone_refuses(keystone: Keystone, tmp_path):
+def test_a_refused_login_of_the_domain_administrator_fails_the_stack(keystone: Keystone, tmp_path):
     with served(tmp_path, *flags(keystone, stack_domain_admin_password="wrong")) as stoker:
         people = People(keystone, stoker, "owners")
         stack = people.create("refused", template({"server": machine()}))
@@ -356,7 +356,7 @@ def test_a_domain_administrator_that_keystone_refuses(keystone: Keystone, tmp_pa
         assert people.ask("DELETE", stack).status == 204
 
 
-def test_many_at_once(people: People):
+def test_many_stack_users_are_created_at_once(people: People):
     """One project a stack, whoever is first."""
     handle = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "HEAT_SIGNAL"}}
     said = template({f"h{i}": handle for i in range(4)})

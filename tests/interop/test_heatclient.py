@@ -73,7 +73,7 @@ def changes(heat, id, **more):
     return {kind: sorted(each["resource_name"] for each in listed) for kind, listed in found.items() if listed}
 
 
-def test_a_preview_makes_nothing(heat):
+def test_a_preview_creates_nothing(heat):
     found = heat.stacks.preview(stack_name="hc-never", template=VALUES, parameters={"n": 4})
     assert {each["resource_name"]: each["properties"].get("value") for each in found.resources} == {
         "value": 4,
@@ -84,7 +84,7 @@ def test_a_preview_makes_nothing(heat):
         heat.stacks.get("hc-never")
 
 
-def test_a_preview_of_an_update_tells_what_it_would_do(heat, make):
+def test_a_preview_of_an_update_lists_the_changes(heat, make):
     id = make()
     other = {
         **VALUES,
@@ -106,14 +106,14 @@ def test_a_preview_of_an_update_tells_what_it_would_do(heat, make):
 
 
 @pytest.mark.parametrize(("act", "state"), [("suspend", "SUSPEND"), ("check", "CHECK")])
-def test_actions(heat, make, act, state):
+def test_actions_of_a_stack_run(heat, make, act, state):
     id = make()
     getattr(heat.actions, act)(id)
     assert heat.stacks.get(id).stack_status == f"{state}_COMPLETE"
     assert {each.resource_status for each in heat.resources.list(id)} == {f"{state}_COMPLETE"}
 
 
-def test_what_is_suspended_is_resumed_before_it_is_updated(heat, make):
+def test_a_suspended_stack_must_be_resumed_before_an_update(heat, make):
     id = make()
     heat.actions.suspend(id)
     with pytest.raises(exc.HTTPBadRequest, match="SUSPEND_COMPLETE"):
@@ -123,7 +123,7 @@ def test_what_is_suspended_is_resumed_before_it_is_updated(heat, make):
     assert heat.stacks.get(id).stack_status == "UPDATE_COMPLETE"
 
 
-def test_a_running_update_is_cancelled_with_and_without_a_way_back(heat, make):
+def test_a_running_update_is_cancelled_with_and_without_rollback(heat, make):
     id = make(DEPLOYED)
     with pytest.raises(exc.HTTPBadRequest, match="CREATE_IN_PROGRESS"):
         heat.actions.cancel_update(id)
@@ -144,7 +144,7 @@ def test_a_running_update_is_cancelled_with_and_without_a_way_back(heat, make):
     assert heat.stacks.template(id) == DEPLOYED
 
 
-def test_a_snapshot_is_what_a_restore_leads_back_to(heat, make):
+def test_a_restore_returns_to_a_snapshot(heat, make):
     id = make()
     taken = heat.stacks.snapshot(id, name="before")
     assert (taken["status"], heat.stacks.get(id).stack_status) == ("COMPLETE", "SNAPSHOT_COMPLETE")
@@ -162,7 +162,7 @@ def test_a_snapshot_is_what_a_restore_leads_back_to(heat, make):
         heat.stacks.snapshot_show(id, taken["id"])
 
 
-def test_what_is_abandoned_can_be_adopted_as_it_was(heat, make):
+def test_an_abandoned_stack_can_be_adopted(heat, make):
     id = make(DEPLOYED)
     heat.resources.signal(id, "run", data={"result": "kept"})
     run = heat.resources.get(id, "run").physical_resource_id
@@ -180,7 +180,7 @@ def test_what_is_abandoned_can_be_adopted_as_it_was(heat, make):
         heat.software_deployments.get(run)
 
 
-def test_what_is_marked_unhealthy_is_replaced_by_the_next_update(heat, make):
+def test_a_resource_marked_unhealthy_is_replaced_by_the_next_update(heat, make):
     id = make()
     before = outputs(heat, id)["random"]
     heat.resources.mark_unhealthy(id, "random", True, "it looks guessed")
@@ -193,7 +193,7 @@ def test_what_is_marked_unhealthy_is_replaced_by_the_next_update(heat, make):
     assert heat.resources.get(id, "random").resource_status == "CHECK_COMPLETE"
 
 
-def test_stacks_in_stacks_are_listed_with_their_depth(heat, make):
+def test_nested_stacks_are_listed_up_to_a_depth(heat, make):
     id = make(
         {"heat_template_version": "2018-08-31", "resources": {"inner": {"type": "inner.yaml"}}},
         files={"inner.yaml": json.dumps(VALUES)},
@@ -224,13 +224,13 @@ def test_lists_are_filtered_by_tags_and_paged(heat, make):
     assert len(list(heat.stacks.list(limit=1))) >= 1
 
 
-def test_some_tags_keep_a_stack_out_of_lists(heat, make):
+def test_hidden_tags_exclude_a_stack_from_lists(heat, make):
     id = make(tags="data-processing-cluster")
     assert id not in [each.id for each in heat.stacks.list()]
     assert id in [each.id for each in heat.stacks.list(show_hidden=True)]
 
 
-def test_validate_tells_what_a_template_asks_for(heat):
+def test_validate_lists_the_parameters_of_a_template(heat):
     found = heat.stacks.validate(template=VALUES)
     assert found["Parameters"]["n"] == {
         "Type": "Number",
@@ -245,7 +245,7 @@ def test_validate_tells_what_a_template_asks_for(heat):
         heat.stacks.validate(template={**VALUES, "resources": {"a": {"type": "No::Such"}}, "outputs": {}})
 
 
-def test_types_versions_and_functions(heat):
+def test_types_versions_and_functions_are_listed(heat):
     names = [each.resource_type for each in heat.resource_types.list()]
     assert "OS::Heat::SoftwareDeployment" in names
     shown = heat.resource_types.get("OS::Heat::SoftwareDeployment")
@@ -258,7 +258,7 @@ def test_types_versions_and_functions(heat):
     assert [each.status for each in heat.services.list()] == ["up"]
 
 
-def test_configs_and_deployments(heat):
+def test_configs_and_deployments_are_created_and_deleted(heat):
     config = heat.software_configs.create(name="hc", group="script", config="echo", outputs=[{"name": "o"}])
     assert heat.software_configs.get(config.id).config == "echo"
     assert config.id in [each.id for each in heat.software_configs.list()]

@@ -45,7 +45,7 @@ def logged_in(stoker, user, project, password):
     return sdk.connection.Connection(session=Session(auth=auth), region_name="RegionOne")
 
 
-def test_a_member_works_in_a_project_of_their_own(stoker, cloud, somebody):
+def test_a_member_works_in_its_own_project(stoker, cloud, somebody):
     user, project, password = somebody
     theirs = logged_in(stoker, user, project, password)
     assert list(theirs.orchestration.stacks()) == []
@@ -56,7 +56,7 @@ def test_a_member_works_in_a_project_of_their_own(stoker, cloud, somebody):
     theirs.orchestration.delete_software_config(config)
 
 
-def test_who_is_no_administrator_changes_nobody(stoker, cloud, somebody):
+def test_only_an_administrator_changes_users(stoker, cloud, somebody):
     user, project, password = somebody
     theirs = logged_in(stoker, user, project, password)
     for attempt in (
@@ -76,7 +76,7 @@ def test_who_is_no_administrator_changes_nobody(stoker, cloud, somebody):
     assert theirs.identity.get_user(user.id).name == user.name
 
 
-def test_what_is_taken_away_is_gone_at_once(stoker, cloud, somebody):
+def test_a_revoked_role_and_a_changed_password_apply_at_once(stoker, cloud, somebody):
     user, project, password = somebody
     theirs = logged_in(stoker, user, project, password)
     assert list(theirs.orchestration.stacks()) == []
@@ -94,7 +94,7 @@ def test_what_is_taken_away_is_gone_at_once(stoker, cloud, somebody):
         list(logged_in(stoker, user, project, "second horse staple").orchestration.stacks())
 
 
-def test_an_application_credential_does_what_its_user_lets_it(stoker, cloud, somebody):
+def test_an_application_credential_has_the_rights_that_its_user_chose(stoker, cloud, somebody):
     user, project, password = somebody
     theirs = logged_in(stoker, user, project, password)
     made = theirs.identity.create_application_credential(user, "program")
@@ -130,7 +130,7 @@ def test_wrong_secrets_and_names_are_401(stoker, somebody):
             Session(auth=auth).get_token()
 
 
-def test_ones_own_password(stoker, somebody):
+def test_a_user_changes_their_own_password(stoker, somebody):
     user, project, password = somebody
     theirs = logged_in(stoker, user, project, password)
     url = f"{stoker.url}/identity/v3/users/{user.id}/password"
@@ -143,7 +143,7 @@ def test_ones_own_password(stoker, somebody):
 
 
 @pytest.mark.slow
-def test_the_openstack_command_administers(openstack):
+def test_the_openstack_command_manages_users_and_projects(openstack):
     project = openstack("project", "create", "osc-project", "--description", "of a test", "-f", "json")
     user = openstack(
         "user", "create", "osc-user", "--password", "horse staple", "--project", "osc-project", "-f", "json"
@@ -165,7 +165,7 @@ def test_the_openstack_command_administers(openstack):
 
 
 @pytest.mark.slow
-def test_the_openstack_command_makes_an_administrator_of_the_site(stoker, openstack):
+def test_the_openstack_command_appoints_a_site_administrator(stoker, openstack):
     """With ``--system all``; a session with the scope of the system is one then."""
     name = f"site-{uuid.uuid4().hex[:8]}"
     openstack("user", "create", name, "--password", "horse staple")
@@ -195,7 +195,7 @@ def test_the_openstack_command_makes_an_administrator_of_the_site(stoker, openst
     assert (refused.returncode, "either --project" in refused.stderr) == (2, True)
 
 
-def test_ec2_credentials_by_the_openstack_command_and_ours(stoker, openstack):
+def test_ec2_credentials_by_the_openstack_and_stoker_commands(stoker, openstack):
     made = openstack("ec2", "credentials", "create", "-f", "json")
     assert made["project_id"] == stoker.project
     [listed] = [

@@ -62,7 +62,7 @@ def test_a_stack_from_create_to_delete(openstack, tmp_path):
     assert "not found" in openstack("stack", "show", "osc", fails=True).lower()
 
 
-def test_what_failed_is_told_with_its_output(openstack, tmp_path):
+def test_a_failure_is_shown_with_its_output(openstack, tmp_path):
     template = tmp_path / "t.yaml"
     template.write_text(TEMPLATE)
     (tmp_path / "greet.sh").write_text("#!/bin/sh\necho the disk is gone >&2\nexit 7\n")
@@ -74,7 +74,7 @@ def test_what_failed_is_told_with_its_output(openstack, tmp_path):
     openstack("stack", "delete", "osc-bad", "--yes", "--wait")
 
 
-def test_configs_and_deployments_by_hand(openstack, tmp_path):
+def test_configs_and_deployments_are_managed_without_a_stack(openstack, tmp_path):
     script = tmp_path / "s.sh"
     script.write_text("#!/bin/sh\necho hi\n")
     made = openstack(
@@ -93,7 +93,7 @@ def test_configs_and_deployments_by_hand(openstack, tmp_path):
     assert "not found" in openstack("software", "config", "show", made["id"], fails=True)
 
 
-def test_tokens_and_the_catalog(openstack, stoker):
+def test_tokens_and_the_catalog_are_shown(openstack, stoker):
     token = openstack("token", "issue", "-f", "json")
     assert token["project_id"] == stoker.project
     catalog = openstack("catalog", "list", "-f", "json")

@@ -20,7 +20,7 @@ def shop(openstack, stoker):
     openstack("stack", "delete", "osc-shop", "--yes", "--wait")
 
 
-def test_both_have_their_words(openstack):
+def test_commands_of_heatclient_and_stoker_are_registered(openstack):
     said = openstack("help", "software", "deployment", "create")
     assert "provided by the python-heatclient plugin" in said
     assert "provided by the stoker plugin" in openstack("help", "software", "deployment", "trigger")
@@ -49,7 +49,7 @@ def test_a_trigger_from_start_to_end(openstack, shop):
     assert (again["status"], again["total"], again["source"]["deployment_id"]) == ("COMPLETE", 1, deployment)
 
 
-def test_a_deployment_is_cancelled(openstack, shop, stoker):
+def test_a_deployment_is_cancelled_by_the_openstack_command(openstack, shop, stoker):
     server = openstack("stack", "resource", "show", "osc-shop", "one", "-f", "json")["physical_resource_id"]
     words = ("--input-value", "label=long", "--input-value", "pause=60", "--server", server, "-f", "json")
     made = openstack(*TRIGGER, *words)
@@ -64,7 +64,7 @@ def test_a_deployment_is_cancelled(openstack, shop, stoker):
     assert openstack("software", "trigger", "show", made["id"], "-f", "json")["status"] == "CANCELLED"
 
 
-def test_what_is_wrong_is_said_in_a_line(openstack, shop):
+def test_errors_are_one_line(openstack, shop):
     gone = "00000000-0000-0000-0000-000000000000"
     assert openstack("software", "trigger", "show", gone, fails=True).strip().count("\n") == 0
     assert gone in openstack("software", "deployment", "cancel", gone, fails=True)

@@ -53,7 +53,7 @@ def test_a_stack_from_create_to_delete(cloud):
         heat.get_stack("sdk")
 
 
-def test_the_cloud_layer_waits_for_stacks(cloud, tmp_path):
+def test_openstacksdks_cloud_layer_waits_for_stacks(cloud, tmp_path):
     file = tmp_path / "t.yaml"
     file.write_text(json.dumps(TEMPLATE))
     made = cloud.create_stack("sdk-cloud", template_file=str(file), wait=True, n=2)
@@ -62,14 +62,14 @@ def test_the_cloud_layer_waits_for_stacks(cloud, tmp_path):
     assert cloud.delete_stack("sdk-cloud", wait=True) is True
 
 
-def test_validate_template(cloud):
+def test_openstacksdk_validates_a_template(cloud):
     found = cloud.orchestration.validate_template(TEMPLATE)
     assert found.parameters["n"]["Type"] == "Number"
     with pytest.raises(exceptions.BadRequestException, match="No::Such"):
         cloud.orchestration.validate_template({**TEMPLATE, "resources": {"a": {"type": "No::Such"}}, "outputs": {}})
 
 
-def test_configs_and_deployments(cloud):
+def test_configs_and_deployments_are_created_and_deleted(cloud):
     heat = cloud.orchestration
     config = heat.create_software_config(name="sdk-c", group="script", config="echo", inputs=[{"name": "i"}])
     assert heat.get_software_config(config.id).inputs[0]["name"] == "i"

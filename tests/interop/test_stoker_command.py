@@ -12,7 +12,7 @@ from support.server import STOKER
 pytestmark = pytest.mark.slow
 
 
-def test_who_waits_for_a_server_that_is_away_has_cancelled_the_others(stoker):
+def test_deployment_cancel_sends_all_cancellations_before_it_waits(stoker):
     away, other = spoken_agent(stoker), spoken_agent(stoker)
     held, waiting = deploy(stoker, away.id), deploy(stoker, other.id)
     assert [each["id"] for each in away.entries()] == [held["config_id"]]  # it has it, and is heard of no more

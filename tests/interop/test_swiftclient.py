@@ -61,7 +61,7 @@ def fetch(url: str, method: str = "GET", data: bytes | None = None) -> bytes:
         return answer.read()
 
 
-def test_the_library_writes_and_reads(swift, container):
+def test_the_library_writes_and_reads_objects(swift, container):
     swift.put_container(container, headers={"X-Container-Meta-Size": "größer"})
     etag = swift.put_object(container, "a/ö?x", b"data", content_type="text/x", headers={"X-Object-Meta-U": "é"})
     headers, data = swift.get_object(container, "a/ö?x")
@@ -94,7 +94,7 @@ def test_metadata_that_is_not_ascii(swift, container):
     assert swift.head_container(container)["x-container-meta-word"] == "größer 💥"
 
 
-def test_versions(swift, container):
+def test_versions_of_objects(swift, container):
     swift.put_container(container, headers={"X-Versions-Enabled": "true"})
     for number in range(3):
         swift.put_object(container, "o", b"%d" % number)
@@ -109,7 +109,7 @@ def test_versions(swift, container):
 
 @pytest.mark.parametrize("digest", ["sha1", "sha256", "sha512"])
 @pytest.mark.parametrize("iso", [False, True])
-def test_signed_urls_of_the_library(swift, stoker, container, digest, iso):
+def test_temporary_urls_of_the_library_are_valid(swift, stoker, container, digest, iso):
     """As Heat makes them."""
     swift.put_container(container, headers={"X-Container-Meta-Temp-URL-Key": "key"})
     swift.put_object(container, "o ö", b"data")
@@ -126,7 +126,7 @@ def test_signed_urls_of_the_library(swift, stoker, container, digest, iso):
     assert swift.get_object(container, "prefixed")[1] == b"x"
 
 
-def test_the_service(stoker, container, tmp_path):
+def test_the_service_layer_uploads_and_downloads(stoker, container, tmp_path):
     said = stoker.environment
     options = {
         "auth_version": "3",
@@ -148,7 +148,7 @@ def test_the_service(stoker, container, tmp_path):
         assert all(each["success"] for each in service.delete(container))
 
 
-def test_the_command(command, container, tmp_path, stoker):
+def test_the_swift_command_uploads_and_downloads(command, container, tmp_path, stoker):
     command("post", container, "-m", "Color:blue")
     assert "Color: blue" in command("stat", container)
     (tmp_path / "folder").mkdir()
@@ -175,7 +175,7 @@ def test_the_command(command, container, tmp_path, stoker):
     command("stat", container, fails=True)
 
 
-def test_signed_urls_of_the_command(command, container, stoker, tmp_path):
+def test_temporary_urls_of_the_command_are_valid(command, container, stoker, tmp_path):
     command("post", "-m", "Temp-URL-Key:command-key")
     command("post", container)
     for path, root in (
@@ -194,7 +194,7 @@ def test_signed_urls_of_the_command(command, container, stoker, tmp_path):
         fetch(stoker.url + late)
 
 
-def test_openstacksdk(cloud, container, tmp_path):
+def test_openstacksdk_writes_and_reads_objects(cloud, container, tmp_path):
     store = cloud.object_store
     store.create_container(container)
     store.set_container_metadata(container, color="blue")
@@ -219,7 +219,7 @@ def test_openstacksdk(cloud, container, tmp_path):
         store.get_container_metadata(container)
 
 
-def test_signed_urls_of_openstacksdk(cloud, container, stoker):
+def test_temporary_urls_of_openstacksdk_are_valid(cloud, container, stoker):
     """It signs with SHA-1, which a site has to allow."""
     store = cloud.object_store
     store.create_container(container)
@@ -230,7 +230,7 @@ def test_signed_urls_of_openstacksdk(cloud, container, stoker):
     assert fetch(f"{stoker.url}/object-store{signed}") == b"data"
 
 
-def test_the_cloud_layer(cloud, container, tmp_path):
+def test_openstacksdks_cloud_layer_manages_objects(cloud, container, tmp_path):
     cloud.create_container(container)
     cloud.create_object(container, "o", data=b"data")
     assert cloud.get_object(container, "o")[1] in (b"data", "data")
@@ -239,7 +239,7 @@ def test_the_cloud_layer(cloud, container, tmp_path):
     assert cloud.delete_container(container) is True
 
 
-def test_the_openstack_command(openstack, container, tmp_path):
+def test_the_openstack_command_manages_objects(openstack, container, tmp_path):
     openstack("container", "create", container)
     file = tmp_path / "file"
     file.write_text("text")

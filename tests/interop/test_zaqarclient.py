@@ -65,7 +65,7 @@ def cloud(session):
     connection.close()
 
 
-def test_messages(zaqar, other, name):
+def test_the_client_posts_and_reads_messages(zaqar, other, name):
     queue = zaqar.queue(name)
     posted = queue.post([{"body": {"n": n}, "ttl": 300} for n in range(5)])
     assert len(posted["resources"]) == 5
@@ -91,7 +91,7 @@ def test_messages(zaqar, other, name):
     queue.delete()
 
 
-def test_claims(zaqar, name):
+def test_the_client_claims_messages(zaqar, name):
     queue = zaqar.queue(name)
     queue.post([{"body": n} for n in range(3)])
     claim = queue.claim(ttl=600, grace=600, limit=2)
@@ -109,7 +109,7 @@ def test_claims(zaqar, name):
     assert list(queue.claim(ttl=60, grace=60)) == []
 
 
-def test_queues_and_their_metadata(zaqar, name):
+def test_the_client_manages_queues_and_their_metadata(zaqar, name):
     queue = zaqar.queue(name, force_create=True)
     assert queue.metadata()["_default_message_ttl"] == 3600
     queue.metadata(new_meta={"_default_message_ttl": 120, "color": "red"})
@@ -125,7 +125,7 @@ def test_queues_and_their_metadata(zaqar, name):
     assert list(zaqar.queues(name=name)[0]) == []
 
 
-def test_subscriptions(zaqar, name):
+def test_the_client_manages_subscriptions(zaqar, name):
     made = zaqar.subscription(name, subscriber="http://127.0.0.1:9/hook", ttl=600, options={"a": 1})
     assert (made.ttl, made.options, made.confirmed) == (600, {"a": 1}, False)
     made.update({"ttl": 800})
@@ -140,7 +140,7 @@ def test_subscriptions(zaqar, name):
     assert list(zaqar.subscriptions(name)) == []
 
 
-def test_who_holds_a_signed_url(stoker, zaqar, name):
+def test_the_client_uses_a_signed_url(stoker, zaqar, name):
     queue = zaqar.queue(name)
     queue.post([{"body": "document"}])
     held = holding(stoker, queue.signed_url(paths=["messages"], ttl_seconds=3600, methods=["GET", "DELETE"])).queue(
@@ -157,13 +157,13 @@ def test_who_holds_a_signed_url(stoker, zaqar, name):
     assert [each.body for each in queue.pop(5)] == [{"deploy_status_code": 0}]
 
 
-def test_the_site(zaqar):
+def test_the_client_reads_health_and_home_document(zaqar):
     assert zaqar.ping() is True
     assert zaqar.health()["catalog_reachable"] is True
     assert "rel/queue" in zaqar.homedoc()["resources"]
 
 
-def test_the_sdks_messages(cloud, name):
+def test_openstacksdk_posts_and_reads_messages(cloud, name):
     assert cloud.message.create_queue(name=name, default_message_ttl=99, description="d").name == name
     assert (cloud.message.get_queue(name).default_message_ttl, cloud.message.get_queue(name).description) == (99, "d")
     assert name in [each.name for each in cloud.message.queues()]
@@ -183,7 +183,7 @@ def test_the_sdks_messages(cloud, name):
     cloud.message.delete_queue(name)
 
 
-def test_the_sdks_claims(cloud, name):
+def test_openstacksdk_claims_messages(cloud, name):
     cloud.message.post_message(name, [{"body": "a", "ttl": 300}])
     # cloud.message.create_claim() takes its own idea of a location for the answer's, whatever the server.
     claim = Claim(queue_name=name, ttl=300, grace=60).create(cloud.message)
@@ -196,7 +196,7 @@ def test_the_sdks_claims(cloud, name):
     assert not Claim(queue_name=name, ttl=300, grace=60).create(cloud.message).messages
 
 
-def test_the_sdks_subscriptions(cloud, name):
+def test_openstacksdk_manages_subscriptions(cloud, name):
     made = cloud.message.create_subscription(name, subscriber="http://127.0.0.1:9/sdk", ttl=600, options={})
     assert cloud.message.get_subscription(name, made.subscription_id).subscriber == "http://127.0.0.1:9/sdk"
     assert [each.subscriber for each in cloud.message.subscriptions(name)] == ["http://127.0.0.1:9/sdk"]
@@ -204,7 +204,7 @@ def test_the_sdks_subscriptions(cloud, name):
     assert list(cloud.message.subscriptions(name)) == []
 
 
-def test_the_openstack_command(openstack, name):
+def test_the_openstack_command_manages_queues(openstack, name):
     openstack("messaging", "queue", "create", name)
     client = ("--client-id", str(uuid.uuid4()))
     openstack("messaging", "message", "post", name, '[{"body": {"hello": 1}, "ttl": 120}]', *client)

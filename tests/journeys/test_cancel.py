@@ -71,7 +71,7 @@ def ended(stoker, made) -> dict:
     return shown(stoker, made)
 
 
-def test_a_run_that_is_cancelled_is_gone_cleaned_up_after_and_says_so(stoker, agent):
+def test_a_cancelled_run_is_ended_cleaned_up_and_reported(stoker, agent):
     agent.start()
     made = deploy(stoker, spoken(stoker, agent).id, HEARING, options=CLEANUP)
     pids = begun(stoker, agent, made)
@@ -86,7 +86,7 @@ def test_a_run_that_is_cancelled_is_gone_cleaned_up_after_and_says_so(stoker, ag
     assert "".join(each["data"] for each in logs) == "cleaned\n"
 
 
-def test_an_agent_that_is_killed_meanwhile_goes_on_with_it(stoker, agent):
+def test_an_agent_killed_during_a_cancellation_continues_it(stoker, agent):
     agent.start()
     made = deploy(stoker, spoken(stoker, agent).id, DEAF, options={**CLEANUP, "cancel_grace": 1000})
     pids = begun(stoker, agent, made)
@@ -100,7 +100,7 @@ def test_an_agent_that_is_killed_meanwhile_goes_on_with_it(stoker, agent):
     assert agent.lines("cleaned") == ["done"]
 
 
-def test_a_server_that_is_killed_meanwhile_hears_of_it(stoker, agent):
+def test_a_server_killed_during_a_cancellation_receives_the_result(stoker, agent):
     agent.start()
     made = deploy(stoker, spoken(stoker, agent).id, DEAF, options={**CLEANUP, "cancel_grace": 1})
     pids = begun(stoker, agent, made)
@@ -112,7 +112,7 @@ def test_a_server_that_is_killed_meanwhile_hears_of_it(stoker, agent):
     assert agent.lines("cleaned") == ["done"]
 
 
-def test_an_agent_that_is_away_never_begins_what_it_was_told_of(stoker, agent):
+def test_an_offline_agent_never_begins_a_cancelled_run(stoker, agent):
     by_hand = spoken(stoker, agent)
     made = deploy(stoker, by_hand.id, HEARING, options=CLEANUP)
     assert len(by_hand.entries()) == 1  # it has it, and dies before it can acknowledge it
@@ -125,7 +125,7 @@ def test_an_agent_that_is_away_never_begins_what_it_was_told_of(stoker, agent):
     assert by_hand.entries() == []
 
 
-def test_what_no_agent_was_told_of_is_over_at_once(stoker, agent):
+def test_an_undelivered_run_is_cancelled_at_once(stoker, agent):
     by_hand = spoken(stoker, agent)
     made = deploy(stoker, by_hand.id, HEARING)
     assert cancel(stoker, made)["status"] == "FAILED"
@@ -135,7 +135,7 @@ def test_what_no_agent_was_told_of_is_over_at_once(stoker, agent):
     assert agent.lines("pids") == []
 
 
-def test_a_run_that_is_withdrawn_is_ended_on_its_server(stoker, agent):
+def test_a_withdrawn_run_is_ended_on_its_server(stoker, agent):
     agent.start()
     made = deploy(stoker, spoken(stoker, agent).id, HEARING)
     pids = begun(stoker, agent, made)
@@ -143,7 +143,7 @@ def test_a_run_that_is_withdrawn_is_ended_on_its_server(stoker, agent):
     stoker.until(lambda: gone(pids))
 
 
-def test_a_policy_that_lets_more_run_at_a_time_is_heard_of_at_once(stoker, agent):
+def test_a_higher_limit_of_parallel_runs_applies_at_once(stoker, agent):
     agent.start()
     id = spoken(stoker, agent).id
     made = [deploy(stoker, id, HEARING) for _ in range(3)]

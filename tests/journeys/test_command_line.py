@@ -93,7 +93,7 @@ def stack(stoker, world, tmp_path) -> str:
     assert stoker("stack", "delete", "web", "--yes", "--wait").code == 0
 
 
-def test_names_prefixes_and_stack_resource_stand_for_ids(stoker, world, config, stack):
+def test_names_prefixes_and_stack_resources_replace_ids(stoker, world, config, stack):
     made = stoker("deployment", "create", "--config", config["id"][:8], "--server", world.server_id[:13], "--name",
                   "by hand", "--wait", "-o", "json").data  # fmt: skip
     assert made["server_id"] == world.server_id
@@ -113,7 +113,7 @@ def test_names_prefixes_and_stack_resource_stand_for_ids(stoker, world, config, 
     assert stoker("trigger", "web/install", "-f").code == 0
 
 
-def test_a_name_of_several_lists_them(stoker, world, config):
+def test_an_ambiguous_name_lists_its_matches(stoker, world, config):
     again = stoker("config", "create", config["name"], "-f", "go.sh", "-o", "json").data
     result = stoker("config", "show", config["name"])
     assert (result.code, result.out) == (2, "")
@@ -128,7 +128,7 @@ def test_a_name_of_several_lists_them(stoker, world, config):
     assert "could not be found" in stoker("server", "show", "nope/there").err
 
 
-def test_lists_are_filtered_sorted_cut_and_printed_for_shells(stoker, world, stack, config):
+def test_lists_are_filtered_sorted_limited_and_printed_for_shells(stoker, world, stack, config):
     for name in ("node10", "node2", "Node1"):
         world.served.heat("POST", "/servers", {"name": name})
     names = stoker("server", "list", "-o", "name").out.split()
@@ -158,7 +158,7 @@ def test_lists_are_filtered_sorted_cut_and_printed_for_shells(stoker, world, sta
     assert "there is no column 'nope'; there are id, name, status" in wrong.err
 
 
-def test_logs_of_the_newest_run_of_one_or_of_all(stoker, world, tmp_path):
+def test_logs_are_those_of_the_newest_run_or_of_all(stoker, world, tmp_path):
     tmp_path.joinpath("count.sh").write_text(
         '#!/bin/sh\necho x >> "$WORK/runs"\necho first line\necho "this is run $(wc -l < "$WORK/runs")"\n'
         "echo oh no >&2\nexit 3\n"
@@ -186,7 +186,7 @@ def test_logs_of_the_newest_run_of_one_or_of_all(stoker, world, tmp_path):
     assert stoker("deployment", "logs", "counted", "--since", "soon").code == 2
 
 
-def test_run_on_one_server_on_several_and_on_labels(stoker, world):
+def test_run_accepts_one_server_several_and_labels(stoker, world):
     assert stoker("server", "label", "web1", "role=web").code == 0
     one = stoker("run", "web1", "--", "echo", "a b")
     assert (one.code, one.out, one.err) == (0, "a b\n", "")
@@ -210,7 +210,7 @@ def test_run_on_one_server_on_several_and_on_labels(stoker, world):
         assert stoker("run", *words).code == 2
 
 
-def test_a_run_that_does_not_begin_is_cancelled(stoker, world):
+def test_a_run_that_does_not_begin_in_time_is_cancelled(stoker, world):
     world.served.heat("POST", "/servers", {"name": "absent"})
     late = stoker("run", "absent", "--wait-timeout", "1", "--", "true")
     assert late.code == 124
@@ -235,7 +235,7 @@ def test_a_run_that_does_not_begin_is_cancelled(stoker, world):
     assert held.err.splitlines()[0].endswith("; waiting for 1 s at most (--wait-timeout)")
 
 
-def test_labels_policies_and_deletions_of_many_servers(stoker, world):
+def test_many_servers_are_labelled_configured_and_deleted_at_once(stoker, world):
     for name in ("bulk1", "bulk2"):
         world.served.heat("POST", "/servers", {"name": name})
     assert (
@@ -257,7 +257,7 @@ def test_labels_policies_and_deletions_of_many_servers(stoker, world):
     assert stoker("server", "list", "--label", "pool=bulk", "-o", "name").out == ""
 
 
-def test_status_and_exit_codes(stoker, world, config, monkeypatch):
+def test_status_shows_the_site_and_its_exit_code(stoker, world, config, monkeypatch):
     status = stoker("status", "-o", "json").data
     assert (status["url"], status["health"]) == (world.served.url, "ok")
     assert status["version"]

@@ -56,7 +56,7 @@ def word(stoker, stack):
     return stoker.run("stack", "outputs", stack, "word").stdout.strip()
 
 
-def test_suspend_resume_check(stoker, stack):
+def test_suspend_resume_and_check_run(stoker, stack):
     stoker.run("stack", "suspend", stack, "--wait")
     assert state(stoker, stack) == "SUSPEND_COMPLETE"
     stoker.run("stack", "resume", stack, "--wait")
@@ -67,7 +67,7 @@ def test_suspend_resume_check(stoker, stack):
     assert "only in UPDATE_IN_PROGRESS" in done.stderr
 
 
-def test_a_dry_run_tells_what_an_update_would_do_and_to_whom(stoker, stack, template):
+def test_a_dry_run_lists_changes_and_servers(stoker, stack, template):
     before = stoker.json("stack", "show", stack)
     shown = stoker.run("stack", "update", stack, "-t", template, "-P", "word=two", "--dry-run").stdout.splitlines()
     assert shown[:2] == [
@@ -81,7 +81,7 @@ def test_a_dry_run_tells_what_an_update_would_do_and_to_whom(stoker, stack, temp
     assert stoker.json("stack", "show", stack) == before
 
 
-def test_snapshots(stoker, stack, template):
+def test_snapshots_are_created_and_restored(stoker, stack, template):
     taken = stoker.json("snapshot", "create", stack, "before")
     stoker.run("stack", "update", stack, "-t", template, "-P", "word=two", "--wait")
     assert word(stoker, stack) == "two"
@@ -92,7 +92,7 @@ def test_snapshots(stoker, stack, template):
     assert stoker.json("snapshot", "list", stack) == []
 
 
-def test_abandon_and_adopt(stoker, stack, tmp_path):
+def test_a_stack_is_abandoned_and_adopted(stoker, stack, tmp_path):
     file = tmp_path / "left.json"
     exported = json.loads(stoker.run("stack", "export", stack).stdout)
     stoker.run("stack", "abandon", stack, "--output-file", str(file))
@@ -103,7 +103,7 @@ def test_abandon_and_adopt(stoker, stack, tmp_path):
     assert word(stoker, stack) == "one"
 
 
-def test_a_preview_and_a_validation_make_nothing(stoker, template, tmp_path):
+def test_a_preview_and_a_validation_create_nothing(stoker, template, tmp_path):
     before = stoker.json("stack", "list")
     shown = stoker.json("stack", "preview", "-t", template, "-P", "word=x")
     assert {each["resource_name"] for each in shown["resources"]} == {"config", "server", "run"}
@@ -130,7 +130,7 @@ def test_a_graph_is_drawn(stoker, stack, tmp_path):
     assert '"server" -> "run";' in dot
 
 
-def test_types_and_functions(stoker):
+def test_types_and_functions_are_listed(stoker):
     assert "OS::Heat::SoftwareDeployment" in [each["resource_type"] for each in stoker.json("resource-type", "list")]
     shown = stoker.json("resource-type", "show", "OS::Heat::RandomString")
     assert shown["properties"]["length"]["type"] == "integer"
@@ -139,7 +139,7 @@ def test_types_and_functions(stoker):
     assert "get_attr" in [each["functions"] for each in stoker.json("template", "functions", "wallaby")]
 
 
-def test_projects_users_and_credentials(stoker):
+def test_projects_users_and_credentials_are_managed(stoker):
     stoker.run("project", "create", "team", "--description", "of a test")
     stoker.run("user", "create", "ann", "--project", "team", "--password", "horse staple")
     assert stoker.json("user", "roles", "ann") == [{"project": "team", "system": None, "role": "member"}]

@@ -18,7 +18,7 @@ def test_one_config_deployed_twice_with_different_inputs(stoker):
     assert shown["stdout"].startswith("writing ")
 
 
-def test_three_tiers_find_each_other_and_answer(stoker):
+def test_three_tiers_connect_and_answer(stoker):
     stoker.run("stack", "create", "app", "-t", str(EXAMPLES / "three-tier.yaml"), "--wait", "-P", "title=<One>")
     shown = {each["output_key"]: each["output_value"] for each in stoker.json("stack", "outputs", "app")}
     page = "<h1>&lt;One&gt;</h1><ul><li>red</li><li>green</li><li>blue</li></ul>"
@@ -38,7 +38,7 @@ def test_three_tiers_find_each_other_and_answer(stoker):
     raise AssertionError("the proxy outlived its server")
 
 
-def test_a_failure_half_way_says_why_and_stops_there(stoker):
+def test_a_failure_stops_the_stack_and_names_the_reason(stoker):
     template = str(EXAMPLES / "fails-half-way.yaml")
     done = stoker.run("stack", "create", "bad", "-t", template, "--wait", check=False)
 
@@ -63,7 +63,7 @@ def test_a_command_runs_on_a_server_and_its_code_comes_back(stoker):
     assert "err\n" in done.stderr
 
 
-def test_a_component_lives_and_goes_with_its_stack(stoker):
+def test_a_component_runs_for_every_action_of_its_stack(stoker):
     def databases() -> list[str]:
         return [each.read_text() for each in stoker.state_dir.glob("local/*/home/database")]
 

@@ -40,7 +40,7 @@ def ended(stoker: Served) -> str:
     return str(shown(stoker)["stack_status"])
 
 
-def test_a_canary_that_is_not_well_goes_back_and_nobody_else_hears_of_it(stoker):
+def test_an_unhealthy_canary_is_rolled_back_and_no_other_server_changes(stoker):
     roll_out(stoker, "1", "POST")
     assert ended(stoker) == "CREATE_COMPLETE"
     assert releases(stoker) == [["1"]] * 4
@@ -57,7 +57,7 @@ def test_a_canary_that_is_not_well_goes_back_and_nobody_else_hears_of_it(stoker)
     assert releases(stoker) == [["1", "2"], ["1", "2"], ["1", "2"], ["1", "broken", "1", "2"]]
 
 
-def test_a_roll_out_goes_on_after_kill_9_and_nothing_runs_twice(stoker):
+def test_a_roll_out_continues_after_kill_9_and_nothing_runs_twice(stoker):
     roll_out(stoker, "1", "POST")
     assert ended(stoker) == "CREATE_COMPLETE"
     roll_out(stoker, "2")
@@ -69,7 +69,7 @@ def test_a_roll_out_goes_on_after_kill_9_and_nothing_runs_twice(stoker):
     assert releases(stoker) == [["1", "2"]] * 4
 
 
-def test_a_server_that_gets_a_label_is_taken_up_and_one_that_loses_it_says_good_bye(stoker):
+def test_a_group_follows_the_labels_of_servers(stoker):
     machines = {"a": {"type": "OS::Nova::Server"}, "b": {"type": "OS::Nova::Server"}}
     made = {"stack_name": "machines", "template": template(machines), "timeout_mins": 10}
     assert stoker.heat("POST", "/stacks", made).status == 201

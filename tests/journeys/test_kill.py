@@ -82,7 +82,7 @@ def assert_whole(stoker: Served, stack: str, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_of_the_server_at_random_moments(stoker, tmp_path):
+def test_killing_the_server_at_random_moments_loses_nothing(stoker, tmp_path):
     made = stoker.heat("POST", "/stacks", {"stack_name": "many", "template": many(tmp_path), "timeout_mins": 10})
     stack = f"many/{made.body['stack']['id']}"
     for _ in range(4):
@@ -96,7 +96,7 @@ def test_of_the_server_at_random_moments(stoker, tmp_path):
 
 
 @pytest.mark.slow
-def test_of_the_server_while_a_stack_in_the_stack_runs(stoker, tmp_path):
+def test_killing_the_server_during_a_nested_stack_loses_nothing(stoker, tmp_path):
     inner = many(tmp_path)
     outer = template(
         {"inner": {"type": "many.yaml"}},
@@ -115,7 +115,7 @@ def test_of_the_server_while_a_stack_in_the_stack_runs(stoker, tmp_path):
 
 
 @pytest.mark.slow
-def test_in_the_middle_of_creating(stoker, tmp_path):
+def test_killing_the_server_during_a_create_leaves_all_or_nothing(stoker, tmp_path):
     """Whether the request was answered or not: the stack is there and completes, or was never there."""
     import threading
 
@@ -179,7 +179,7 @@ def begun(folder: Path) -> int:
     return len(path.read_text().split()) if path.exists() else 0
 
 
-def test_of_an_agent_reports_the_run_as_interrupted(stoker, tmp_path):
+def test_a_killed_agent_reports_the_run_as_interrupted(stoker, tmp_path):
     made = stoker.heat("POST", "/stacks", {"stack_name": "one", "template": one(tmp_path)})
     stack = f"one/{made.body['stack']['id']}"
     stoker.until(lambda: begun(tmp_path) == 1)
@@ -193,7 +193,7 @@ def test_of_an_agent_reports_the_run_as_interrupted(stoker, tmp_path):
     assert begun(tmp_path) == 1
 
 
-def test_of_an_agent_runs_again_what_asks_for_it(stoker, tmp_path):
+def test_a_killed_agent_repeats_a_run_that_allows_it(stoker, tmp_path):
     body = {"stack_name": "one", "template": one(tmp_path, on_interrupt="RERUN")}
     made = stoker.heat("POST", "/stacks", body)
     stack = f"one/{made.body['stack']['id']}"

@@ -106,7 +106,7 @@ def test_a_flood_of_output_stays_within_bounds_everywhere(tmp_path, database_url
         assert "bytes were cut here" in shown(stoker, made)["output_values"]["deploy_stdout"]
 
 
-def test_a_run_is_delivered_and_then_said_to_be_under_way(tmp_path, database_url, agent):
+def test_a_run_is_delivered_and_then_running(tmp_path, database_url, agent):
     with served(tmp_path, database=database_url) as stoker:
         server_id = started(stoker, agent, "one")
         script = "#!/bin/sh\necho '42 half way' >$STOKER_PROGRESS; until test -e $WORK/go; do sleep 0.05; done\n"
@@ -119,7 +119,7 @@ def test_a_run_is_delivered_and_then_said_to_be_under_way(tmp_path, database_url
         assert (last.name, last.data["status"]) == ("end", "COMPLETE")
 
 
-def test_progress_comes_by_the_transport_of_the_result(tmp_path):
+def test_progress_uses_the_transport_of_the_result(tmp_path):
     """One run after the other; ``agent/test_live`` has the transports that take nothing but a result."""
     transports = ("HEAT_SIGNAL", "CFN_SIGNAL", "ZAQAR_SIGNAL")
     script = "#!/bin/sh\necho '42 half way' >$STOKER_PROGRESS; until test -e $WORK/$name; do sleep 0.05; done\n"
@@ -149,7 +149,7 @@ def test_progress_comes_by_the_transport_of_the_result(tmp_path):
                 assert run(name)["status_reason"] == "Outputs received"
 
 
-def test_a_server_that_is_killed_meanwhile_loses_no_output(tmp_path, database_url, agent):
+def test_a_killed_server_loses_no_output(tmp_path, database_url, agent):
     with served(tmp_path, database=database_url) as stoker:
         server_id = started(stoker, agent, "one")
         script = "#!/bin/sh\nfor n in $(seq 1 300); do echo line $n; sleep 0.01; done\n"

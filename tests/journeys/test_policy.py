@@ -72,7 +72,7 @@ def status(ask: Ask, made: Answer) -> str:
     return str(ask("GET", f"/software_deployments/{id}").body["software_deployment"]["status"])
 
 
-def test_another_project_runs_where_it_is_let_in_and_nobody_else_does(stoker, agent):
+def test_a_policy_admits_one_other_project(stoker, agent):
     let, theirs = stranger(stoker, "let-in")
     _, forger = stranger(stoker, "forger")
     server = stoker.heat("GET", "/servers/web1").body["server"]["id"]
@@ -131,7 +131,7 @@ def test_another_project_runs_where_it_is_let_in_and_nobody_else_does(stoker, ag
     assert "decision=REFUSED" in stoker.output or '"REFUSED"' in stoker.output
 
 
-def test_a_run_waits_for_the_window_and_goes_on_when_the_policy_is_another(stoker, agent):
+def test_a_run_waits_for_the_window_until_the_policy_is_removed(stoker, agent):
     stoker.heat("PATCH", "/servers/web1", {"policy": NEVER})
     shown = stoker.heat("GET", "/servers/web1").body["server"]
     made = deploy(stoker.heat, shown["id"], "echo ran >>$WORK/runs")
@@ -150,7 +150,7 @@ def test_a_run_waits_for_the_window_and_goes_on_when_the_policy_is_another(stoke
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # what opens it is tested on each
-def test_a_window_opens_by_itself(stoker, agent):
+def test_a_held_run_begins_when_the_window_opens(stoker, agent):
     now = datetime.now(UTC)
     soon = (now + timedelta(seconds=70 if now.second > 50 else 60)).minute
     stoker.heat(
@@ -163,7 +163,7 @@ def test_a_window_opens_by_itself(stoker, agent):
     assert agent.lines() == ["ran"]
 
 
-def test_labels_and_policies_are_said_shown_and_refused(stoker):
+def test_labels_and_policies_are_set_shown_and_validated(stoker):
     server = stoker.heat("POST", "/servers", {"name": "web1"}).body["server"]
     assert (server["labels"], server["policy_source"]) == ({}, "site")
     assert server["policy"]["allow"] == "PROJECT"
@@ -188,7 +188,7 @@ def test_labels_and_policies_are_said_shown_and_refused(stoker):
     assert log[3]["reason"] == '{} → {"tier":"web","zone":"a"}'
 
 
-def test_a_stack_that_a_known_server_refuses_is_never_there(stoker):
+def test_a_stack_refused_by_an_enrolled_server_is_not_created(stoker):
     server = stoker.heat("POST", "/servers", {"name": "web1"}).body["server"]["id"]
     stoker.heat("PATCH", "/servers/web1", {"policy": "STACK"})
     resources = {"config": config(), "d": deployment()}
@@ -205,7 +205,7 @@ def test_a_stack_that_a_known_server_refuses_is_never_there(stoker):
     ] * 2
 
 
-def test_a_deployment_that_is_there_is_asked_anew_when_it_is_to_run_something_else(stoker):
+def test_a_deployment_is_authorized_again_for_every_run(stoker):
     server = stoker.heat("POST", "/servers", {"name": "web1"}).body["server"]["id"]
     given = {"config_id": source(stoker.heat, "echo"), "server_id": server, "action": "CREATE"}
     made = stoker.heat("POST", "/software_deployments", {**given, "status": "IN_PROGRESS"})
@@ -218,7 +218,7 @@ def test_a_deployment_that_is_there_is_asked_anew_when_it_is_to_run_something_el
     assert stoker.heat("PUT", path, {"config_id": source(stoker.heat, "other", "puppet")}).status == 200
 
 
-def test_the_log_is_purged_by_its_own_setting(stoker):
+def test_the_audit_log_has_its_own_retention(stoker):
     stoker.heat("POST", "/servers", {"name": "web1"})
     stoker.heat("PATCH", "/servers/web1", {"labels": {"a": "b"}})
     database = stoker.flags[stoker.flags.index("--database") + 1]

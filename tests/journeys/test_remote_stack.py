@@ -71,7 +71,7 @@ def statuses(stoker: Served, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("region", [None, "RegionTwo"])
-def test_the_other_stack_does_what_this_one_does(here, there, region) -> None:
+def test_the_remote_stack_follows_its_resource(here, there, region) -> None:
     where = there if region else here
     path = create(here, f"outer-{region or 'here'}".lower(), outer(region, "first"))
     said = until(here, path, "CREATE_COMPLETE")
@@ -92,7 +92,7 @@ def test_the_other_stack_does_what_this_one_does(here, there, region) -> None:
     assert statuses(where, said["name"]) == []
 
 
-def test_a_heat_that_is_away_is_waited_for(here, there) -> None:
+def test_an_unavailable_remote_heat_is_waited_for(here, there) -> None:
     there.kill9()
     path = create(here, "patient", outer("RegionTwo", "late"))
     assert here.heat("GET", path).body["stack"]["stack_status"] == "CREATE_IN_PROGRESS"
@@ -109,13 +109,13 @@ def test_a_heat_that_is_away_is_waited_for(here, there) -> None:
         ({"context": {"region_name": "RegionTwo"}, "template": "resources: {}"}, "Template format version not found"),
     ],
 )
-def test_what_is_known_to_be_wrong_is_refused(here, properties, words) -> None:
+def test_a_template_with_errors_is_refused_before_the_remote_call(here, properties, words) -> None:
     said = template({"other": {"type": "OS::Heat::Stack", "properties": {"template": INNER, **properties}}})
     answer = here.heat("POST", "/stacks", {"stack_name": "refused", "template": said})
     assert (answer.status, words in answer.body["error"]["message"]) == (400, True), answer.body
 
 
-def test_what_the_other_heat_refuses_fails_with_its_reason(here) -> None:
+def test_an_error_of_the_remote_heat_fails_the_resource(here) -> None:
     properties = {
         "context": {"region_name": "RegionTwo"},
         "template": "heat_template_version: 2018-08-31\nresources: {a: {type: No::Such}}\n",

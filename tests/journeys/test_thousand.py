@@ -14,7 +14,7 @@ from support.server import served
 SERVERS, AT_ONCE = examples(200), 50
 
 
-def test_all_run_it_once_however_often_the_server_is_killed(tmp_path, database_url):
+def test_a_thousand_agents_run_a_config_once_despite_kill_9(tmp_path, database_url):
     with served(tmp_path, database=database_url) as stoker:
 
         def call(verb, path, body):

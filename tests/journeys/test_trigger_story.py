@@ -81,7 +81,7 @@ def openstack(stoker, *words, form="json"):
 @pytest.mark.parametrize(
     "database_url", ["sqlite"], indirect=True
 )  # its parts are tested on each; the command takes long
-def test_the_story(stoker, agents, tmp_path):
+def test_the_life_of_a_trigger(stoker, agents, tmp_path):
     path = tmp_path / "t.yaml"
     path.write_text(json.dumps(template(NAMES)))
     stoker.run("stack", "create", "story", "-t", str(path), "--wait")

@@ -79,14 +79,14 @@ def test_a_trigger_is_followed_to_its_end(stoker):
     assert "COMPLETE" in row
 
 
-def test_one_of_the_servers_a_few_at_a_time(stoker):
+def test_max_concurrent_limits_the_servers_at_a_time(stoker):
     made = stoker.run(*BACKUP, "-i", "label=few", "--on", "one", "--on", "two", "--max-concurrent", "1", "--follow")
 
     assert "2 of 2 complete" in made.stderr.splitlines()[-1]
     assert len(backups(stoker, "few.backup")) == 2
 
 
-def test_a_trigger_is_cancelled_half_way_and_tried_again(stoker, started):
+def test_a_trigger_is_cancelled_and_retried(stoker, started):
     words = (*BACKUP, "-i", "label=half", "-i", "pause=60", "--max-concurrent", "2", "--follow")
     process = start(stoker, started, *words)
     stoker.until(lambda: len(backups(stoker, "half.backup.part")) == 2)
@@ -111,7 +111,7 @@ def test_a_trigger_is_cancelled_half_way_and_tried_again(stoker, started):
     assert (gone.returncode, len(gone.stderr.splitlines())) == (4, 1)
 
 
-def test_ctrl_c_leaves_it_running(stoker, started):
+def test_ctrl_c_leaves_the_trigger_running(stoker, started):
     process = start(stoker, started, *BACKUP, "-i", "label=left", "-i", "pause=0.4", "--on", "one", "--follow")
     assert process.stderr is not None
     process.stderr.readline()
@@ -124,7 +124,7 @@ def test_ctrl_c_leaves_it_running(stoker, started):
     assert "1 of 1 complete" in done.stderr
 
 
-def test_a_failure_is_told_with_its_words_and_its_code(stoker):
+def test_a_failure_is_printed_with_its_output_and_exit_code(stoker):
     done = stoker.run(*BACKUP, "-i", "label=no/where", "--on", "two", "--follow", check=False)
 
     assert done.returncode not in (0, 130)
@@ -138,7 +138,7 @@ def test_a_failure_is_told_with_its_words_and_its_code(stoker):
     assert int(target["run"]["status_code"]) == done.returncode
 
 
-def test_the_history_of_a_deployment(stoker):
+def test_the_history_of_a_deployment_is_shown(stoker):
     stoker.run(*BACKUP, "-i", "label=told", "--on", "three", "--follow")
     [target] = stoker.json("trigger", "show", newest(stoker))["targets"]
     [run] = stoker.json("deployment", "history", target["deployment_id"])
@@ -150,7 +150,7 @@ def test_the_history_of_a_deployment(stoker):
     assert "told" in stoker.run("deployment", "history", target["deployment_id"], "1").stdout
 
 
-def test_a_failed_deployment_is_tried_again_in_place(stoker):
+def test_a_failed_deployment_is_retried_in_place(stoker):
     stoker.run(*BACKUP, "-i", "label=deep/er", "--on", "three", "--follow", check=False)
     [target] = stoker.json("trigger", "show", newest(stoker))["targets"]
     [home] = [each.parent for each in stoker.state_dir.glob("local/*/home/database") if _is(stoker, each, "three")]
@@ -169,7 +169,7 @@ def _is(stoker: Served, database: os.PathLike[str], name: str) -> bool:
     return server["id"] in str(database)
 
 
-def test_logs_of_a_deployment_while_it_runs(stoker, started):
+def test_logs_are_followed_while_a_deployment_runs(stoker, started):
     stoker.run(*BACKUP, "-i", "label=slow", "-i", "pause=60", "--on", "one")
     [target] = stoker.json("trigger", "show", newest(stoker))["targets"]
     process = start(stoker, started, "deployment", "logs", "--follow", target["deployment_id"])
@@ -183,7 +183,7 @@ def test_logs_of_a_deployment_while_it_runs(stoker, started):
     stoker.until(lambda: not backups(stoker, "slow.backup.part"))
 
 
-def test_a_schedule_comes_by_itself(stoker):
+def test_a_schedule_starts_its_trigger_in_time(stoker):
     words = ("--on", "one", "-i", "label=planned", "--name", "soon", "--at", in_time(hours=1))
     words += ("--misfire-policy", "RUN")
     stoker.run("schedule", "create", "shop", "databases", "BACKUP", *words)
@@ -204,7 +204,7 @@ def in_time(**units: int) -> str:
     return (datetime.now(UTC) + timedelta(**units)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def test_labels_choose_servers_and_policies_hold_them_back(stoker):
+def test_labels_select_servers_and_policies_refuse_them(stoker):
     stoker.run("server", "label", "one", "role=main", "site=a")
     stoker.run("server", "label", "two", "role=main", "site-")
     assert [each["name"] for each in stoker.json("server", "list", "--label", "role=main", "--label", "site=a")] == [
@@ -228,7 +228,7 @@ def test_labels_choose_servers_and_policies_hold_them_back(stoker):
     assert not stoker.json("server", "label", "two", "role-")
 
 
-def test_a_restart_of_the_service_is_waited_out(stoker, started):
+def test_follow_continues_after_a_restart_of_the_service(stoker, started):
     process = start(stoker, started, *BACKUP, "-i", "label=kept", "-i", "pause=1", "--on", "three", "--follow")
     assert process.stderr is not None
     while "RUNNING" not in (line := process.stderr.readline()):

@@ -26,7 +26,7 @@ def both(tmp_path, postgresql_server):
             yield first, second
 
 
-def test_an_agent_of_one_runs_what_the_other_is_told(both, tmp_path):
+def test_an_agent_of_one_process_runs_a_deployment_of_the_other(both, tmp_path):
     first, second = both
     token = second.json("server", "enroll", "web")["enrollment"]["token"]
     agent = [sys.executable, "-m", "stoker_agent"]
@@ -50,7 +50,7 @@ def test_an_agent_of_one_runs_what_the_other_is_told(both, tmp_path):
     assert [each["output_value"] for each in shown] == ["one\n"]
 
 
-def test_a_token_revoked_in_one_is_worth_nothing_in_the_other(both):
+def test_a_token_revoked_in_one_process_ends_in_the_other(both):
     first, second = both
     token = first.login().headers["X-Subject-Token"]
     headers = {"X-Auth-Token": token}

@@ -45,7 +45,7 @@ def hanging() -> Iterator[Hanging]:
     made.server.server_close()
 
 
-def test_webhooks_that_hang_leave_room_for_other_jobs(store, hanging, monkeypatch):
+def test_webhooks_that_hang_do_not_delay_other_jobs(store, hanging, monkeypatch):
     monkeypatch.setattr(webhooks, "_PATIENCE", 60.0)
     work = open_work(store)
     other = threading.Event()

@@ -45,7 +45,7 @@ def totals(store, name="c"):
     return (found.objects, found.bytes, found.kept)
 
 
-def test_put_get_delete(store, objects, container):
+def test_objects_are_put_read_and_deleted(store, objects, container):
     stored = store.write(lambda tx: objects.put(tx, P, "c", "o", b"data", content_type="a/b"))
     assert (stored.size, stored.content_type) == (4, "a/b")
     assert contents(store, objects, "o") == [b"data"]
@@ -55,7 +55,7 @@ def test_put_get_delete(store, objects, container):
         objects.get(tx, P, "c", "o")
 
 
-def test_what_cannot_be(store, objects, container):
+def test_invalid_objects_are_refused(store, objects, container):
     cases = (("o", "none", EntityNotFound), ("", "c", Invalid), ("x" * 1025, "c", Invalid), ("\0", "c", Invalid))
     for name, container_name, error in cases:
         with pytest.raises(error):
@@ -73,7 +73,7 @@ def put(tx, objects, name, data):
     )
 
 
-def test_whoever_listens_is_part_of_the_transaction(store, objects, container):
+def test_callbacks_run_in_the_transaction_of_the_write(store, objects, container):
     heard = []
     objects.port.on_writing = lambda tx, *said: heard.append(said)
 
@@ -93,7 +93,7 @@ def test_whoever_listens_is_part_of_the_transaction(store, objects, container):
         assert tx.run(sa.select(schema.projects.c.name)).scalars().all() == ["data"]
 
 
-def test_what_a_listener_refuses_was_never_written(store, objects, container):
+def test_a_write_that_a_callback_refuses_is_rolled_back(store, objects, container):
     store.write(lambda tx: objects.put(tx, P, "c", "o", b"old"))
 
     def refuse(*_):
@@ -106,7 +106,7 @@ def test_what_a_listener_refuses_was_never_written(store, objects, container):
     assert totals(store) == (1, 3, 0)
 
 
-def test_a_listener_may_write_objects_itself(store, objects, container):
+def test_a_callback_may_write_objects(store, objects, container):
     def copy(tx, account, container, name, data):
         if name == "o":
             objects.put(tx, account, container, "copy", data)
@@ -116,7 +116,7 @@ def test_a_listener_may_write_objects_itself(store, objects, container):
     assert contents(store, objects, "o", "copy") == [b"x", b"x"]
 
 
-def test_containers_know_whom_they_are_for(store, objects):
+def test_containers_know_their_owner(store, objects):
     assert store.write(lambda tx: objects.create_container(tx, P, "a", owner="one")) is True
     assert store.write(lambda tx: objects.create_container(tx, P, "a", owner="two")) is False
     store.write(lambda tx: objects.create_container(tx, P, "b", {"x-versions-enabled": "true"}, owner="one"))
@@ -126,7 +126,7 @@ def test_containers_know_whom_they_are_for(store, objects):
     assert owners == {"a": "one", "b": "one", "nobodys": None}
 
 
-def test_a_container_with_all_that_is_in_it(store, objects):
+def test_a_container_is_deleted_with_its_objects(store, objects):
     for name in ("c", "other"):
         store.write(lambda tx, n=name: objects.create_container(tx, P, n, {"x-versions-enabled": "true"}))
         for data in (b"1", b"2"):
@@ -138,7 +138,7 @@ def test_a_container_with_all_that_is_in_it(store, objects):
         assert accounts.totals(tx, P).containers == 1
 
 
-def test_a_url_made_here_opens_what_it_is_for():
+def test_a_temporary_url_of_stoker_is_valid():
     at = int(time.time()) + 60
     made = urlsplit(tempurl.url("http://h/object-store", "key", "PUT", P, "c", "a b/ü", at))
     assert made.path == f"/object-store/v1/AUTH_{P}/c/a%20b/%C3%BC"
@@ -151,7 +151,7 @@ def test_a_url_made_here_opens_what_it_is_for():
     assert not tempurl.allows(signed, "PUT", "a b/ü", paths, ["key"], now=at + 1)
 
 
-def test_signatures_are_swifts():
+def test_signatures_equal_swifts():
     """Made once by python-swiftclient 4.11's generate_temp_url."""
     assert (
         tempurl.sign("key", "GET", "/v1/AUTH_a/c/o", 1_700_000_000)
@@ -164,7 +164,7 @@ def put_until(store, objects, at, name="o"):
     return store.write(lambda tx: object_operations.put(tx, objects.port, new))
 
 
-def test_an_expired_object_is_taken_away_by_its_job_alone(store, objects, work, container):
+def test_only_its_job_deletes_an_expired_object(store, objects, work, container):
     """A job that comes early, late, twice, or for what was overwritten meanwhile, takes nothing else."""
     with store.read() as tx:
         now = rows.to_micros(tx.now)
@@ -182,7 +182,7 @@ def test_an_expired_object_is_taken_away_by_its_job_alone(store, objects, work, 
 
 
 @pytest.mark.parametrize("headers", [{"x-versions-enabled": "true"}, {"x-versions-location": "old"}, {}])
-def test_totals_are_what_is_there(store, objects, work, headers):
+def test_totals_match_the_contents(store, objects, work, headers):
     """Whatever is done, the columns say what counting would."""
     store.write(lambda tx: objects.create_container(tx, P, "old"))
     store.write(lambda tx: objects.create_container(tx, P, "c", headers))
@@ -223,7 +223,7 @@ def history(tx, container, name):
 @pytest.mark.parametrize(
     "headers", [{"x-versions-enabled": "true"}, {"x-versions-location": "old"}, {"x-versions-location": "c"}]
 )
-def test_the_history_of_a_name(store, objects, headers):
+def test_the_history_of_a_name_is_kept(store, objects, headers):
     """All that was written under it, in order, and nothing of another name's."""
     store.write(lambda tx: objects.create_container(tx, P, "old"))
     store.write(lambda tx: objects.create_container(tx, P, "c", headers))
@@ -237,7 +237,7 @@ def test_the_history_of_a_name(store, objects, headers):
             history(tx, "none", "o")
 
 
-def test_where_nothing_is_kept_the_history_is_what_is_there(store, objects, container):
+def test_without_versioning_only_the_current_object_exists(store, objects, container):
     for data in (b"1", b"2"):
         store.write(lambda tx, d=data: objects.put(tx, P, "c", "o", d))
     with store.read() as tx:

@@ -39,7 +39,7 @@ ENROLLED = Target(id="s2", name="web2", project_id="p", trees=frozenset({MINE.id
         ),
     ],
 )
-def test_what_is_said_is_kept(said: Any, shown: dict[str, Any]) -> None:
+def test_a_policy_is_stored_in_full(said: Any, shown: dict[str, Any]) -> None:
     found = read(said)
     assert found.to_json().items() >= shown.items()
     assert read(found.to_json()) == found
@@ -86,7 +86,7 @@ def test_what_is_said_is_kept(said: Any, shown: dict[str, Any]) -> None:
         ({"maintenance_windows": [{**NIGHT, "cron": "0 2 30 2 *"}]}, "never comes"),
     ],
 )
-def test_what_is_wrong_is_named(said: Any, problem: str) -> None:
+def test_invalid_policies_are_named(said: Any, problem: str) -> None:
     with pytest.raises(Invalid, match=problem):
         read(said)
 
@@ -118,7 +118,7 @@ def test_what_is_wrong_is_named(said: Any, problem: str) -> None:
         max_leaves=12,
     )
 )
-def test_anything_is_a_policy_or_is_refused(said: Any) -> None:
+def test_any_data_is_a_policy_or_is_refused(said: Any) -> None:
     try:
         found = read(said)
     except Invalid as error:
@@ -131,14 +131,14 @@ def who(policy: Any, server: Target, project: str = "p", stack: Tree | None = No
     return decide(read(policy), server, project_id=project, stack=stack, **{"group": "script", **more})
 
 
-def test_project_is_as_ever() -> None:
+def test_the_word_project_refuses_no_request_and_admits_no_other_project() -> None:
     assert who("PROJECT", OWNED, stack=OTHER) is None
     assert who("PROJECT", OWNED) is None
     assert who("PROJECT", OWNED, "q") is None
     assert not admits(read("PROJECT"), OWNED, project_id="q", stack=None)
 
 
-def test_stack_is_its_own_stack_alone() -> None:
+def test_the_word_stack_admits_only_the_servers_stack() -> None:
     assert who("STACK", OWNED, stack=MINE) is None
     assert "web1 takes no deployments of the stack db" in who("STACK", OWNED, stack=OTHER)
     assert "that no stack makes" in who("STACK", OWNED)
@@ -147,14 +147,14 @@ def test_stack_is_its_own_stack_alone() -> None:
     assert who("STACK", ENROLLED, stack=OTHER) is not None
 
 
-def test_what_the_site_says_stands_where_the_policy_says_nothing() -> None:
+def test_the_sites_policy_applies_where_the_servers_policy_is_silent() -> None:
     assert who({}, OWNED, stack=OTHER) is None
     assert who({}, OWNED, stack=OTHER, site=STACK) is not None
     assert who({"groups": ["script"]}, OWNED, stack=OTHER, site=STACK) is not None
     assert who("PROJECT", OWNED, stack=OTHER, site=STACK) is None
 
 
-def test_a_list_lets_in_others_besides_its_own() -> None:
+def test_a_list_admits_further_projects_and_stacks() -> None:
     said = [{"stack": "db"}, {"project": "q"}]
     assert who(said, OWNED, stack=MINE) is None
     assert who(said, OWNED, stack=OTHER) is None
@@ -166,21 +166,21 @@ def test_a_list_lets_in_others_besides_its_own() -> None:
     assert not admits(read(said), OWNED, project_id="p", stack=OTHER)
 
 
-def test_another_projects_stack_is_known_by_its_id_alone() -> None:
+def test_a_stack_of_another_project_is_admitted_by_its_id_only() -> None:
     assert who([{"stack": OTHER.id}], OWNED, "q", OTHER) is None
     assert admits(read([{"stack": OTHER.id}]), OWNED, project_id="q", stack=OTHER)
     assert who([{"stack": "db"}], OWNED, "q", OTHER) is not None
     assert not admits(read([{"stack": "db"}]), OWNED, project_id="q", stack=OTHER)
 
 
-def test_a_stranger_is_told_nothing_but_the_id_that_it_named() -> None:
+def test_another_project_learns_only_the_id_that_it_sent() -> None:
     said = who({"allow": [{"stack": "secret"}], "groups": ["hidden"]}, OWNED, "q")
     assert said is not None
     for hidden in ("web1", "secret", "hidden"):
         assert hidden not in said
 
 
-def test_groups_hold_for_everybody() -> None:
+def test_groups_apply_to_everyone() -> None:
     said = {"groups": ["script", "puppet"]}
     assert who(said, OWNED, stack=MINE) is None
     refused = who(said, OWNED, stack=MINE, group="ansible")
@@ -191,7 +191,7 @@ def test_groups_hold_for_everybody() -> None:
 
 @settings(deadline=None)
 @given(st.sampled_from([STACK, PROJECT, (), ({"stack": "db"},), ({"project": "q"},)]), st.sampled_from("pqr"))
-def test_who_is_admitted_was_let_in_and_is_a_stranger(allow: Any, project: str) -> None:
+def test_only_a_listed_stranger_counts_as_admitted(allow: Any, project: str) -> None:
     policy = read(list(allow) if isinstance(allow, tuple) else allow)
     if admits(policy, OWNED, project_id=project, stack=None):
         assert project != OWNED.project_id
@@ -215,7 +215,7 @@ def test_a_window_opens_and_closes() -> None:
     assert find_opening([], at("2026-05-01T04:00")) is None
 
 
-def test_windows_that_touch_are_one() -> None:
+def test_adjoining_windows_count_as_one() -> None:
     windows = [
         Window(Cron("0 2 * * *", "UTC"), 120),
         Window(Cron("0 4 * * *", "UTC"), 30),
@@ -224,26 +224,26 @@ def test_windows_that_touch_are_one() -> None:
     assert find_closing(windows, at("2026-05-01T02:30")) == at("2026-05-01T05:15")
 
 
-def test_windows_that_never_close() -> None:
+def test_windows_may_never_close() -> None:
     windows = [Window(Cron("0 * * * *", "UTC"), 60)]
     assert find_opening(windows, at("2026-05-01T02:30")) is None
     assert find_closing(windows, at("2026-05-01T02:30")) is None
 
 
-def test_local_time_in_summer_and_winter() -> None:
+def test_windows_follow_local_time_in_summer_and_winter() -> None:
     vienna = [Window(Cron("0 2 * * *", "Europe/Vienna"), 60)]
     assert find_opening(vienna, at("2026-01-10T12:00")) == at("2026-01-11T01:00")
     assert find_opening(vienna, at("2026-07-10T12:00")) == at("2026-07-11T00:00")
 
 
-def test_a_time_that_the_clock_leaps_over_is_when_it_has_leapt() -> None:
+def test_a_time_skipped_by_the_clock_is_the_moment_after_the_change() -> None:
     vienna = [Window(Cron("30 2 * * *", "Europe/Vienna"), 60)]
     assert find_opening(vienna, at("2026-03-29T00:30")) == at("2026-03-29T01:00")
     assert find_opening(vienna, at("2026-03-29T01:30")) is None
     assert find_opening(vienna, at("2026-03-29T02:00")) == at("2026-03-30T00:30")
 
 
-def test_a_time_that_comes_twice_is_the_first() -> None:
+def test_a_repeated_local_time_is_the_first_one() -> None:
     vienna = [Window(Cron("30 2 * * *", "Europe/Vienna"), 20)]
     assert find_opening(vienna, at("2026-10-25T00:00")) == at("2026-10-25T00:30")
     assert find_opening(vienna, at("2026-10-25T01:35")) == at("2026-10-26T01:30")
@@ -267,7 +267,7 @@ _TIMES = st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)).map(lambda whe
 
 @settings(deadline=None)
 @given(_WINDOWS, _TIMES)
-def test_before_it_opens_nothing_is_open_and_then_something_is(windows: list[Window], now: datetime) -> None:
+def test_openings_and_closings_are_consistent(windows: list[Window], now: datetime) -> None:
     opening = find_opening(windows, now)
     if opening is None:
         closing = find_closing(windows, now)
@@ -284,7 +284,7 @@ def test_before_it_opens_nothing_is_open_and_then_something_is(windows: list[Win
         assert (local.second, local.microsecond) == (0, 0)
 
 
-def test_the_empty_policy_says_nothing() -> None:
+def test_an_empty_policy_decides_nothing() -> None:
     assert Policy().to_json("STACK") == {
         "allow": "STACK",
         "groups": None,

@@ -72,7 +72,7 @@ paths = st.lists(steps, max_size=4)
 
 
 @pytest.mark.parametrize("version", ["2013-05-23", "2021-04-16"])
-def test_any_attribute_is_answered(store: Any, version: str) -> None:
+def test_any_attribute_has_a_value_or_an_error(store: Any, version: str) -> None:
     heat = world(store)
     source = {**template(RESOURCES), "heat_template_version": version}
     stack = heat.create(source, files={"inner.yaml": json.dumps(INNER)})

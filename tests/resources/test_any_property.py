@@ -194,7 +194,7 @@ _count = iter(range(10**9))
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(data=st.data())
-def test_any_properties_come_to_an_end(store: Any, kind: str, data: st.DataObject) -> None:
+def test_stacks_with_any_properties_end(store: Any, kind: str, data: st.DataObject) -> None:
     heat = world(store)
     said, told = routed(data, data.draw(properties_of(kind)), "create")
     policies = st.none() | st.fixed_dictionaries(

@@ -58,7 +58,7 @@ _count = iter(range(10**9))
 @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @example(data=None)
-def test_any_signal_is_taken_or_refused(store: Any, name: str, data: st.DataObject | None) -> None:
+def test_any_signal_is_accepted_or_refused(store: Any, name: str, data: st.DataObject | None) -> None:
     heat = world(store)
     stack = heat.create(WAITING, name=f"s{next(_count)}")
     if data is None:

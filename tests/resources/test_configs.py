@@ -61,7 +61,7 @@ def test_a_component_is_run_for_the_actions_it_has_configs_for(heat):
         (({"config": "x"},), "tool not assigned"),
     ],
 )
-def test_a_component_that_cannot_be(heat, configs, sentence):
+def test_an_invalid_component_is_refused(heat, configs, sentence):
     with pytest.raises(StackValidationFailed, match=sentence):
         heat.create(template({"config": component(*configs)}))
 
@@ -74,13 +74,13 @@ def content(heat, kind, **properties):
     return heat.outputs(heat.create(said))["text"]
 
 
-def test_cloud_config_is_yaml_under_its_mark(heat):
+def test_cloud_config_is_yaml_below_its_header(heat):
     text = content(heat, "CloudConfig", cloud_config={"users": [{"name": "ü"}], "packages": ["a"]})
     assert text.startswith("#cloud-config\n")
     assert yaml.safe_load(text) == {"users": [{"name": "ü"}], "packages": ["a"]}
 
 
-def test_parts_are_put_together(heat):
+def test_parts_of_a_message_are_joined(heat):
     one = {"config": "#!/bin/sh\n", "filename": "x-shellscript.sh", "subtype": "x-shellscript"}
     two = {"config": "ü", "filename": "cloud-config.txt"}
     inner = content(heat, "MultipartMime", parts=[one])
@@ -106,7 +106,7 @@ def content_of(heat, parts):
     return heat.outputs(heat.create(said, name="second"))["text"]
 
 
-def test_a_part_may_be_a_config_of_its_own(heat):
+def test_a_part_may_be_another_config(heat):
     said = template(
         {
             "other": {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "from elsewhere"}},

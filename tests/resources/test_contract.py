@@ -91,13 +91,13 @@ def test_defaults_fit_their_own_schema(kind):
     assert {name: found[name] for name in given} == given
 
 
-def test_validating_what_is_not_known_yet_never_fails(kind):
+def test_validation_of_unknown_values_never_fails(kind):
     if kind.properties is None:
         return
     kind.validate(dict.fromkeys(kind.properties, UNKNOWN))
 
 
-def test_created_deleted_and_nothing_left(kind, store):
+def test_a_resource_is_created_and_deleted_without_remains(kind, store):
     heat = world(store)
     resource = {"type": kind.name, "properties": ENOUGH.get(kind.name, {})}
     stack = heat.started(heat.create(template({"r": resource})))
@@ -131,7 +131,7 @@ def test_known_attributes_can_be_read(kind, store):
     assert [each for each in found if "output_error" in each] == []
 
 
-def test_unknown_attributes_are_refused_before_anything_is_made(kind, store):
+def test_unknown_attributes_are_refused_before_the_creation(kind, store):
     if kind.attributes is None:
         return
     heat = world(store)

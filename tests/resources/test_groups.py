@@ -51,7 +51,7 @@ READ = {
 }
 
 
-def test_members_and_what_is_read_of_them(heat):
+def test_members_and_their_attributes_are_readable(heat):
     stack = heat.create(whole(group(), **READ))
     assert (str(stack.status), members(heat, stack)) == ("COMPLETE", ["0", "1"])
     found = heat.outputs(stack)
@@ -66,7 +66,7 @@ def test_members_and_what_is_read_of_them(heat):
     }
 
 
-def test_more_and_fewer(heat):
+def test_a_group_grows_and_shrinks(heat):
     stack = heat.create(whole(group(1)))
     stack = heat.update(stack, whole(group(3)))
     assert members(heat, stack) == ["0", "1", "2"]
@@ -76,7 +76,7 @@ def test_more_and_fewer(heat):
     assert str(stack.status) == "COMPLETE"
 
 
-def test_who_is_removed_by_name_never_comes_back(heat):
+def test_a_member_removed_by_name_is_never_recreated(heat):
     stack = heat.create(whole(group(3), **READ))
     stack = heat.update(stack, whole(group(2, removal_policies=[{"resource_list": ["1"]}]), **READ))
     assert members(heat, stack) == ["0", "2"]
@@ -98,12 +98,12 @@ def test_who_is_removed_by_name_never_comes_back(heat):
         (group(-1), "out of range"),
     ],
 )
-def test_what_cannot_be_a_member_is_refused(heat, said, sentence):
+def test_an_invalid_member_is_refused(heat, said, sentence):
     with pytest.raises(StackValidationFailed, match=sentence):
         heat.create(whole(said))
 
 
-def test_an_empty_group_may_be_of_anything(heat):
+def test_an_empty_group_may_have_any_definition(heat):
     assert str(heat.create(whole(group(0, kind="No::Such"))).status) == "COMPLETE"
 
 
@@ -128,7 +128,7 @@ def running(heat):
     return [each for each in heat.deployments() if each.status == "IN_PROGRESS"]
 
 
-def test_a_deployment_for_every_server(heat):
+def test_a_deployment_group_has_a_deployment_for_every_server(heat):
     stack = heat.create(fleet("ab"))
     assert len(running(heat)) == 2
     for each in running(heat):
@@ -142,7 +142,7 @@ def test_a_deployment_for_every_server(heat):
     assert heat.outputs(heat.settled(stack.id))["results"] == {"b": "done", "c": "new"}
 
 
-def test_batches_of_a_create_and_of_an_update(heat):
+def test_creates_and_updates_run_in_batches(heat):
     policy = {"batch_create": {"max_batch_size": 2}, "rolling_update": {"max_batch_size": 1}}
     stack = heat.create(fleet("abc", policy=policy))
     counts = []
@@ -164,7 +164,7 @@ def test_batches_of_a_create_and_of_an_update(heat):
     assert str(heat.settled(stack.id).status) == "COMPLETE"
 
 
-def test_a_failure_ends_the_batches(heat):
+def test_a_failed_batch_stops_the_group(heat):
     policy = {"batch_create": {"max_batch_size": 1}}
     stack = heat.create(fleet("abc", policy=policy))
     heat.report(running(heat)[0], deploy_status_code=1)
@@ -174,7 +174,7 @@ def test_a_failure_ends_the_batches(heat):
     assert running(heat) == []
 
 
-def test_a_pause_is_waited_for_between_batches(heat):
+def test_a_pause_separates_batches(heat):
     policy = {"batch_create": {"max_batch_size": 1, "pause_time": 30}}
     stack = heat.create(whole(group(2, policy=policy)))
     assert (str(stack.status), members(heat, stack)) == ("IN_PROGRESS", ["0"])
@@ -192,19 +192,19 @@ def test_a_pause_is_waited_for_between_batches(heat):
         ({"rolling_update": {"canary": 1}}, ".rolling_update: : Unknown Property canary"),
     ],
 )
-def test_a_wrong_policy_is_refused_with_its_place(heat, policy, place):
+def test_an_invalid_update_policy_is_refused_with_its_path(heat, policy, place):
     with pytest.raises(StackValidationFailed, match=r"^Property error: : resources\.group\.update_policy" + place):
         heat.create(whole(group(1, policy=policy)))
 
 
-def test_a_policy_that_parameters_make_wrong_is_refused_too(heat):
+def test_an_update_policy_made_invalid_by_parameters_is_refused(heat):
     said = whole(group(1, policy={"batch_create": {"pause_time": {"get_param": "pause"}}}))
     said["parameters"] = {"pause": {"type": "number"}}
     with pytest.raises(StackValidationFailed, match=r"update_policy\.batch_create\.pause_time: : -1 is out of range"):
         heat.create(said, parameters={"pause": -1})
 
 
-def test_who_failed_at_once_is_there_to_be_tried_again_and_deleted(heat):
+def test_a_member_that_failed_at_once_can_be_retried_and_deleted(heat):
     said = fleet("ab")
     said["resources"]["group"]["properties"]["config"] = "no-such"
     stack = heat.create(said)
@@ -217,7 +217,7 @@ def test_who_failed_at_once_is_there_to_be_tried_again_and_deleted(heat):
     assert heat.settled(nested.id).deleted_at is not None
 
 
-def test_a_chain_is_one_after_the_other(heat):
+def test_a_resource_chain_creates_one_resource_after_another(heat):
     said = {
         "type": "OS::Heat::ResourceChain",
         "properties": {"resources": ["OS::Heat::Value"] * 3, "resource_properties": {"value": "v"}},
@@ -232,7 +232,7 @@ def test_a_chain_is_one_after_the_other(heat):
     }
 
 
-def test_members_may_be_excluded_from_the_beginning(heat):
+def test_members_may_be_excluded_at_the_creation(heat):
     stack = heat.create(whole(group(3, removal_policies=[{"resource_list": ["1", 3, "abc"]}]), **READ))
     assert list(heat.outputs(stack)["refs_map"]) == ["0", "2", "4"]
     assert heat.outputs(stack)["removed"] == ["1", "3", "abc"]

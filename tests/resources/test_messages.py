@@ -48,17 +48,17 @@ def test_a_queue_lives_as_long_as_its_resource(heat):
     assert found(heat, "mine") is None
 
 
-def test_a_queue_without_a_name_has_one(heat):
+def test_a_queue_without_a_name_gets_one(heat):
     stack = heat.create(template({"q": queue()}))
     assert found(heat, heat.resources(stack)["q"].physical_id) is not None
 
 
-def test_what_cannot_be_a_queue_fails_with_the_reason(heat):
+def test_an_invalid_queue_fails_with_the_reason(heat):
     stack = heat.create(template({"q": queue(name="no queue")}))
     assert "cannot be a queue's name" in stack.reason
 
 
-def test_leave_to_use_a_queue(heat):
+def test_a_signed_queue_url_has_the_attributes_of_a_signature(heat):
     url = {
         "type": "OS::Zaqar::SignedQueueURL",
         "properties": {"queue": {"get_resource": "q"}, "methods": ["GET", "DELETE"], "ttl": 60},
@@ -73,7 +73,7 @@ def test_leave_to_use_a_queue(heat):
     assert "queue_name=mine" in said["query_str"]
 
 
-def test_whoever_is_to_be_told(heat):
+def test_a_subscription_needs_a_supported_subscriber(heat):
     told = {
         "type": "OS::Zaqar::Subscription",
         "properties": {"queue_name": {"get_resource": "q"}, "subscriber": "http://127.0.0.1:9/", "options": {"a": 1}},
@@ -123,6 +123,6 @@ def test_every_event_goes_to_the_sinks(heat):
         {**SINK, "colour": 1},
     ],
 )
-def test_what_is_no_sink_is_refused(heat, sink):
+def test_an_invalid_event_sink_is_refused(heat, sink):
     with pytest.raises(Invalid, match="event_sinks"):
         heat.create(template({}), environment={"event_sinks": [sink]})

@@ -72,7 +72,7 @@ ALL = {"get_attr": ["d", "x"]}
         ("ResourceGroup", {"index_var": "", "resource_def": {"type": "OS::Heat::None"}}, "index_var"),
     ],
 )
-def test_what_another_resource_tells_is_checked_when_it_is_told(heat, kind, x, reason):
+def test_values_of_other_resources_are_checked_when_they_are_known(heat, kind, x, reason):
     stack = heat.create(told(ALL, kind))
     stack = heat.signal(stack, "d", x=x)
     assert heat.states(stack)["r"] == "CREATE_FAILED"
@@ -93,7 +93,7 @@ def test_what_another_resource_tells_is_checked_when_it_is_told(heat, kind, x, r
     ],
 )
 @pytest.mark.parametrize("kind", ["OS::Heat::TestResource", "OS::Heat::None"])
-def test_sections_that_a_parameter_makes_no_map(heat, more, sentence, kind):
+def test_sections_that_a_parameter_makes_invalid_are_refused(heat, more, sentence, kind):
     parameters = {"p": {"type": "json", "default": [1]}}
     with pytest.raises(StackValidationFailed, match=sentence):
         heat.create(template({"r": {"type": kind, **more}}, parameters=parameters))
@@ -101,7 +101,7 @@ def test_sections_that_a_parameter_makes_no_map(heat, more, sentence, kind):
 
 @pytest.mark.parametrize("policy", [5, "x", [1], {"pause_time": 1e300}, {"pause_time": "inf"}, {"max_batch_size": 0}])
 @pytest.mark.parametrize("name", ["batch_create", "rolling_update"])
-def test_a_policy_that_is_none_is_refused_and_fails_its_group_where_it_is_only_known_then(heat, policy, name):
+def test_an_invalid_update_policy_is_refused_or_fails_its_group_when_known(heat, policy, name):
     group = {"type": "OS::Heat::ResourceGroup", "properties": {"resource_def": {"type": "OS::Heat::None"}, "count": 2}}
     with pytest.raises(StackValidationFailed, match=rf"resources\.r\.update_policy\.{name}"):
         heat.create(template({"r": {**group, "update_policy": {name: policy}}}))
@@ -118,7 +118,7 @@ def test_a_policy_that_is_none_is_refused_and_fails_its_group_where_it_is_only_k
     assert stack.status == "FAILED"
 
 
-def test_metadata_of_a_handle_is_no_signal(heat):
+def test_metadata_of_a_handle_is_not_a_signal(heat):
     stack = heat.create(
         template(
             {
@@ -135,13 +135,13 @@ def test_metadata_of_a_handle_is_no_signal(heat):
     assert heat.outputs(stack) == {"data": "{}"}
 
 
-def test_a_wait_that_never_began_can_be_looked_at(heat):
+def test_a_wait_condition_that_never_began_can_be_shown(heat):
     stack = heat.create({**told(ALL, "WaitCondition"), "outputs": {"data": {"value": {"get_attr": ["r", "data"]}}}})
     stack = heat.signal(stack, "d", x=[])
     assert heat.outputs(stack) == {"data": "{}"}
 
 
-def test_a_component_that_is_none_fails_its_deployment(heat):
+def test_an_invalid_component_fails_its_deployment(heat):
     for config in ("text", ["x"], {"configs": [5]}, {"configs": [{"actions": 5}]}, {"configs": 5}, None):
         made, _ = heat.store.write(
             lambda tx, config=config: service.new_config(tx, heat.project, group="component", config=config)
@@ -189,7 +189,7 @@ def test_deep_values_are_stored_or_refused(heat, kind, levels):
     assert heat.delete(stack).deleted_at is not None
 
 
-def test_a_structured_config_is_a_part_of_a_message_as_json(heat):
+def test_a_structured_config_is_json_in_a_message(heat):
     part = {"config": {"get_resource": "c"}}
     stack = heat.create(
         template(
@@ -209,7 +209,7 @@ def test_a_structured_config_is_a_part_of_a_message_as_json(heat):
     assert [part.get_content_type() for part in parts] == ["text/plain"] * 3
 
 
-def test_what_stands_for_an_inner_stack_may_be_anything(heat):
+def test_a_placeholder_of_a_nested_stack_may_be_anything(heat):
     """A map cannot be looked up; members are found by what it is as text."""
     inner = template({}, outputs={"OS::stack_id": {"value": {"a": 1}}})
     group = {"resource_def": {"type": "inner.yaml"}, "count": 2}
@@ -222,20 +222,20 @@ def test_what_stands_for_an_inner_stack_may_be_anything(heat):
 
 
 @pytest.mark.parametrize("default", ["[" * 5000, "NaN", '"\\ud800"'])
-def test_a_default_that_is_no_json(heat, default):
+def test_an_invalid_json_default_is_refused(heat, default):
     inputs = [{"name": "a", "type": "Json", "default": default}]
     with pytest.raises(Invalid, match=r"inputs\[0\]\.default must be a map, a list or JSON text"):
         heat.create(template({"r": {"type": "OS::Heat::SoftwareConfig", "properties": {"inputs": inputs}}}))
 
 
 @pytest.mark.parametrize("default", ["nan", "inf", "1" * 5000, True, "x"])
-def test_a_default_that_is_no_number(heat, default):
+def test_an_invalid_number_default_is_refused(heat, default):
     inputs = [{"name": "a", "type": "Number", "default": default}]
     with pytest.raises(Invalid, match=r"inputs\[0\]\.default must be a number"):
         heat.create(template({"r": {"type": "OS::Heat::SoftwareConfig", "properties": {"inputs": inputs}}}))
 
 
-def test_a_resource_whose_properties_come_late_and_are_wrong_failed_at_its_creation(heat):
+def test_invalid_properties_known_at_run_time_fail_the_creation(heat):
     stack = heat.signal(heat.create(told(ALL, "TestResource")), "d", x={"fail": "perhaps"})
     assert stack.reason.startswith("Resource CREATE failed: ")
     stack = heat.update(stack, told({}, "TestResource"))
@@ -256,7 +256,7 @@ LOOKS_LIKE_A_CALL = [
 
 
 @pytest.mark.parametrize("data", LOOKS_LIKE_A_CALL)
-def test_data_in_a_group_stays_data(heat, data):
+def test_data_in_a_group_is_never_evaluated(heat, data):
     """The group's template is Stoker's own: what was a value where the group stands is no function inside of it."""
     value = {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "p"}}, "metadata": {"get_param": "p"}}
     resources = {
@@ -289,7 +289,7 @@ def test_data_in_a_group_stays_data(heat, data):
     assert heat.outputs(stack)["group"] == [data] * 3
 
 
-def test_a_preview_of_what_will_fail_says_so(heat):
+def test_a_preview_reports_a_certain_failure(heat):
     """What another resource tells is known by then, and does not fit."""
     told_length = {"type": "OS::Heat::RandomString", "properties": {"length": {"get_attr": ["v", "value"]}}}
     value = {"v": {"type": "OS::Heat::Value", "properties": {"value": "long"}}}

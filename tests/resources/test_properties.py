@@ -26,7 +26,7 @@ from stoker.resources.properties import Property, PropertyError, check, fit
         ("any", {"a": [1]}, {"a": [1]}),
     ],
 )
-def test_values_are_brought_into_form(kind, given, fitting):
+def test_values_are_converted(kind, given, fitting):
     assert fit(Property(kind=kind), given, ()) == fitting
 
 
@@ -45,7 +45,7 @@ def test_values_are_brought_into_form(kind, given, fitting):
         (Property(kind="number", minimum=1), 0, r"0 is out of range \(min: 1, max: None\)"),
     ],
 )
-def test_what_does_not_fit_is_named(wanted, given, problem):
+def test_invalid_values_are_named(wanted, given, problem):
     with pytest.raises(PropertyError, match=problem):
         fit(wanted, given, ())
 
@@ -57,13 +57,13 @@ SCHEMA = {
 }
 
 
-def test_the_path_leads_to_the_mistake():
+def test_the_error_has_the_path_of_the_value():
     with pytest.raises(PropertyError) as caught:
         check(SCHEMA, {"need": "x", "many": [{"n": 1}, {"n": "x"}]}, ("resources", "r", "properties"))
     assert caught.value.path == ("resources", "r", "properties", "many", 1, "n")
 
 
-def test_missing_and_unknown_ones_are_named():
+def test_missing_and_unknown_properties_are_named():
     with pytest.raises(PropertyError, match="Property need not assigned"):
         check(SCHEMA, {})
     with pytest.raises(PropertyError, match="Unknown Property colour; known are many, need, some"):
@@ -72,7 +72,7 @@ def test_missing_and_unknown_ones_are_named():
         check(SCHEMA, {"nead": 1})
 
 
-def test_all_that_do_not_fit_can_be_told():
+def test_all_invalid_values_are_reported():
     errors = []
     found = check(SCHEMA, {"nead": "x", "many": [{"n": "x"}], "some": "x"}, errors=errors)
     assert found == {"need": UNKNOWN, "many": UNKNOWN, "some": UNKNOWN}
@@ -81,7 +81,7 @@ def test_all_that_do_not_fit_can_be_told():
     assert [each.shown for each in errors] == [(), (), ("many", 0, "n"), ("some",)]
 
 
-def test_defaults_stand_in_and_unknown_values_pass():
+def test_defaults_apply_and_unknown_values_are_accepted():
     assert check(SCHEMA, {"need": UNKNOWN}) == {"need": UNKNOWN, "many": None, "some": 3}
 
 
@@ -93,7 +93,7 @@ anything = st.recursive(
 
 
 @given(anything, st.sampled_from(["string", "integer", "number", "boolean", "list", "map", "any"]))
-def test_whatever_comes_fits_or_is_refused_and_fits_again(value, kind):
+def test_any_value_is_refused_or_converts_to_a_valid_one(value, kind):
     wanted = Property(kind=kind)
     try:
         once = fit(wanted, value, ())

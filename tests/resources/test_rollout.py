@@ -88,7 +88,7 @@ def test_a_canary_goes_first(heat):
     assert str(heat.settled(stack.id).status) == "COMPLETE"
 
 
-def test_health_is_checked_after_every_batch_and_anew_in_every_update(heat):
+def test_health_is_checked_after_every_batch_of_every_update(heat):
     policy = {"max_batch_size": 3, **HEALTH}
     stack = heat.create(fleet(policy))
     checks = {f"{name}.health": "check" for name in "abc"}
@@ -104,7 +104,7 @@ def test_health_is_checked_after_every_batch_and_anew_in_every_update(heat):
     assert names_of(roll(heat, heat.update(stack, fleet(policy, script="two")))) == []
 
 
-def test_data_that_looks_like_a_call_is_no_change(heat):
+def test_data_that_looks_like_a_function_is_unchanged(heat):
     policy = {"max_batch_size": 4, **HEALTH}
     said = {"input_values": {"x": {"get_param": "y"}, "z": {"a": [{"get_file": "w"}]}}}
     heat_template = fleet(policy)
@@ -119,7 +119,7 @@ def test_data_that_looks_like_a_call_is_no_change(heat):
     assert str(heat.settled(stack.id).status) == "COMPLETE"
 
 
-def test_who_is_not_well_fails_the_group_before_the_next_batch(heat):
+def test_an_unhealthy_member_fails_the_group_before_the_next_batch(heat):
     stack = heat.create(fleet({"max_batch_size": 1, **HEALTH}))
     assert names_of(roll(heat, stack, failing={"b.health"})) == ["a", "a.health", "b", "b.health"]
     stack = heat.settled(stack.id)
@@ -137,7 +137,7 @@ def test_who_is_not_well_fails_the_group_before_the_next_batch(heat):
     assert heat.outputs(stack)["failed"] == {}
 
 
-def test_health_has_a_timeout_of_its_own(heat):
+def test_the_health_check_has_its_own_timeout(heat):
     stack = heat.create(fleet({"max_batch_size": 4, "health_timeout": 30, **HEALTH}))
     roll_on = running(heat, stack)
     assert heat.work.run(DEADLINE) == 0
@@ -148,7 +148,7 @@ def test_health_has_a_timeout_of_its_own(heat):
     assert "health: Deployment to server failed: Timed out" in heat.settled(stack.id).reason
 
 
-def test_so_many_failures_are_borne_and_said(heat):
+def test_failures_within_the_limit_are_tolerated_and_reported(heat):
     policy = {"max_batch_size": 2, "max_fail_percentage": 50}
     stack = heat.create(fleet(policy))
     assert names_of(roll(heat, stack, failing={"a", "c"})) == ["ab", "cd"]
@@ -173,7 +173,7 @@ def test_so_many_failures_are_borne_and_said(heat):
     assert heat.outputs(heat.settled(stack.id))["failed"] == {}
 
 
-def test_one_failure_more_is_too_many(heat):
+def test_failures_beyond_the_limit_fail_the_group(heat):
     policy = {"max_batch_size": 2, "max_fail_percentage": 25}
     stack = heat.create(fleet(policy))
     assert names_of(roll(heat, stack, failing={"a", "b"})) == ["ab"]
@@ -184,7 +184,7 @@ def test_one_failure_more_is_too_many(heat):
     assert set(members(heat, stack)) == {"a", "b"}
 
 
-def test_those_that_are_not_well_are_among_those_that_failed(heat):
+def test_unhealthy_members_count_as_failures(heat):
     stack = heat.create(fleet({"max_batch_size": 2, "max_fail_percentage": 50, **HEALTH}))
     turns = names_of(roll(heat, stack, failing={"a", "c.health"}))
     assert turns == ["ab", "b.health", "cd", "c.healthd.health"]
@@ -201,7 +201,7 @@ def test_a_new_batch_that_fails_is_removed(heat):
     assert len(heat.deployments()) == 1
 
 
-def test_a_changed_batch_that_fails_is_brought_back(heat):
+def test_a_changed_batch_that_fails_is_rolled_back(heat):
     policy = {"canary": 1, "max_batch_size": 2, "on_failure": "ROLLBACK", **HEALTH}
     stack = heat.create(fleet(policy))
     roll(heat, stack)
@@ -226,7 +226,7 @@ def test_a_changed_batch_that_fails_is_brought_back(heat):
     assert str(heat.settled(stack.id).status) == "COMPLETE"
 
 
-def test_who_cannot_be_brought_back_is_said(heat):
+def test_members_that_cannot_be_rolled_back_are_reported(heat):
     policy = {"max_batch_size": 2, "on_failure": "ROLLBACK"}
     stack = heat.create(fleet(policy))
     roll(heat, stack)
@@ -237,7 +237,7 @@ def test_who_cannot_be_brought_back_is_said(heat):
     )
 
 
-def test_a_stack_that_rolls_back_finds_the_batch_gone_back_already(heat):
+def test_a_rollback_of_the_stack_accepts_a_rolled_back_batch(heat):
     policy = {"max_batch_size": 2, "on_failure": "ROLLBACK"}
     stack = heat.create(fleet(policy))
     roll(heat, stack)
@@ -250,7 +250,7 @@ def test_a_stack_that_rolls_back_finds_the_batch_gone_back_already(heat):
     ]
 
 
-def test_who_is_to_go_goes_once_nobody_goes_back_any_more(heat):
+def test_members_are_removed_once_no_rollback_is_possible(heat):
     policy = {"max_batch_size": 1, "on_failure": "ROLLBACK"}
     stack = heat.create(fleet(policy, "abc"))
     roll(heat, stack)
@@ -263,7 +263,7 @@ def test_who_is_to_go_goes_once_nobody_goes_back_any_more(heat):
     assert str(heat.settled(stack.id).status) == "COMPLETE"
 
 
-def test_a_pause_and_a_new_update_in_it(heat):
+def test_a_new_update_may_begin_in_a_pause(heat):
     policy = {"max_batch_size": 2, "pause_time": 30, "max_fail_percentage": 50}
     stack = heat.create(fleet(policy))
     assert names_of(roll(heat, stack, failing={"a"})) == ["ab"]
@@ -286,12 +286,12 @@ def test_a_pause_and_a_new_update_in_it(heat):
         ({"min_in_service": 1}, ": : Unknown Property min_in_service"),
     ],
 )
-def test_a_wrong_policy_is_refused_with_its_place(heat, policy, problem):
+def test_an_invalid_update_policy_is_refused_with_its_path(heat, policy, problem):
     with pytest.raises(StackValidationFailed, match=r"resources\.group\.update_policy\.batch_create" + problem):
         heat.create(fleet(policy))
 
 
-def test_a_server_cannot_be_called_another_ones_health(heat):
+def test_a_member_cannot_have_the_name_of_a_health_check(heat):
     said = fleet(HEALTH, "ab")
     said["resources"]["group"]["properties"]["servers"]["a.health"] = {"get_resource": "c"}
     with pytest.raises(StackValidationFailed, match=r"'a\.health'"):

@@ -23,7 +23,7 @@ from support.templates import config, deployment, server, template
     ),
     sequence=st.text(min_size=1, max_size=4),
 )
-def test_a_random_string_holds_what_was_asked_for(length, classes, sequence):
+def test_a_random_string_has_the_requested_characters(length, classes, sequence):
     made = random_string.generate(
         {
             "length": length,
@@ -37,7 +37,7 @@ def test_a_random_string_holds_what_was_asked_for(length, classes, sequence):
     assert sum(c in sequence for c in made) >= 2
 
 
-def test_random_strings_differ_and_stay(store):
+def test_random_strings_differ_and_are_kept(store):
     heat = world(store)
     made = template(
         {"a": {"type": "OS::Heat::RandomString"}, "b": {"type": "OS::Heat::RandomString"}},
@@ -72,7 +72,7 @@ def test_minimums_must_fit_the_length(store):
         ("comma_delimited_list", "a,b", ["a", "b"]),
     ],
 )
-def test_a_value_takes_the_type_it_is_told(store, kind, value, typed):
+def test_a_value_is_converted_to_its_type(store, kind, value, typed):
     heat = world(store)
     resource = {"type": "OS::Heat::Value", "properties": {"value": value, "type": kind}}
     outputs = {"v": {"value": {"get_attr": ["v", "value"]}}}
@@ -189,7 +189,7 @@ def test_every_resource_has_the_attribute_show(store):
     assert (found["value"], found["server"]) == (None, None)
 
 
-def test_what_is_shown_of_a_secret_input_is_starred(store):
+def test_a_secret_input_is_shown_redacted(store):
     heat = world(store)
     run = deployment(signal_transport="NO_SIGNAL", input_values={"word": {"get_param": "hidden"}})
     said = template(

@@ -52,11 +52,11 @@ def parts(text: str) -> dict[str, tuple[str, str]]:
     }
 
 
-def test_raw_is_left_alone() -> None:
+def test_raw_user_data_stays_unchanged() -> None:
     assert boot(RAW, "#!/bin/sh\nü") == "#!/bin/sh\nü"
 
 
-def test_the_cfn_tools_have_all_they_look_for() -> None:
+def test_user_data_has_the_files_of_the_cfn_tools() -> None:
     found = parts(boot(HEAT_CFNTOOLS, "#!/bin/sh\necho mine"))
     assert list(found) == [
         "cloud-config",
@@ -75,7 +75,7 @@ def test_the_cfn_tools_have_all_they_look_for() -> None:
     assert "cfn_region_endpoint = stoker.example\n" in found["cfn-boto-cfg"][1]
 
 
-def test_a_users_own_parts_are_appended() -> None:
+def test_parts_of_the_user_are_appended() -> None:
     found = parts(boot(SOFTWARE_CONFIG, MIXED))
     assert found["one.cfg"] == ("text/cloud-config", "#cloud-config\na: 1")
     assert found["two.sh"] == ("text/x-shellscript", "#!/bin/sh\necho two")
@@ -83,7 +83,7 @@ def test_a_users_own_parts_are_appended() -> None:
     assert parts(boot(SOFTWARE_CONFIG, "#!/bin/sh\nü"))[""] == ("text/plain", "#!/bin/sh\nü")
 
 
-def test_our_agent_is_installed_where_it_is_asked_for() -> None:
+def test_stokers_agent_is_installed_on_request() -> None:
     assert "stoker-agent.sh" not in parts(boot(SOFTWARE_CONFIG))
     kind, script = parts(boot(SOFTWARE_CONFIG, stoker_agent=True))["stoker-agent.sh"]
     assert kind == "text/x-shellscript"
@@ -92,7 +92,7 @@ def test_our_agent_is_installed_where_it_is_asked_for() -> None:
     subprocess.run(["sh", "-n"], input=script, text=True, check=True)
 
 
-def test_ignition_brings_the_metadata_as_files() -> None:
+def test_ignition_writes_the_metadata_to_files() -> None:
     said = {"ignition": {"version": "2.2.0"}, "storage": {"files": [{"path": "/mine"}], "disks": []}}
     found = json.loads(boot(SOFTWARE_CONFIG, json.dumps(said)))
     assert [each["path"] for each in found["storage"]["files"]] == [
@@ -103,7 +103,7 @@ def test_ignition_brings_the_metadata_as_files() -> None:
     assert found["storage"]["disks"] == []
 
 
-def test_the_same_is_the_same_text() -> None:
+def test_equal_user_data_is_equal_text() -> None:
     assert boot(SOFTWARE_CONFIG, MIXED) == boot(SOFTWARE_CONFIG, MIXED) != boot(SOFTWARE_CONFIG, "x")
 
 
@@ -113,7 +113,7 @@ def test_any_text_makes_a_message(format: str, text: str) -> None:
     assert json.loads(parts(boot(format, text))["cfn-init-data"][1]) == METADATA
 
 
-def test_the_part_handler_puts_the_metadata_in_its_places(tmp_path, monkeypatch) -> None:
+def test_the_part_handler_writes_the_metadata_to_its_files(tmp_path, monkeypatch) -> None:
     source = parts(boot(SOFTWARE_CONFIG))["part-handler.py"][1]
     places: dict[str, object] = {}
     exec(compile(source, "part-handler.py", "exec"), places)
@@ -184,7 +184,7 @@ def test_cloud_init_reads_it(cloud_init, format, text, expected) -> None:
         assert any(kind == "text/x-shellscript" and "stoker-agent.pyz" in content for kind, content in found)
 
 
-def test_a_server_tells_what_it_boots_with(store) -> None:
+def test_a_server_shows_its_user_data(store) -> None:
     heat = world(store)
     resources = {
         "script": config("#!/bin/sh\necho from the config"),

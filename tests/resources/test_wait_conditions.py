@@ -56,7 +56,7 @@ def later(heat, monkeypatch):
     monkeypatch.undo()
 
 
-def test_it_waits_for_as_many_signals_as_it_counts(heat):
+def test_a_condition_waits_for_its_count_of_signals(heat):
     stack = heat.create(waiting(2))
     stack = say(heat, stack, data="one")
     assert heat.states(stack)["condition"] == "CREATE_IN_PROGRESS"
@@ -74,14 +74,14 @@ def test_the_same_id_counts_once(heat):
     assert str(say(heat, stack, id="b").status) == "COMPLETE"
 
 
-def test_a_failure_fails_it_at_once(heat):
+def test_a_failure_signal_fails_the_condition_at_once(heat):
     stack = heat.create(waiting(3))
     say(heat, stack)
     stack = say(heat, stack, status="FAILURE", reason="no disk")
     assert stack.reason == "Resource CREATE failed: Error: resources.condition: no disk"
 
 
-def test_too_few_in_time_say_how_many_came(heat, monkeypatch):
+def test_a_timeout_reports_the_number_of_signals(heat, monkeypatch):
     stack = heat.create(waiting(2))
     say(heat, stack)
     later(heat, monkeypatch)
@@ -89,13 +89,13 @@ def test_too_few_in_time_say_how_many_came(heat, monkeypatch):
     assert stack.reason.endswith("resources.condition: 1 of 2 received - Signal 1 received")
 
 
-def test_asked_before_its_time_it_waits_on(heat):
+def test_an_early_check_does_not_end_the_wait(heat):
     stack = heat.create(waiting())
     heat.work.run(WAKE)
     assert str(heat.settled(stack.id).status) == "IN_PROGRESS"
 
 
-def test_signals_that_came_before_count(heat):
+def test_signals_before_the_condition_count(heat):
     stack = heat.create(waiting())
     stack = say(heat, stack)
     stack = heat.update(stack, waiting(2))
@@ -104,20 +104,20 @@ def test_signals_that_came_before_count(heat):
 
 
 @pytest.mark.parametrize("details", [{"status": "PERHAPS"}, {"colour": 1}, {"Status": "SUCCESS"}])
-def test_what_is_no_signal_is_refused(heat, details):
+def test_invalid_signals_are_refused(heat, details):
     stack = heat.create(waiting())
     with pytest.raises(Invalid, match="signal"):
         say(heat, stack, **details)
     assert heat.resources(stack)["handle"].metadata == {}
 
 
-def test_transports_that_are_not_there_are_named(heat):
+def test_unavailable_transports_are_named(heat):
     said = template({"h": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "PIGEON"}}})
     with pytest.raises(StackValidationFailed, match=r'PIGEON.*"TOKEN_SIGNAL", "CFN_SIGNAL"'):
         heat.create(said)
 
 
-def test_the_command_it_gives_has_all_it_takes(heat):
+def test_the_curl_command_of_a_handle_is_complete(heat):
     stack = heat.create(waiting())
     found = heat.outputs(stack)
     assert found["endpoint"].endswith(f"/v1/p/stacks/s/{stack.id}/resources/handle/signal")
@@ -125,7 +125,7 @@ def test_the_command_it_gives_has_all_it_takes(heat):
     assert f"X-Auth-Token: {heat.engine.env.signal_tokens.token(id)}" in found["curl"]
 
 
-def test_a_delay_takes_its_time(heat, monkeypatch):
+def test_a_delay_resource_waits(heat, monkeypatch):
     delay = {"type": "OS::Heat::Delay", "properties": {"min_wait": 5, "max_jitter": 1, "actions": ["CREATE", "DELETE"]}}
     stack = heat.create(template({"it": delay}))
     assert str(stack.status) == "IN_PROGRESS"
@@ -144,7 +144,7 @@ def thing(**properties):
     )
 
 
-def test_a_test_resource_waits_and_fails_as_it_is_told(heat, monkeypatch):
+def test_a_test_resource_waits_and_fails_as_configured(heat, monkeypatch):
     stack = heat.create(thing(value="a", action_wait_secs={"update": 5}))
     assert heat.outputs(stack) == {"o": "a"}
     stack = heat.update(stack, thing(value="b", action_wait_secs={"update": 5}, fail=True))
@@ -153,7 +153,7 @@ def test_a_test_resource_waits_and_fails_as_it_is_told(heat, monkeypatch):
     assert heat.settled(stack.id).reason == "Resource UPDATE failed: Error: resources.it: Test Resource failed it"
 
 
-def test_a_test_resource_is_replaced_as_it_is_told(heat):
+def test_a_test_resource_is_replaced_as_configured(heat):
     stack = heat.create(thing(value="a"))
     before = heat.resources(stack)["it"].id
     stack = heat.update(stack, thing(value="b"))
@@ -201,20 +201,20 @@ def test_amazons_conditions_fail_with_the_reason(heat):
 
 
 @pytest.mark.parametrize("details", [{}, {"status": "SUCCESS"}, ended("PERHAPS"), ended(More=1), {"Status": "SUCCESS"}])
-def test_amazons_signals_have_all_their_parts(heat, details):
+def test_amazons_signals_need_all_fields(heat, details):
     stack = heat.create(aws())
     with pytest.raises(Invalid, match="signal"):
         say(heat, stack, **details)
 
 
-def test_a_handle_of_another_stack_is_waited_for_in_vain(heat):
+def test_a_handle_of_another_stack_receives_no_signals(heat):
     other = heat.create(aws(), name="other")
     stack = heat.create(aws(Handle=heat.outputs(other)["url"]), name="s")
     say(heat, other, **ended())
     assert heat.states(stack)["condition"] == "CREATE_IN_PROGRESS"
 
 
-def test_every_update_makes_the_handle_anew(heat):
+def test_an_update_replaces_a_handle_that_asks_for_it(heat):
     said = aws(handle="OS::Heat::UpdateWaitConditionHandle")
     stack = say(heat, heat.create(said), **ended())
     before = heat.outputs(stack)["url"]
@@ -240,7 +240,7 @@ def test_every_update_makes_the_handle_anew(heat):
         ("NO_SIGNAL", set()),
     ],
 )
-def test_a_handle_says_how_it_is_signalled(heat, transport, keys):
+def test_a_handle_shows_its_signal_url(heat, transport, keys):
     resources = {"handle": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": transport}}}
     outputs = {name: {"value": {"get_attr": ["handle", name]}} for name in ("signal", "token", "endpoint")}
     said = heat.outputs(heat.create(template(resources, outputs=outputs)))

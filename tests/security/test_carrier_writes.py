@@ -54,7 +54,7 @@ def refusals(stoker: Served, server_id: str | None = None) -> list[dict[str, Any
     return [each for each in entries if each["outcome"] == "REFUSED"]
 
 
-def test_the_object_store(stoker, member, objects):
+def test_agents_containers_refuse_other_writers(stoker, member, objects):
     account = f"/object-store/v1/AUTH_{stoker.project}"
     own, before = f"{account}/mine-{uuid.uuid4().hex[:8]}", ask("GET", objects.url).raw
     assert member.request("PUT", own).status == 201
@@ -86,7 +86,7 @@ def test_the_object_store(stoker, member, objects):
     assert ask("GET", objects.url).raw == before
 
 
-def test_keys_of_accounts_and_archives_open_nothing_there(stoker, member, objects):
+def test_keys_and_archives_give_no_access_to_agents_containers(stoker, member, objects):
     account = f"/object-store/v1/AUTH_{stoker.project}"
     before = ask("GET", objects.url).raw
     assert member.request("POST", account, b"", **{"X-Account-Meta-Temp-URL-Key": "k"}).status == 204
@@ -102,7 +102,7 @@ def test_keys_of_accounts_and_archives_open_nothing_there(stoker, member, object
     assert ask("GET", objects.url).raw == before
 
 
-def test_the_messaging_service(stoker, member, queue):
+def test_agents_queues_refuse_other_writers(stoker, member, queue):
     def call(verb: str, path: str, body: Any = None, **headers: str):
         return member.request(verb, f"/messaging/v2/queues/{path}", body, **CLIENT, **headers)
 
@@ -143,7 +143,7 @@ def test_templates_cannot_write_to_agents_containers_and_queues(stoker, member: 
     assert any(each["action"] == kind for each in refusals(stoker))
 
 
-def test_an_event_does_not_end_in_a_servers_queue(stoker, member, queue):
+def test_events_cannot_be_sent_to_an_agents_queue(stoker, member, queue):
     sinks = {"event_sinks": [{"type": "zaqar-queue", "target": queue}]}
     body = {
         "stack_name": f"sinks-{uuid.uuid4().hex[:8]}",
@@ -157,7 +157,7 @@ def test_an_event_does_not_end_in_a_servers_queue(stoker, member, queue):
     assert any(each["action"] == "event_sinks" for each in refusals(stoker))
 
 
-def test_what_a_result_is_written_with_is_audited(stoker, objects):
+def test_the_writer_of_a_result_is_audited(stoker, objects):
     (run,) = until_document(stoker, objects.url, "world")
     answer = ask("PUT", run["deploy_signal_id"], {"deploy_status_code": 0})
     assert answer.status == 201, answer.raw

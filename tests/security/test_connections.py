@@ -48,7 +48,7 @@ def heat_error(answer, status: int) -> str:
 # What is refused
 
 
-def test_a_head_is_bounded(stoker):
+def test_the_size_of_a_request_head_is_bounded(stoker):
     def attack():
         for name in (b"X-A: ", b""):
             part = b"y" * (1024 * 1024)
@@ -58,7 +58,7 @@ def test_a_head_is_bounded(stoker):
     assert_harmless(stoker, attack)
 
 
-def test_a_head_of_just_the_bound_is_read(stoker):
+def test_a_request_head_at_the_bound_is_accepted(stoker):
     start, end = b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-A: ", b"\r\n\r\n"
     for size, status in ((65536, 200), (65537, 431)):
         with connect(stoker) as connection:
@@ -66,14 +66,14 @@ def test_a_head_of_just_the_bound_is_read(stoker):
             assert read_answer(connection).status == status
 
 
-def test_a_head_in_single_bytes_is_bounded(stoker):
+def test_a_header_in_small_pieces_is_bounded(stoker):
     with connect(stoker) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         send_all(connection, b"GET / HTTP/1.1\r\nX-A: ", *[b"y" * 64] * 1100)
         assert read_answer(connection).status == 431
 
 
-def test_a_url_is_bounded(stoker):
+def test_the_length_of_a_url_is_bounded(stoker):
     def attack():
         answer = refusal(stoker, b"GET /", *[b"u" * (1024 * 1024)] * 40)
         assert answer.status == 431
@@ -144,7 +144,7 @@ def test_pipelining_is_harmless(stoker):
 # Time
 
 
-def test_half_a_head_is_ended(hasty):
+def test_an_incomplete_request_head_is_ended(hasty):
     with connect(hasty) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: ")
         assert "head" in heat_error(read_answer(connection), 408)
@@ -159,7 +159,7 @@ def test_a_connection_without_a_request_is_ended(hasty):
         assert is_closed(kept)
 
 
-def test_a_body_that_does_not_come_is_ended(hasty):
+def test_a_missing_body_is_ended(hasty):
     with connect(hasty) as connection:
         connection.sendall(b"POST /identity/v3/auth/tokens HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
         assert "body" in connection.recv(65536).decode()
@@ -167,7 +167,7 @@ def test_a_body_that_does_not_come_is_ended(hasty):
     assert "Traceback" not in hasty.output
 
 
-def test_a_held_poll_outlives_every_timeout(hasty):
+def test_a_long_poll_outlives_every_timeout(hasty):
     """Sent together with a keep-alive request after it, which waits for its turn."""
     key = spoken_agent(hasty).key
     poll = b"GET /agent/v1/document%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n"
@@ -247,7 +247,7 @@ def test_idle_connections_leave_room_for_others(tmp_path, monkeypatch):
 # The end
 
 
-def test_sigterm_ends_requests_under_way_quietly(stoker):
+def test_sigterm_lets_running_requests_end(stoker):
     """One waits for its body, one for an event, one was never read: each ends, and nothing is logged as a fault."""
     key = spoken_agent(stoker).key
     with connect(stoker) as uploading, connect(stoker) as polling, connect(stoker) as half, connect(stoker) as idle:
@@ -266,7 +266,7 @@ def test_sigterm_ends_requests_under_way_quietly(stoker):
     assert "Traceback" not in stoker.output
 
 
-def test_sigterm_ends_a_call_that_hangs(tmp_path, postgresql_server):
+def test_sigterm_ends_a_request_that_hangs(tmp_path, postgresql_server):
     """In the database, where nothing interrupts it."""
     with databases.postgresql_url(postgresql_server) as url, served(tmp_path, database=url) as stoker:
         engine = sa.create_engine(driver_url(url))

@@ -137,7 +137,7 @@ def test_the_token_is_on_no_command_line_while_it_is_used(machine):
 
 
 @pytest.mark.parametrize("altered", ["/agent/v1/install", "/agent/v1/stoker-agent.pyz"])
-def test_what_was_altered_on_the_way_does_not_run(machine, altered):
+def test_an_altered_download_does_not_run(machine, altered):
     """The token stays unused, too."""
 
     def decide(asked):
@@ -153,7 +153,7 @@ def test_what_was_altered_on_the_way_does_not_run(machine, altered):
     assert not machine.root.joinpath("stoker-agent.pyz").exists()
 
 
-def test_a_download_that_fails_is_one_line_and_a_code(machine):
+def test_a_failed_download_is_one_line_and_an_exit_code(machine):
     with answering(lambda _: Said(404)) as there:
         line = AgentBundle(there.url).command(TOKEN)
         missing = machine.paste(line)
@@ -163,7 +163,7 @@ def test_a_download_that_fails_is_one_line_and_a_code(machine):
         assert re.fullmatch(rf"stoker-agent: .*{problem}.*\n", pasted.stderr)
 
 
-def test_sudo_is_used_where_it_is_there_and_not_for_a_root_of_ones_own(machine):
+def test_sudo_is_used_if_available_and_not_for_a_private_root(machine):
     """It gets the token by standard input, not in its words or its environment."""
     log = machine.tools.parent / "sudo.log"
     sudo = machine.tools / "sudo"
@@ -199,7 +199,7 @@ def test_the_agent_refuses_a_token_on_its_command_line(stoker, machine):
         assert done.returncode == 0, done.stderr
 
 
-def test_the_enrollment_names_its_end_and_warns_of_a_loopback_url(stoker):
+def test_the_enrollment_shows_its_expiry_and_warns_of_a_loopback_url(stoker):
     printed = stoker.run("server", "enroll", "web4")
     line, *more = printed.stdout.splitlines()
     assert line.startswith("echo ")
@@ -216,7 +216,7 @@ def test_a_public_url_is_in_the_line_without_a_warning(tmp_path):
         assert (enrollment["url"], enrollment["warning"]) == ("https://stoker.example.org", None)
 
 
-def test_program_and_script_are_the_same_bytes_wherever_they_are_built(stoker, tmp_path):
+def test_builds_of_agent_and_install_script_are_reproducible(stoker, tmp_path):
     """Any process behind one address hands out what the line of another names."""
     program = stoker.request("GET", "/agent/v1/stoker-agent.pyz")
     target = tmp_path / "agent.pyz"
@@ -226,7 +226,7 @@ def test_program_and_script_are_the_same_bytes_wherever_they_are_built(stoker, t
     assert "stoker_agent/install.py" not in zipfile.ZipFile(target).namelist()
 
 
-def test_the_program_is_what_is_installed_whatever_its_version(monkeypatch, tmp_path):
+def test_the_served_agent_is_the_installed_one(monkeypatch, tmp_path):
     """A file kept under the version's name once outlived its content."""
     package = tmp_path / "stoker_agent"
     shutil.copytree(Path(__file__).parents[2] / "src" / "stoker_agent", package)

@@ -45,7 +45,7 @@ def _worst_write(stoker, member, stranger, round_: int) -> tuple[float, float]:
     return worst, impact.worst_control
 
 
-def test_large_stacks_do_not_delay_another_projects_small_write(stoker, member, stranger):
+def test_large_stacks_do_not_delay_small_writes_of_another_project(stoker, member, stranger):
     measured = []
     for round_ in range(_TRIES):
         worst, control = _worst_write(stoker, member, stranger, round_)

@@ -27,7 +27,7 @@ def own_umask():
     os.umask(before)
 
 
-def test_a_state_directory_that_was_open_to_others_is_mended(tmp_path):
+def test_permissions_of_an_open_state_directory_are_corrected(tmp_path):
     state = tmp_path / "state"
     for folder in (state, state / "keys", state / "logs"):
         folder.mkdir(mode=0o755)
@@ -46,7 +46,7 @@ def test_a_state_directory_that_was_open_to_others_is_mended(tmp_path):
         assert open_to_others(state) == []
 
 
-def test_a_database_elsewhere_is_mended_too(tmp_path):
+def test_permissions_of_a_database_elsewhere_are_corrected(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir(mode=0o755)
     database = elsewhere / "site.db"

@@ -52,7 +52,7 @@ ACTIVE = [
 
 
 @pytest.mark.parametrize("kind", ACTIVE)
-def test_what_could_run_is_saved_and_not_shown(stoker, member, container, kind):
+def test_active_content_is_downloaded_and_not_displayed(stoker, member, container, kind):
     path = put(member, container, "a b.x", kind, **{"Content-Disposition": 'inline; filename="a"'})
     plain = put(member, container, "plain", kind)
     answers = [member.request("GET", path), member.request("HEAD", path), member.request("GET", plain)]
@@ -67,7 +67,7 @@ def test_what_could_run_is_saved_and_not_shown(stoker, member, container, kind):
     assert answers[0].raw == SCRIPT
 
 
-def test_what_cannot_run_is_shown_as_it_is_wanted(stoker, member, container):
+def test_passive_content_may_be_displayed(stoker, member, container):
     path = put(member, container, "words", "text/plain", **{"Content-Disposition": "inline"})
     own = member.request("GET", path)
     assert own.headers["Content-Disposition"] == "inline"
@@ -79,7 +79,7 @@ def test_what_cannot_run_is_shown_as_it_is_wanted(stoker, member, container):
     assert member.request("GET", cached).headers["Cache-Control"] == "max-age=60"
 
 
-def test_no_answer_with_a_secret_is_kept(stoker, member):
+def test_answers_with_secrets_are_not_cached(stoker, member):
     user = {"name": member.name, "domain": {"id": "default"}, "password": PASSWORD}
     auth = {"identity": {"methods": ["password"], "password": {"user": user}}}
     key = f"/identity/v3/users/{member.user_id}/credentials/OS-EC2"

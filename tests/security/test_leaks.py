@@ -396,7 +396,7 @@ def test_a_reader_sees_no_secret_on_any_route(site, query):
     assert problems[:9] == []
 
 
-def test_a_reader_sees_no_secret_by_cloudformations_calls(site):
+def test_a_reader_sees_no_secret_in_cloudformation_calls(site):
     problems, seen = [], 0
     stacks = [each for each in site.places if each.keys() == {"stack_name", "stack_id"}]
     resources = [each for each in site.places if each.keys() == {"stack_name", "stack_id", "resource_name"}]
@@ -410,7 +410,7 @@ def test_a_reader_sees_no_secret_by_cloudformations_calls(site):
     assert problems[:9] == []
 
 
-def test_members_are_shown_no_hidden_value_but_what_agents_log_in_with(site):
+def test_members_see_agents_logins_but_no_hidden_values(site):
     """Members set up machines; the values of hidden parameters and secret inputs are nobody's to see."""
     hidden = {each for each in site.secrets if "S3CR3T" in each}
     exported = {"/export"}
@@ -427,7 +427,7 @@ def test_members_are_shown_no_hidden_value_but_what_agents_log_in_with(site):
     assert "stk_" in shown.raw.decode()
 
 
-def test_streams_tell_a_reader_no_secret(site):
+def test_streams_show_a_reader_no_secret(site):
     problems = []
     for place in site.places:
         for name, tail in (("deployment_id", "logs"), ("trigger_id", "events")):
@@ -443,25 +443,25 @@ def test_streams_tell_a_reader_no_secret(site):
     assert problems[:9] == []
 
 
-def test_a_reader_reports_nothing(site):
+def test_a_reader_cannot_report_results(site):
     stack = next(each for each in site.places if each.get("resource_name") == "run_heat")
     path = f"/stacks/{stack['stack_name']}/{stack['stack_id']}/resources/run_heat/signal"
     for body in ({"deploy_status_code": "0"}, {"unset_hook": "pre-create"}):
         assert site.reader.heat("POST", path, body).status == 403
 
 
-def test_the_logs_have_no_secret(site):
+def test_the_log_contains_no_secret(site):
     folder = site.stoker.state_dir / "logs"
     text = "".join(each.read_text() for each in folder.rglob("*") if each.is_file()) + site.stoker.output
     assert text
     assert leaked(site.secrets, text) == []
 
 
-def test_the_database_has_no_secret(site):
+def test_the_database_contains_no_secret(site):
     assert leaked(site.secrets, _everything(site.stoker)) == []
 
 
-def test_rotated_keys_leave_nothing_behind_and_disturb_nobody(site):
+def test_a_key_rotation_re_encrypts_everything_and_interrupts_no_request(site):
     """The last test: from now on no secret has the key that it was written with."""
     stoker, stack = site.stoker, next(each for each in site.places if "stack_id" in each)
     database = [] if "--database" not in stoker.flags else ["--database", _database(stoker)]

@@ -21,7 +21,7 @@ def test_local_servers_are_refused_unless_declared_unsafe():
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "stoker.example.org"])
-def test_local_servers_are_refused_beyond_loopback_whatever_else_is_accepted(host):
+def test_local_servers_are_refused_on_public_addresses(host):
     with pytest.raises(Invalid, match=f"loopback address, not {host}"):
         check(host=host, local_servers_unsafe="true", insecure_http="true", public_url="https://stoker.example.org")
     check(host="127.0.0.2", local_servers_unsafe="true")

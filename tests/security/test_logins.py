@@ -40,7 +40,7 @@ def test_many_logins_at_a_time_are_harmless(guarded):
         assert refused.body["error"]["code"] == 429
 
 
-def test_guessing_is_slowed_where_it_happens(guarded):
+def test_guessing_delays_only_the_guessing_address(guarded):
     account = create_account(guarded, "reader")
     statuses = [log_in(guarded, account.name, f"guess {n}", "10.1.0.1").status for n in range(40)]
     assert statuses[:5] == [401] * 5
@@ -53,14 +53,14 @@ def test_guessing_is_slowed_where_it_happens(guarded):
     assert guarded.output.count(account.user_id) == 1, "one line for the lock-out"
 
 
-def test_a_client_does_not_choose_its_address(tmp_path):
+def test_a_client_cannot_choose_its_address(tmp_path):
     """Without a declared proxy the header means nothing; with one, only what the proxy added."""
     with served(tmp_path) as stoker:
         statuses = {log_in(stoker, "admin", "wrong", f"10.2.0.{n}").status for n in range(8)}
         assert statuses == {401, 429}
 
 
-def test_what_a_client_says_before_the_proxy_means_nothing(guarded):
+def test_forwarded_addresses_before_the_trusted_proxy_are_ignored(guarded):
     statuses = {log_in(guarded, "nobody", "wrong", f"10.3.0.{n}, 10.4.0.1").status for n in range(8)}
     assert statuses == {401, 429}
 

@@ -22,7 +22,7 @@ def answer_of(connection):
         return answer.read()
 
 
-def test_many_polls_of_one_key_are_one(stoker):
+def test_concurrent_polls_of_one_key_supersede_each_other(stoker):
     agent = spoken_agent(stoker)
 
     def attack():
@@ -40,7 +40,7 @@ def test_many_polls_of_one_key_are_one(stoker):
     assert_harmless(stoker, attack)
 
 
-def test_a_new_poll_ends_the_one_before_at_once(stoker):
+def test_a_new_poll_ends_the_previous_one(stoker):
     agent = spoken_agent(stoker)
     etag = agent.document().headers["ETag"]
     polls = [held_poll(stoker, agent, etag) for _ in range(2)]
@@ -51,7 +51,7 @@ def test_a_new_poll_ends_the_one_before_at_once(stoker):
     assert answer_of(polls[0]).startswith(b"HTTP/1.1 200")
 
 
-def test_a_weak_etag_is_the_same_etag(stoker):
+def test_a_weak_etag_equals_the_strong_one(stoker):
     agent = spoken_agent(stoker)
     etag = agent.document().headers["ETag"]
     for sent in (f"W/{etag}", f'"other", W/{etag}', etag):
@@ -59,7 +59,7 @@ def test_a_weak_etag_is_the_same_etag(stoker):
     assert agent.document(etag='W/"other"').status == 200
 
 
-def test_an_id_that_no_server_can_have_is_refused(reader):
+def test_an_impossible_server_id_is_refused(reader):
     long = "x" * 37
     for path in (f"/software_deployments/metadata/{long}", f"/software_deployments?server_id={long}"):
         answer = reader.heat("GET", path)

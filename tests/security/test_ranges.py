@@ -21,7 +21,7 @@ def path(member):
     return f"{container}/big"
 
 
-def test_parts_that_overlap_do_not_multiply_the_object(stoker, member, path):
+def test_overlapping_ranges_do_not_multiply_the_object(stoker, member, path):
     def one(_number):
         return member.request("GET", path, Range="bytes=" + ",".join(["0-"] * 50)).status
 
@@ -43,7 +43,7 @@ def test_parts_that_overlap_do_not_multiply_the_object(stoker, member, path):
         (",".join(f"{i}-{i}" for i in range(0, 100, 2)), [(i, i + 1) for i in range(0, 100, 2)]),
     ],
 )
-def test_an_answer_has_no_byte_twice(member, path, said, parts):
+def test_a_multipart_answer_repeats_no_byte(member, path, said, parts):
     answer = member.request("GET", path, Range=f"bytes={said}")
     assert answer.status == 206
     shown = [f"bytes {start}-{end - 1}/{SIZE}" for start, end in parts]
@@ -66,6 +66,6 @@ def test_an_answer_has_no_byte_twice(member, path, said, parts):
         ",".join(f"{i}-{i}" for i in range(80, 0, -10)),  # eight in no order
     ],
 )
-def test_what_swift_refuses_is_refused(member, path, said):
+def test_ranges_that_swift_refuses_are_refused(member, path, said):
     answer = member.request("GET", path, Range=f"bytes={said}")
     assert (answer.status, answer.headers["Content-Range"]) == (416, f"bytes */{SIZE}")

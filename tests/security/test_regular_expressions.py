@@ -19,7 +19,7 @@ def yaql(expression):
     return template(outputs={"o": {"value": {"yaql": {"expression": expression, "data": TEXT}}}})
 
 
-def test_no_expression_stops_the_process(stoker, reader):
+def test_no_expression_blocks_the_process(stoker, reader):
     """All the places that take one: a list's filter, constraints in both syntaxes, and YAQL's functions."""
     constraint = {"type": "string", "default": TEXT, "constraints": [{"allowed_pattern": EVIL}]}
     cfn = {
@@ -51,14 +51,14 @@ def test_no_expression_stops_the_process(stoker, reader):
     assert_ends(stoker)
 
 
-def test_a_list_of_types_is_filtered_by_what_begins_with_the_expression(reader):
+def test_the_filter_of_types_matches_their_beginning(reader):
     listed = reader.heat("GET", "/resource_types?name=OS::Heat::Soft").body["resource_types"]
     assert listed
     assert all(name.startswith("OS::Heat::Soft") for name in listed)
     assert reader.heat("GET", "/resource_types?name=Heat").body["resource_types"] == []
 
 
-def test_an_expression_that_cannot_be_used_is_refused_with_the_remedy(reader):
+def test_an_unsupported_expression_is_refused_with_a_remedy(reader):
     answer = reader.heat("GET", "/resource_types?name=(%3F!x)")
     assert answer.status == 400
     assert "look-ahead" in answer.body["error"]["message"]

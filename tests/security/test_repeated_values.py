@@ -39,7 +39,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 @pytest.mark.parametrize("path", ["/stacks", "/stacks/preview"])
-def test_what_is_refused(stoker, member, case, path):
+def test_errors_repeat_no_secret_value(stoker, member, case, path):
     name = f"refused-{list(WRONG).index(case)}"
     files = {"nested.yaml": NESTED}
     answer = member.heat(
@@ -64,7 +64,7 @@ def test_the_error_names_the_property(member):
     assert "******" in answer.body["error"]["message"]
 
 
-def test_an_update_says_no_more(stoker, member):
+def test_the_error_of_an_update_repeats_no_secret_value(stoker, member):
     body = {"stack_name": "updated", "template": template({}), "parameters": {"word": "first-word"}}
     made = member.heat("POST", "/stacks", body)
     stack = f"/stacks/updated/{made.body['stack']['id']}"

@@ -36,7 +36,7 @@ def test_json_of_15_megabytes_is_refused_at_once(stoker, reader, part, value):
     assert_harmless(stoker, attack)
 
 
-def test_a_template_in_json_has_the_limit_of_one_in_text(stoker, reader):
+def test_templates_in_json_and_text_have_the_same_limit(stoker, reader):
     for size, status in ((500_000, 200), (525_000, 400)):
         resource = {"type": "OS::Heat::Value", "properties": {"value": 1}, "metadata": {"x": "y" * size}}
         template = {**TEMPLATE, "resources": {"a": resource}}
@@ -47,7 +47,7 @@ def test_a_template_in_json_has_the_limit_of_one_in_text(stoker, reader):
                 assert "exceeds maximum allowed size (524288 bytes)" in answer.body["error"]["message"]
 
 
-def test_files_in_their_millions_are_refused(stoker, reader):
+def test_millions_of_files_are_refused(stoker, reader):
     files = ",".join(f'"{number:x}":""' for number in range(1_000_000))
     body = b'{"stack_name":"x","template":{},"files":{%s}}' % files.encode()
 
@@ -58,7 +58,7 @@ def test_files_in_their_millions_are_refused(stoker, reader):
     assert_harmless(stoker, attack)
 
 
-def test_large_files_are_taken(stoker, reader):
+def test_large_files_are_accepted(stoker, reader):
     """What the limits are not for."""
     text = json.dumps({f"key {number}": [1, 2, {"a": "b"}] for number in range(40_000)})
     template = {**TEMPLATE, "resources": {"a": {"type": "OS::Heat::Value", "properties": {"value": 1}}}}
@@ -67,7 +67,7 @@ def test_large_files_are_taken(stoker, reader):
     assert answer.status == 200, answer.raw[:300]
 
 
-def test_templates_of_one_project_are_bounded_in_number(stoker, reader, stranger):
+def test_concurrent_templates_of_one_project_are_bounded(stoker, reader, stranger):
     """A queue that is full answers 429; another project's template gets its turn meanwhile."""
     resources = {f"r{n}": {"type": "OS::Heat::Value", "properties": {"value": n}} for n in range(900)}
     body = json.dumps({"stack_name": "x", "template": {**TEMPLATE, "resources": resources}}).encode()
@@ -135,7 +135,7 @@ def test_a_long_list_is_sent_in_pieces(stoker, member):
         assert member.heat("DELETE", f"/software_deployments/{id}").status == 204
 
 
-def test_a_refused_body_leaves_the_budget_as_it_was(stoker, reader):
+def test_a_refused_body_releases_its_budget(stoker, reader):
     """Else the next ones would be refused for ever."""
     for _ in range(80):
         with connect(stoker) as connection:

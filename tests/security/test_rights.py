@@ -56,7 +56,7 @@ def test_an_ec2_secret_is_shown_once(stoker, owner):
             assert made["secret"].encode() not in answer.raw
 
 
-def test_a_restricted_credential_has_nothing_to_do_with_ec2_keys(stoker, owner):
+def test_a_restricted_credential_cannot_use_ec2_keys(stoker, owner):
     path = f"/users/{owner.user_id}/credentials/OS-EC2"
     access = owner.request("POST", IDENTITY + path, {}).body["credential"]["access"]
     token = credential(owner, roles=[{"name": "reader"}])
@@ -70,7 +70,7 @@ def test_a_restricted_credential_has_nothing_to_do_with_ec2_keys(stoker, owner):
     assert [each["access"] for each in owner.request("GET", IDENTITY + path).body["credentials"]] == [access]
 
 
-def test_a_credential_with_some_roles_makes_nothing_that_has_all(stoker, owner):
+def test_a_credential_with_some_roles_creates_none_with_all(stoker, owner):
     """Also one that may make others: they have no more roles than it has itself."""
     token = credential(owner, roles=[{"name": "reader"}], unrestricted=True)
     assert asked(stoker, token, "POST", f"/users/{owner.user_id}/credentials/OS-EC2", {}).status == 403
@@ -83,7 +83,7 @@ def test_a_credential_with_some_roles_makes_nothing_that_has_all(stoker, owner):
     assert asked(stoker, full, "POST", f"/users/{owner.user_id}/credentials/OS-EC2", {}).status == 201
 
 
-def test_no_restricted_credential_administers(stoker, owner):
+def test_a_restricted_credential_cannot_administer(stoker, owner):
     """Neither its project nor, of the site's own administrator, the site."""
     name = f"admin-{uuid.uuid4().hex[:8]}"
     admin = create_account(stoker, "admin", project=create_project(stoker))
@@ -97,7 +97,7 @@ def test_no_restricted_credential_administers(stoker, owner):
     assert asked(stoker, credential(admin, unrestricted=True), "GET", "/users").status == 200
 
 
-def test_an_administrator_of_a_project_is_none_of_the_site(stoker, owner):
+def test_a_project_administrator_is_no_site_administrator(stoker, owner):
     admin = create_account(stoker, "admin", project=create_project(stoker))
     user, project, mine = owner.user_id, owner.project, admin.project
     attempts: list[tuple[str, str, Any]] = [
@@ -135,7 +135,7 @@ def test_an_administrator_of_a_project_is_none_of_the_site(stoker, owner):
     assert owner.request("GET", f"{IDENTITY}/users/{user}").status == 200
 
 
-def test_an_administrator_of_a_project_gives_roles_in_it(stoker, owner):
+def test_a_project_administrator_assigns_roles_in_the_project(stoker, owner):
     admin = create_account(stoker, "admin", project=create_project(stoker))
     grant = f"{IDENTITY}/projects/{admin.project}/users/{owner.user_id}/roles/reader"
     assert admin.request("PUT", grant).status == 204
@@ -150,7 +150,7 @@ def test_an_administrator_of_a_project_gives_roles_in_it(stoker, owner):
     assert stoker.request("GET", f"/v1/{admin.project}/stacks", headers={"X-Auth-Token": token}).status == 403
 
 
-def test_the_site_has_administrators_by_a_role_of_its_own(stoker, owner):
+def test_a_system_role_makes_a_site_administrator(stoker, owner):
     """With a token for the system, and with one for a project that they administer; with no other, and not any more."""
     grant = f"/system/users/{owner.user_id}/roles/admin"
     assert asked(stoker, stoker.token, "PUT", grant).status == 204
@@ -185,7 +185,7 @@ def test_the_site_has_administrators_by_a_role_of_its_own(stoker, owner):
         {"Timestamp": None, "Expires": 30 * 24 * 3600},
     ],
 )
-def test_a_signed_request_of_a_user_is_not_good_for_ever(stoker, owner, how):
+def test_a_signed_request_of_a_user_expires(stoker, owner, how):
     key = owner.request("POST", f"{IDENTITY}/users/{owner.user_id}/credentials/OS-EC2", {}).body["credential"]
 
     def status(**params: Any) -> int:
@@ -201,7 +201,7 @@ def test_a_signed_request_of_a_user_is_not_good_for_ever(stoker, owner, how):
     assert status(**how) == 403
 
 
-def test_a_reader_signals_no_resource_of_cloudformations_api(stoker, owner):
+def test_a_reader_cannot_signal_through_cloudformations_api(stoker, owner):
     reader = create_account(stoker, "reader", project=owner.project)
     template = {
         "heat_template_version": "2018-08-31",

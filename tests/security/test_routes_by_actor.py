@@ -296,7 +296,7 @@ CURIOUS = [
 
 
 @pytest.mark.parametrize("name", ACTORS)
-def test_who_gets_what(client, actors, name):
+def test_every_actor_gets_the_expected_status_on_every_route(client, actors, name):
     actor = actors[name]
     complaints = []
     for route in ROUTES:
@@ -309,7 +309,7 @@ def test_who_gets_what(client, actors, name):
 
 
 @pytest.mark.parametrize("name", CURIOUS)
-def test_nobody_learns_whether_it_is_there(client, actors, name):
+def test_unauthorized_actors_cannot_tell_whether_objects_exist(client, actors, name):
     actor = actors[name]
     complaints = []
     for route in ROUTES:
@@ -328,7 +328,7 @@ def test_nobody_learns_whether_it_is_there(client, actors, name):
     assert complaints == []
 
 
-def test_what_is_public_was_reviewed():
+def test_the_public_routes_are_the_reviewed_ones():
     public = {(each.verb, each.path) for each in ROUTES if isinstance(each.access, access.Public)}
     signed = {(each.verb, each.path) for each in ROUTES if isinstance(each.access, access.Signed)}
     logged_in = {each.path for each in ROUTES if isinstance(each.access, access.AnyToken)}
@@ -349,7 +349,7 @@ def test_readers_only_read():
     assert writing == READING
 
 
-def test_what_the_paths_name_is_there(client, contents):
+def test_the_owner_finds_every_object_in_the_paths(client, contents):
     """Without this, everything would be hidden from everybody."""
     headers = {"X-Auth-Token": contents.owner.token, "X-Subject-Token": contents.owner.token, "Client-ID": CLIENT_ID}
     rules = (access.Token, QueueAccess, identity_access.Self, identity_access.SelfOrProjectAdmin)

@@ -33,7 +33,7 @@ def stored(store):
         return str(tx.connection.exec_driver_sql("SELECT * FROM site_properties").all())
 
 
-def test_the_first_start_makes_a_secret_and_the_database_keeps_only_its_fingerprint(store, installation):
+def test_the_first_start_creates_a_secret_and_stores_only_its_fingerprint(store, installation):
     settings = installation()
     secret = load_site_secret(settings, store)
     assert len(secret) == 64
@@ -43,7 +43,7 @@ def test_the_first_start_makes_a_secret_and_the_database_keeps_only_its_fingerpr
     assert secret.decode() not in stored(store)
 
 
-def test_a_second_process_with_a_state_directory_of_its_own_is_refused_and_makes_no_secret(store, installation):
+def test_a_second_process_without_the_secret_is_refused_and_creates_none(store, installation):
     load_site_secret(installation(), store)
     second = installation("second")
     with pytest.raises(Conflict, match=r"--secret-key-file .*STOKER_SECRET_KEY, or --secret-key.*keys/site\.key"):
@@ -51,7 +51,7 @@ def test_a_second_process_with_a_state_directory_of_its_own_is_refused_and_makes
     assert not key_file(second).exists()
 
 
-def test_another_secret_is_refused_wherever_it_comes_from(store, installation):
+def test_another_secret_is_refused_from_every_source(store, installation):
     first = installation()
     load_site_secret(first, store)
     before = stored(store)
@@ -65,7 +65,7 @@ def test_another_secret_is_refused_wherever_it_comes_from(store, installation):
     assert stored(store) == before
 
 
-def test_the_first_ones_key_file_lets_a_second_process_in(store, installation):
+def test_a_second_process_starts_with_the_key_file_of_the_first(store, installation):
     first = installation()
     secret = load_site_secret(first, store)
     second = installation("second", secret_key_file=str(key_file(first)))
@@ -73,7 +73,7 @@ def test_the_first_ones_key_file_lets_a_second_process_in(store, installation):
     assert not key_file(second).exists()
 
 
-def test_of_two_first_starts_at_once_one_refuses_and_leaves_no_secret(store, installation, monkeypatch):
+def test_one_of_two_concurrent_first_starts_is_refused(store, installation, monkeypatch):
     first, second = installation(), installation("second")
     known = "stoker.serve.site_secret._stored_fingerprint"
     load_site_secret(first, store)

@@ -40,7 +40,7 @@ def open_stream(stoker, path, token):
     return connection, answer.lower()
 
 
-def test_streams_that_nobody_reads_cost_little(stoker, path):
+def test_unread_streams_use_little_memory(stoker, path):
     token = create_account(stoker, "reader").token
 
     def attack():
@@ -69,7 +69,7 @@ def test_streams_that_nobody_reads_cost_little(stoker, path):
     assert_harmless(stoker, attack)
 
 
-def test_a_slow_reader_gets_everything_in_order(stoker, path):
+def test_a_slow_reader_receives_everything_in_order(stoker, path):
     """Page by page, each once the one before has been taken."""
     token = create_account(stoker, "reader").token
 

@@ -29,7 +29,7 @@ def preview(account, said, **more):
     return account.heat("POST", "/stacks/preview", {"stack_name": "s", "template": said, **more})
 
 
-def test_a_file_used_300_times(stoker, reader):
+def test_a_large_file_used_300_times_is_refused(stoker, reader):
     said = template({f"r{i}": value({"get_file": "f"}) for i in range(300)})
 
     def attack():
@@ -40,7 +40,7 @@ def test_a_file_used_300_times(stoker, reader):
     assert_harmless(stoker, attack)
 
 
-def test_long_texts_made_by_short_calls(stoker, reader):
+def test_long_texts_built_by_short_calls_are_refused(stoker, reader):
     """A hundred times 3.8 MB of 20 KB."""
     call = {"str_replace": {"template": "w" * 1900, "params": {"w": "y" * 2000}}}
     said = template({f"r{i}": value(call) for i in range(100)})
@@ -51,7 +51,7 @@ def test_long_texts_made_by_short_calls(stoker, reader):
     assert_harmless(stoker, attack)
 
 
-def test_many_repetitions_each_near_its_limit(stoker, reader):
+def test_many_repetitions_near_their_limit_are_refused(stoker, reader):
     items = [str(i) for i in range(100)]
     call = {"repeat": {"template": "%a%%b%", "for_each": {"%a%": items, "%b%": items}}}
     said = template({f"r{i}": value(call) for i in range(20)})
@@ -64,7 +64,7 @@ def test_many_repetitions_each_near_its_limit(stoker, reader):
     assert_harmless(stoker, attack)
 
 
-def test_nested_templates_share_the_budget_of_the_stack_around_them(stoker, reader):
+def test_nested_templates_share_the_budget_of_their_parent(stoker, reader):
     inner = json.dumps(template({"r": value({"get_file": "f"})}))
     said = template({f"n{i}": {"type": "n.yaml"} for i in range(100)})
 
@@ -75,7 +75,7 @@ def test_nested_templates_share_the_budget_of_the_stack_around_them(stoker, read
     assert_harmless(stoker, attack)
 
 
-def test_values_that_are_known_only_at_run_time(stoker, member):
+def test_values_known_at_run_time_count_in_the_budget(stoker, member):
     """Each hands its 3.9 MB on to the next: nothing of that can be seen before the stack is created."""
     resources = {"r0": value({"get_file": "f"})}
     resources |= {f"r{i}": value({"get_attr": [f"r{i - 1}", "value"]}) for i in range(1, 150)}

@@ -51,11 +51,11 @@ def deployment(stoker) -> str:
         "deployment show {id}",
     ],
 )
-def test_a_terminal_is_shown_text_only(stoker, deployment, words):
+def test_a_terminal_receives_no_control_characters(stoker, deployment, words):
     shown = on_terminal(stoker, *words.format(id=deployment).split())
     assert "hello" in shown
     assert not has_controls(shown), repr(shown)
 
 
-def test_whoever_asks_for_it_gets_it_raw(stoker, deployment):
+def test_raw_output_is_available_on_request(stoker, deployment):
     assert "\x1b]0;owned\x07" in on_terminal(stoker, "deployment", "logs", "--raw", deployment)

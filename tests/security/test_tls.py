@@ -91,7 +91,7 @@ def test_a_renewed_certificate_is_served_and_open_connections_stay(secure, autho
     assert healthy(earlier)
 
 
-def test_old_tls_and_plain_http_are_refused(secure, authority):
+def test_old_tls_versions_and_plain_http_are_refused(secure, authority):
     certificate = Certificate(authority.chain, authority.key)
     # Today's clients cannot even ask for what is older.
     assert certificate.context.minimum_version == ssl.TLSVersion.TLSv1_2
@@ -100,7 +100,7 @@ def test_old_tls_and_plain_http_are_refused(secure, authority):
         assert b"HTTP/1.1" not in plain.recv(1000)
 
 
-def test_clients_verify_by_clouds_yaml_and_by_the_environment(secure):
+def test_clients_verify_with_the_ca_of_clouds_yaml_and_environment(secure):
     assert secure.environment["OS_CACERT"] == str(secure.state_dir / "ca.pem")
     assert secure.run("stack", "list").returncode == 0
     home = {name: value for name, value in secure.environment.items() if not name.startswith("OS_")}
@@ -115,7 +115,7 @@ def test_clients_verify_by_clouds_yaml_and_by_the_environment(secure):
     assert "Traceback" not in refused.stderr
 
 
-def test_stokers_own_agents_and_calls_verify(secure):
+def test_stokers_agents_and_calls_verify_the_certificate(secure):
     """A local server's agent, and the call that creates a stack of this region, know the CA."""
     inner = template({"value": {"type": "OS::Heat::Value", "properties": {"value": "inner"}}})
     resources = {
@@ -136,7 +136,7 @@ def test_stokers_own_agents_and_calls_verify(secure):
     assert [each["output_value"] for each in shown()["outputs"]] == ["ran over TLS"]
 
 
-def test_a_server_that_boots_gets_the_agent_with_the_ca_that_its_user_data_brings(secure, tmp_path):
+def test_a_booting_server_verifies_with_the_ca_in_its_user_data(secure, tmp_path):
     def install(ca_certificates):
         """Its return code, and the program; below ``tmp_path``, and without a service."""
         text = build(
@@ -164,7 +164,7 @@ def test_a_server_that_boots_gets_the_agent_with_the_ca_that_its_user_data_bring
     assert install(secure.ca_file.read_text()) == (0, expected)
 
 
-def test_a_connection_that_never_shakes_hands_is_closed(secure):
+def test_a_connection_without_a_tls_handshake_is_closed(secure):
     """After the time that a request's head may take, not after the minute that the event loop would wait."""
     with socket.create_connection(("127.0.0.1", secure.port), timeout=40) as idle:
         assert idle.recv(1) == b""
@@ -178,13 +178,13 @@ def test_a_connection_that_never_shakes_hands_is_closed(secure):
         ({"host": "::", "public_url": "http://stoker.example.org"}, "--public-url https://"),
     ],
 )
-def test_a_listener_beyond_loopback_needs_tls_or_a_word(tmp_path, flags, remedy):
+def test_a_public_listener_needs_tls_or_an_explicit_setting(tmp_path, flags, remedy):
     with pytest.raises(Invalid, match=remedy) as refused:
         check_exposure(load(tmp_path, **flags))
     assert "\n" not in refused.value.message
 
 
-def test_what_lets_a_listener_beyond_loopback_start(tmp_path, authority):
+def test_these_settings_permit_a_public_listener(tmp_path, authority):
     beyond = {"host": "0.0.0.0"}
     for flags in (
         {**beyond, "tls_cert": authority.chain, "tls_key": authority.key},
@@ -197,7 +197,7 @@ def test_what_lets_a_listener_beyond_loopback_start(tmp_path, authority):
         check_exposure(load(tmp_path, **flags))
 
 
-def test_serve_refuses_in_one_line(tmp_path):
+def test_serve_refuses_a_public_listener_in_one_line(tmp_path):
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "STOKER_"))}
     command = [*STOKER, "serve", "--state-dir", str(tmp_path / "state"), "--port", str(free_port()), "--host"]
     refused = subprocess.run([*command, "0.0.0.0"], env=kept, capture_output=True, text=True, timeout=60, check=False)
@@ -214,12 +214,12 @@ def test_serve_refuses_in_one_line(tmp_path):
         ({"tls_cert": "c.pem", "tls_key": "k.pem", "public_url": "http://x"}, "must begin with https://"),
     ],
 )
-def test_settings_of_tls_that_contradict_are_refused(tmp_path, flags, problem):
+def test_contradicting_tls_settings_are_refused(tmp_path, flags, problem):
     with pytest.raises(Invalid, match=problem):
         load(tmp_path, **flags)
 
 
-def test_files_that_hold_no_certificate_are_refused_by_name(tmp_path, authority):
+def test_files_without_a_certificate_are_refused_by_name(tmp_path, authority):
     missing, text = tmp_path / "missing.pem", tmp_path / "text.pem"
     text.write_text("no certificate")
     other = Authority(tmp_path / "other")
@@ -240,7 +240,7 @@ def test_the_public_url_has_the_certificates_name(tmp_path, authority):
     assert load(tmp_path, host="::", **certificate).public_url == "https://stoker.example.org:8004"
 
 
-def test_what_clients_will_say_of_the_certificate_is_known_at_the_start(tmp_path):
+def test_certificate_problems_of_clients_are_reported_at_the_start(tmp_path):
     private = Authority(tmp_path / "private")
     private.issue("stoker.example.org")
     flags = {"tls_cert": private.chain, "tls_key": private.key, "public_url": "https://stoker.example.org"}

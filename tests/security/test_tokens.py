@@ -76,7 +76,7 @@ def test_an_event_stream_outlives_the_tokens_of_others(stoker, deployment):
         assert [each.name for each in events][-1] == "end"
 
 
-def test_a_token_made_from_a_token_ends_with_it(stoker):
+def test_a_token_derived_from_a_token_expires_with_it(stoker):
     account = create_account(stoker, "member")
     sibling = log_in(stoker, account.name, PASSWORD, account.project)
     answer = rescope(stoker, account.token)
@@ -93,7 +93,7 @@ def test_a_token_made_from_a_token_ends_with_it(stoker):
     assert rescope(stoker, child).status == 401
 
 
-def test_a_child_does_not_end_its_parent(stoker):
+def test_revoking_a_derived_token_keeps_its_parent(stoker):
     account = create_account(stoker, "member")
     child = rescope(stoker, account.token).headers["X-Subject-Token"]
     headers = {"X-Auth-Token": child, "X-Subject-Token": child}
@@ -102,7 +102,7 @@ def test_a_child_does_not_end_its_parent(stoker):
     assert not is_valid(stoker, child)
 
 
-def test_no_token_survives_that_is_made_while_its_parent_is_revoked(stoker):
+def test_a_token_derived_during_the_revocation_of_its_parent_is_revoked(stoker):
     account = create_account(stoker, "member")
     with ThreadPoolExecutor(4) as threads:
         made = [threads.submit(rescope, stoker, account.token) for _ in range(8)]
@@ -113,7 +113,7 @@ def test_no_token_survives_that_is_made_while_its_parent_is_revoked(stoker):
     assert tokens[-1] is None
 
 
-def test_an_unscoped_token_is_for_no_project(stoker):
+def test_an_unscoped_token_has_no_project(stoker):
     """Also of a user with a default project, which a login without any scope is for."""
     name, project = f"user-{uuid.uuid4().hex[:8]}", stoker.project
     user = {"name": name, "password": PASSWORD, "default_project_id": project}

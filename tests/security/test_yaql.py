@@ -54,7 +54,7 @@ def test_expressions_that_run_for_hours_end(stoker, reader):
     assert_ends(stoker)
 
 
-def test_no_single_call_stops_the_process(stoker, reader):
+def test_no_single_call_blocks_the_process(stoker, reader):
     def attack():
         for expression in IN_ONE_CALL:
             answer = preview(reader, output(expression))

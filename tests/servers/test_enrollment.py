@@ -29,7 +29,7 @@ def trade(store: Store, keys: Keys, token: str, instance: str = "i") -> tuple[Se
     return store.write(lambda tx: enrollment.redeem_token(tx, keys, token, instance, "host"))
 
 
-def test_a_token_is_traded_for_a_key(store, keys):
+def test_a_token_is_exchanged_for_a_key(store, keys):
     server, token = enrolled(store)
     traded, key = trade(store, keys, token)
     assert traded.id == server.id
@@ -38,14 +38,14 @@ def test_a_token_is_traded_for_a_key(store, keys):
         assert servers.get(tx, server.id, "p").hostname == "host"
 
 
-def test_the_same_agent_may_ask_again_and_gets_the_same_key(store, keys):
+def test_the_same_agent_gets_the_same_key_again(store, keys):
     _, token = enrolled(store)
     first, again = trade(store, keys, token)[1], trade(store, keys, token)[1]
     assert first == again
     keys.authenticate(first)
 
 
-def test_another_agent_may_not(store, keys):
+def test_another_agent_cannot_use_the_token(store, keys):
     server, token = enrolled(store)
     _, key = trade(store, keys, token, "first")
     with pytest.raises(Unauthorized):
@@ -53,7 +53,7 @@ def test_another_agent_may_not(store, keys):
     assert keys.authenticate(key) == server.id
 
 
-def test_of_many_agents_at_once_one_gets_the_key(store, keys):
+def test_one_of_many_concurrent_agents_gets_the_key(store, keys):
     _, token = enrolled(store)
     start, got = threading.Barrier(8), []
 
@@ -90,7 +90,7 @@ def test_an_expired_token_is_refused(store, keys):
         trade(store, keys, token)
 
 
-def test_the_token_itself_is_not_kept(store):
+def test_only_a_hash_of_the_token_is_stored(store):
     _, token = enrolled(store)
     with store.read() as tx:
         kept = tx.connection.exec_driver_sql("SELECT * FROM enrollments").all()
@@ -98,7 +98,7 @@ def test_the_token_itself_is_not_kept(store):
     assert token not in str(kept)
 
 
-def test_a_name_is_one_enrolled_servers(store, keys):
+def test_a_name_belongs_to_one_enrolled_server(store, keys):
     _, token = enrolled(store)
     trade(store, keys, token)
     with pytest.raises(Conflict):
@@ -107,7 +107,7 @@ def test_a_name_is_one_enrolled_servers(store, keys):
     enrolled(store, "other")
 
 
-def test_enrolling_anew_before_the_first_agent_came_replaces_the_token(store, keys):
+def test_enrolling_again_before_the_first_agent_replaces_the_token(store, keys):
     first, old = enrolled(store)
     second, new = enrolled(store)
     assert first.id == second.id
@@ -116,7 +116,7 @@ def test_enrolling_anew_before_the_first_agent_came_replaces_the_token(store, ke
     assert trade(store, keys, new)[0].id == first.id
 
 
-def test_of_many_who_enroll_one_name_at_once_all_mean_one_server(store):
+def test_concurrent_enrollments_of_one_name_give_one_server(store):
     start, ids = threading.Barrier(6), []
 
     def ask() -> None:
@@ -145,7 +145,7 @@ def test_a_removed_name_may_be_enrolled_again(store, keys):
     assert fresh.id != server.id
 
 
-def test_a_stacks_server_is_not_removed_here(store):
+def test_a_server_of_a_stack_is_removed_only_by_the_stack(store):
     server, _ = enrolled(store)
     with pytest.raises(Conflict):
         store.write(lambda tx: enrollment.remove(tx, replace(server, stack_id="s")))
@@ -161,7 +161,7 @@ def test_servers_are_found_by_id_and_by_name_in_their_project(store):
                 enrollment.find(tx, project, name)
 
 
-def test_a_deployed_server_of_that_name_is_the_one_that_is_meant(store, keys):
+def test_a_deployed_server_is_found_by_its_name(store, keys):
     def add(tx):
         servers.add(tx, Server(id="d", project_id="p", name="web", kind=Kind.DEPLOYED, created_at=tx.now))
 
@@ -174,7 +174,7 @@ def test_a_deployed_server_of_that_name_is_the_one_that_is_meant(store, keys):
 @pytest.mark.parametrize(
     "name", ["", " ", "a/b", "a\nb", "a\0b", "\x1b[31m", "x" * 256, " a", "a ", "\u202e", "\ud800"]
 )
-def test_odd_names_are_refused_and_nothing_is_kept(store, name):
+def test_invalid_names_are_refused_and_not_stored(store, name):
     with pytest.raises(Invalid):
         enrolled(store, name)
     with store.read() as tx:
@@ -183,14 +183,14 @@ def test_odd_names_are_refused_and_nothing_is_kept(store, name):
 
 @settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(name=st.text(st.characters(categories=["L", "N", "P", "S"], exclude_characters="/"), min_size=1, max_size=255))
-def test_every_printable_name_is_taken(store, name):
+def test_every_printable_name_is_accepted(store, name):
     store.write(lambda tx: [servers.delete(tx, each.id) for each in servers.list_all(tx, "p")] and None)
     server, _ = enrolled(store, name)
     with store.read() as tx:
         assert servers.get(tx, server.id, "p").name == name
 
 
-def test_no_token_can_be_taken_for_an_option(store):
+def test_no_token_looks_like_an_option(store):
     """One in sixty-four of another alphabet would begin with a dash, and no `--token` could carry it."""
     tokens = [enrolled(store, name=f"web{i}")[1] for i in range(200)]
     assert [token for token in tokens if not token.isalnum()] == []

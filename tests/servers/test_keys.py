@@ -44,7 +44,7 @@ def refused(keys: Keys, key: str) -> str:
     return caught.value.message
 
 
-def test_an_issued_key_is_its_servers(store, keys):
+def test_an_issued_key_identifies_its_server(store, keys):
     add(store, "a")
     key = issue(store, keys, "a")
     assert keys.get_cached(key) is None
@@ -52,7 +52,7 @@ def test_an_issued_key_is_its_servers(store, keys):
     assert keys.get_cached(key) == "a"
 
 
-def test_a_newer_key_revokes_the_older_at_once(store, keys):
+def test_a_newer_key_revokes_the_older_one(store, keys):
     add(store, "a")
     old = issue(store, keys, "a")
     keys.authenticate(old)
@@ -61,7 +61,7 @@ def test_a_newer_key_revokes_the_older_at_once(store, keys):
     assert keys.authenticate(new) == "a"
 
 
-def test_a_removed_servers_key_is_worth_nothing(store, keys):
+def test_the_key_of_a_removed_server_is_invalid(store, keys):
     add(store, "a")
     key = issue(store, keys, "a")
     keys.authenticate(key)
@@ -69,7 +69,7 @@ def test_a_removed_servers_key_is_worth_nothing(store, keys):
     refused(keys, key)
 
 
-def test_a_server_without_a_key_has_none_to_guess(store, keys):
+def test_a_server_without_a_key_accepts_none(store, keys):
     add(store, "a")
     refused(keys, keys.present("a", 0))
 
@@ -79,14 +79,14 @@ def test_another_sites_key_is_refused(store, keys):
     refused(keys, Keys(store, b"another secret").present("a", 1))
 
 
-def test_what_is_wrong_is_not_said(store, keys):
+def test_the_error_does_not_reveal_the_reason(store, keys):
     add(store, "a")
     key = issue(store, keys, "a")
     wrong = ["", ".", "a", "a.", f"b{key[1:]}", f"{key}x", key[:-1], "a.\0", "\0.x", "a.\udcff", "ä.ü", key.upper()]
     assert len({refused(keys, each) for each in wrong}) == 1
 
 
-def test_a_notification_of_everything_forgets_everything(store, keys):
+def test_the_notification_all_clears_the_cache(store, keys):
     add(store, "a")
     key = issue(store, keys, "a")
     keys.authenticate(key)
@@ -94,7 +94,7 @@ def test_a_notification_of_everything_forgets_everything(store, keys):
     assert keys.get_cached(key) is None
 
 
-def test_what_was_read_before_a_revocation_is_not_remembered_after_it(store):
+def test_a_key_read_before_its_revocation_is_not_cached(store):
     """The row is read, the key is revoked and rung, and only then does the reader go on."""
 
     class Slow(Keys):
@@ -118,7 +118,7 @@ def test_what_was_read_before_a_revocation_is_not_remembered_after_it(store):
 
 
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)  # SQLite has one process
-def test_other_processes_hear_of_a_revocation(store, keys):
+def test_other_processes_are_notified_of_a_revocation(store, keys):
     other = Store(store.url)
     try:
         other.start_listener()
@@ -142,7 +142,7 @@ ids = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12
 
 @settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(given=st.integers(1, 5), asked=st.integers(0, 6), of=st.sampled_from("ab"), tail=st.sampled_from(["", "=", "A"]))
-def test_only_the_right_key_of_the_right_generation_opens(store, keys, given, asked, of, tail):
+def test_only_the_key_of_the_current_generation_is_valid(store, keys, given, asked, of, tail):
     store.write(lambda tx: [servers.delete(tx, each) for each in "ab"] and None)
     add(store, "a", generation=given)
     add(store, "b", generation=1)
@@ -157,7 +157,7 @@ def test_only_the_right_key_of_the_right_generation_opens(store, keys, given, as
 
 @settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(id=ids, secret=st.binary(max_size=40))
-def test_no_made_up_key_opens(store, keys, id, secret):
+def test_no_invented_key_is_valid(store, keys, id, secret):
     refused(keys, f"{id}.{base64.urlsafe_b64encode(secret).decode()}")
 
 

@@ -22,7 +22,7 @@ from stoker.store import servers
         {"d" * 253 + "/k": "v"},
     ],
 )
-def test_right_labels(said: dict[str, str]) -> None:
+def test_valid_labels_are_accepted(said: dict[str, str]) -> None:
     assert labels.check_labels(said) == said
 
 
@@ -51,26 +51,26 @@ def test_right_labels(said: dict[str, str]) -> None:
         {f"k{n}": "v" for n in range(labels.MOST + 1)},
     ],
 )
-def test_wrong_labels(said: Any) -> None:
+def test_invalid_labels_are_refused(said: Any) -> None:
     with pytest.raises(Invalid, match=r"^labels"):
         labels.check_labels(said)
 
 
-def test_changes_add_replace_and_take_away() -> None:
+def test_changes_add_replace_and_remove_labels() -> None:
     assert labels.apply_changes({"a": "1", "b": "2"}, {"b": None, "a": "3", "c": "4", "gone": None}) == {
         "a": "3",
         "c": "4",
     }
 
 
-def test_selectors() -> None:
+def test_selectors_are_parsed() -> None:
     assert labels.selector("tier=web, zone=a") == {"tier": "web", "zone": "a"}
     for wrong in ("", "tier", "=web", "tier=web,", "tier=web,tier=db"):
         with pytest.raises(Invalid, match="labels"):
             labels.selector(wrong)
 
 
-def test_servers_with_all_of_the_labels(store) -> None:
+def test_servers_with_all_labels_are_selected(store) -> None:
     def do(tx):
         for name, has in (("c", {"tier": "web", "zone": "a"}), ("a", {"tier": "web"}), ("b", {"zone": "a"}), ("d", {})):
             servers.set_labels(tx, enrollment.enroll(tx, "p", name)[0].id, has)

@@ -20,7 +20,7 @@ def server(store):
     return store.write(lambda tx: enrollment.enroll(tx, "p", "web"))[0]
 
 
-def test_the_first_call_is_written_and_the_next_is_not(store, server):
+def test_the_first_heartbeat_is_written_and_the_next_is_not(store, server):
     presence = LastSeen(store, 30, OFFLINE_AFTER)
     assert presence.due(server.id, "1.0; hooks=script,foo")
     presence.write(server.id, "1.0; hooks=script,foo")
@@ -32,7 +32,7 @@ def test_the_first_call_is_written_and_the_next_is_not(store, server):
     assert (found.agent_version, found.hooks) == ("1.0", ("script", "foo"))
 
 
-def test_an_agent_that_always_says_something_new_is_not_written_at_every_call(store, server):
+def test_changing_agent_data_is_not_written_at_every_heartbeat(store, server):
     presence = LastSeen(store, 30, OFFLINE_AFTER)
     presence.write(server.id, "1.0")
     assert not any(presence.due(server.id, f"1.{n}") for n in range(100))
@@ -52,18 +52,18 @@ def test_an_agent_that_always_says_something_new_is_not_written_at_every_call(st
         ("1; hooks=" + "x," * 50_000, "1", ("x",)),
     ],
 )
-def test_what_cannot_be_read_is_taken_as_not_said(store, server, said, version, hooks):
+def test_invalid_agent_data_is_ignored(store, server, said, version, hooks):
     LastSeen(store, 30, OFFLINE_AFTER).write(server.id, said)
     with store.read() as tx:
         found = servers.get(tx, server.id, "p")
     assert (found.agent_version, tuple(dict.fromkeys(found.hooks))) == (version, hooks)
 
 
-def test_a_server_that_was_removed_meanwhile_is_no_error(store):
+def test_a_server_removed_in_between_is_no_error(store):
     LastSeen(store, 30, OFFLINE_AFTER).write("gone", "1.0")
 
 
-def test_each_heartbeat_is_written_and_what_comes_between_is_not(store, server, monkeypatch):
+def test_heartbeats_are_written_once_per_interval(store, server, monkeypatch):
     presence, clock = LastSeen(store, 30, OFFLINE_AFTER), 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: clock)
     presence.write(server.id, "1.0")

@@ -119,7 +119,7 @@ def id(request) -> str:
     return f"local-{os.getpid()}-{abs(hash(request.node.nodeid)):x}"
 
 
-def test_a_created_server_is_an_agent_with_a_root_of_its_own(place, id):
+def test_a_created_server_is_an_agent_with_its_own_root(place, id):
     place.create(id)
     root = place.root(id)
     assert root.stat().st_mode & 0o777 == 0o700
@@ -171,7 +171,7 @@ def test_an_agent_that_dies_is_started_again_with_the_same_key(place, id):
     assert (place.root(id) / "etc" / "agent.json").read_text() == config
 
 
-def test_a_clean_end_stops_agents_and_leaves_daemons_and_files(place, id):
+def test_a_clean_stop_ends_agents_and_keeps_daemons_and_files(place, id):
     place.create(id)
     environment = {**os.environ, MARKER: id}
     with subprocess.Popen(["sleep", "600"], env=environment, start_new_session=True) as daemon:
@@ -185,7 +185,7 @@ def test_a_clean_end_stops_agents_and_leaves_daemons_and_files(place, id):
         assert daemon.wait(20) == -signal.SIGTERM
 
 
-def test_after_kill_9_the_living_agent_is_adopted_and_watched(place, id):
+def test_after_kill_9_the_running_agent_is_adopted_and_supervised(place, id):
     place.create(id)
     first = place.agent(id)
     place.end(cleanly=False)
@@ -199,7 +199,7 @@ def test_after_kill_9_the_living_agent_is_adopted_and_watched(place, id):
     until(lambda: place.agent(id) not in (None, first))
 
 
-def test_an_adopted_agent_stops_at_a_clean_end(place, id):
+def test_an_adopted_agent_ends_at_a_clean_stop(place, id):
     place.create(id)
     place.end(cleanly=False)
     place.begin()
@@ -209,7 +209,7 @@ def test_an_adopted_agent_stops_at_a_clean_end(place, id):
     place.begin()
 
 
-def test_an_agent_nobody_noted_is_found(place, id):
+def test_an_agent_without_a_pid_file_is_found(place, id):
     """The server was killed between starting it and writing its number down."""
     place.create(id)
     first = place.agent(id)
@@ -221,7 +221,7 @@ def test_an_agent_nobody_noted_is_found(place, id):
     assert place.agent(id) == first
 
 
-def test_an_agent_of_an_older_address_is_told_the_new_one(place, id):
+def test_an_agent_gets_the_new_address_of_the_server(place, id):
     place.create(id)
     first = place.agent(id)
     place.end(cleanly=False)
@@ -231,7 +231,7 @@ def test_an_agent_of_an_older_address_is_told_the_new_one(place, id):
     assert json.loads((place.root(id) / "etc" / "agent.json").read_text())["url"] == place.url
 
 
-def test_a_foreign_process_with_the_noted_number_is_left_alone(place, id):
+def test_a_foreign_process_with_the_recorded_pid_is_not_touched(place, id):
     place.create(id)
     place.end()
     until(lambda: place.agent(id) is None)
@@ -242,7 +242,7 @@ def test_a_foreign_process_with_the_noted_number_is_left_alone(place, id):
     place.delete(id)
 
 
-def test_a_server_that_cannot_be_started_says_so(place, id):
+def test_a_server_that_cannot_start_fails_with_the_reason(place, id):
     place.folder.mkdir(exist_ok=True)
     (place.folder / id).write_text("in the way")
     place.add(id)
@@ -260,7 +260,7 @@ def test_a_server_deleted_as_soon_as_created_leaves_nothing(place, id):
     assert not place.root(id).exists()
 
 
-def test_an_agent_that_always_ends_at_once_is_started_ever_less_often(place, id):
+def test_an_agent_that_ends_at_once_is_restarted_with_growing_pauses(place, id):
     place.create(id)
     first = place.agent(id)
     assert first is not None
@@ -274,6 +274,6 @@ def test_an_agent_that_always_ends_at_once_is_started_ever_less_often(place, id)
     assert time.monotonic() - killed_at >= 0.5 + 1.0  # never less, however slow the machine is
 
 
-def test_the_pause_before_an_agent_starts_again_doubles_up_to_a_minute(place, id):
+def test_the_pause_before_a_restart_doubles_up_to_a_minute(place, id):
     place.local._falls[id] = (time.monotonic(), 0)
     assert [place.local._pause(id) for _ in range(9)] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]

@@ -30,7 +30,7 @@ def two(server: str) -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_stack_that_goes_back_because_of_it_does_not_keep_it(tmp_path, store):
+def test_a_rollback_after_the_removal_does_not_restore_the_server(tmp_path, store):
     program = Inside(tmp_path, store)
     root = f"/v1/{program.project}"
     asked = {"headers": program.headers}
@@ -42,7 +42,7 @@ def test_a_stack_that_goes_back_because_of_it_does_not_keep_it(tmp_path, store):
     program.close()
 
 
-def test_what_was_under_way_there_has_failed(store):
+def test_runs_on_a_removed_server_have_failed(store):
     heat = world(store)
     heat.store.write(
         lambda tx: servers.add(

@@ -26,7 +26,7 @@ def clear(heat, stack, name, hook):
 PAIR = template({"a": value(), "b": value(depends_on=["a"])})
 
 
-def test_before_a_create(heat):
+def test_a_breakpoint_before_a_create_holds_the_resource(heat):
     stack = heat.create(PAIR, environment=said("b", hooks="pre-create"))
     assert heat.states(stack) == {"a": "CREATE_COMPLETE", "b": "INIT_COMPLETE"}
     assert str(stack.status) == "IN_PROGRESS"
@@ -40,7 +40,7 @@ def test_before_a_create(heat):
         clear(heat, stack, "nobody", "pre-create")
 
 
-def test_after_a_create_others_wait(heat):
+def test_a_breakpoint_after_a_create_holds_the_dependents(heat):
     stack = heat.create(PAIR, environment=said("*", hooks=["post-create"]))
     assert heat.states(stack) == {"a": "CREATE_COMPLETE", "b": "INIT_COMPLETE"}
     stack = clear(heat, stack, "a", "post-create")
@@ -48,7 +48,7 @@ def test_after_a_create_others_wait(heat):
     assert str(clear(heat, stack, "b", "post-create").status) == "COMPLETE"
 
 
-def test_after_a_create_that_was_waited_for(heat):
+def test_a_breakpoint_after_a_create_applies_after_the_signal(heat):
     stack = heat.create(chain(2), environment=said("d0", hooks="post-create"))
     stack = heat.signal(stack, "d0")
     assert heat.states(stack)["d1"] == "INIT_COMPLETE"
@@ -56,7 +56,7 @@ def test_after_a_create_that_was_waited_for(heat):
     assert heat.states(stack)["d1"] == "CREATE_IN_PROGRESS"
 
 
-def test_updates_and_deletes(heat):
+def test_breakpoints_hold_updates_and_deletes(heat):
     hooks = said("a", hooks=["pre-update", "post-update", "pre-delete", "post-delete"])
     stack = heat.create(template({"a": value("old")}), environment=hooks)
     assert str(stack.status) == "COMPLETE"
@@ -74,13 +74,13 @@ def test_updates_and_deletes(heat):
     assert (str(stack.status), heat.resources(stack)) == ("COMPLETE", {})
 
 
-def test_what_an_update_adds_is_not_held_up(heat):
+def test_a_breakpoint_before_an_update_does_not_hold_new_resources(heat):
     stack = heat.create(template({}))
     stack = heat.update(stack, PAIR, environment=said("a", hooks="pre-create"))
     assert str(stack.status) == "COMPLETE"
 
 
-def test_whoever_stands_at_one_is_deleted_all_the_same(heat):
+def test_a_resource_at_a_breakpoint_can_be_deleted(heat):
     stack = heat.create(PAIR, environment=said("b", hooks="pre-create"))
     assert str(heat.delete(stack).status) == "COMPLETE"
 
@@ -94,7 +94,7 @@ def test_whoever_stands_at_one_is_deleted_all_the_same(heat):
         (["update", "replace"], {"type": "OS::Heat::RandomString"}, False),
     ],
 )
-def test_what_is_restricted_fails(heat, restricted, change, allowed):
+def test_a_restricted_action_fails(heat, restricted, change, allowed):
     environment = said("a", restricted_actions=restricted)
     stack = heat.create(template({"a": value("old")}), environment=environment)
     stack = heat.update(stack, template({"a": change}), environment=environment)
@@ -120,7 +120,7 @@ def test_controls_reach_into_nested_stacks(heat):
     assert str(heat.settled(stack.id).status) == "COMPLETE"
 
 
-def test_something_of_others_is_used_and_left(heat):
+def test_an_external_resource_is_used_and_not_changed(heat):
     first = heat.create(template({"config": config(outputs=("result",))}), name="first")
     id = heat.resources(first)["config"].physical_id
     taken = {**config(), "external_id": id}
@@ -136,7 +136,7 @@ def test_something_of_others_is_used_and_left(heat):
         assert configs.exists(tx, id, "p")
 
 
-def test_another_thing_of_others_is_refused(heat):
+def test_another_external_id_is_refused(heat):
     first = heat.create(template({"a": config(), "b": config()}), name="first")
     a, b = (heat.resources(first)[name].physical_id for name in "ab")
     stack = heat.create(template({"config": {**config(), "external_id": a}}))
@@ -151,7 +151,7 @@ def test_another_thing_of_others_is_refused(heat):
 
 
 @pytest.mark.parametrize(("restricted", "change"), [("update", value("new")), ("replace", {"type": "OS::Heat::None"})])
-def test_what_a_restriction_refuses_stays_as_it_was(heat, restricted, change):
+def test_a_resource_whose_action_is_restricted_stays_unchanged(heat, restricted, change):
     environment = said("a", restricted_actions=restricted)
     stack = heat.create(PAIR, environment=environment)
     refused = template({"a": change, "b": value(depends_on=["a"])})
@@ -167,7 +167,7 @@ def test_what_a_restriction_refuses_stays_as_it_was(heat, restricted, change):
     assert ("a", "UPDATE_IN_PROGRESS") not in heat.events(stack)
 
 
-def test_a_breakpoint_before_an_update_stops_also_what_does_not_change(heat):
+def test_a_breakpoint_before_an_update_also_holds_unchanged_resources(heat):
     stack = heat.create(PAIR)
     hooks = said("a", hooks=["pre-update", "post-update"])
     stack = heat.update(stack, PAIR, environment=hooks)

@@ -11,7 +11,7 @@ from stoker.stacks.operations import Options
 from support.templates import chain, config, deployment, server, template
 
 
-def test_dependents_wait_for_the_signal_and_then_begin(heat):
+def test_dependents_begin_after_the_signal(heat):
     stack = heat.create(chain(2))
     assert heat.states(stack) == {
         "config": "CREATE_COMPLETE",
@@ -26,7 +26,7 @@ def test_dependents_wait_for_the_signal_and_then_begin(heat):
     assert heat.signal(stack, "d1").reason == "Stack CREATE completed successfully"
 
 
-def test_outputs_become_inputs_of_the_next(heat):
+def test_outputs_become_inputs_of_dependents(heat):
     resources = {
         "config": config(inputs=("given",), outputs=("result",)),
         "server": server(),
@@ -44,7 +44,7 @@ def test_outputs_become_inputs_of_the_next(heat):
     assert heat.outputs(stack) == {"last": ["any", "json"]}
 
 
-def test_independent_resources_run_side_by_side(heat):
+def test_independent_resources_run_concurrently(heat):
     resources = {"config": config(), "server": server(), **{f"d{i}": deployment() for i in range(5)}}
     stack = heat.create(template(resources))
 
@@ -59,7 +59,7 @@ def test_without_a_signal_the_whole_chain_is_one_transaction(heat):
     assert heat.work.jobs == []
 
 
-def test_a_failing_deployment_fails_the_stack_and_stops_what_follows(heat):
+def test_a_failed_deployment_fails_the_stack_and_stops_its_dependents(heat):
     stack = heat.create(chain(3))
     stack = heat.signal(stack, "d0", deploy_status_code=3, deploy_stderr="no disk")
 
@@ -71,7 +71,7 @@ def test_a_failing_deployment_fails_the_stack_and_stops_what_follows(heat):
     assert heat.work.jobs == []
 
 
-def test_what_still_runs_after_a_failure_ends_by_itself(heat):
+def test_running_deployments_end_after_a_failure_of_the_stack(heat):
     resources = {"config": config(), "server": server(), "good": deployment(), "bad": deployment()}
     stack = heat.create(template(resources))
     heat.signal(stack, "bad", deploy_status_code=1)
@@ -113,7 +113,7 @@ def test_a_name_is_free_again_once_its_stack_is_deleted(heat):
     assert heat.create(template({})).status == "COMPLETE"
 
 
-def test_what_is_invalid_changes_nothing(heat):
+def test_an_invalid_request_changes_nothing(heat):
     bad = template({"config": config(), "server": server(), "d": deployment(signal_transport="PIGEON")})
     with pytest.raises(StackValidationFailed, match=r"resources\.d\.properties: signal_transport: 'PIGEON'"):
         heat.create(bad)
@@ -123,7 +123,7 @@ def test_what_is_invalid_changes_nothing(heat):
         assert stacks.find_by_name(tx, "s", "p") is None
 
 
-def test_a_plan_larger_than_a_transaction_goes_on_in_the_next(store):
+def test_a_large_plan_continues_in_later_transactions(store):
     from support.stacks import world
 
     heat = world(store, steps=7)
@@ -134,7 +134,7 @@ def test_a_plan_larger_than_a_transaction_goes_on_in_the_next(store):
     assert heat.work.jobs == []
 
 
-def test_a_server_of_the_provider_is_waited_for(heat):
+def test_a_stack_waits_for_the_servers_provider(heat):
     resources = {
         "config": config(),
         "server": {"type": "OS::Nova::Server", "properties": {"user_data_format": "SOFTWARE_CONFIG"}},
@@ -151,7 +151,7 @@ def test_a_server_of_the_provider_is_waited_for(heat):
     }
 
 
-def test_events_tell_the_story_in_order(heat):
+def test_events_are_in_order(heat):
     stack = heat.create(template({"value": {"type": "OS::Heat::Value", "properties": {"value": 1}}}))
 
     assert heat.events(stack) == [
@@ -162,7 +162,7 @@ def test_events_tell_the_story_in_order(heat):
     ]
 
 
-def test_what_a_failed_create_did_not_reach_is_listed(heat):
+def test_resources_that_a_failed_create_did_not_reach_are_listed(heat):
     value = {"type": "OS::Heat::Value", "properties": {"value": 1}}
     resources = {
         "bad": {"type": "OS::Heat::TestResource", "properties": {"fail": True}},
@@ -181,7 +181,7 @@ def test_what_a_failed_create_did_not_reach_is_listed(heat):
     assert set(heat.states(stack).values()) == {"CREATE_COMPLETE"}
 
 
-def test_nor_is_anything_left_of_it_after_a_rollback(heat):
+def test_a_rollback_removes_resources_that_were_not_reached(heat):
     bad = {"type": "OS::Heat::TestResource", "properties": {"fail": True}}
     resources = {"bad": bad, "next": {"type": "OS::Heat::None", "depends_on": "bad"}}
     stack = heat.create(template(resources), options=Options(disable_rollback=False))

@@ -17,7 +17,7 @@ from support.stacks import world
 from support.templates import chain, config, deployment, server, template
 
 
-def test_an_operation_that_goes_on_has_a_deadline(heat):
+def test_an_operation_in_progress_has_a_deadline(heat):
     heat.create(chain(1), options=Options(timeout_mins=5))
 
     ((kind, _, _, at),) = heat.work.jobs
@@ -25,7 +25,7 @@ def test_an_operation_that_goes_on_has_a_deadline(heat):
     assert timedelta(minutes=4) < at - datetime.now(UTC) <= timedelta(minutes=5)
 
 
-def test_past_it_the_stack_fails_and_its_runs_are_withdrawn(heat):
+def test_after_the_deadline_the_stack_fails_and_its_runs_are_withdrawn(heat):
     stack = heat.create(chain(2))
     server_id = heat.resources(stack)["server"].physical_id
     heat.work.run(DEADLINE)
@@ -37,7 +37,7 @@ def test_past_it_the_stack_fails_and_its_runs_are_withdrawn(heat):
     assert heat.deployments()[0].status_reason == "Deployment cancelled."
 
 
-def test_the_deadline_of_an_operation_that_is_over_means_nothing(heat):
+def test_the_deadline_of_an_ended_operation_does_nothing(heat):
     stack = heat.create(chain(1))
     (late,) = heat.work.jobs
     heat.signal(stack, "d0")
@@ -46,7 +46,7 @@ def test_the_deadline_of_an_operation_that_is_over_means_nothing(heat):
     assert heat.settled(stack.id).status == "COMPLETE"
 
 
-def test_a_run_past_its_own_time_fails_with_what_was_known(heat):
+def test_a_run_after_its_timeout_fails_with_its_last_progress(heat):
     resources = {"config": config(), "server": server(), "d": deployment(timeout=60)}
     stack = heat.create(template(resources))
     assert RUN_DEADLINE in heat.work.kinds()
@@ -56,14 +56,14 @@ def test_a_run_past_its_own_time_fails_with_what_was_known(heat):
     assert stack.reason.endswith("Deployment to server failed: Timed out: Waiting for the agent")
 
 
-def test_a_run_that_ended_has_no_deadline_any_more(heat):
+def test_an_ended_run_has_no_deadline(heat):
     resources = {"config": config(), "server": server(), "d": deployment(timeout=60)}
     heat.signal(heat.create(template(resources)), "d")
 
     assert heat.work.jobs == []
 
 
-def test_nor_has_one_whose_agent_reported_it(heat):
+def test_a_run_reported_by_its_agent_has_no_deadline(heat):
     resources = {"config": config(), "server": server(), "d": deployment(timeout=60)}
     heat.create(template(resources))
     heat.report(heat.deployments()[0])
@@ -72,7 +72,7 @@ def test_nor_has_one_whose_agent_reported_it(heat):
 
 
 @pytest.mark.parametrize("how", ["reported", "cancelled"])
-def test_nor_has_one_that_a_rest_client_made(heat, how):
+def test_a_run_of_a_rest_client_has_no_deadline_after_its_end(heat, how):
     (machine,), services = Fleet(heat).servers(1), heat.engine.env
     config_id = Fleet(heat).config()
 
@@ -90,7 +90,7 @@ def test_nor_has_one_that_a_rest_client_made(heat, how):
     assert heat.work.jobs == []
 
 
-def test_of_a_long_text_that_a_signal_brings_as_much_is_kept_as_the_site_says(store):
+def test_a_long_text_in_a_signal_is_cut_to_the_sites_limit(store):
     heat = world(store, limits={"log_bytes": 1000})
     stack = heat.create(template({"config": config(), "server": server(), "d": deployment()}))
     heat.signal(stack, "d", deploy_stdout="x" * 5000)

@@ -13,7 +13,7 @@ BASE = {"config": config(), "server": server(), "d": deployment()}
 
 
 @pytest.mark.parametrize("answered", [0, 1, 3])
-def test_in_any_state_everything_goes(heat, answered):
+def test_a_stack_in_any_state_is_deleted_completely(heat, answered):
     stack = heat.create(chain(3))
     for i in range(answered):
         stack = heat.signal(stack, f"d{i}")
@@ -28,12 +28,12 @@ def test_in_any_state_everything_goes(heat, answered):
         assert configs.count(tx, "p") == 0
 
 
-def test_a_failed_stack_goes_too(heat):
+def test_a_failed_stack_is_deleted(heat):
     stack = heat.signal(heat.create(chain(2)), "d0", deploy_status_code=1)
     assert heat.delete(stack).status == "COMPLETE"
 
 
-def test_a_delete_action_runs_first_and_is_waited_for(heat):
+def test_a_delete_action_runs_before_the_deletion(heat):
     stack = heat.create(template({**BASE, "d": deployment(actions=["CREATE", "DELETE"])}))
     heat.signal(stack, "d")
     stack = heat.delete(stack)
@@ -50,7 +50,7 @@ def test_a_delete_action_runs_first_and_is_waited_for(heat):
     assert (stack.status, heat.resources(stack)) == ("COMPLETE", {})
 
 
-def test_a_failing_delete_action_fails_the_delete_and_can_be_tried_again(heat):
+def test_a_failed_delete_action_fails_the_delete_and_can_be_retried(heat):
     stack = heat.create(template({**BASE, "d": deployment(actions=["CREATE", "DELETE"])}))
     heat.signal(stack, "d")
     heat.delete(stack)
@@ -61,7 +61,7 @@ def test_a_failing_delete_action_fails_the_delete_and_can_be_tried_again(heat):
     assert heat.signal(stack, "d").status == "COMPLETE"
 
 
-def test_what_is_to_be_retained_is_only_forgotten(heat):
+def test_a_retained_resource_is_not_deleted(heat):
     stack = heat.create(template({"config": {**config(), "deletion_policy": "Retain"}}))
     id = heat.resources(stack)["config"].physical_id
     stack = heat.delete(stack)

@@ -78,7 +78,7 @@ def answer(heat, **values):
             heat.report(each, **values)
 
 
-def test_many_servers_that_come_at_once_are_looked_at_once(heat):
+def test_many_new_servers_need_one_refresh_of_the_group(heat):
     heat.create(fleet(), "group")
     looks = []
 
@@ -100,7 +100,7 @@ def test_many_servers_that_come_at_once_are_looked_at_once(heat):
     assert len(running(heat)) == 6
 
 
-def test_servers_with_all_its_labels_are_its_members(heat):
+def test_servers_with_all_labels_are_members(heat):
     enrolled(heat, "one", {"role": "web", "zone": "a"})
     enrolled(heat, "two", {"role": "web", "zone": "b"})
     enrolled(heat, "three", {"role": "db", "zone": "a"})
@@ -111,7 +111,7 @@ def test_servers_with_all_its_labels_are_its_members(heat):
     assert heat.outputs(heat.settled(stack.id)) == {"results": {"one": "r"}}
 
 
-def test_who_gets_the_labels_joins_and_who_loses_them_leaves(heat):
+def test_servers_join_and_leave_with_their_labels(heat):
     first = enrolled(heat, "one")
     second = enrolled(heat, "two", {})
     stack = heat.create(fleet(actions=["CREATE", "DELETE"]))
@@ -144,7 +144,7 @@ def test_who_gets_the_labels_joins_and_who_loses_them_leaves(heat):
     ]
 
 
-def test_a_server_that_is_gone_leaves_too_and_runs_nothing(heat):
+def test_a_removed_server_leaves_the_group_and_runs_nothing(heat):
     first = enrolled(heat, "one")
     stack = heat.create(fleet(actions=["CREATE", "DELETE"]))
     answer(heat)
@@ -154,7 +154,7 @@ def test_a_server_that_is_gone_leaves_too_and_runs_nothing(heat):
     assert heat.deployments() == []
 
 
-def test_labels_that_nobody_asks_for_wake_nobody(heat):
+def test_labels_that_no_group_selects_start_no_job(heat):
     first = enrolled(heat, "one")
     heat.create(fleet())
     answer(heat)
@@ -163,7 +163,7 @@ def test_labels_that_nobody_asks_for_wake_nobody(heat):
     assert heat.work.run(REFRESH) == 0
 
 
-def test_those_that_come_come_in_batches(heat):
+def test_new_members_join_in_batches(heat):
     enrolled(heat, "a")
     stack = heat.create(fleet({"max_batch_size": 2}))
     answer(heat)
@@ -179,7 +179,7 @@ def test_those_that_come_come_in_batches(heat):
     assert heat.states(stack)["group"] == "UPDATE_COMPLETE"
 
 
-def test_who_comes_while_the_group_is_busy_is_taken_up_after_that(heat):
+def test_servers_labelled_during_an_operation_join_afterwards(heat):
     enrolled(heat, "one")
     stack = heat.create(fleet())
     enrolled(heat, "two")
@@ -277,7 +277,7 @@ def test_a_failure_of_who_came_is_the_groups_and_not_the_stacks(heat):
     assert str(heat.settled(stack.id).status) == "COMPLETE"
 
 
-def test_who_never_answers_is_given_up_in_time(heat):
+def test_a_member_that_never_reports_fails_after_the_timeout(heat):
     enrolled(heat, "one")
     stack = heat.create(fleet())
     answer(heat)
@@ -289,7 +289,7 @@ def test_who_never_answers_is_given_up_in_time(heat):
     assert running(heat) == []
 
 
-def test_who_waits_for_a_window_is_given_its_time_from_then_on(heat, monkeypatch):
+def test_the_timeout_of_a_member_starts_when_its_window_opens(heat, monkeypatch):
     clock = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC))
     monkeypatch.setattr("stoker.store.tx.datetime", clock)
     enrolled(heat, "one")
@@ -304,7 +304,7 @@ def test_who_waits_for_a_window_is_given_its_time_from_then_on(heat, monkeypatch
     assert "Timed out" in heat.resources(stack)["group"].reason
 
 
-def test_two_servers_of_one_name_are_two_members_for_good(heat):
+def test_two_servers_of_one_name_stay_two_members(heat):
     first = enrolled(heat, "same")
     stack = heat.create(fleet())
     answer(heat)
@@ -318,7 +318,7 @@ def test_two_servers_of_one_name_are_two_members_for_good(heat):
     assert set(heat.resources(nested(heat, stack))) == {f"same-{second[:8]}"}
 
 
-def test_nobody_is_asked_for_once_the_group_is_gone(heat):
+def test_a_deleted_group_is_not_refreshed(heat):
     first = enrolled(heat, "one")
     stack = heat.create(fleet())
     answer(heat)
@@ -335,7 +335,7 @@ def test_nobody_is_asked_for_once_the_group_is_gone(heat):
         assert selectors.of_project(tx, "p") == []
 
 
-def test_what_became_of_an_abandoned_group_is_forgotten(heat):
+def test_an_abandoned_group_is_not_refreshed(heat):
     stack = heat.create(fleet())
     heat.store.write(lambda tx: export.abandon(tx, heat.engine, stack.id))
     with heat.store.read() as tx:
@@ -354,12 +354,12 @@ def test_what_became_of_an_abandoned_group_is_forgotten(heat):
         ({"labels": {"role": 1}}, "labels.role: a label's value must be a string"),
     ],
 )
-def test_what_says_no_servers_is_refused(heat, properties, sentence):
+def test_a_group_without_servers_or_labels_is_refused(heat, properties, sentence):
     with pytest.raises(StackValidationFailed, match=f"resources.group.properties: {sentence}"):
         heat.create(fleet(**properties))
 
 
-def test_a_group_deep_inside_is_taken_care_of_too(heat):
+def test_a_group_in_a_nested_stack_is_refreshed(heat):
     inner = json.dumps(fleet())
     stack = heat.create(template({"inner": {"type": "inner.yaml"}}), files={"inner.yaml": inner})
     assert str(stack.status) == "COMPLETE"
@@ -373,7 +373,7 @@ def test_a_group_deep_inside_is_taken_care_of_too(heat):
     assert heat.states(child)["group"] == "UPDATE_COMPLETE"
 
 
-def test_the_documentation_has_a_template_that_works(heat):
+def test_the_template_in_the_documentation_works(heat):
     enrolled(heat, "one")
     text = DOCS.read_text().split("```yaml\n")[2].partition("```")[0]
     stack = heat.create(text)

@@ -137,7 +137,7 @@ def policies(draw: Any) -> dict[str, Any]:
     steps=st.sampled_from([1, 500]),
     order=st.data(),
 )
-def test_counts_are_right_and_nothing_runs_twice(fresh, count, policy, first, second, steps, order):
+def test_group_counts_are_right_and_nothing_runs_twice(fresh, count, policy, first, second, steps, order):
     heat = fresh(steps)
     stack = heat.create(fleet(count, "one", policy))
     whole = look(heat, stack, count, policy, "one", first, order, set(SERVERS[:count]))

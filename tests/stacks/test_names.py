@@ -26,13 +26,13 @@ SHORT_ID = "[a-z2-7]{12}"
         {"type": "OS::Zaqar::SignedQueueURL", "properties": {"queue": "q"}},
     ],
 )
-def test_what_has_no_id_of_its_own_goes_by_its_physical_name(store, kind):
+def test_resources_without_an_id_are_referenced_by_their_physical_name(store, kind):
     heat = world(store)
     stack = heat.create(template({"thing": kind}), name="web")
     assert re.fullmatch(f"web-thing-{SHORT_ID}", heat.resources(stack)["thing"].physical_id)
 
 
-def test_it_is_what_a_reference_gives_and_stays_over_updates(store):
+def test_a_physical_name_is_the_reference_and_survives_updates(store):
     heat = world(store)
 
     def made(value):
@@ -54,7 +54,7 @@ def test_derived_names_have_the_same_form(store):
     assert re.fullmatch(f"web-config-{SHORT_ID}", source.name)
 
 
-def test_a_nested_stack_is_named_so_too_and_long_names_are_shortened_in_the_middle(store):
+def test_nested_stacks_have_derived_names_and_long_names_are_shortened(store):
     heat = world(store)
     inner = "heat_template_version: 2018-08-31\nresources: {v: {type: OS::Heat::Value, properties: {value: 1}}}\n"
     name = "s" + "x" * 254
@@ -65,7 +65,7 @@ def test_a_nested_stack_is_named_so_too_and_long_names_are_shortened_in_the_midd
     assert len(nested.name) == 255
 
 
-def test_the_short_id_is_heats(store):
+def test_the_short_id_equals_heats(store):
     heat = world(store)
     stack = heat.create(template({"thing": {"type": "OS::Heat::TestResource"}}), name="web")
     resource = heat.resources(stack)["thing"]

@@ -55,7 +55,7 @@ def child(heat, stack, name="inner"):
         return stacks.get(tx, heat.resources(stack)[name].physical_id)
 
 
-def test_a_template_is_a_type_and_its_outputs_are_attributes(heat):
+def test_a_template_is_a_resource_type_with_its_outputs_as_attributes(heat):
     stack = heat.create(parent(words=["a", "b"]), files=FILES)
     assert heat.states(stack) == {"inner": "CREATE_IN_PROGRESS", "after": "INIT_COMPLETE"}
     nested = child(heat, stack)
@@ -67,7 +67,7 @@ def test_a_template_is_a_type_and_its_outputs_are_attributes(heat):
     assert heat.outputs(stack) == {"result": "brought back", "words": ["a", "b"], "conf": "one"}
 
 
-def test_a_failure_inside_says_the_whole_path(heat):
+def test_a_failure_in_a_nested_stack_names_the_whole_path(heat):
     stack = heat.create(parent(), files=FILES)
     heat.signal(child(heat, stack), "run", deploy_status_code=3)
     stack = heat.settled(stack.id)
@@ -78,7 +78,7 @@ def test_a_failure_inside_says_the_whole_path(heat):
     )
 
 
-def test_delete_takes_what_is_inside_along(heat):
+def test_a_delete_includes_nested_stacks(heat):
     stack = heat.create(parent(), files=FILES)
     nested = child(heat, stack)
     heat.signal(nested, "run", result="r")
@@ -88,7 +88,7 @@ def test_delete_takes_what_is_inside_along(heat):
     assert heat.deployments() == []
 
 
-def test_delete_waits_for_what_is_inside(heat):
+def test_a_delete_waits_for_nested_stacks(heat):
     said = CHILD.replace("signal_transport", "actions: [CREATE, DELETE], signal_transport")
     stack = heat.create(parent(), files={"child.yaml": said})
     nested = child(heat, stack)
@@ -100,7 +100,7 @@ def test_delete_waits_for_what_is_inside(heat):
     assert str(heat.settled(stack.id).status) == "COMPLETE"
 
 
-def test_an_update_of_properties_updates_inside(heat):
+def test_changed_properties_update_the_nested_stack(heat):
     stack = heat.create(parent(), files=FILES)
     nested = child(heat, stack)
     heat.signal(nested, "run", result="first")
@@ -113,7 +113,7 @@ def test_an_update_of_properties_updates_inside(heat):
     assert heat.outputs(stack)["result"] == "second"
 
 
-def test_another_text_of_the_file_updates_inside_and_the_same_does_not(heat):
+def test_a_changed_file_updates_the_nested_stack_and_an_equal_one_does_not(heat):
     stack = heat.create(parent(), files=FILES)
     nested = child(heat, stack)
     heat.signal(nested, "run", result="r")
@@ -127,7 +127,7 @@ def test_another_text_of_the_file_updates_inside_and_the_same_does_not(heat):
     assert str(heat.settled(stack.id).status) == "COMPLETE"
 
 
-def test_a_failed_update_goes_back_inside_too(heat):
+def test_a_rollback_includes_nested_stacks(heat):
     stack = heat.create(parent(), files=FILES)
     nested = child(heat, stack)
     heat.signal(nested, "run", result="good")
@@ -141,7 +141,7 @@ def test_a_failed_update_goes_back_inside_too(heat):
     assert heat.outputs(stack)["conf"] == "one"
 
 
-def test_a_mapped_type_is_the_template_it_is_mapped_to(heat):
+def test_a_mapped_type_creates_the_mapped_template(heat):
     said = template({"inner": {"type": "My::Thing", "properties": {"text": "t"}}})
     stack = heat.create(said, files=FILES, environment={"resource_registry": {"My::Thing": "child.yaml"}})
     assert child(heat, stack).parent_resource == "inner"
@@ -155,12 +155,12 @@ def test_a_mapped_type_is_the_template_it_is_mapped_to(heat):
         ({"text": {"get_param": "OS::stack_name"}, "words": {"a": 1}}, "words"),
     ],
 )
-def test_what_does_not_fit_inside_is_refused(heat, properties, sentence):
+def test_properties_invalid_for_the_nested_template_are_refused(heat, properties, sentence):
     with pytest.raises(StackValidationFailed, match=sentence):
         heat.create(template({"inner": {"type": "child.yaml", "properties": properties}}), files=FILES)
 
 
-def test_a_list_inside_may_be_text_with_commas(heat):
+def test_a_list_parameter_of_a_nested_template_accepts_text_with_commas(heat):
     stack = heat.create(parent(words="a,b"), files={"child.yaml": CHILD})
     assert heat.outputs(stack)["words"] == ["a", "b"]
     with pytest.raises(
@@ -170,26 +170,26 @@ def test_a_list_inside_may_be_text_with_commas(heat):
         heat.create(parent(words={"a": 1}), files={"child.yaml": CHILD}, name="t")
 
 
-def test_what_is_wrong_inside_is_said_with_its_place(heat):
+def test_errors_in_a_nested_template_have_their_path(heat):
     wrong = {"child.yaml": CHILD.replace("group: script", "gruop: script")}
     with pytest.raises(StackValidationFailed, match=r"resources.inner<child.yaml>.*conf.*Unknown Property gruop"):
         heat.create(parent(), files=wrong)
 
 
-def test_a_template_of_itself_ends_at_the_deepest_allowed(heat):
+def test_a_recursive_template_ends_at_the_depth_limit(heat):
     said = {"me.yaml": "heat_template_version: 2018-08-31\nresources: {me: {type: me.yaml}}\n"}
     with pytest.raises(RequestLimitExceeded, match="Recursion depth exceeds 5"):
         heat.create(template({"me": {"type": "me.yaml"}}), files=said)
 
 
-def test_a_file_that_did_not_come_is_named(heat):
+def test_a_missing_file_is_named(heat):
     with pytest.raises(
         StackValidationFailed, match=r"The Resource Type \(child.yaml\) could not be found. .*inner.*no such file"
     ):
         heat.create(parent())
 
 
-def test_the_timeout_of_the_parent_ends_what_runs_inside(heat):
+def test_the_timeout_of_the_parent_ends_nested_stacks(heat):
     stack = heat.create(parent(), files=FILES)
     nested = child(heat, stack)
     heat.work.run(DEADLINE)
@@ -198,7 +198,7 @@ def test_the_timeout_of_the_parent_ends_what_runs_inside(heat):
     assert [each.status for each in heat.deployments()] == ["FAILED"]
 
 
-def test_suspend_and_resume_go_down_the_tree(heat):
+def test_suspend_and_resume_include_nested_stacks(heat):
     stack = heat.create(parent(), files=FILES)
     nested = child(heat, stack)
     heat.signal(nested, "run", result="r")
@@ -210,13 +210,13 @@ def test_suspend_and_resume_go_down_the_tree(heat):
     assert set(heat.states(nested).values()) == {"RESUME_COMPLETE"}
 
 
-def test_two_of_one_template_never_collide(heat):
+def test_two_resources_of_one_template_never_collide(heat):
     both = {name: {"type": "child.yaml", "properties": {"text": name}} for name in ("one", "two")}
     stack = heat.create(template(both), files=FILES)
     assert child(heat, stack, "one").name != child(heat, stack, "two").name
 
 
-def test_a_template_inside_may_be_of_the_other_syntax(heat):
+def test_a_nested_template_may_have_the_other_syntax(heat):
     inner = {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Parameters": {"word": {"Type": "String"}},
@@ -232,7 +232,7 @@ def test_a_template_inside_may_be_of_the_other_syntax(heat):
     assert heat.outputs(stack)["name"].startswith("a-s-inner-")
 
 
-def test_resources_inside_count_too(store):
+def test_resources_of_nested_stacks_count_in_the_limit(store):
     heat = world(store, limits={"resources_per_stack": 3})
     inner = json.dumps(template({"one": {"type": "OS::Heat::None"}, "two": {"type": "OS::Heat::None"}}))
     heat.create(template({"inner": {"type": "inner.yaml"}}), files={"inner.yaml": inner})
@@ -252,7 +252,7 @@ outputs:
 """
 
 
-def test_a_reference_to_a_nested_stack_is_its_arn_unless_an_output_says_another(heat):
+def test_a_reference_to_a_nested_stack_is_its_arn_or_its_output_stack_id(heat):
     plain, with_own = INSIDE + "  o: {value: 1}\n", INSIDE + "  OS::stack_id: {value: {get_resource: value}}\n"
     resources = {"plain": {"type": "plain.yaml"}, "own": {"type": "own.yaml"}}
     said = template(
@@ -286,7 +286,7 @@ outputs:
 """
 
 
-def test_a_nested_template_sees_the_resource_that_it_is(heat):
+def test_a_nested_template_can_read_its_own_resource(heat):
     def outer(word):
         metadata = {"k": word, "v": {"get_attr": ["v", "value"]}}
         inner = {"type": "inner.yaml", "metadata": metadata, "deletion_policy": "Retain"}
@@ -302,7 +302,7 @@ def test_a_nested_template_sees_the_resource_that_it_is(heat):
     assert heat.outputs(stack) == {"value": [{"k": "two", "v": 5}, "Retain", {}], "metadata": {"k": "two", "v": 5}}
 
 
-def test_a_member_of_a_group_sees_its_own_metadata(heat):
+def test_a_member_of_a_group_can_read_its_own_metadata(heat):
     member = {"type": "inner.yaml", "metadata": {"m": 1}}
     group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": member}}
     stack = heat.create(
@@ -311,7 +311,7 @@ def test_a_member_of_a_group_sees_its_own_metadata(heat):
     assert heat.outputs(stack) == {"o": [{"m": 1}]}
 
 
-def test_a_mapped_type_is_listed_as_the_template_names_it(heat):
+def test_a_mapped_type_is_listed_with_the_name_in_the_template(heat):
     resources = {"a": {"type": "My::Thing"}, "b": {"type": "My::Other", "depends_on": "a"}}
     registry = {"My::Thing": "inner.yaml", "My::Other": "OS::Heat::None"}
     stack = heat.create(

@@ -119,7 +119,7 @@ def later(id: str) -> dict[str, Any]:
     return made
 
 
-def test_only_its_own_stack(heat):
+def test_a_server_with_the_policy_stack_runs_only_its_own_stack(heat):
     own = heat.create(template({"config": config(), "server": governed("STACK"), "d": deployment()}))
     assert heat.states(own)["d"] == "CREATE_IN_PROGRESS"
     id = heat.resources(own)["server"].physical_id
@@ -135,7 +135,7 @@ def test_only_its_own_stack(heat):
     assert log(heat) == [("ALLOWED", "run CREATE", "u")], "what is refused is undone with all the rest"
 
 
-def test_what_is_known_too_late_to_be_refused_fails_and_is_in_the_log(heat):
+def test_a_refusal_at_run_time_fails_and_is_audited(heat):
     own = heat.create(template({"server": governed("STACK")}))
     id = heat.resources(own)["server"].physical_id
     other = heat.create(later(id), "other")
@@ -148,7 +148,7 @@ def test_what_is_known_too_late_to_be_refused_fails_and_is_in_the_log(heat):
     assert heat.delete(other).status == "COMPLETE"
 
 
-def test_a_stack_inside_of_the_servers_own_is_let_in(heat):
+def test_a_stack_nested_in_the_servers_own_is_admitted(heat):
     inner = INNER.format(type="SoftwareDeployment", servers="server: {get_param: s}")
     nested = {"type": "inner.yaml", "properties": {"s": {"get_resource": "server"}}}
     stack = heat.create(template({"server": governed("STACK"), "inner": nested}), files={"inner.yaml": inner})
@@ -157,7 +157,7 @@ def test_a_stack_inside_of_the_servers_own_is_let_in(heat):
     assert log(heat) == [("ALLOWED", "run CREATE", "u")]
 
 
-def test_a_literal_server_is_refused_deep_inside_too(heat):
+def test_a_refusing_server_in_a_nested_template_refuses_the_stack(heat):
     another = heat.create(template({}))
     add(heat, {"allow": "STACK"}, stack_id=another.id)
     inner = INNER.format(type="SoftwareDeployments", servers="servers: {a: {get_param: s}}")
@@ -166,7 +166,7 @@ def test_a_literal_server_is_refused_deep_inside_too(heat):
         heat.create(nested, files={"inner.yaml": inner})
 
 
-def test_an_update_is_refused_for_what_is_new_in_it(heat):
+def test_an_update_is_refused_for_its_new_runs(heat):
     add(heat)
     stack = heat.create(literal(ID))
     heat.report(heat.deployments()[0])
@@ -182,7 +182,7 @@ def test_an_update_is_refused_for_what_is_new_in_it(heat):
     assert "takes no deployments of the stack s" in again.reason
 
 
-def test_what_is_there_already_may_be_cleaned_up(heat):
+def test_existing_deployments_may_be_deleted_despite_the_policy(heat):
     add(heat)
     stack = heat.create(literal(ID, actions=["CREATE", "DELETE"]))
     heat.report(heat.deployments()[0])
@@ -196,7 +196,7 @@ def test_what_is_there_already_may_be_cleaned_up(heat):
     assert heat.deployments() == []
 
 
-def test_a_group_that_a_server_of_the_same_template_does_not_run_is_known_at_once(heat):
+def test_a_group_that_a_server_of_the_template_refuses_is_found_before_the_create(heat):
     wrong = template({"config": config(), "server": governed({"groups": ["puppet"]}), "d": deployment()})
     with pytest.raises(StackValidationFailed, match=r"resources.d: Server server runs no configs of the group script"):
         heat.create(wrong)
@@ -208,7 +208,7 @@ def test_a_group_that_a_server_of_the_same_template_does_not_run_is_known_at_onc
     assert heat.create(wrong).status == "IN_PROGRESS"
 
 
-def test_a_server_that_is_named_and_a_config_of_a_group_it_does_not_run(heat):
+def test_a_group_that_an_enrolled_server_refuses_is_found_before_the_create(heat):
     add(heat, {"groups": ["puppet"]})
     with pytest.raises(DeploymentRefused, match="web1 runs no configs of the group script"):
         heat.create(literal(ID))
@@ -227,12 +227,12 @@ def test_a_server_that_is_named_and_a_config_of_a_group_it_does_not_run(heat):
     ],
 )
 @pytest.mark.parametrize("kind", ["OS::Heat::DeployedServer", "OS::Nova::Server"])
-def test_wrong_words_in_templates(heat, said, problem, kind):
+def test_invalid_policies_in_templates_are_refused(heat, said, problem, kind):
     with pytest.raises(StackValidationFailed, match=problem):
         heat.create(template({"server": {"type": kind, "properties": said}}))
 
 
-def test_properties_are_the_servers_and_what_is_no_longer_said_is_gone(heat):
+def test_properties_set_and_remove_labels_and_policy(heat):
     stack = heat.create(template({"server": governed("STACK", labels={"tier": "web", "zone": "a"})}))
     id = heat.resources(stack)["server"].physical_id
     assert find(heat, id).labels == {"tier": "web", "zone": "a"}
@@ -247,7 +247,7 @@ def test_properties_are_the_servers_and_what_is_no_longer_said_is_gone(heat):
     assert (find(heat, id).labels, find(heat, id).policy) == ({}, None)
 
 
-def test_an_enrolled_server_is_as_before_when_the_resource_goes(heat):
+def test_deleting_the_resource_restores_the_enrolled_server(heat):
     add(heat, {"allow": "PROJECT"}, labels={"tier": "web", "rack": "7"})
     said = template({"server": governed("STACK", name="web1", labels={"tier": "db"})})
     stack = heat.create(said)
@@ -263,7 +263,7 @@ def test_an_enrolled_server_is_as_before_when_the_resource_goes(heat):
     assert find(heat, ID).stands_for == {}
 
 
-def test_the_stack_that_stands_for_an_enrolled_server_is_one_of_its_own(heat):
+def test_the_stack_of_an_enrolled_servers_resource_is_admitted(heat):
     add(heat, {"allow": "STACK"})
     machine = governed(name="web1")
     stack = heat.create(template({"config": config(), "server": machine, "d": deployment()}))
@@ -277,7 +277,7 @@ def test_the_stack_that_stands_for_an_enrolled_server_is_one_of_its_own(heat):
     assert heat.create(both, "third").status == "IN_PROGRESS"
 
 
-def test_nova_servers_have_them_too(heat):
+def test_nova_servers_have_labels_and_policies(heat):
     stack = heat.create(
         template(
             {"server": {"type": "OS::Nova::Server", "properties": {"labels": {"a": "b"}, "deployment_policy": []}}}
@@ -289,7 +289,7 @@ def test_nova_servers_have_them_too(heat):
     assert heat.update(stack, updated).status == "COMPLETE"
 
 
-def test_the_sites_own_word(store):
+def test_the_sites_policy_applies(store):
     heat = world(store, deployment_policy=STACK)
     own = heat.create(template({"config": config(), "server": server(), "d": deployment()}))
     assert heat.states(own)["d"] == "CREATE_IN_PROGRESS"
@@ -299,7 +299,7 @@ def test_the_sites_own_word(store):
     assert log(heat) == [("ALLOWED", "run CREATE", "u")]
 
 
-def test_a_project_that_is_let_in_runs_there_and_no_other_does(heat):
+def test_only_an_admitted_project_runs_on_the_server(heat):
     add(heat, {"allow": [{"project": "q"}]})
     mine, theirs = begin(heat), begin(heat, project="q")
     with pytest.raises(DeploymentRefused, match=rf"Server {ID} takes no deployments of project r") as refused:
@@ -316,14 +316,14 @@ def test_a_project_that_is_let_in_runs_there_and_no_other_does(heat):
     assert log(heat) == [("ALLOWED", "run CREATE", "anna")] * 2
 
 
-def test_with_project_strangers_are_taken_and_never_run_as_ever(heat):
+def test_with_the_policy_project_foreign_deployments_are_accepted_and_never_run(heat):
     add(heat, {"allow": "PROJECT", "groups": ["puppet"], **NIGHT})
     made = begin(heat, project="q")
     assert (made.status, made.admitted, made.held_by) == ("IN_PROGRESS", False, None)
     assert heat.to_run(ID) == []
 
 
-def test_who_is_let_in_later_runs_from_its_next_run_on(heat):
+def test_a_project_admitted_later_runs_from_its_next_run(heat):
     add(heat)
     heat.project = "q"
     stack = heat.create(literal(ID))
@@ -337,7 +337,7 @@ def test_who_is_let_in_later_runs_from_its_next_run_on(heat):
     assert heat.states(stack)["d"] == "UPDATE_FAILED"
 
 
-def test_outside_of_its_window_a_run_waits_and_then_it_does_not(heat, clock):
+def test_a_run_waits_for_its_window_and_then_begins(heat, clock):
     stack = heat.create(
         template({"config": config(), "server": governed(NIGHT), "d": deployment(timeout=60)}), options=PATIENT
     )
@@ -362,7 +362,7 @@ def test_outside_of_its_window_a_run_waits_and_then_it_does_not(heat, clock):
     assert heat.settled(stack.id).status == "COMPLETE"
 
 
-def test_an_operation_has_its_time_once_the_window_is_open(heat, clock):
+def test_the_timeout_of_an_operation_starts_when_the_window_opens(heat, clock):
     resources = {"config": config(), "server": governed(NIGHT), "d": deployment()}
     stack = heat.create(template(resources))
     clock.until(heat.work, "2026-05-02T02:59")
@@ -372,7 +372,7 @@ def test_an_operation_has_its_time_once_the_window_is_open(heat, clock):
     assert (stack.status, stack.reason) == ("FAILED", "Timed out")
 
 
-def test_a_window_that_passed_with_nobody_there_gives_no_more_time(heat, clock):
+def test_a_window_without_an_agent_extends_no_timeout(heat, clock):
     short = {"maintenance_windows": [{"cron": "0 2 * * *", "minutes": 30}]}
     stack = heat.create(template({"config": config(), "server": governed(short), "d": deployment()}))
     clock.until(heat.work, "2026-05-02T02:59")
@@ -382,7 +382,7 @@ def test_a_window_that_passed_with_nobody_there_gives_no_more_time(heat, clock):
     assert heat.settled(stack.id).reason == "Timed out"
 
 
-def test_a_stacks_own_time_is_as_long_as_it_says(heat, clock):
+def test_the_timeout_of_a_stack_is_as_configured(heat, clock):
     resources = {"config": config(), "server": governed(NIGHT), "d": deployment()}
     stack = heat.create(template(resources), options=Options(timeout_mins=5))
     clock.until(heat.work, "2026-05-01T23:59")
@@ -396,7 +396,7 @@ def state(heat: World, made: Any) -> str:
     return found.state
 
 
-def test_a_window_that_closes_takes_back_what_nobody_was_told_of(heat, clock):
+def test_a_closing_window_holds_undelivered_runs_again(heat, clock):
     resources = {"config": config(), "server": governed(NIGHT), "d": deployment(timeout=90000), "e": deployment()}
     clock.until(heat.work, "2026-05-02T03:00")
     stack = heat.create(template(resources), options=PATIENT)
@@ -419,7 +419,7 @@ def test_a_window_that_closes_takes_back_what_nobody_was_told_of(heat, clock):
     assert DEADLINE in heat.work.kinds()
 
 
-def test_nothing_waits_so_nobody_looks_at_windows(heat, clock):
+def test_without_held_runs_no_job_is_scheduled(heat, clock):
     stack = heat.create(template({"config": config(), "server": governed(NIGHT), "d": deployment()}), options=PATIENT)
     clock.until(heat.work, "2026-05-02T02:30")
     heat.report(heat.deployments()[0])
@@ -428,7 +428,7 @@ def test_nothing_waits_so_nobody_looks_at_windows(heat, clock):
     assert holds.JOB not in heat.work.kinds()
 
 
-def test_another_policy_is_held_to_at_once(heat, clock):
+def test_a_changed_policy_applies_at_once(heat, clock):
     resources = {"config": config(), "server": governed(), "d": deployment()}
     stack = heat.create(template(resources))
     id = heat.resources(stack)["server"].physical_id
@@ -446,7 +446,7 @@ def test_another_policy_is_held_to_at_once(heat, clock):
     assert holds.JOB not in heat.work.kinds()
 
 
-def test_what_was_cancelled_while_it_waited_is_not_run_when_the_window_opens(heat, clock):
+def test_a_held_run_that_was_cancelled_does_not_run_when_the_window_opens(heat, clock):
     stack = heat.create(template({"config": config(), "server": governed(NIGHT), "d": deployment()}))
     (made,) = heat.deployments()
     heat.store.write(
@@ -458,7 +458,7 @@ def test_what_was_cancelled_while_it_waited_is_not_run_when_the_window_opens(hea
     assert heat.deployments()[0].status == "FAILED"
 
 
-def test_a_run_that_nobody_waits_for_waits_for_the_window_too(heat, clock):
+def test_a_run_without_signal_waits_for_the_window(heat, clock):
     resources = {"config": config(), "server": governed(NIGHT), "d": deployment(signal_transport="NO_SIGNAL")}
     stack = heat.create(template(resources))
     id = heat.resources(stack)["server"].physical_id
@@ -467,7 +467,7 @@ def test_a_run_that_nobody_waits_for_waits_for_the_window_too(heat, clock):
     assert len(heat.to_run(id)) == 1
 
 
-def test_a_run_that_nobody_waits_for_waits_for_another_window_when_that_is_said(heat, clock):
+def test_a_run_without_signal_waits_for_a_changed_window(heat, clock):
     """What is over as far as its stack goes still stands in the server's queue."""
     resources = {"config": config(), "server": governed(NIGHT), "d": deployment(signal_transport="NO_SIGNAL")}
     stack = heat.create(template(resources))
@@ -482,7 +482,7 @@ def test_a_run_that_nobody_waits_for_waits_for_another_window_when_that_is_said(
 
 
 @pytest.mark.parametrize("said", ["soon", "nan", "-inf", 1e300, "1e10", -1, 0, True, [1], {"a": 1}, "9" * 400])
-def test_anybodys_input_that_is_called_as_ours_is_no_time(heat, clock, said):
+def test_a_users_input_with_a_reserved_name_is_not_a_time(heat, clock, said):
     values = {"deploy_timeout": said}
     resources = {"config": config(), "server": governed(NIGHT), "d": deployment(input_values=values)}
     stack = heat.create(template({**resources, "e": deployment(timeout=60, input_values=values)}), options=PATIENT)
@@ -516,7 +516,7 @@ def meanwhile(heat: World, do: Callable[[Any], None]) -> Deployment:
     return found
 
 
-def test_a_run_that_begins_while_its_server_comes_to_have_windows_waits_for_one(heat, clock):
+def test_a_run_that_begins_while_its_server_gets_windows_waits(heat, clock):
     add(heat)
 
     def change(tx: Any) -> None:
@@ -528,7 +528,7 @@ def test_a_run_that_begins_while_its_server_comes_to_have_windows_waits_for_one(
     assert holds.JOB in heat.work.kinds()
 
 
-def test_a_run_that_begins_while_its_server_is_removed_has_failed(heat, clock):
+def test_a_run_that_begins_while_its_server_is_removed_fails(heat, clock):
     add(heat)
 
     def remove(tx: Any) -> None:
@@ -538,7 +538,7 @@ def test_a_run_that_begins_while_its_server_is_removed_has_failed(heat, clock):
     assert meanwhile(heat, remove).status == "FAILED"
 
 
-def test_a_template_writes_labels_over_what_is_there_now_and_not_over_what_was(heat):
+def test_a_template_changes_the_current_labels(heat):
     """Of two who change labels, which are kept as one text, one is second and knows of the other."""
     add(heat, labels={"rack": "7"})
     stack = heat.create(template({"server": governed(name="web1", labels={"tier": "web"})}))
@@ -562,7 +562,7 @@ def test_a_template_writes_labels_over_what_is_there_now_and_not_over_what_was(h
     assert find(heat, ID).labels == {"rack": "7", "zone": "a", "tier": "db"}
 
 
-def test_what_is_in_the_log_is_bounded(heat, clock):
+def test_the_size_of_audit_entries_is_bounded(heat, clock):
     add(heat, {"allow": "PROJECT"})
     begin(heat)
     clock.until(heat.work, "2026-05-03T00:00")
@@ -575,7 +575,7 @@ def test_what_is_in_the_log_is_bounded(heat, clock):
     assert left.at == datetime(2026, 5, 3, tzinfo=UTC)
 
 
-def test_enrollment_leaves_labels_and_policy(heat):
+def test_enrollment_keeps_labels_and_policy(heat):
     stack = heat.create(template({"server": governed("STACK", name="web9", labels={"a": "b"})}))
     heat.store.write(lambda tx: enrollment.enroll(tx, "p", "web9"))
     id = heat.resources(stack)["server"].physical_id
@@ -583,7 +583,7 @@ def test_enrollment_leaves_labels_and_policy(heat):
     assert find(heat, id).policy["allow"] == "STACK"
 
 
-def test_a_stack_that_was_abandoned_stands_for_nothing(heat):
+def test_an_abandoned_stack_is_not_admitted(heat):
     add(heat, {"allow": "STACK"}, labels={"tier": "web"})
     said = template({"server": governed(name="web1", labels={"tier": "db"})})
     stack = heat.create(said)
@@ -595,7 +595,7 @@ def test_a_stack_that_was_abandoned_stands_for_nothing(heat):
     assert data["name"] == "s"
 
 
-def test_two_stacks_that_stand_for_one_server_are_both_let_in(heat):
+def test_two_stacks_with_a_resource_of_one_server_are_both_admitted(heat):
     add(heat, {"allow": "STACK"})
     one = template({"config": config(), "server": governed(name="web1"), "d": deployment()})
     first, second = heat.create(one, "first"), heat.create(one, "second")
@@ -606,7 +606,7 @@ def test_two_stacks_that_stand_for_one_server_are_both_let_in(heat):
     assert list(find(heat, ID).stands_for.values()) == [second.id]
 
 
-def test_another_policy_is_another_document(heat):
+def test_a_changed_policy_changes_the_document(heat):
     """It says how many runs the agent may have at the same time."""
 
     def revision() -> int:

@@ -54,7 +54,7 @@ def told(heat: World, stack, said: dict, files: dict[str, str]) -> dict[str, str
     return {change.name: str(change.kind) for _, change in found}
 
 
-def test_all_levels_tell_their_changes(heat) -> None:
+def test_a_preview_lists_the_changes_of_all_levels(heat) -> None:
     files = {"middle.yaml": MIDDLE, "deep.yaml": inner()}
     stack = heat.create(outer(), files=files)
     same = dict.fromkeys(("middle", "deep", "kept", "fed"), "unchanged")
@@ -67,7 +67,7 @@ def test_all_levels_tell_their_changes(heat) -> None:
     assert heat.update(stack, outer("b"), files=more).id == stack.id
 
 
-def test_what_hangs_on_another_change_is_left_at_its_resource(heat) -> None:
+def test_a_change_that_depends_on_another_is_listed_at_its_resource(heat) -> None:
     files = {"middle.yaml": MIDDLE, "deep.yaml": inner()}
     said = outer({"get_attr": ["first", "value"]}, first=value("a"))
     stack = heat.create(said, files=files)
@@ -75,7 +75,7 @@ def test_what_hangs_on_another_change_is_left_at_its_resource(heat) -> None:
     assert told(heat, stack, changed, files) == {"first": "updated", "middle": "updated"}
 
 
-def test_a_template_inside_that_cannot_be_is_refused_with_its_place(heat) -> None:
+def test_an_invalid_nested_template_is_refused_with_its_path(heat) -> None:
     files = {"middle.yaml": MIDDLE, "deep.yaml": inner()}
     stack = heat.create(outer(), files=files)
     with pytest.raises(Invalid, match=r"resources\.middle.*deep"):

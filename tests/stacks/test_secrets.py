@@ -41,7 +41,7 @@ def of_run(heat, stack):
         return found, runs.find(tx, found.id, found.config_id)
 
 
-def test_a_run_is_told_what_its_history_does_not_tell(heat, stack):
+def test_a_run_gets_a_secret_that_its_history_redacts(heat, stack):
     clear = {"word": WORD, "url": f"db://u:{WORD}@h", "list": [WORD], "short": "s3", "plain": "open"}
     assert {name: told(heat, stack)[name] for name in clear} == clear
     found, run = of_run(heat, stack)
@@ -51,7 +51,7 @@ def test_a_run_is_told_what_its_history_does_not_tell(heat, stack):
     assert of_run(heat, stack)[1].input_values == starred
 
 
-def test_an_update_goes_by_what_is_there_and_not_by_stars(heat, stack):
+def test_an_update_uses_stored_secrets_and_not_their_redaction(heat, stack):
     heat.signal(stack, "run")
     again = heat.change(stack, parameters={"password": WORD})
     assert again.status == "COMPLETE", "nothing changed"
@@ -60,7 +60,7 @@ def test_an_update_goes_by_what_is_there_and_not_by_stars(heat, stack):
     assert of_run(heat, changed)[0].input_values["word"] == STARS
 
 
-def test_a_trigger_keeps_it_too(heat, stack):
+def test_a_trigger_redacts_a_secret(heat, stack):
     heat.signal(stack, "run")
     fleet = Fleet(heat)
     trigger = fleet.trigger(stack=stack.id, resource="run", action="BACKUP", input_values={"plain": "mine"})
@@ -113,7 +113,7 @@ def shown(heat):
 
 
 @pytest.mark.parametrize("inside", [GROUP, NESTED])
-def test_what_is_inside_of_the_stack_hides_it_too(heat, inside):
+def test_a_nested_stack_redacts_a_secret(heat, inside):
     files = {"inner.yaml": INNER}
     stack = heat.create(hidden({"inside": inside}), parameters={"password": WORD}, files=files)
     assert shown(heat) == (STARS, STARS, [True])
@@ -129,7 +129,7 @@ def test_what_is_inside_of_the_stack_hides_it_too(heat, inside):
     assert heat.settled(stack.id).status == "COMPLETE"
 
 
-def test_a_trigger_of_one_inside_hides_it_too(heat):
+def test_a_trigger_of_a_nested_stack_redacts_a_secret(heat):
     heat.create(hidden({"inside": GROUP}), parameters={"password": WORD})
     (member,) = heat.deployments()
     heat.report(member)
@@ -138,7 +138,7 @@ def test_a_trigger_of_one_inside_hides_it_too(heat):
     assert made.input_values["word"] == STARS
 
 
-def test_on_the_way_back_it_goes_by_the_word_before(heat):
+def test_a_rollback_uses_the_previous_secret(heat):
     """The update fails and its rollback begins runs in one transaction."""
     plain = {"run": deployment(input_values=WORD_GIVEN), "late": deployment(after=("run",), input_values=WORD_GIVEN)}
     stack = heat.create(hidden({"run": plain["run"]}), parameters={"password": WORD})

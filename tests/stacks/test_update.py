@@ -19,7 +19,7 @@ def complete(heat, resources, **more):
     return heat.signal_all(stack)
 
 
-def test_nothing_changed_runs_nothing(heat):
+def test_an_update_without_changes_runs_nothing(heat):
     stack = complete(heat, BASE)
     before = heat.resources(stack)
     stack = heat.update(stack, template(BASE))
@@ -61,7 +61,7 @@ def test_another_server_replaces_the_deployment(heat):
     assert heat.to_run(before.properties["server"]) == []
 
 
-def test_what_the_template_dropped_is_deleted_after_its_dependents(heat):
+def test_removed_resources_are_deleted_after_their_dependents(heat):
     stack = complete(heat, {**BASE, "extra": deployment(after=("d",))})
     stack = heat.update(stack, template({"config": BASE["config"], "server": BASE["server"]}))
 
@@ -71,7 +71,7 @@ def test_what_the_template_dropped_is_deleted_after_its_dependents(heat):
     assert gone == ["extra", "d"]
 
 
-def test_a_changed_value_runs_again_only_what_it_reaches(heat):
+def test_a_changed_value_runs_only_the_affected_deployments(heat):
     def values(x):
         return {**BASE, "d": deployment(input_values={"x": x}), "e": deployment()}
 
@@ -82,7 +82,7 @@ def test_a_changed_value_runs_again_only_what_it_reaches(heat):
     assert heat.states(stack)["e"] == "CREATE_COMPLETE"
 
 
-def test_actions_say_when_to_run(heat):
+def test_the_property_actions_decides_when_to_run(heat):
     def with_text(text):
         return {**BASE, "config": config(text), "d": deployment(actions=["CREATE"])}
 
@@ -92,7 +92,7 @@ def test_actions_say_when_to_run(heat):
     assert (stack.action, stack.status) == ("UPDATE", "COMPLETE")
 
 
-def test_an_input_marked_so_replaces_the_deployment(heat):
+def test_an_input_marked_for_replacement_replaces_the_deployment(heat):
     def values(x):
         marked = {
             **config(),
@@ -108,7 +108,7 @@ def test_an_input_marked_so_replaces_the_deployment(heat):
     assert len(heat.deployments()) == 1
 
 
-def test_a_failed_deployment_is_tried_again_in_place(heat):
+def test_a_failed_deployment_is_retried_in_place(heat):
     stack = heat.signal(heat.create(template(BASE)), "d", deploy_status_code=1)
     before = heat.resources(stack)["d"]
     stack = heat.update(stack, template(BASE))
@@ -134,7 +134,7 @@ def test_a_new_update_supersedes_a_running_one(heat):
     assert heat.signal(stack, "d").status == "COMPLETE"
 
 
-def test_an_update_joins_what_is_under_way_and_unchanged(heat):
+def test_an_update_awaits_unchanged_runs_in_progress(heat):
     stack = heat.create(template(BASE))
     running = heat.to_run(heat.resources(stack)["server"].physical_id)
     stack = heat.update(stack, template({**BASE, "e": deployment(after=("d",))}))
@@ -145,7 +145,7 @@ def test_an_update_joins_what_is_under_way_and_unchanged(heat):
     assert heat.signal(stack, "e").status == "COMPLETE"
 
 
-def test_a_failed_update_goes_back_when_asked_to(heat):
+def test_a_failed_update_is_rolled_back_on_request(heat):
     stack = complete(heat, BASE)
     changed = template({**BASE, "config": config("broken"), "e": deployment(after=("d",))})
     stack = heat.update(stack, changed, Options(disable_rollback=False))
@@ -162,7 +162,7 @@ def test_a_failed_update_goes_back_when_asked_to(heat):
     assert heat.leftovers(stack) == []
 
 
-def test_patch_keeps_what_is_not_said(heat):
+def test_a_patch_keeps_omitted_parameters(heat):
     made = template(
         {"v": {"type": "OS::Heat::Value", "properties": {"value": [{"get_param": "a"}, {"get_param": "b"}]}}},
         parameters={"a": {"type": "string", "default": "a"}, "b": {"type": "string", "default": "b"}},
@@ -176,7 +176,7 @@ def test_patch_keeps_what_is_not_said(heat):
     assert heat.outputs(stack) == {"v": ["a", "3"]}
 
 
-def test_an_immutable_parameter_stays(heat):
+def test_an_immutable_parameter_cannot_change(heat):
     made = template({}, parameters={"a": {"type": "string", "immutable": True}})
     stack = heat.create(made, parameters={"a": "1"})
     with pytest.raises(ImmutableParameterModified):
@@ -190,7 +190,7 @@ def test_a_deleted_stack_is_not_updated(heat):
         heat.update(stack, template({}))
 
 
-def test_another_type_replaces(heat):
+def test_another_type_replaces_the_resource(heat):
     stack = heat.create(template({"x": {"type": "OS::Heat::RandomString"}}))
     stack = heat.update(stack, template({"x": {"type": "OS::Heat::Value", "properties": {"value": 1}}}))
 
@@ -198,7 +198,7 @@ def test_another_type_replaces(heat):
     assert heat.leftovers(stack) == []
 
 
-def test_a_large_update_goes_on_in_later_transactions(store):
+def test_a_large_update_continues_in_later_transactions(store):
     from support.stacks import world
 
     heat = world(store, steps=5)
@@ -210,7 +210,7 @@ def test_a_large_update_goes_on_in_later_transactions(store):
     assert len(heat.deployments()) == 3
 
 
-def test_after_a_snapshot_its_resources_say_so_and_what_failed_still_does(heat):
+def test_a_snapshot_changes_the_status_of_complete_resources_only(heat):
     resources = {"good": {"type": "OS::Heat::None"}, "bad": {"type": "OS::Heat::TestResource"}}
     resources["bad"]["properties"] = {"fail": True}
     stack = heat.create(template(resources))

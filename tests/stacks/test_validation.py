@@ -39,7 +39,7 @@ resources:
 NOT_FOUND = "could not be found. Resources of that type:"
 
 
-def test_all_that_is_wrong_is_told_with_lines_and_remedies(store):
+def test_all_errors_are_reported_with_lines_and_remedies(store):
     with pytest.raises(StackValidationFailed) as caught:
         world(store).create(WRONG, parameters={"count": "x"})
     assert caught.value.message.splitlines() == [
@@ -77,7 +77,7 @@ def test_all_that_is_wrong_is_told_with_lines_and_remedies(store):
         ({"type": "wrong.yaml"}, "resources.r<wrong.yaml>.resources.v.properties: : Unknown Property valu"),
     ],
 )  # fmt: skip
-def test_a_wrong_property_is_told_in_heats_words(store, resource, words):
+def test_an_invalid_property_is_reported_in_heats_wording(store, resource, words):
     heat = world(store)
     version = f"heat_template_version: {VERSION}\n"
     files = {
@@ -106,14 +106,14 @@ def test_a_wrong_property_is_told_in_heats_words(store, resource, words):
         ({"properties": {"value": {"str_replace": {"template": "x"}}}}, "resources.r.properties.value.str_replace: : "),
     ],
 )  # fmt: skip
-def test_other_mistakes_too(store, resource, words):
+def test_other_errors_are_reported(store, resource, words):
     resources = {"r": {"type": "OS::Heat::Value", **resource}, "r2": {"type": "OS::Heat::RandomString"}}
     with pytest.raises(StokerError) as caught:
         world(store).create(template(resources))
     assert caught.value.message.startswith(words)
 
 
-def test_one_kind_of_mistake_keeps_its_kind(store):
+def test_a_single_kind_of_error_keeps_its_class(store):
     said = template({}, parameters={"a": {"type": "string"}, "b": {"type": "string"}})
     with pytest.raises(UserParameterMissing) as caught:
         world(store).create(said)
@@ -130,7 +130,7 @@ OUTPUTS = {
 }
 
 
-def test_what_is_wrong_in_an_output_is_its_error_and_a_warning(store):
+def test_an_error_in_an_output_is_the_outputs_error_and_a_warning(store):
     heat = world(store)
     said = template({"value": {"type": "OS::Heat::Value", "properties": {"value": 1}}}, outputs=OUTPUTS)
     stack = heat.create(said)
@@ -149,7 +149,7 @@ def test_what_is_wrong_in_an_output_is_its_error_and_a_warning(store):
     assert "Warnings" not in describe_template(heat.engine, StackRequest(template=template({})), show_nested=False)
 
 
-def test_also_inside_of_a_nested_template(store):
+def test_an_error_in_an_output_of_a_nested_template_is_a_warning(store):
     heat = world(store)
     inner = f"heat_template_version: {VERSION}\noutputs: {{o: {{value: {{get_resource: nobody}}}}, p: {{value: 1, x: 2}}}}\n"
     said = template({"in": {"type": "inner.yaml"}})
@@ -175,21 +175,21 @@ REMOTE = "OS::Heat::Stack"
         ({"template": f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string}}}}\n"}, 'Failed validating stack template using Heat endpoint at region "None" due to "The Parameter (p) was not provided'),
     ],
 )  # fmt: skip
-def test_a_stack_elsewhere_is_refused_before_it_is_made(store, properties, words):
+def test_an_invalid_remote_stack_is_refused_before_the_create(store, properties, words):
     with pytest.raises(StackValidationFailed) as caught:
         world(store).create(template({"s": {"type": REMOTE, "properties": properties}}))
     assert caught.value.message.startswith(words)
 
 
 @pytest.mark.parametrize("given", [{}, {"p": {"get_param": "OS::stack_name"}}])
-def test_a_stack_elsewhere_may_have_parameters(store, given):
+def test_a_remote_stack_may_have_parameters(store, given):
     inner = f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string, default: x}}}}\n"
     properties = {"template": inner, "parameters": given}
     stack = world(store).create(template({"s": {"type": REMOTE, "properties": properties}}))
     assert str(stack.status) == "IN_PROGRESS"
 
 
-def test_a_stack_elsewhere_may_have_parameters_that_are_known_later(store):
+def test_a_remote_stack_may_have_parameters_known_at_run_time(store):
     """Their values are known once the server is there."""
     inner = f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string}}}}\n"
     properties = {"template": inner, "parameters": {"p": {"get_attr": ["server", "name"]}}}

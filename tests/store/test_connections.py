@@ -17,7 +17,7 @@ from support.server import served
 pytestmark = pytest.mark.slow
 
 
-def test_a_transaction_that_gets_no_connection_in_time_says_what_is_busy(database_url, monkeypatch):
+def test_the_error_of_a_missing_connection_names_the_busy_ones(database_url, monkeypatch):
     monkeypatch.setattr(pool, "TIMEOUT", 0.2)
     store = Store(database_url, postgresql.FIXED_CONNECTIONS + 2)
     release = threading.Event()

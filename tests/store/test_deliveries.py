@@ -37,14 +37,14 @@ def test_a_run_is_delivered_once_the_agent_has_acknowledged_it(store):
     assert unreceived(store) == {}
 
 
-def test_a_receipt_without_a_record_of_the_sending_is_a_delivery(store):
+def test_an_acknowledgment_without_a_recorded_sending_is_a_delivery(store):
     made = begin(store, "a")
     received = record(store, made, received=True)
     assert (received.state, received.channel) == ("DELIVERED", "STOKER_PUSH")
     assert received.delivered_at is not None
 
 
-def test_each_project_has_its_own_runs_on_a_server_that_is_not_known(store):
+def test_each_project_has_its_own_runs_on_an_unknown_server(store):
     made = begin(store, "a")
     store.write(lambda tx: deployments.add(tx, replace(made, id="theirs", project_id="q")))
     store.write(lambda tx: runs.add(tx, replace(made, id="theirs"), state="QUEUED", requested_by=None, inputs="{}"))
@@ -56,7 +56,7 @@ def test_each_project_has_its_own_runs_on_a_server_that_is_not_known(store):
         assert len(deployments.bodies(tx, "s", "p")) == len(deployments.bodies(tx, "s", "q")) == 1
 
 
-def test_a_run_that_is_known_is_not_added_again(store):
+def test_a_known_run_is_not_added_again(store):
     made = begin(store, "a")
     store.write(lambda tx: runs.add(tx, made, state="RUNNING", requested_by="bob", inputs="{}"))
     second = replace(made, config_id="other")

@@ -61,7 +61,7 @@ def test_migrations_lead_to_the_schema(empty):
     store.close()
 
 
-def test_the_comparison_sees_a_column_that_nobody_migrated(store):
+def test_the_comparison_detects_a_column_without_migration(store):
     with store.engine.begin() as connection:
         connection.exec_driver_sql("ALTER TABLE servers DROP COLUMN hostname")
     assert len(differences(store)) == 1
@@ -84,7 +84,7 @@ def test_migrating_again_is_harmless(store):
         assert tx.run(sa.select(schema.projects.c.description)).scalars().all() == ["kept"]
 
 
-def test_a_database_that_a_newer_stoker_made_is_refused_and_left_alone(store):
+def test_a_database_of_a_newer_version_is_refused_and_unchanged(store):
     with store.engine.begin() as connection:
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
     for _ in range(2):
@@ -126,7 +126,7 @@ def test_several_processes_may_migrate_at_once(empty_postgresql):
     store.close()
 
 
-def test_who_migrates_waits_for_who_already_does(empty_postgresql):
+def test_a_migration_waits_for_a_running_one(empty_postgresql):
     engine = sa.create_engine(driver_url(empty_postgresql))
     command = [sys.executable, "-c", _UPGRADE, empty_postgresql]
     with engine.connect() as other, running(command, stdin=subprocess.PIPE, text=True) as waiting:

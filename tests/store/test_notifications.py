@@ -63,7 +63,7 @@ def break_connections(store: Store, name: str) -> int:
         return len(connection.execute(connections(store, name)).all())
 
 
-def test_neighbours_are_notified_of_what_the_other_committed(neighbours):
+def test_commits_notify_the_other_process(neighbours):
     here, there = neighbours
     notified_here, notified_there = Notified(here), Notified(there)
     here.write(lambda tx: (tx.bump_document("server"), tx.notify("topic")))
@@ -73,7 +73,7 @@ def test_neighbours_are_notified_of_what_the_other_committed(neighbours):
     notified_here.wait((server_topic("server"), 2))
 
 
-def test_neighbours_are_not_notified_of_what_was_undone(neighbours):
+def test_a_rolled_back_transaction_notifies_no_process(neighbours):
     here, there = neighbours
     notified = Notified(there)
 
@@ -100,7 +100,7 @@ def test_a_process_notifies_its_own_subscribers_once(neighbours):
 
 
 @pytest.mark.parametrize("id", ["web 1", "a=1", " ", "ä\n\t\"'\\", "🐘" * 36, "\ud800", "x" * 20_000, "*"])
-def test_a_servers_id_of_any_characters_harms_no_listener(neighbours, id):
+def test_server_ids_with_any_characters_are_notified(neighbours, id):
     here, there = neighbours
     notified = Notified(there)
     here.write(lambda tx: tx.notify(server_topic(id)))
@@ -120,7 +120,7 @@ def test_more_notifications_than_one_payload_holds_all_arrive(neighbours):
 
 
 @given(st.dictionaries(st.text(max_size=300), st.integers(0, 2**63), max_size=60), st.booleans())
-def test_payloads_are_small_and_say_everything(changes, leaves):
+def test_payloads_are_small_and_complete(changes, leaves):
     payloads = list(encode("f" * 16, changes, leaves=leaves))
     assert all(len(payload.encode()) <= PAYLOAD_BYTES for payload in payloads)
     decoded = [json.loads(payload) for payload in payloads]
@@ -129,7 +129,7 @@ def test_payloads_are_small_and_say_everything(changes, leaves):
 
 
 @pytest.mark.parametrize("name", ["listener", "sender"])
-def test_a_connection_that_breaks_is_replaced_and_nothing_stays_outdated(neighbours, name):
+def test_a_broken_connection_is_replaced_and_no_cache_stays_outdated(neighbours, name):
     here, there = neighbours
     notified = Notified(there)
     assert break_connections(here, name) == 2
@@ -168,7 +168,7 @@ def test_a_payload_of_another_program_counts_as_a_change_of_everything(neighbour
     notified.wait(("after", 0))
 
 
-def test_a_process_that_is_killed_before_it_notifies_leaves_no_other_outdated(url, hurried):
+def test_a_process_killed_before_it_notifies_leaves_no_cache_outdated(url, hurried):
     """It committed, and its sender never sends: each process that knew of it takes everything as changed."""
     killed, there = Store(url), Store(url)
     try:
@@ -191,7 +191,7 @@ def stop_sender(sender: NotificationSender) -> None:
     sender._send = lambda *_: None  # type: ignore[method-assign]  # its thread goes on, as a process would not
 
 
-def test_a_process_that_leaves_in_good_order_alarms_nobody(url, hurried):
+def test_a_process_that_stops_regularly_clears_no_cache(url, hurried):
     leaving, there = Store(url), Store(url)
     try:
         notified = Notified(there)
@@ -229,7 +229,7 @@ def problem_of(store: Store) -> str:
     return ""
 
 
-def test_a_listener_without_a_database_says_so_and_goes_on_when_it_is_back(url, postgresql_server):
+def test_a_listener_reports_a_lost_database_and_recovers(url, postgresql_server):
     store = Store(url)
     notified = Notified(store)
     store.start_listener()

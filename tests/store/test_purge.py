@@ -43,7 +43,7 @@ def counts(store):
         return [tx.run(sa.select(sa.func.count()).select_from(each)).scalar() for each in (table, events, snapshots)]
 
 
-def test_batches_are_small_and_others_write_in_between(store, gone):
+def test_a_purge_works_in_small_batches_between_other_writes(store, gone):
     sizes = []
 
     def delete(tx, most):
@@ -60,7 +60,7 @@ def test_batches_are_small_and_others_write_in_between(store, gone):
         assert events_left
 
 
-def test_one_that_was_killed_half_way_is_gone_on_with(store, gone):
+def test_an_interrupted_purge_continues(store, gone):
     class KilledError(Exception):
         pass
 

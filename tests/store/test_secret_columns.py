@@ -32,12 +32,12 @@ def secret_input(value=SECRET):
     return ({"name": "a", "type": "String", "secret": True, "value": value},)
 
 
-def test_what_holds_no_secret_is_as_it_was(store):
+def test_columns_without_a_secret_stay_plain(store):
     config(store, "open", inputs=({"name": "a", "type": "String", "value": "plain"},))
     assert not is_encrypted(plain(store)[0])
 
 
-def test_what_was_read_is_known_and_encrypted_wherever_it_is_copied(store):
+def test_a_secret_that_was_read_is_encrypted_in_every_copy(store):
     config(store, "one", inputs=secret_input())
     assert is_encrypted(plain(store)[0])
     with store.read() as tx:
@@ -62,7 +62,7 @@ def test_what_was_read_is_known_and_encrypted_wherever_it_is_copied(store):
 
 
 @pytest.mark.parametrize("text", ['with "quotes"', "two\nlines of it", "Ünïcode", "back\\slash"])
-def test_also_what_json_writes_otherwise(store, text):
+def test_a_secret_escaped_in_json_is_encrypted(store, text):
     def do(tx):
         tx.secrets.learn([text])
         configs.add(tx, Config(id="one", project_id="p", config={"inside": f"<{text}>"}, created_at=tx.now))
@@ -71,7 +71,7 @@ def test_also_what_json_writes_otherwise(store, text):
     assert is_encrypted(plain(store)[0])
 
 
-def test_a_short_one_only_where_it_is_the_whole_value(store):
+def test_a_short_secret_is_encrypted_only_as_a_whole_value(store):
     def do(tx):
         tx.secrets.learn(["abc"])
         configs.add(tx, Config(id="one", project_id="p", config="abcdef", created_at=tx.now))
@@ -81,7 +81,7 @@ def test_a_short_one_only_where_it_is_the_whole_value(store):
     assert [is_encrypted(each) for each in plain(store)] == [False, True]
 
 
-def test_what_begins_as_an_encrypted_text_is_a_text(store):
+def test_text_that_looks_encrypted_is_stored_as_text(store):
     config(store, "one", config="gAAAAAx")
     with store.read() as tx:
         assert configs.get(tx, "one", "p").config == "gAAAAAx"
@@ -106,7 +106,7 @@ def test_without_the_key_a_secret_is_neither_read_nor_written(store):
     assert len(plain(store)) == 2
 
 
-def test_keys_are_rotated_while_others_serve(store):
+def test_keys_are_rotated_while_other_processes_serve(store):
     keys = [*databases.keys()]
     serving = Store(store.url, keys=lambda: tuple(keys))
     try:
@@ -136,7 +136,7 @@ def test_keys_are_rotated_while_others_serve(store):
         serving.close()
 
 
-def test_an_interrupted_rotation_goes_on(store, monkeypatch):
+def test_an_interrupted_rotation_continues(store, monkeypatch):
     for number in range(4):
         config(store, str(number), inputs=secret_input())
     keys = (Fernet.generate_key(), *databases.keys())

@@ -118,12 +118,12 @@ def sqlite(tmp_path, sqlite_template) -> Iterator[Store]:
 
 
 @pytest.mark.parametrize("text", ["", "plain", "ü☃𝄞", "a\nb\tc'\"\\%s:x", "x" * 1_000_000])
-def test_what_goes_in_comes_out(store, text):
+def test_written_rows_are_read(store, text):
     assert store.write(lambda tx: add(tx, "a", text) or "done") == "done"
     assert value(store, "a") == text
 
 
-def test_it_is_still_there_when_opened_again(store):
+def test_written_rows_survive_reopening(store):
     store.write(lambda tx: add(tx, "a", "kept"))
     again = Store(store.url)
     try:
@@ -132,7 +132,7 @@ def test_it_is_still_there_when_opened_again(store):
         again.close()
 
 
-def test_a_failing_write_leaves_nothing(store):
+def test_a_failed_write_leaves_nothing(store):
     def fails(tx: Tx) -> None:
         add(tx, "a")
         tx.bump_document("server")
@@ -147,7 +147,7 @@ def test_a_failing_write_leaves_nothing(store):
     assert ids(store) == ["b"]
 
 
-def test_a_write_that_writes_nothing_holds_up_nobody(store):
+def test_a_write_transaction_without_statements_blocks_no_other(store):
     """Whether it ends well or not, and whoever is in its group."""
     assert store.write(lambda tx: "nothing") == "nothing"
     store.write(lambda tx: add(tx, "a"))
@@ -157,14 +157,14 @@ def test_a_write_that_writes_nothing_holds_up_nobody(store):
     assert ids(store) == ["a", "b"]
 
 
-def test_a_statement_that_fails_undoes_what_went_before_it(store):
+def test_a_failed_statement_rolls_back_the_transaction(store):
     store.write(lambda tx: add(tx, "a"))
     with pytest.raises(sa.exc.IntegrityError):
         store.write(lambda tx: (add(tx, "b"), add(tx, "a")))
     assert ids(store) == ["a"]
 
 
-def test_what_fails_in_a_group_takes_nobody_with_it(sqlite):
+def test_a_failed_transaction_of_a_group_fails_alone(sqlite):
     def work(n: int) -> Callable[[Tx], int]:
         def do(tx: Tx) -> int:
             add(tx, f"{n:02}")
@@ -194,7 +194,7 @@ def test_a_group_is_one_commit(sqlite):
     assert len(commits) == 2  # the one that held the writer, and the group
 
 
-def test_each_of_a_group_sees_what_those_before_it_wrote_but_not_what_failed(sqlite):
+def test_transactions_of_a_group_see_earlier_successful_ones(sqlite):
     def count(tx: Tx) -> int:
         found = len(tx.run(_ALL).all())
         add(tx, f"{found}")
@@ -224,7 +224,7 @@ def test_racing_increments_are_all_counted(store, threads, each):
     assert value(store, "a") == str(threads * each)
 
 
-def test_a_deadlock_is_tried_again(postgresql_server):
+def test_a_deadlock_is_retried(postgresql_server):
     """For certain: both hold their first row before either asks for its second."""
     with databases.postgresql_url(postgresql_server) as url:
         store = Store(url)
@@ -259,7 +259,7 @@ def test_a_write_inside_a_write_is_refused(sqlite):
     assert ids(sqlite) == ["b"]
 
 
-def test_a_write_after_a_write_may_follow_from_its_commit(store):
+def test_a_write_may_follow_from_another_ones_commit(store):
     """What is called after the commit is outside of the transaction."""
     store.write(lambda tx: tx.after_commit(lambda: store.write(lambda tx: add(tx, "a"))))
     assert ids(store) == ["a"]
@@ -278,7 +278,7 @@ def test_notifications_come_after_the_commit(store):
     assert seen == [["a"]]
 
 
-def test_no_notification_and_nothing_else_follows_what_was_undone(store):
+def test_a_rolled_back_transaction_has_no_effects(store):
     notified, after = Notified(store), []
 
     def fails(tx: Tx) -> None:
@@ -294,7 +294,7 @@ def test_no_notification_and_nothing_else_follows_what_was_undone(store):
     assert after == []
 
 
-def test_a_touched_server_gets_one_revision_a_transaction(store):
+def test_a_bumped_document_gets_one_revision_per_transaction(store):
     notified = Notified(store)
     for _ in range(2):
         store.write(lambda tx: [tx.bump_document(id) for id in ("b", "a", "b", "a", "a")] and None)
@@ -309,7 +309,7 @@ def test_a_topic_notified_often_is_notified_once(store):
     assert notified.all == [("t", 0)]
 
 
-def test_all_of_one_transaction_carries_one_time(store):
+def test_one_transaction_has_one_time(store):
     first, second = store.write(lambda tx: (tx.now, tx.now))
     assert first == second
     assert first.utcoffset().total_seconds() == 0
@@ -330,7 +330,7 @@ def test_reading_does_not_wait_for_a_writer(store):
         assert value(store, "a") == "committed"
 
 
-def test_what_is_written_through_the_reading_door_does_not_stay(store):
+def test_a_write_in_a_read_transaction_is_not_stored(store):
     with store.read() as tx:
         add(tx, "a")
     assert ids(store) == []
@@ -364,7 +364,7 @@ def _fill_up(store: Store) -> int:
     return int(before)
 
 
-def test_parts_of_long_operations_take_turns_with_everybody_else(sqlite):
+def test_background_writes_alternate_with_other_writes(sqlite):
     """Three of them and two short writes wait: the short ones wait for one part at most, and none is starved."""
     order: list[str] = []
     yields: list[bool] = []
@@ -394,7 +394,7 @@ def test_parts_of_long_operations_take_turns_with_everybody_else(sqlite):
     assert not any(yields[1:])  # nobody else waited by then
 
 
-def test_a_long_transaction_yields_once_somebody_waits(sqlite):
+def test_a_long_transaction_should_yield_to_waiting_ones(sqlite):
     seen: list[bool] = []
 
     def long(tx: Tx) -> None:
@@ -410,7 +410,7 @@ def test_a_long_transaction_yields_once_somebody_waits(sqlite):
     assert seen == [False, True]
 
 
-def test_a_group_that_lasts_is_committed_before_the_rest_of_it(sqlite, monkeypatch):
+def test_a_long_group_is_committed_in_parts(sqlite, monkeypatch):
     monkeypatch.setattr(sqlite_doors, "_GROUP_SECONDS", 0.0)
     commits: list[int] = []
     sa.event.listen(sqlite.engine, "commit", lambda _: commits.append(1))
@@ -419,7 +419,7 @@ def test_a_group_that_lasts_is_committed_before_the_rest_of_it(sqlite, monkeypat
     assert len(commits) == 1 + 3  # and of what kept the writer busy
 
 
-def test_a_full_disk_is_said_and_outlived(sqlite):
+def test_a_full_disk_is_reported_and_survived(sqlite):
     sqlite.write(lambda tx: add(tx, "a", "there"))
     before = _fill_up(sqlite)
     notified = Notified(sqlite)
@@ -433,7 +433,7 @@ def test_a_full_disk_is_said_and_outlived(sqlite):
     assert ids(sqlite) == ["a", "b"]
 
 
-def test_a_full_disk_in_a_group_is_said_to_everyone_whose_work_is_lost(sqlite):
+def test_a_full_disk_fails_every_transaction_of_the_group(sqlite):
     before = _fill_up(sqlite)
 
     def tiny(n: int) -> Callable[[Tx], None]:
@@ -451,7 +451,7 @@ def test_a_full_disk_in_a_group_is_said_to_everyone_whose_work_is_lost(sqlite):
     assert ids(sqlite) == ["b"]
 
 
-def test_who_hides_that_the_disk_is_full_loses_no_neighbours_work_in_silence(sqlite):
+def test_a_transaction_that_hides_a_full_disk_loses_no_other_silently(sqlite):
     """SQLite gives up the whole transaction; no answer may say that anything of it is kept."""
 
     def hides(tx: Tx) -> None:
@@ -467,7 +467,7 @@ def test_who_hides_that_the_disk_is_full_loses_no_neighbours_work_in_silence(sql
     assert "c" in ids(sqlite)
 
 
-def test_a_listener_that_fails_is_nobody_elses_failure(sqlite):
+def test_a_failing_subscriber_fails_no_transaction(sqlite):
     def listener(topic: str, _: int) -> None:
         if topic == "bad":
             raise ZeroDivisionError
@@ -502,7 +502,7 @@ def test_other_databases_are_refused():
         Store("mysql://localhost/stoker")
 
 
-def test_who_breaks_a_constraint_at_the_commit_fails_alone(store):
+def test_a_transaction_that_breaks_a_constraint_at_the_commit_fails_alone(store):
     server = {
         "id": "server",
         "project_id": "p",

@@ -39,7 +39,7 @@ def here(store):
         if isinstance(each, NeedsProvisioning)
     ],
 )
-def test_what_it_opens_it_closes(transport, here):
+def test_a_transport_closes_what_it_opens(transport, here):
     store, site = here
     before = everything(store)
     for _ in range(2):
@@ -78,7 +78,7 @@ def test_the_public_names_are_exactly_these():
     ]
 
 
-def test_the_defaults_are_there():
+def test_the_default_transports_exist():
     assert FOUND.default_signal in FOUND.signal_names
     assert FOUND.default_metadata in FOUND.metadata_names
     with pytest.raises(Invalid, match="default_software_config_transport must be one of AUTO"):
@@ -94,7 +94,7 @@ def test_the_defaults_are_there():
         (False, False, False, ("POLL_SERVER_CFN", "CFN_SIGNAL")),
     ],
 )
-def test_what_auto_means(here, queues, objects, own_agent, expected):
+def test_auto_resolves_to_a_transport(here, queues, objects, own_agent, expected):
     site = replace(here[1], has_queues=queues, has_objects=objects)
     assert (
         selection.select_metadata(site, own_agent=own_agent),
@@ -103,7 +103,7 @@ def test_what_auto_means(here, queues, objects, own_agent, expected):
 
 
 @pytest.mark.parametrize("transport", FOUND.signal_transports.values(), ids=lambda each: each.signal_name)
-def test_what_it_tells_the_agent_are_deploy_inputs(transport, here):
+def test_a_signal_transport_gives_the_agent_deploy_inputs(transport, here):
     store, site = here
     inputs = store.write(lambda tx: transport.signal_inputs(tx, site, PARTY))
     assert all(name.startswith("deploy_") for name in inputs)
@@ -112,7 +112,7 @@ def test_what_it_tells_the_agent_are_deploy_inputs(transport, here):
 
 
 @pytest.mark.parametrize("transport", FOUND.metadata_transports.values(), ids=lambda each: each.metadata_name)
-def test_what_it_tells_the_agent_are_sections(transport, here):
+def test_a_metadata_transport_gives_the_agent_sections(transport, here):
     store, site = here
     for target in (PARTY, replace(PARTY, own_agent=True)):
         with store.read() as tx:

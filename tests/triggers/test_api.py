@@ -111,7 +111,7 @@ def test_a_components_action_is_run_by_an_agent(stoker, agent, stack):
     assert stoker.heat("GET", f"{stack}/resources/on").body == before
 
 
-def test_what_happens_is_followed_as_it_happens(stoker, agent):
+def test_events_of_a_trigger_are_streamed(stoker, agent):
     other = spoken_agent(stoker)
     config = deploy(stoker, agent.id)  # leaves a config behind
     report(agent)
@@ -181,7 +181,7 @@ def url_of(agent, deployment):
 
 
 @pytest.mark.parametrize("who", ["member", "agent", "url", "token"])
-def test_who_may_signal_a_deployment(stoker, agent, who):
+def test_these_actors_may_signal_a_deployment(stoker, agent, who):
     made = deploy(stoker, agent.id, signal_transport="CFN_SIGNAL")
     path = signal_path(stoker, made)
     token = urlsplit(url_of(agent, made)).query.partition("&")[0].removeprefix("token=")
@@ -195,7 +195,7 @@ def test_who_may_signal_a_deployment(stoker, agent, who):
     assert shown(stoker, made)["output_values"]["deploy_stdout"] == "out\n"
 
 
-def test_who_may_not(stoker, agent):
+def test_other_actors_may_not_signal_a_deployment(stoker, agent):
     made, other = (deploy(stoker, agent.id, signal_transport="CFN_SIGNAL") for _ in range(2))
     stranger = spoken_agent(stoker)
     path = signal_path(stoker, made)
@@ -212,7 +212,7 @@ def test_who_may_not(stoker, agent):
     assert shown(stoker, made)["status"] == "IN_PROGRESS"
 
 
-def test_a_late_post_to_the_url_of_an_earlier_run(stoker, agent):
+def test_a_late_signal_of_an_earlier_run_changes_nothing(stoker, agent):
     made = deploy(stoker, agent.id, signal_transport="CFN_SIGNAL")
     first = url_of(agent, made)
     assert post(first, {"deploy_status_code": 7})[1] == {"status": "FAILED"}
@@ -262,7 +262,7 @@ def test_a_stacks_failed_deployment_is_retried_by_its_stack(stoker, agent):
     assert [each["status"] for each in runs] == ["COMPLETE", "FAILED"]
 
 
-def test_a_deployment_of_a_stack_is_cancelled_and_its_stack_has_failed(stoker, agent):
+def test_cancelling_a_deployment_fails_its_stack(stoker, agent):
     name = f"stopped-{agent.id[:8]}"
     said = {"stack_name": name, "template": TEMPLATE, "parameters": {"server": agent.id}}
     path = f"/stacks/{name}/{stoker.heat('POST', '/stacks', said).body['stack']['id']}"
@@ -314,7 +314,7 @@ def reading_token(stoker):
 _count = iter(range(1000))
 
 
-def test_a_schedule_comes_by_itself(stoker, agent):
+def test_a_schedule_starts_its_trigger_in_time(stoker, agent):
     """With the engine of jobs that each database has."""
     from datetime import UTC, datetime, timedelta
 
@@ -335,7 +335,7 @@ def test_a_schedule_comes_by_itself(stoker, agent):
     assert stoker.heat("DELETE", path).status == 204
 
 
-def test_a_time_that_passed_while_nobody_served(tmp_path):
+def test_a_time_missed_while_no_server_ran_follows_the_misfire_policy(tmp_path):
     """A server that was down longer than a minute; its clock is put on instead of waiting."""
     with served(tmp_path) as stoker:
         agent_id = enroll(stoker)[0]["id"]

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(data=st.data())
-def test_counts_are_exact_whatever_happens(fleet, data):
+def test_counts_are_exact_in_any_order_of_events(fleet, data):
     fleet.world.work.jobs.clear()  # of an example before that ended early
     count = data.draw(st.integers(1, 12))
     trigger = fleet.trigger(
@@ -79,7 +79,7 @@ def act(fleet, deed, one):
         )
 
 
-def test_a_thousand_servers_fifty_at_a_time(fleet):
+def test_a_thousand_servers_run_fifty_at_a_time(fleet):
     made = fleet.servers(1000)
     trigger = fleet.trigger(config_id=fleet.config(), servers=[each.id for each in made], max_concurrent=50)
     ran: Counter[str] = Counter()
@@ -154,7 +154,7 @@ class Agents:
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-def test_many_agents_of_two_processes_at_once(fleet, database_url, cancelled):
+def test_many_agents_of_two_processes_report_concurrently(fleet, database_url, cancelled):
     """Each process with a store and an engine of its own; on SQLite there is one."""
     servers = fleet.servers(120)
     with contextlib.ExitStack() as left:

@@ -22,7 +22,7 @@ def over(fleet, count, **said):
     return fleet.trigger(config_id=fleet.config(**said.pop("config", {})), servers=[each.id for each in made], **said)
 
 
-def test_all_at_once_and_all_well(fleet):
+def test_all_targets_run_at_once_and_succeed(fleet):
     trigger = over(fleet, 3, action="BACKUP", input_values={"a": 1})
     assert (trigger.status, trigger.name, trigger.total) == ("IN_PROGRESS", "job_BACKUP", 3)
     for each in fleet.running(trigger):
@@ -34,7 +34,7 @@ def test_all_at_once_and_all_well(fleet):
     assert (ended.status, ended.status_reason) == ("COMPLETE", "All 3 succeeded")
 
 
-def test_so_many_at_a_time_in_their_order(fleet):
+def test_at_most_max_concurrent_targets_run_in_order(fleet):
     trigger = over(fleet, 5, max_concurrent=2)
     begun = []
     while running := fleet.running(trigger):
@@ -46,7 +46,7 @@ def test_so_many_at_a_time_in_their_order(fleet):
     assert fleet.now(trigger).status == "COMPLETE"
 
 
-def test_more_than_one_transactions_share_goes_on_by_a_job(fleet):
+def test_a_trigger_with_many_targets_continues_by_a_job(fleet):
     trigger = over(fleet, 2 * SHARE + 3)
     assert fleet.exact(trigger)["running"] == 2 * SHARE + 3
     stopped = fleet.cancel(trigger)
@@ -54,13 +54,13 @@ def test_more_than_one_transactions_share_goes_on_by_a_job(fleet):
     assert stopped.status == "CANCELLED"
 
 
-def test_what_awaits_no_signal_is_complete_as_it_is_begun(fleet):
+def test_a_target_without_signal_completes_at_once(fleet):
     trigger = over(fleet, 5, max_concurrent=2, signal_transport="NO_SIGNAL")
     assert fleet.exact(trigger)["complete"] == 5
     assert trigger.status == "COMPLETE"
 
 
-def test_one_failure_is_told_and_the_others_go_on(fleet):
+def test_a_failure_is_reported_and_other_targets_continue(fleet):
     trigger = over(fleet, 3, max_concurrent=1)
     for code in (0, 1, 0):
         fleet.end(fleet.running(trigger)[0], code)
@@ -71,7 +71,7 @@ def test_one_failure_is_told_and_the_others_go_on(fleet):
 
 
 @pytest.mark.parametrize(("most", "begun"), [(0, 1), (20, 3), (50, 6), (100, 10)])
-def test_more_failures_than_may_be_end_the_queue(fleet, most, begun):
+def test_too_many_failures_end_the_queue(fleet, most, begun):
     trigger = over(fleet, 10, max_concurrent=1, max_fail_percentage=most)
     count = 0
     while running := fleet.running(trigger):
@@ -86,7 +86,7 @@ def test_more_failures_than_may_be_end_the_queue(fleet, most, begun):
         assert "Not begun" in fleet.targets(trigger)[-1].status_reason
 
 
-def test_those_that_run_when_too_many_fail_come_to_their_end(fleet):
+def test_running_targets_end_after_too_many_failures(fleet):
     trigger = over(fleet, 5, max_concurrent=3, max_fail_percentage=0)
     first, second, third = fleet.running(trigger)
     fleet.end(first, 1)
@@ -97,7 +97,7 @@ def test_those_that_run_when_too_many_fail_come_to_their_end(fleet):
     assert fleet.now(trigger).status == "FAILED"
 
 
-def test_a_late_and_a_second_report_count_nothing(fleet):
+def test_late_and_repeated_reports_count_nothing(fleet):
     trigger = over(fleet, 2)
     first, _ = fleet.running(trigger)
     fleet.end(first)
@@ -105,7 +105,7 @@ def test_a_late_and_a_second_report_count_nothing(fleet):
     assert fleet.exact(trigger)["complete"] == 1
 
 
-def test_cancel_drops_the_queue_and_tells_those_that_run(fleet):
+def test_cancel_drops_the_queue_and_cancels_running_targets(fleet):
     trigger = over(fleet, 6, max_concurrent=3)
     told, finished, waiting = fleet.running(trigger)
     for each in (told, finished):
@@ -127,7 +127,7 @@ def test_cancel_drops_the_queue_and_tells_those_that_run(fleet):
         fleet.cancel(trigger)
 
 
-def test_by_force_agents_are_not_waited_for_but_told(fleet):
+def test_a_forced_cancel_does_not_wait_for_agents(fleet):
     trigger = over(fleet, 2)
     for each in fleet.running(trigger):
         fleet.deliver(each)
@@ -142,7 +142,7 @@ def test_by_force_agents_are_not_waited_for_but_told(fleet):
     assert fleet.exact(trigger)["cancelled"] == 2
 
 
-def test_one_deployment_is_cancelled_alone(fleet):
+def test_a_single_target_is_cancelled(fleet):
     trigger = over(fleet, 2, max_concurrent=1)
     (first,) = fleet.running(trigger)
     assert fleet.do(deployment_actions.cancel, first, "bob").status == "FAILED"
@@ -157,7 +157,7 @@ def test_one_deployment_is_cancelled_alone(fleet):
         fleet.do(deployment_actions.cancel, second, "bob")
 
 
-def test_a_run_that_takes_too_long_has_failed(fleet):
+def test_a_run_beyond_its_timeout_has_failed(fleet):
     trigger = over(fleet, 2, timeout=60, max_concurrent=1)
     (first,) = fleet.running(trigger)
     with fleet.world.store.read() as tx:
@@ -169,7 +169,7 @@ def test_a_run_that_takes_too_long_has_failed(fleet):
     assert "Timed out" in fleet.targets(trigger)[0].status_reason
 
 
-def test_what_fails_while_it_waits_for_its_window_has_failed(fleet):
+def test_a_held_run_beyond_its_timeout_has_failed(fleet):
     """It was not cancelled, though no agent was told of it."""
     trigger = over(fleet, 1)
     (held,) = fleet.running(trigger)
@@ -178,7 +178,7 @@ def test_what_fails_while_it_waits_for_its_window_has_failed(fleet):
     assert fleet.exact(trigger)["failed"] == 1
 
 
-def test_a_run_that_ends_leaves_no_deadline(fleet):
+def test_an_ended_run_has_no_deadline(fleet):
     trigger = over(fleet, 2, timeout=60)
     first, second = fleet.running(trigger)
     fleet.end(first)
@@ -197,7 +197,7 @@ def test_a_deployment_that_is_deleted_counts_as_cancelled(fleet):
     assert fleet.exact(trigger)["complete"] == 1
 
 
-def test_delete_takes_everything_with_it(fleet):
+def test_deleting_a_trigger_deletes_everything_of_it(fleet):
     trigger = over(fleet, 3)
     with pytest.raises(Conflict, match="cancel it first"):
         fleet.delete(trigger)
@@ -214,7 +214,7 @@ def test_delete_takes_everything_with_it(fleet):
         fleet.now(trigger)
 
 
-def test_what_failed_is_triggered_again_as_it_was(fleet):
+def test_failed_targets_are_triggered_again(fleet):
     trigger = over(fleet, 4, action="FIX", input_values={"a": 1}, max_concurrent=1)
     with pytest.raises(Conflict, match="under way"):
         fleet.again(trigger)
@@ -234,7 +234,7 @@ def test_what_failed_is_triggered_again_as_it_was(fleet):
     assert fleet.again(second, only_failed=False).total == 2
 
 
-def test_a_deployment_that_is_retried_counts_anew(fleet):
+def test_a_retried_deployment_counts_again(fleet):
     trigger = over(fleet, 2)
     first, second = fleet.running(trigger)
     fleet.end(first, 1)
@@ -251,7 +251,7 @@ def test_a_deployment_that_is_retried_counts_anew(fleet):
     assert fleet.now(trigger).status == "COMPLETE"
 
 
-def test_what_a_cancelled_trigger_had_is_retried_one_by_one(fleet):
+def test_deployments_of_a_cancelled_trigger_are_retried_individually(fleet):
     trigger = over(fleet, 2)
     first, second = fleet.running(trigger)
     fleet.cancel(trigger)
@@ -262,7 +262,7 @@ def test_what_a_cancelled_trigger_had_is_retried_one_by_one(fleet):
     assert fleet.now(trigger).status == "COMPLETE"
 
 
-def test_the_config_may_change_or_go_while_it_runs(fleet):
+def test_the_source_config_may_change_or_be_deleted_during_a_trigger(fleet):
     made, config = fleet.servers(2), fleet.config(config="first")
     trigger = fleet.trigger(config_id=config, servers=[each.id for each in made], max_concurrent=1)
     fleet.world.store.write(lambda tx: configs.delete(tx, config))
@@ -271,7 +271,7 @@ def test_the_config_may_change_or_go_while_it_runs(fleet):
         assert configs.get(tx, fleet.running(trigger)[0].config_id, "p").config == "first"
 
 
-def test_the_end_of_one_costs_the_same_however_many_there_are(fleet):
+def test_the_cost_of_an_end_is_independent_of_the_number_of_targets(fleet):
     def cost(count: int) -> int:
         trigger = over(fleet, count, max_concurrent=2)
         deployment, seen = fleet.running(trigger)[0], []
@@ -288,6 +288,6 @@ def test_the_end_of_one_costs_the_same_however_many_there_are(fleet):
     assert cost(300) == few
 
 
-def test_counts_add_up(fleet):
+def test_counts_match_the_targets(fleet):
     trigger = over(fleet, 1)
     assert sum(counts(trigger).values()) == 1

@@ -34,7 +34,7 @@ def log(fleet):
         return [each.decision for each in audit.list_all(tx, "p")]
 
 
-def test_a_trigger_is_the_stacks_whose_resource_it_triggers(fleet):
+def test_a_trigger_counts_as_the_stack_of_its_source(fleet):
     resources = {"app": COMPONENT, "server": server()}
     resources["server"]["properties"]["deployment_policy"] = "STACK"
     stack = fleet.world.create(template(resources))
@@ -51,7 +51,7 @@ def test_a_trigger_is_the_stacks_whose_resource_it_triggers(fleet):
     assert {each.actor for each in log(fleet)} == {"ann"}
 
 
-def test_who_refuses_does_so_alone(fleet):
+def test_a_refusing_server_fails_alone(fleet):
     first, second, third = fleet.servers(3)
     govern(fleet, second.id, {"groups": ["puppet"]})
     trigger = fleet.trigger(config_id=fleet.config(), servers=[each.id for each in (first, second, third)])
@@ -62,7 +62,7 @@ def test_who_refuses_does_so_alone(fleet):
 
 
 @pytest.mark.parametrize("transport", ["STOKER_SIGNAL", "ZAQAR_SIGNAL", "TEMP_URL_SIGNAL"])
-def test_what_is_refused_leaves_no_store_behind(fleet, transport):
+def test_a_refused_target_leaves_no_queue_or_container(fleet, transport):
     one, free = fleet.servers(2)
     govern(fleet, one.id, {"groups": []})
 
@@ -80,7 +80,7 @@ def test_what_is_refused_leaves_no_store_behind(fleet, transport):
     assert left() == [2 * each for each in of_one]
 
 
-def test_a_retry_is_asked_anew(fleet):
+def test_a_retry_is_authorized_again(fleet):
     (one,) = fleet.servers(1)
     trigger = fleet.trigger(config_id=fleet.config(), servers=[one.id])
     (made,) = fleet.running(trigger)
@@ -115,7 +115,7 @@ def test_each_server_waits_for_its_own_window(fleet, clock):
     assert fleet.now(trigger).status == "FAILED"
 
 
-def test_what_waits_for_a_window_can_be_cancelled(fleet, clock):
+def test_a_held_run_can_be_cancelled(fleet, clock):
     (one,) = fleet.servers(1)
     govern(fleet, one.id, {"maintenance_windows": [{"cron": "0 1 * * *", "minutes": 30}]})
     trigger = fleet.trigger(config_id=fleet.config(), servers=[one.id])

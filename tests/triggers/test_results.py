@@ -101,7 +101,7 @@ def test_a_result_ends_the_run_and_the_trigger(fleet, one, transport, code):
 
 
 @pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL"])
-def test_upstreams_agents_get_a_url_to_post_to(fleet, one, transport):
+def test_upstream_agents_get_a_signal_url(fleet, one, transport):
     _, made = one(transport)
     values = inputs_of(fleet, made)
     assert values["deploy_signal_verb"] == "POST"
@@ -112,7 +112,7 @@ def test_upstreams_agents_get_a_url_to_post_to(fleet, one, transport):
     assert "deploy_auth_url" not in values
 
 
-def test_a_queues_user_stands_for_the_deployment(fleet, one):
+def test_the_stack_user_of_a_queue_belongs_to_the_deployment(fleet, one):
     _, made = one("ZAQAR_SIGNAL")
     values = inputs_of(fleet, made)
     assert values["deploy_queue_id"] == made.id
@@ -125,7 +125,7 @@ def test_a_queues_user_stands_for_the_deployment(fleet, one):
         assert stack_users.find(tx, values["deploy_user_id"]) is None
 
 
-def test_auto_is_what_suits_the_server(fleet):
+def test_auto_selects_a_transport_for_the_server(fleet):
     config = fleet.config()
     (own,), (deployed_one,) = fleet.servers(1), fleet.servers(1, kind=Kind.DEPLOYED, key_generation=0)
     (enrolled,) = fleet.servers(1, kind=Kind.DEPLOYED, key_generation=1)
@@ -136,7 +136,7 @@ def test_auto_is_what_suits_the_server(fleet):
 
 
 @pytest.mark.parametrize("transport", ["TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
-def test_what_is_no_signal_is_refused_and_ends_nothing(fleet, one, transport):
+def test_an_invalid_signal_is_refused_and_ends_nothing(fleet, one, transport):
     trigger, made = one(transport)
     objects, messaging = stores(fleet)
     with pytest.raises(Invalid, match="JSON object"):
@@ -149,7 +149,7 @@ def test_what_is_no_signal_is_refused_and_ends_nothing(fleet, one, transport):
 
 
 @pytest.mark.parametrize("transport", NAMES)
-def test_its_store_lives_and_goes_with_it(fleet, one, transport):
+def test_the_queue_or_container_is_deleted_with_the_deployment(fleet, one, transport):
     trigger, made = one(transport)
 
     def there():
@@ -207,7 +207,7 @@ def test_a_late_result_of_an_earlier_run_changes_nothing(fleet, one):
     assert fleet.exact(trigger)["complete"] == 1
 
 
-def test_a_plain_clients_deployment_is_retried_with_a_copy(fleet):
+def test_a_deployment_of_a_rest_client_is_retried_with_a_copy(fleet):
     """Its config is the client's, and stays."""
     (server,) = fleet.servers(1)
     config = fleet.config(config="mine", inputs=[{"name": "a", "value": 1}])

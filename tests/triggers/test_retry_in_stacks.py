@@ -37,7 +37,7 @@ def now(fleet, stack):
     return f"{found.action}_{found.status}"
 
 
-def test_the_stack_goes_on_with_what_waited_for_it(fleet):
+def test_the_stack_continues_with_the_dependents(fleet):
     first, second = fleet.servers(2)
     stack = fleet.world.create(template(a=deployment(first.id), b=deployment(second.id, depends_on="a")))
     failed = of(fleet, first)
@@ -54,7 +54,7 @@ def test_the_stack_goes_on_with_what_waited_for_it(fleet):
     assert fleet.world.states(stack) == dict.fromkeys("ab", "CREATE_COMPLETE") | {"config": "CREATE_COMPLETE"}
 
 
-def test_a_member_of_a_group_and_no_other(fleet):
+def test_only_the_member_of_a_group_is_retried(fleet):
     made = fleet.servers(3)
     properties = {"config": {"get_resource": "config"}, "servers": {each.name: each.id for each in made}}
     group = {"type": "OS::Heat::SoftwareDeploymentGroup", "properties": properties}
@@ -71,7 +71,7 @@ def test_a_member_of_a_group_and_no_other(fleet):
     assert now(fleet, stack) == "UPDATE_COMPLETE"
 
 
-def test_what_cannot_be_retried_now(fleet):
+def test_impossible_retries_are_refused(fleet):
     first, second = fleet.servers(2)
     stack = fleet.world.create(template(a=deployment(first.id), b=deployment(second.id)))
     failed = of(fleet, first)
@@ -91,7 +91,7 @@ def test_what_cannot_be_retried_now(fleet):
         fleet.retry(of(fleet, first))
 
 
-def test_a_suspended_stack_says_what_to_do_instead(fleet):
+def test_the_error_of_a_suspended_stack_names_the_remedy(fleet):
     (server,) = fleet.servers(1)
     said = deployment(server.id)
     said["properties"]["actions"] = ["CREATE", "SUSPEND"]
@@ -103,7 +103,7 @@ def test_a_suspended_stack_says_what_to_do_instead(fleet):
         fleet.retry(of(fleet, server))
 
 
-def test_what_a_client_says_has_failed_though_its_resource_has_not(fleet):
+def test_a_failed_deployment_of_a_complete_resource_cannot_be_retried(fleet):
     (server,) = fleet.servers(1)
     fleet.world.create(template(a=deployment(server.id)))
     fleet.world.report(of(fleet, server))

@@ -83,7 +83,7 @@ class Clock:
         return self.store.write
 
 
-def test_a_job_stands_at_its_next_time(clock):
+def test_a_schedule_has_a_job_at_its_next_time(clock):
     made = clock.create(timezone=VIENNA)
     assert made.next_at == cron.read("0 2 * * *", VIENNA).after(datetime.now(UTC))
     ((_, key, args, at),) = clock.jobs()
@@ -91,7 +91,7 @@ def test_a_job_stands_at_its_next_time(clock):
     assert args == {"schedule_id": made.id, "at": rows.to_micros(made.next_at)}
 
 
-def test_in_time_it_triggers_and_goes_to_the_next(clock):
+def test_a_schedule_starts_its_trigger_and_sets_the_next_time(clock):
     made = clock.create()
     done = clock.put(made, timedelta(seconds=1))
     (trigger,) = clock.begun()
@@ -101,7 +101,7 @@ def test_in_time_it_triggers_and_goes_to_the_next(clock):
     assert [job[3] for job in clock.jobs()] == [done.next_at]
 
 
-def test_a_time_counts_once_however_often_its_job_is_done(clock):
+def test_a_repeated_job_of_a_time_starts_one_trigger(clock):
     made = clock.create()
     done = clock.put(made, timedelta(seconds=1))
     for _ in range(2):
@@ -110,14 +110,14 @@ def test_a_time_counts_once_however_often_its_job_is_done(clock):
     assert len(clock.begun()) == 1
 
 
-def test_a_database_whose_clock_is_ahead_begins_nothing_twice(clock):
+def test_a_database_with_a_clock_ahead_starts_nothing_twice(clock):
     made = clock.put(clock.create(), -timedelta(hours=30))
     assert made.next_at > made.last_at > datetime.now(UTC)
     assert made.run_count == 1
 
 
 @pytest.mark.parametrize(("misfire_policy", "begun"), [("RUN", 1), ("SKIP", 0)])
-def test_what_was_missed_is_counted_and_run_once_or_not(clock, misfire_policy, begun):
+def test_missed_times_are_counted_and_follow_the_misfire_policy(clock, misfire_policy, begun):
     made = clock.create(cron="0 * * * *", misfire_policy=misfire_policy)
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     # Not when this very minute begins an hour: then the last of them is not late.
@@ -127,7 +127,7 @@ def test_what_was_missed_is_counted_and_run_once_or_not(clock, misfire_policy, b
     assert done.run_count == len(clock.begun()) == max(begun, latest)
 
 
-def test_a_single_time(clock):
+def test_a_schedule_may_have_a_single_time(clock):
     at = datetime.now(UTC) + timedelta(hours=1)
     made = clock.create(cron=None, at=at.isoformat())
     assert made.next_at == made.at == at
@@ -138,7 +138,7 @@ def test_a_single_time(clock):
     assert (late.run_count, late.missed_count) == (1, 1)
 
 
-def test_what_is_refused_is_told_and_the_schedule_goes_on(clock):
+def test_a_refused_trigger_is_reported_and_the_schedule_continues(clock):
     made = clock.create()
     clock.write(lambda tx: servers.delete(tx, clock.server.id))
     told = clock.put(made, timedelta(seconds=1))
@@ -156,7 +156,7 @@ def test_what_is_refused_is_told_and_the_schedule_goes_on(clock):
     assert (again.run_count, again.last_error) == (1, None)
 
 
-def test_a_config_that_a_schedule_runs_is_not_deleted(clock):
+def test_a_scheduled_config_cannot_be_deleted(clock):
     id = clock.trigger["config_id"]
     made = clock.create()
     with pytest.raises(ResourceInUse, match="nightly"):
@@ -168,7 +168,7 @@ def test_a_config_that_a_schedule_runs_is_not_deleted(clock):
     clock.write(lambda tx: service.delete_config(tx, other, "p"))
 
 
-def test_a_stack_has_an_event_of_a_schedule_that_could_not_start(clock):
+def test_a_schedule_that_could_not_start_adds_a_stack_event(clock):
     world = clock.fleet.world
     source = {"type": "OS::Heat::SoftwareConfig", "properties": {"group": "script", "config": "true"}}
     stack = world.create({"heat_template_version": "2018-08-31", "resources": {"patch": source}}, "shop")
@@ -182,7 +182,7 @@ def test_a_stack_has_an_event_of_a_schedule_that_could_not_start(clock):
     assert clock.begun()[0].stack_id == stack.id
 
 
-def test_a_refusal_is_in_the_audit_log(clock):
+def test_a_refusal_is_audited(clock):
     made = clock.create()
     clock.write(lambda tx: servers.set_policy(tx, clock.server.id, {"groups": ["puppet"]}))
     told = clock.put(made, timedelta(seconds=1))
@@ -192,7 +192,7 @@ def test_a_refusal_is_in_the_audit_log(clock):
     assert (kept.decision.outcome, kept.decision.actor) == (Outcome.REFUSED, "ann")
 
 
-def test_a_database_that_is_away_loses_no_time(clock, monkeypatch):
+def test_a_lost_database_loses_no_scheduled_time(clock, monkeypatch):
     at = datetime.now(UTC) + timedelta(hours=1)
     made = clock.create(cron=None, at=at.isoformat())
 
@@ -208,7 +208,7 @@ def test_a_database_that_is_away_loses_no_time(clock, monkeypatch):
     assert clock.put(made, timedelta(seconds=1)).run_count == 1
 
 
-def test_in_window_is_for_servers_that_have_windows(clock):
+def test_require_window_needs_servers_with_windows(clock):
     ahead = (datetime.now(UTC) + timedelta(hours=2)).hour
     policy = {"maintenance_windows": [{"cron": f"0 {ahead} * * *", "minutes": 10}]}
     with pytest.raises(Invalid, match="no maintenance window"):
@@ -234,7 +234,7 @@ def test_in_window_is_for_servers_that_have_windows(clock):
     assert run.status_reason.startswith(f"Waiting for the maintenance window of {clock.server.name}")
 
 
-def test_changed_it_stands_at_another_time(clock):
+def test_a_changed_schedule_has_a_new_time(clock):
     made = clock.create()
     changed = clock.change(made, cron="30 3 * * *", name="other")
     assert (changed.name, changed.cron, changed.timezone) == ("other", "30 3 * * *", "UTC")
@@ -254,7 +254,7 @@ def test_changed_it_stands_at_another_time(clock):
         clock.now(made)
 
 
-def test_secret_inputs_are_not_shown_and_survive_being_sent_back(clock):
+def test_secret_inputs_are_redacted_and_survive_an_update(clock):
     config = clock.fleet.config(inputs=[{"name": "password", "secret": True}, {"name": "a"}])
     made = clock.create(trigger={**clock.trigger, "config_id": config, "input_values": {"password": "x", "a": 1}})
     with clock.fleet.world.store.read() as tx:
@@ -266,7 +266,7 @@ def test_secret_inputs_are_not_shown_and_survive_being_sent_back(clock):
     assert clock.begun()[0].input_values == {"password": "x", "a": 1}
 
 
-def test_so_many_of_its_triggers_are_kept(clock):
+def test_a_schedule_keeps_a_limited_number_of_triggers(clock):
     made = clock.create(trigger={**clock.trigger, "signal_transport": "NO_SIGNAL"})
     for _ in range(KEPT + 3):
         made = clock.put(made, timedelta(seconds=1))
@@ -277,7 +277,7 @@ def test_so_many_of_its_triggers_are_kept(clock):
     assert clock.begun()[0].id == made.last_trigger_id
 
 
-def test_old_ones_go_by_shares_and_one_that_runs_again_stays(clock, monkeypatch):
+def test_old_triggers_are_deleted_in_batches_unless_they_run(clock, monkeypatch):
     monkeypatch.setattr("stoker.triggers.lifecycle.SHARE", 2)
     many = [each.id for each in (clock.server, *clock.fleet.servers(4))]
     said = {**clock.trigger, "servers": many, "signal_transport": "NO_SIGNAL"}
@@ -331,18 +331,18 @@ def test_old_ones_go_by_shares_and_one_that_runs_again_stays(clock, monkeypatch)
         ({"colour": 1}, "no 'colour'"),
     ],
 )
-def test_refusals(clock, said, words):
+def test_invalid_schedules_are_refused(clock, said, words):
     with pytest.raises(Invalid, match=words):
         clock.create(**said)
     assert clock.jobs() == []
 
 
-def test_what_could_not_be_triggered_is_no_schedule(clock):
+def test_a_schedule_of_an_invalid_trigger_is_refused(clock):
     with pytest.raises(EntityNotFound):
         clock.create(trigger={**clock.trigger, "servers": ["none"]})
 
 
-def test_two_of_one_name(clock):
+def test_two_schedules_of_one_name_are_refused(clock):
     made = clock.create()
     with pytest.raises(Conflict, match="'nightly' exists"):
         clock.create()
@@ -357,7 +357,7 @@ def local(expression, zone, after, count):
     return [each.astimezone(cron.zone_of(zone)).isoformat()[5:16] for each in islice(found, count)]
 
 
-def test_clocks_that_are_put_forward_and_back():
+def test_changes_of_the_local_clock_skip_and_repeat_no_time():
     spring, autumn = datetime(2026, 3, 28, 12, tzinfo=UTC), datetime(2026, 10, 24, 12, tzinfo=UTC)
     assert local("30 2 * * *", VIENNA, spring, 2) == ["03-29T03:00", "03-30T02:30"]
     assert local("30 2 * * *", VIENNA, autumn, 3) == ["10-25T02:30", "10-26T02:30", "10-27T02:30"]

@@ -97,7 +97,7 @@ class Late:
         self._thread.join()
 
 
-def test_what_appears_later_than_what_was_written_after_it_is_sent_too(on_postgresql, follow):
+def test_events_that_become_visible_late_are_sent(on_postgresql, follow):
     fleet, store = on_postgresql, on_postgresql.world.store
     trigger, (one, other) = begun(fleet, 2)
     stream = follow(fleet, trigger)
@@ -123,7 +123,7 @@ def test_what_appears_later_than_what_was_written_after_it_is_sent_too(on_postgr
     assert (told(last), last.over) == (["?"], True)
 
 
-def test_a_page_at_a_time_and_on_where_the_last_one_was(heat, follow):
+def test_events_are_read_in_pages_after_the_last_one(heat, follow):
     fleet = Fleet(heat)
     trigger, running = begun(fleet, 3)
     for offset in range(150):
@@ -145,7 +145,7 @@ def test_a_page_at_a_time_and_on_where_the_last_one_was(heat, follow):
     assert len(told(follow(fleet, trigger, ids(old)[99]).read())) == 200
 
 
-def test_a_silent_server_is_news_once(heat, follow, monkeypatch):
+def test_an_unresponsive_server_is_reported_once(heat, follow, monkeypatch):
     fleet = Fleet(heat)
     trigger, (one,) = begun(fleet, 1)
     said = {"server_id": one.server_id, "config_id": one.config_id}
@@ -164,7 +164,7 @@ def test_a_silent_server_is_news_once(heat, follow, monkeypatch):
     assert (heard.data["run"]["state"], heard.data["run"]["unresponsive_seconds"]) == ("RUNNING", None)
 
 
-def test_who_tries_again_what_is_being_deleted_finds_nothing(on_postgresql, tmp_path):
+def test_a_retry_during_the_deletion_finds_nothing(on_postgresql, tmp_path):
     store = on_postgresql.world.store
     inside = Inside(tmp_path, store)
     fleet = Fleet(replace(on_postgresql.world, project=inside.project))

@@ -54,7 +54,7 @@ def unchanged(fleet, stack):
         return own, bodies, stacks.get(tx, stack.id), fleet.world.resources(stack), fleet.world.events(stack)
 
 
-def test_a_components_action_wherever_it_is(fleet, shop):
+def test_a_components_action_is_triggered_at_any_level(fleet, shop):
     before = unchanged(fleet, shop)
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", input_values={"password": "y"})
     assert trigger.total == 3
@@ -88,7 +88,7 @@ def test_a_failed_trigger_leaves_its_stack_alone(fleet, shop):
     assert unchanged(fleet, shop) == before
 
 
-def test_one_deployment_by_its_resource_and_by_its_id(fleet, shop):
+def test_a_deployment_is_triggered_by_resource_and_by_id(fleet, shop):
     (one,) = [each for each in unchanged(fleet, shop)[0] if each.input_values == {"target": "disk1"}]
     for said in ({"stack": "shop", "resource": "on1"}, {"deployment_id": one.id}):
         trigger = fleet.trigger(**said, action="BACKUP")
@@ -98,14 +98,14 @@ def test_one_deployment_by_its_resource_and_by_its_id(fleet, shop):
     assert trigger.stack_id == shop.id
 
 
-def test_some_of_the_servers(fleet, shop):
+def test_a_trigger_may_name_some_of_the_servers(fleet, shop):
     own = unchanged(fleet, shop)[0]
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", servers=[own[1].server_id, own[1].server_id])
     (made,) = fleet.running(trigger)
     assert (made.server_id, made.input_values) == (own[1].server_id, own[1].input_values)
 
 
-def test_a_server_that_has_none_gets_the_components_defaults(fleet, shop):
+def test_a_server_without_a_deployment_gets_the_components_defaults(fleet, shop):
     (other,) = fleet.servers(1)
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", servers=[other.name])
     (made,) = fleet.running(trigger)
@@ -113,7 +113,7 @@ def test_a_server_that_has_none_gets_the_components_defaults(fleet, shop):
     assert inputs_of(fleet, made)["target"] == "disk"
 
 
-def test_labels_choose_among_the_sources_own_servers(fleet):
+def test_labels_select_among_the_servers_of_the_source(fleet):
     mine = fleet.servers(2, {"role": "db", "zone": "a"})
     fleet.servers(1, {"role": "db"})  # of somebody else
     runs = {f"on{i}": deployment("app", each.id) for i, each in enumerate(mine)}
@@ -129,7 +129,7 @@ def test_labels_choose_among_the_sources_own_servers(fleet):
 
 
 @pytest.mark.parametrize("kind", ["SoftwareDeploymentGroup", "SoftwareDeployments"])
-def test_every_member_of_a_group(fleet, kind):
+def test_every_member_of_a_group_is_triggered(fleet, kind):
     ids = {f"m{i}": each.id for i, each in enumerate(fleet.servers(3))}
     group = {
         "type": f"OS::Heat::{kind}",
@@ -145,7 +145,7 @@ def test_every_member_of_a_group(fleet, kind):
     assert fleet.trigger(stack=inner.id, resource="m1", action="BACKUP").total == 1
 
 
-def test_a_structured_deployments_values_are_put_in_place(fleet):
+def test_values_of_a_structured_deployment_are_inserted(fleet):
     (server,) = fleet.servers(1)
     config = {
         "type": "OS::Heat::StructuredConfig",
@@ -162,7 +162,7 @@ def test_a_structured_deployments_values_are_put_in_place(fleet):
             assert configs.get(tx, made.config_id, "p").config == {"a": {"y": 2}, "b": "TRIGGER"}
 
 
-def test_a_strict_one_without_its_value_is_refused_before_anything_begins(fleet):
+def test_a_strict_structured_deployment_without_a_value_is_refused(fleet):
     (server,) = fleet.servers(1)
     config = {"type": "OS::Heat::StructuredConfig", "properties": {"config": {"a": {"get_input": "x"}}}}
     run = deployment("config", server.id, input_values={"x": 1}, input_values_validate="STRICT")
@@ -174,7 +174,7 @@ def test_a_strict_one_without_its_value_is_refused_before_anything_begins(fleet)
         fleet.trigger(stack="strict", resource="config", servers=[other.id])
 
 
-def test_a_strict_one_may_count_on_all_that_a_run_is_told(fleet):
+def test_a_strict_structured_deployment_may_use_all_inputs_of_a_run(fleet):
     (server,) = fleet.servers(1)
     told = ("timeout", "status_aware", "signal_id", "signal_verb", "stack_id", "action")
     content = {name: {"get_input": f"deploy_{name}"} for name in told}
@@ -193,7 +193,7 @@ def test_a_strict_one_may_count_on_all_that_a_run_is_told(fleet):
         fleet.trigger(stack="strict", resource="run", signal_transport="STOKER_SIGNAL")
 
 
-def test_a_deployment_of_a_rest_client_is_derived_from_again(fleet):
+def test_a_deployment_of_a_rest_client_is_triggered_from_its_config(fleet):
     (server,) = fleet.servers(1)
     source = fleet.config(inputs=[{"name": "a"}, {"name": "b", "default": 2}])
     first = fleet.trigger(config_id=source, servers=[server.id], action="ONE", input_values={"a": 1, "c": 3})
@@ -207,14 +207,14 @@ def test_a_deployment_of_a_rest_client_is_derived_from_again(fleet):
         assert configs.get(tx, second.config_id, "p").name == "job_ONE_TWO"
 
 
-def test_a_name_of_ones_own(fleet, shop):
+def test_a_trigger_may_have_a_name(fleet, shop):
     trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", name="nightly")
     assert trigger.name == "nightly"
     with fleet.world.store.read() as tx:
         assert {configs.get(tx, each.config_id, "p").name for each in fleet.running(trigger)} == {"nightly"}
 
 
-def test_long_names_are_cut_not_refused(fleet):
+def test_long_names_are_shortened(fleet):
     (server,) = fleet.servers(1)
     trigger = fleet.trigger(config_id=fleet.config(name="n" * 255), servers=[server.id], action="A" * 255)
     assert len(trigger.name) == 255
@@ -249,7 +249,7 @@ SAID = {"stack": "shop", "resource": "app", "action": "BACKUP"}
         ({"require_window": "yes"}, "require_window"),
     ],
 )
-def test_what_is_refused_begins_nothing(fleet, changes, words):
+def test_a_refused_trigger_starts_nothing(fleet, changes, words):
     (server,) = fleet.servers(1)
     value = {"type": "OS::Heat::Value", "properties": {"value": 1}}
     fleet.world.signal_all(
@@ -269,7 +269,7 @@ def test_what_is_refused_begins_nothing(fleet, changes, words):
         *("max_concurrent", "max_fail_percentage", "require_window"),
     ],
 )
-def test_odd_values_are_taken_or_refused(odd, name):
+def test_odd_values_are_accepted_or_refused(odd, name):
     from stoker.triggers import request
 
     try:
@@ -279,7 +279,7 @@ def test_odd_values_are_taken_or_refused(odd, name):
         assert len(error.message) < 600
 
 
-def test_a_config_needs_servers(fleet):
+def test_a_trigger_of_a_config_needs_servers(fleet):
     with pytest.raises(Invalid, match="servers or labels are needed"):
         fleet.trigger(config_id=fleet.config())
     fleet.world.create(template(app=COMPONENT), "alone")
@@ -287,13 +287,13 @@ def test_a_config_needs_servers(fleet):
         fleet.trigger(stack="alone", resource="app", action="BACKUP")
 
 
-def test_a_server_that_nobody_knows(fleet):
+def test_an_unknown_server_is_refused(fleet):
     fleet.world.create(template(app=COMPONENT, on=deployment("app", "some-nova-server")), "shop")
     with pytest.raises(EntityNotFound, match="some-nova-server"):
         fleet.trigger(**SAID)
 
 
-def test_another_projects_things_are_not_there(fleet, shop):
+def test_objects_of_another_project_are_not_found(fleet, shop):
     strange = Fleet(world(fleet.world.store))
     strange.world.project = "q"
     (server,) = strange.servers(1)
@@ -306,7 +306,7 @@ def test_another_projects_things_are_not_there(fleet, shop):
             fleet.trigger(**said)
 
 
-def test_a_resource_that_has_not_begun(fleet):
+def test_a_resource_without_a_deployment_is_refused(fleet):
     (server,) = fleet.servers(1)
     first, then = deployment("app", server.id), deployment("app", server.id)
     then["depends_on"] = "first"
@@ -316,7 +316,7 @@ def test_a_resource_that_has_not_begun(fleet):
     assert fleet.trigger(stack="slow", resource="app", action="BACKUP").total == 1
 
 
-def test_no_more_than_the_project_may_have(store):
+def test_the_number_of_deployments_per_project_is_limited(store):
     fleet = Fleet(world(store, limits={"deployments_per_project": 2}))
     assert isinstance(fleet.world.engine.limits, Limits)
     ids = [each.id for each in fleet.servers(3)]
@@ -325,7 +325,7 @@ def test_no_more_than_the_project_may_have(store):
     assert fleet.trigger(config_id=fleet.config(), servers=ids[:2]).total == 2
 
 
-def test_a_server_that_goes_with_its_stack(fleet):
+def test_targets_of_a_deleted_stack_fail(fleet):
     kinds = {"server": {"type": "OS::Heat::DeployedServer", "properties": {"name": "gone"}}}
     stack = fleet.world.create(template(**kinds), "machines")
     (other,) = fleet.servers(1)
@@ -336,7 +336,7 @@ def test_a_server_that_goes_with_its_stack(fleet):
     assert fleet.targets(trigger)[0].status_reason == "Server gone was removed"
 
 
-def test_a_server_that_went_fails_alone(fleet):
+def test_a_removed_server_fails_alone(fleet):
     """One begun later must not keep the others: its agent will never come, but it is only one."""
     made = fleet.servers(2)
     trigger = fleet.trigger(config_id=fleet.config(), servers=[each.id for each in made], max_concurrent=1)

@@ -72,7 +72,7 @@ def until(true: Callable[[], bool], seconds: float = 20) -> None:
         time.sleep(0.02)
 
 
-def test_a_job_runs_with_its_arguments_and_is_forgotten(store, work, heard):
+def test_a_job_runs_with_its_arguments_and_is_removed(store, work, heard):
     work.register("k", heard)
     work.start()
     value = {"text": "ü\0☃", "list": [1, None, 2.5], "nested": {"deep": [True]}}
@@ -83,14 +83,14 @@ def test_a_job_runs_with_its_arguments_and_is_forgotten(store, work, heard):
     until(lambda: count_jobs(store) == 0)
 
 
-def test_what_was_deferred_before_the_start_runs_after_it(store, work, heard):
+def test_jobs_deferred_before_the_start_run_after_it(store, work, heard):
     work.register("k", heard)
     defer(store, work, 1)
     work.start()
     assert heard.wait(1) == [1]
 
 
-def test_a_transaction_that_is_undone_leaves_no_job(store, work, heard):
+def test_a_rolled_back_transaction_leaves_no_job(store, work, heard):
     work.register("k", heard)
     work.start()
 
@@ -121,7 +121,7 @@ def test_a_job_does_not_begin_before_its_time(store, work):
     assert began[0] >= at
 
 
-def test_a_far_deadline_stops_nothing(store, work, heard):
+def test_a_distant_deadline_delays_no_other_job(store, work, heard):
     work.register("k", heard)
     work.start()
     defer(store, work, "far", at=datetime(9999, 1, 1, tzinfo=UTC))
@@ -142,7 +142,7 @@ def test_a_cancelled_job_never_runs(store, work, heard):
     assert heard.calls == ["other"]
 
 
-def test_cancelling_reaches_also_what_is_due_but_has_not_begun(store, work, heard):
+def test_cancelling_includes_due_jobs_that_have_not_begun(store, work, heard):
     """All workers are busy; what waits behind them has not begun."""
     authorizer, begun = threading.Event(), threading.Semaphore(0)
 
@@ -167,7 +167,7 @@ def test_cancelling_reaches_also_what_is_due_but_has_not_begun(store, work, hear
     assert heard.calls == ["last"]
 
 
-def test_cancelling_leaves_other_kinds_and_an_undone_cancel_changes_nothing(store, work, heard):
+def test_cancelling_keeps_other_kinds_and_can_be_rolled_back(store, work, heard):
     work.register("k", heard)
     defer(store, work, 1, key="a")
 
@@ -182,7 +182,7 @@ def test_cancelling_leaves_other_kinds_and_an_undone_cancel_changes_nothing(stor
     assert heard.wait(1) == [1]
 
 
-def test_one_that_is_under_way_does_not_wait(store, work):
+def test_a_new_job_does_not_wait_for_a_running_one(store, work):
     begun, go_on = threading.Event(), threading.Event()
 
     def handle(_args: Args) -> None:
@@ -204,7 +204,7 @@ def test_one_that_is_under_way_does_not_wait(store, work):
     go_on.set()
 
 
-def test_a_failing_job_is_tried_again_and_says_why(store, work, heard):
+def test_a_failed_job_is_retried_and_logs_the_reason(store, work, heard):
     def fails_twice(args: Args) -> None:
         heard(args)
         if len(heard.calls) < 3:
@@ -227,11 +227,11 @@ def last_error(store: Store) -> str:
         return str(tx.connection.exec_driver_sql(query).scalar())
 
 
-def test_pauses_between_tries_double_up_to_five_minutes():
+def test_pauses_between_retries_double_up_to_five_minutes():
     assert [backoff(n) for n in (0, 1, 2, 8, 9, 1_000_000)] == [1, 2, 4, 256, 300, 300]
 
 
-def test_a_handler_may_give_up(store, work, heard):
+def test_a_handler_may_fail_permanently(store, work, heard):
     def hopeless(args: Args) -> None:
         heard(args)
         raise PermanentFailure("no use")
@@ -269,7 +269,7 @@ def test_jobs_of_one_key_never_overlap_and_all_run(store, work, heard):
     assert overlaps == []
 
 
-def test_different_keys_run_side_by_side(store, work):
+def test_jobs_of_different_keys_run_concurrently(store, work):
     meeting = threading.Barrier(3)
     work.register("k", lambda _: meeting.wait(20) and None)
     work.start()
@@ -278,7 +278,7 @@ def test_different_keys_run_side_by_side(store, work):
     meeting.wait(20)
 
 
-def test_a_later_deadline_does_not_hold_up_a_nearer_one_of_the_same_key(store, work, heard):
+def test_a_later_deadline_does_not_delay_an_earlier_one_of_the_same_key(store, work, heard):
     work.register("k", heard)
     work.start()
     defer(store, work, "far", key="a", at=later(3600))
@@ -287,7 +287,7 @@ def test_a_later_deadline_does_not_hold_up_a_nearer_one_of_the_same_key(store, w
     assert sorted(heard.wait(2)) == ["near", "now"]
 
 
-def test_a_failing_job_does_not_hold_up_a_newer_one_of_the_same_key(store, work, heard):
+def test_a_failing_job_does_not_delay_a_newer_one_of_the_same_key(store, work, heard):
     def fails(args: Args) -> None:
         heard(args)
         if args["n"] == "bad":
@@ -302,7 +302,7 @@ def test_a_failing_job_does_not_hold_up_a_newer_one_of_the_same_key(store, work,
     until(lambda: "good" in heard.calls)
 
 
-def test_a_kind_nobody_registered_is_kept_for_who_knows_it(store, heard):
+def test_jobs_of_an_unregistered_kind_are_kept(store, heard):
     """As when another process, or the next version, does that kind."""
     first = open_work(store)
     first.register("k", heard)
@@ -321,7 +321,7 @@ def test_a_kind_nobody_registered_is_kept_for_who_knows_it(store, heard):
         second.stop()
 
 
-def test_a_job_may_defer_and_write(store, work, heard):
+def test_a_job_may_defer_jobs_and_write(store, work, heard):
     def first(args: Args) -> None:
         if args["n"] < 5:
             defer(store, work, args["n"] + 1)
@@ -333,7 +333,7 @@ def test_a_job_may_defer_and_write(store, work, heard):
     assert sorted(heard.wait(6)) == [0, 1, 2, 3, 4, 5]
 
 
-def test_stopping_waits_for_what_runs(store, work):
+def test_stopping_waits_for_running_jobs(store, work):
     began, ended = threading.Event(), threading.Event()
 
     def slow(_: Args) -> None:
@@ -349,7 +349,7 @@ def test_stopping_waits_for_what_runs(store, work):
     assert ended.is_set()
 
 
-def test_stopping_does_not_wait_for_ever_and_loses_nothing(store, work, heard):
+def test_stopping_waits_a_limited_time_and_loses_no_job(store, work, heard):
     authorizer, began = threading.Event(), threading.Event()
 
     def stuck(_: Args) -> None:
@@ -367,7 +367,7 @@ def test_stopping_does_not_wait_for_ever_and_loses_nothing(store, work, heard):
     authorizer.set()
 
 
-def test_stopping_what_never_started_is_harmless(work):
+def test_stopping_without_a_start_is_harmless(work):
     work.stop()
     work.stop()
 
@@ -429,7 +429,7 @@ def test_a_job_survives_kill_9_of_its_process(store, heard):
     assert heard.calls == ["survivor"]
 
 
-def test_a_kind_with_threads_of_its_own_holds_up_no_other_and_is_held_up_by_none(store, work, heard):
+def test_a_kind_with_its_own_threads_delays_no_other_kind(store, work, heard):
     release, began = threading.Event(), {kind: threading.Semaphore(0) for kind in ("own", "shared")}
 
     def hang(kind: str) -> Callable[[Args], None]:
