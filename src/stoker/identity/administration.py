@@ -26,9 +26,9 @@ from stoker.store.tx import Tx
 def create_project(tx: Tx, name: str, description: str, *, enabled: bool) -> Project:
     """Create a project. Raises Conflict if the name is in use."""
     _free(identity.find_project_by_name(tx, name, DOMAIN_ID), "project", name)
-    made = Project(id=uuid.uuid4().hex, name=name, domain_id=DOMAIN_ID, description=description, enabled=enabled)
-    identity.add_project(tx, made)
-    return made
+    project = Project(id=uuid.uuid4().hex, name=name, domain_id=DOMAIN_ID, description=description, enabled=enabled)
+    identity.add_project(tx, project)
+    return project
 
 
 def change_project(tx: Tx, id: str, **changes: Any) -> Project:
@@ -56,7 +56,7 @@ def delete_project(tx: Tx, id: str) -> None:
 def create_user(tx: Tx, name: str, hashed: str, default_project_id: str | None, *, enabled: bool) -> User:
     """Create a user. ``hashed``: the hash of its password. Raises Conflict if the name is in use."""
     _free(identity.find_user_by_name(tx, name, DOMAIN_ID), "user", name)
-    made = User(
+    user = User(
         id=uuid.uuid4().hex,
         name=name,
         domain_id=DOMAIN_ID,
@@ -64,8 +64,8 @@ def create_user(tx: Tx, name: str, hashed: str, default_project_id: str | None, 
         default_project_id=default_project_id,
         enabled=enabled,
     )
-    identity.add_user(tx, made)
-    return made
+    identity.add_user(tx, user)
+    return user
 
 
 def change_user(tx: Tx, id: str, **changes: Any) -> User:
@@ -150,25 +150,25 @@ def create_credential(
     if project_id is None:
         raise Invalid("an application credential needs a token of its project")
     available = requester.roles & identity.roles(tx, user_id, project_id)
-    wanted = sorted(available) if roles is None else roles
-    if not set(wanted) <= available or not wanted:
-        raise Invalid("an application credential can have only roles that its user has in the project by this token")
+    granted = sorted(available) if roles is None else roles
+    if not set(granted) <= available or not granted:
+        raise Invalid("an application credential can only have roles that this token has in the project")
     if expires_at is not None and expires_at <= tx.now:
-        raise Invalid("expires_at must lie ahead")
+        raise Invalid("expires_at must be in the future")
     _free(application_credentials.find_by_name(tx, user_id, name), "application credential", name)
-    made = ApplicationCredential(
+    credential = ApplicationCredential(
         id=uuid.uuid4().hex,
         user_id=user_id,
         project_id=project_id,
         name=name,
         description=description,
         secret_hash=secret_hash,
-        roles=tuple(wanted),
+        roles=tuple(granted),
         unrestricted=unrestricted,
         expires_at=expires_at,
     )
-    application_credentials.add(tx, made)
-    return made
+    application_credentials.add(tx, credential)
+    return credential
 
 
 def create_ec2_key(
@@ -200,26 +200,26 @@ def delete_credential(tx: Tx, user_id: str, id: str) -> None:
 
 def project(tx: Tx, id: str) -> Project:
     """The project with this id. Raises EntityNotFound."""
-    found = identity.project(tx, id)
-    if found is None:
+    project = identity.project(tx, id)
+    if project is None:
         raise EntityNotFound(f"Could not find project: {id}.")
-    return found
+    return project
 
 
 def user(tx: Tx, id: str) -> User:
     """The user with this id. Raises EntityNotFound."""
-    found = identity.user(tx, id)
-    if found is None:
+    user = identity.user(tx, id)
+    if user is None:
         raise EntityNotFound(f"Could not find user: {id}.")
-    return found
+    return user
 
 
 def credential(tx: Tx, user_id: str, id: str) -> ApplicationCredential:
     """The user's application credential with this id. Raises EntityNotFound."""
-    found = application_credentials.find(tx, id)
-    if found is None or found.user_id != user_id:
+    credential = application_credentials.find(tx, id)
+    if credential is None or credential.user_id != user_id:
         raise EntityNotFound(f"Could not find Application Credential: {id}.")
-    return found
+    return credential
 
 
 def new_secret() -> tuple[str, str]:

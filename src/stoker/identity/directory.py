@@ -75,16 +75,16 @@ class Directory:
         ``address``.
         """
         with self._store.read() as tx:
-            found = _user(tx, user)
-            stack_user = stack_users.find(tx, user.id) if found is None and user.id else None
+            account = _user(tx, user)
+            stack_user = stack_users.find(tx, user.id) if account is None and user.id else None
         if stack_user is not None:
             return self._log_in_stack_user(stack_user, password, scope)
-        account = found.id if found else f"{user.domain}/{user.name or user.id}"
-        right = self.is_password(account, password, found.password_hash if found else None, address)
-        if found is None or not right or not found.enabled:
+        limited_name = account.id if account else f"{user.domain}/{user.name or user.id}"
+        right = self.is_password(limited_name, password, account.password_hash if account else None, address)
+        if account is None or not right or not account.enabled:
             raise Unauthorized(_WRONG)
-        wanted = scope or Scope(Named(id=found.default_project_id))
-        return self._issue(wanted, user_id=found.id, methods=("password",))
+        target = scope or Scope(Named(id=account.default_project_id))
+        return self._issue(target, user_id=account.id, methods=("password",))
 
     def is_password(self, account: str, password: str, stored: str | None, address: str) -> bool:
         """
@@ -107,14 +107,14 @@ class Directory:
         right = hmac.compare_digest(self._stack_users.password(user.resource_id).encode(), password.encode())
         if not right or (scope is not None and not scope.project.matches(user.project)):
             raise Unauthorized(_WRONG)
-        wanted = TokenRequest(user_id=user.id, project_id=user.project.id, methods=("password",))
-        return self._store.write(lambda tx: self.tokens.issue(tx, wanted))
+        request = TokenRequest(user_id=user.id, project_id=user.project.id, methods=("password",))
+        return self._store.write(lambda tx: self.tokens.issue(tx, request))
 
     def log_in_signed(self, request: ec2.Request) -> Issued:
         """Issue a token for the owner of the EC2 key that signed the request. Raises Unauthorized."""
         principal = self.ec2.authenticate(request)
-        wanted = TokenRequest(user_id=principal.user_id, project_id=principal.project_id, methods=("ec2credential",))
-        return self._store.write(lambda tx: self.tokens.issue(tx, wanted))
+        token = TokenRequest(user_id=principal.user_id, project_id=principal.project_id, methods=("ec2credential",))
+        return self._store.write(lambda tx: self.tokens.issue(tx, token))
 
     def log_in_program(self, credential: Named, user: Named | None, secret: str, address: str = "") -> Issued:
         """
@@ -123,40 +123,40 @@ class Directory:
         Raises Unauthorized; TooManyRequests after too many failures from the client's ``address``.
         """
         with self._store.read() as tx:
-            found = _credential(tx, credential, user)
+            stored = _credential(tx, credential, user)
             now = tx.now
-        account = found.id if found else f"credential {credential.id or credential.name}"
-        right = self.is_password(account, secret, found.secret_hash if found else None, address)
-        if found is None or not right or (found.expires_at is not None and found.expires_at <= now):
+        limited_name = stored.id if stored else f"credential {credential.id or credential.name}"
+        right = self.is_password(limited_name, secret, stored.secret_hash if stored else None, address)
+        if stored is None or not right or (stored.expires_at is not None and stored.expires_at <= now):
             raise Unauthorized(_WRONG)
         return self._issue(
-            Scope(Named(id=found.project_id)),
-            user_id=found.user_id,
+            Scope(Named(id=stored.project_id)),
+            user_id=stored.user_id,
             methods=("application_credential",),
-            expires_at=found.expires_at,
-            application_credential_id=found.id,
+            expires_at=stored.expires_at,
+            application_credential_id=stored.id,
         )
 
     def rescope(self, token: str, scope: Scope | None) -> Issued:
         """Issue a token for ``scope`` that expires with, and is revoked with, the given token. None keeps the scope."""
-        known = self.tokens.read(token)
-        if known.row.application_credential_id is not None:
-            raise Unauthorized("A token got by an application credential is for its project only.")
+        issued = self.tokens.read(token)
+        if issued.row.application_credential_id is not None:
+            raise Unauthorized("A token of an application credential is valid in its project only.")
         return self._issue(
-            scope or Scope(Named(id=known.principal.project_id), system=known.row.system),
-            user_id=known.principal.user_id,
-            methods=tuple(dict.fromkeys((*known.row.methods, "token"))),
-            expires_at=known.principal.expires_at,
+            scope or Scope(Named(id=issued.principal.project_id), system=issued.row.system),
+            user_id=issued.principal.user_id,
+            methods=tuple(dict.fromkeys((*issued.row.methods, "token"))),
+            expires_at=issued.principal.expires_at,
             parent=token,
         )
 
-    def _issue(self, scope: Scope, **wanted: Any) -> Issued:
+    def _issue(self, scope: Scope, **fields: Any) -> Issued:
         def do(tx: Tx) -> Issued:
             project = _project(tx, scope.project)
             if project is None and scope.project != Named():
                 raise Unauthorized(_WRONG)
             project_id = project.id if project else None
-            issued = self.tokens.issue(tx, TokenRequest(project_id=project_id, system=scope.system, **wanted))
+            issued = self.tokens.issue(tx, TokenRequest(project_id=project_id, system=scope.system, **fields))
             if (project is not None or scope.system) and not issued.principal.roles:
                 raise Unauthorized(_WRONG)
             return issued
@@ -210,20 +210,20 @@ class Directory:
         return password
 
 
-def _user(tx: Tx, wanted: Named) -> User | None:
-    if wanted.id:
-        return identity.user(tx, wanted.id)
-    return identity.find_user_by_name(tx, wanted.name, wanted.domain) if wanted.name else None
+def _user(tx: Tx, ref: Named) -> User | None:
+    if ref.id:
+        return identity.user(tx, ref.id)
+    return identity.find_user_by_name(tx, ref.name, ref.domain) if ref.name else None
 
 
-def _credential(tx: Tx, wanted: Named, user: Named | None) -> ApplicationCredential | None:
-    if wanted.id:
-        return application_credentials.find(tx, wanted.id)
+def _credential(tx: Tx, ref: Named, user: Named | None) -> ApplicationCredential | None:
+    if ref.id:
+        return application_credentials.find(tx, ref.id)
     owner = _user(tx, user) if user else None
-    return application_credentials.find_by_name(tx, owner.id, wanted.name) if owner and wanted.name else None
+    return application_credentials.find_by_name(tx, owner.id, ref.name) if owner and ref.name else None
 
 
-def _project(tx: Tx, wanted: Named) -> Project | None:
-    if wanted.id:
-        return identity.project(tx, wanted.id)
-    return identity.find_project_by_name(tx, wanted.name, wanted.domain) if wanted.name else None
+def _project(tx: Tx, ref: Named) -> Project | None:
+    if ref.id:
+        return identity.project(tx, ref.id)
+    return identity.find_project_by_name(tx, ref.name, ref.domain) if ref.name else None

@@ -79,14 +79,15 @@ def check(secret: str, request: Request, now: datetime, *, aging: bool = True) -
         version = request.params.get("SignatureVersion")
         if version != "2":
             raise Unauthorized(f"signatures of version {version!r} are not supported: use 2 or 4")
-        said = _v2
+        compute = _v2
     else:
-        said = _v4
+        compute = _v4
     # Clients differ in the host that they sign: as written, in lower case, or without its port.
     written = (request.host, request.host.lower())
     hosts = dict.fromkeys((*written, *(_PORT.sub("", host) for host in written)))
     # Compared as bytes, because a signature may contain any text.
-    right = any(hmac.compare_digest(said(secret, request, host).encode(), request.signature.encode()) for host in hosts)
+    signature = request.signature.encode()
+    right = any(hmac.compare_digest(compute(secret, request, host).encode(), signature) for host in hosts)
     if not right:
         raise Unauthorized("the signature does not match")
     if aging:
@@ -105,7 +106,7 @@ def check_time(request: Request, now: datetime) -> None:
         time, expires = params.get("Timestamp"), params.get("Expires")
         end = None if expires is None else _moment(expires)
         if time is None and end is None:
-            raise Unauthorized("the signature has no time: sign a Timestamp or Expires too")
+            raise Unauthorized("the signature has no time: sign a Timestamp or Expires, too")
     else:
         time, seconds = _scope(request).time, params.get("X-Amz-Expires")
         end = None if seconds is None else _moment(time) + _lifetime(seconds)
@@ -114,7 +115,7 @@ def check_time(request: Request, now: datetime) -> None:
     if end is not None and end <= now:
         raise Unauthorized("the signature has expired")
     if end is not None and end - now > LONGEST_LIFE:
-        raise Unauthorized(f"the signature expires too late: {LONGEST_LIFE.days} days are the most")
+        raise Unauthorized(f"the signature expires too late: at most {LONGEST_LIFE.days} days are allowed")
 
 
 def sign_v2(secret: str, verb: str, host: str, path: str, params: Mapping[str, str]) -> str:
@@ -150,13 +151,13 @@ def _v4(secret: str, request: Request, host: str) -> str:
 
 def _scope(request: Request) -> _Scope:
     """Raises Unauthorized if the request names no access key."""
-    found = _AUTHORIZATION.fullmatch(request.headers.get("authorization", "").strip())
-    credential = found["credential"] if found else request.params.get("X-Amz-Credential", "")
-    signed = found["headers"] if found else request.params.get("X-Amz-SignedHeaders", "")
-    time = request.headers.get("x-amz-date") if found else request.params.get("X-Amz-Date")
+    match = _AUTHORIZATION.fullmatch(request.headers.get("authorization", "").strip())
+    credential = match["credential"] if match else request.params.get("X-Amz-Credential", "")
+    signed = match["headers"] if match else request.params.get("X-Amz-SignedHeaders", "")
+    time = request.headers.get("x-amz-date") if match else request.params.get("X-Amz-Date")
     parts = credential.split("/")
     if len(parts) != 5 or not time or not time.startswith(parts[1]):
-        raise Unauthorized("no access key, or not the date that it is for, is said")
+        raise Unauthorized("the request names no access key, or a date that is not the key's")
     access, date, region, service, _ = parts
     return _Scope(access, date, region, service, tuple(signed.lower().split(";")), time)
 

@@ -14,7 +14,7 @@ from stoker.store.encryption import Encryption
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
-_WRONG = "The EC2 access key is not valid, or no longer."
+_WRONG = "The EC2 access key is not valid, or has been revoked."
 #: How long the principal of a signed request is valid: as long as a signature.
 _LIFE = timedelta(minutes=15)
 
@@ -30,14 +30,14 @@ class Ec2Keys:
     def create(self, tx: Tx, user_id: str, project_id: str) -> tuple[Ec2Credential, str]:
         """Create a key for a user in a project. Returns the key and its secret in plain text."""
         secret = secrets.token_hex(16)
-        made = Ec2Credential(
+        credential = Ec2Credential(
             access=secrets.token_hex(16),
             sealed_secret=self._encryption.encrypt(secret),
             user_id=user_id,
             project_id=project_id,
         )
-        ec2_credentials.add(tx, made)
-        return made, secret
+        ec2_credentials.add(tx, credential)
+        return credential, secret
 
     def stands_for(self, request: ec2.Request) -> str | None:
         """

@@ -30,8 +30,8 @@ def hash_password(password: str) -> str:
 def matches(password: str, stored: str) -> bool:
     """Whether ``password`` has the stored hash. Raises TooManyRequests."""
     _, n, r, p, salt, digest = stored.split("$")
-    found = _digest(password, base64.b64decode(salt), int(n), int(r), int(p))
-    return hmac.compare_digest(found, base64.b64decode(digest))
+    actual = _digest(password, base64.b64decode(salt), int(n), int(r), int(p))
+    return hmac.compare_digest(actual, base64.b64decode(digest))
 
 
 @cache

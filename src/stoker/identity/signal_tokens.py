@@ -28,10 +28,10 @@ class SignalTokens:
 
     def resource_of(self, token: str) -> str | None:
         """The id of the resource that the token may signal; None if the token is invalid."""
-        found = _SHAPE.fullmatch(token)
-        if found is None or not hmac.compare_digest(found["proof"], self._proof(found["resource"])):
+        match = _SHAPE.fullmatch(token)
+        if match is None or not hmac.compare_digest(match["proof"], self._proof(match["resource"])):
             return None
-        return found["resource"]
+        return match["resource"]
 
     def _proof(self, resource_id: str) -> str:
         return hmac.new(self._secret, resource_id.encode(), hashlib.sha256).hexdigest()

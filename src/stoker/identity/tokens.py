@@ -26,7 +26,7 @@ _REMEMBERED_SECONDS = 5.0
 _REMEMBERED = 10_000
 #: In a project, this role administers the project; on the system, the whole site.
 ADMIN = "admin"
-_INVALID = "The token is not valid, or no longer."
+_INVALID = "The token is not valid, or has expired."
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +66,26 @@ class Tokens:
         self._seen: dict[str, tuple[float, Principal]] = {}
         store.notifier.subscribe(self._on_notification)
 
-    def issue(self, tx: Tx, wanted: TokenRequest) -> Issued:
+    def issue(self, tx: Tx, request: TokenRequest) -> Issued:
         """Issue a token. Raises Unauthorized if the parent token has been revoked."""
-        parent = None if wanted.parent is None else _hash(wanted.parent)
+        parent = None if request.parent is None else _hash(request.parent)
         if parent is not None and tokens.find(tx, parent, for_update=True) is None:
             raise Unauthorized(_INVALID)
         token = secrets.token_hex(32)
-        until = min(wanted.expires_at or datetime.max.replace(tzinfo=UTC), tx.now + self._life)
-        made = Token(
-            user_id=wanted.user_id,
-            project_id=wanted.project_id,
+        until = min(request.expires_at or datetime.max.replace(tzinfo=UTC), tx.now + self._life)
+        row = Token(
+            user_id=request.user_id,
+            project_id=request.project_id,
             issued_at=tx.now,
             expires_at=until,
-            application_credential_id=wanted.application_credential_id,
-            system=wanted.system,
+            application_credential_id=request.application_credential_id,
+            system=request.system,
             parent_hash=parent,
-            methods=wanted.methods,
+            methods=request.methods,
         )
-        tokens.add(tx, _hash(token), made)
+        tokens.add(tx, _hash(token), row)
         tokens.drop_expired(tx, tx.now)
-        return Issued(token, _principal(tx, made), made)
+        return Issued(token, _principal(tx, row), row)
 
     def of_project(self, project_id: str) -> str | None:
         """
@@ -104,10 +104,10 @@ class Tokens:
 
     def get_cached(self, token: str) -> Principal | None:
         """The principal of a recently validated token, without I/O; None if ``validate`` is needed."""
-        found = self._seen.get(_hash(token))
-        if found is None or found[0] < time.monotonic() or found[1].expires_at <= datetime.now(UTC):
+        entry = self._seen.get(_hash(token))
+        if entry is None or entry[0] < time.monotonic() or entry[1].expires_at <= datetime.now(UTC):
             return None
-        return found[1]
+        return entry[1]
 
     def validate(self, token: str) -> Principal:
         """The principal of a token. Raises Unauthorized for any invalid token."""
@@ -118,15 +118,15 @@ class Tokens:
         key = _hash(token)
         until = time.monotonic() + _REMEMBERED_SECONDS
         with self._store.read() as tx:
-            found = tokens.find(tx, key)
-            if found is None or found.expires_at <= tx.now:
+            row = tokens.find(tx, key)
+            if row is None or row.expires_at <= tx.now:
                 raise Unauthorized(_INVALID)
-            principal = _principal(tx, found)
+            principal = _principal(tx, row)
         with self._lock:
             if len(self._seen) >= _REMEMBERED:
                 self._seen.clear()
             self._seen[key] = (until, principal)
-        return Issued(token, principal, found)
+        return Issued(token, principal, row)
 
     def revoke(self, token: str) -> None:
         """Revoke a token and all tokens that were requested with it."""

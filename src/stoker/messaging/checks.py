@@ -15,7 +15,7 @@ def queue_name(name: Any, what: str = "the queue") -> str:
     """Raises Invalid unless ``name`` is a valid queue name. ``what`` names the value in the error."""
     if not isinstance(name, str) or len(name) > limits.QUEUE_NAME or not _NAME.fullmatch(name):
         raise Invalid(
-            f"{what}: {name!r:.100} cannot be a queue's name: that is 1 to {limits.QUEUE_NAME} ASCII letters, "
+            f"{what}: {name!r:.100} is not a valid queue name: use 1 to {limits.QUEUE_NAME} ASCII letters, "
             "digits, dots, underscores and dashes"
         )
     return name

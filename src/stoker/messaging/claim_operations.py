@@ -21,8 +21,8 @@ def lock_or_create(tx: Tx, project_id: str, name: str, owner: str | None = None,
 
     Raises Invalid for an invalid name, and WriteRefused.
     """
-    found = queues.find(tx, project_id, name, for_update=True)
-    while found is None:
+    queue = queues.find(tx, project_id, name, for_update=True)
+    while queue is None:
         new = Queue(
             id=uuid.uuid4().hex,
             project_id=project_id,
@@ -32,9 +32,9 @@ def lock_or_create(tx: Tx, project_id: str, name: str, owner: str | None = None,
             created_at=tx.now,
         )
         # Another transaction may create or delete the queue in between.
-        found = new if queues.add(tx, new) else queues.find(tx, project_id, name, for_update=True)
-    check_write(found, as_owner=as_owner)
-    return found
+        queue = new if queues.add(tx, new) else queues.find(tx, project_id, name, for_update=True)
+    check_write(queue, as_owner=as_owner)
+    return queue
 
 
 def take(tx: Tx, queue: Queue, limit: int) -> list[Message]:
@@ -43,14 +43,14 @@ def take(tx: Tx, queue: Queue, limit: int) -> list[Message]:
 
     Messages that reached the queue's maximum number of claims are moved to its dead letter queue instead.
     """
-    found = messages.take(tx, queue.id, limit)
+    oldest = messages.take(tx, queue.id, limit)
     most, letters = queue.metadata.get(metadata.MOST_CLAIMS), queue.metadata.get(metadata.DEAD_LETTER_QUEUE)
     if most is None or letters is None:
-        return found
-    dead = [each for each in found if each.claim_count >= most]
+        return oldest
+    dead = [message for message in oldest if message.claim_count >= most]
     if dead:
         _bury(tx, queue, letters, dead)
-    return [each for each in found if each.claim_count < most]
+    return [message for message in oldest if message.claim_count < most]
 
 
 def claim(tx: Tx, queue: Queue, *, ttl: int, grace: int, limit: int) -> tuple[Claim, list[Message]] | None:
@@ -59,27 +59,27 @@ def claim(tx: Tx, queue: Queue, *, ttl: int, grace: int, limit: int) -> tuple[Cl
 
     If a message would expire earlier, its life is extended to ``grace`` seconds after the end of the claim.
     """
-    found = take(tx, queue, limit)
-    if not found:
+    free = take(tx, queue, limit)
+    if not free:
         return None
     claims.trim(tx)
     until = tx.now + timedelta(seconds=ttl)
-    made = Claim(id=str(uuid.uuid4()), queue_id=queue.id, ttl=ttl, renewed_at=tx.now, expires_at=until)
-    claims.add(tx, made)
-    _hold(tx, made, found, grace, more=1)
-    return made, messages.of_claim(tx, queue.id, made.id)
+    created = Claim(id=str(uuid.uuid4()), queue_id=queue.id, ttl=ttl, renewed_at=tx.now, expires_at=until)
+    claims.add(tx, created)
+    _hold(tx, created, free, grace, more=1)
+    return created, messages.of_claim(tx, queue.id, created.id)
 
 
 def renew(tx: Tx, queue: Queue, id: str, *, ttl: int, grace: int) -> None:
     """Extend the claim to ``ttl`` seconds from now. Raises EntityNotFound if the claim has ended."""
-    found = claims.find(tx, queue.id, id, for_update=True)
-    if found is None:
-        raise EntityNotFound(f"there is no claim {id!r:.100} in the queue {queue.name!r}, or it is over")
+    old = claims.find(tx, queue.id, id, for_update=True)
+    if old is None:
+        raise EntityNotFound(f"there is no claim {id!r:.100} in the queue {queue.name!r}, or it has ended")
     until = tx.now + timedelta(seconds=ttl)
     claims.renew(tx, id, ttl=ttl, at=tx.now, until=until)
-    held = messages.of_claim(tx, queue.id, id, for_update=True)
-    if held:
-        _hold(tx, replace(found, expires_at=until, ttl=ttl), held, grace, more=0)
+    claimed = messages.of_claim(tx, queue.id, id, for_update=True)
+    if claimed:
+        _hold(tx, replace(old, expires_at=until, ttl=ttl), claimed, grace, more=0)
 
 
 def release(tx: Tx, queue: Queue, id: str) -> None:
@@ -88,10 +88,10 @@ def release(tx: Tx, queue: Queue, id: str) -> None:
     messages.release(tx, queue.id, id)
 
 
-def _hold(tx: Tx, claim: Claim, held: Sequence[Message], grace: int, *, more: int) -> None:
+def _hold(tx: Tx, claim: Claim, claimed: Sequence[Message], grace: int, *, more: int) -> None:
     messages.claim(
         tx,
-        held,
+        claimed,
         claim.id,
         until=claim.expires_at,
         ttl=claim.ttl + grace,
@@ -106,5 +106,5 @@ def _bury(tx: Tx, queue: Queue, letters: str, dead: Sequence[Message]) -> None:
     there = lock_or_create(tx, queue.project_id, letters)
     messages.delete(tx, dead)
     if ttl is not None:
-        dead = [replace(each, ttl=ttl, expires_at=tx.now + timedelta(seconds=ttl)) for each in dead]
+        dead = [replace(message, ttl=ttl, expires_at=tx.now + timedelta(seconds=ttl)) for message in dead]
     messages.add(tx, there.id, dead)

@@ -20,25 +20,25 @@ def create_drafts(now: datetime, bodies: Sequence[Any], *, ttl: int, delay: int 
     return [_message(now, body, ttl, delay, None) for body in bodies]
 
 
-def read(now: datetime, said: Any, of_queue: Mapping[str, Any], *, size: int, client_id: str | None) -> list[Message]:
+def read(now: datetime, body: Any, of_queue: Mapping[str, Any], *, size: int, client_id: str | None) -> list[Message]:
     """
-    Messages from the JSON body ``said`` of a request, ``size`` bytes long, for a queue with the metadata ``of_queue``.
+    Messages from the JSON body ``body`` of a request, ``size`` bytes long, for a queue with the metadata ``of_queue``.
 
     Unknown fields are ignored, as in Zaqar. Raises Invalid with the name of the invalid value.
     """
     most = of_queue.get(metadata.POST_SIZE) or limits.POST_SIZE
     if size > most:
-        raise Invalid(f"the messages are too large for this queue: {size} bytes, and it takes {most} at a time")
-    if not isinstance(said, Mapping) or not isinstance(said.get("messages"), list):
+        raise Invalid(f"the messages are too large for this queue: {size} bytes, more than the limit of {most}")
+    if not isinstance(body, Mapping) or not isinstance(body.get("messages"), list):
         raise Invalid('the request\'s body must be a JSON object with a list of "messages"')
-    found = said["messages"]
-    if not 1 <= len(found) <= limits.MESSAGES_A_POST:
-        raise Invalid(f"messages must be at least 1 and at most {limits.MESSAGES_A_POST}, not {len(found)}")
-    return [_read(now, each, of_queue, client_id) for each in found]
+    entries = body["messages"]
+    if not 1 <= len(entries) <= limits.MESSAGES_A_POST:
+        raise Invalid(f"messages must be at least 1 and at most {limits.MESSAGES_A_POST}, not {len(entries)}")
+    return [_read(now, entry, of_queue, client_id) for entry in entries]
 
 
-def _read(now: datetime, said: Any, of_queue: Mapping[str, Any], client_id: str | None) -> Message:
-    message = checks.mapping(said, "a message")
+def _read(now: datetime, entry: Any, of_queue: Mapping[str, Any], client_id: str | None) -> Message:
+    message = checks.mapping(entry, "a message")
     if "body" not in message:
         raise Invalid('a message must have a "body"')
     ttl = message.get("ttl", of_queue.get(metadata.TTL) or limits.MESSAGE_TTL)

@@ -46,16 +46,16 @@ def visible_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_metadata(metadata: Any) -> dict[str, Any]:
     """Raises Invalid for metadata that a queue cannot have."""
-    found = checks.mapping(metadata, "a queue's metadata")
+    entries = checks.mapping(metadata, "a queue's metadata")
     for name, (least, most) in _BOUNDS.items():
-        if found.get(name) is not None:
-            checks.whole(found[name], name, least, most)
-    if found.get(DEAD_LETTER_QUEUE) is not None:
-        checks.queue_name(found[DEAD_LETTER_QUEUE], DEAD_LETTER_QUEUE)
-    if found.get(ENCRYPT) not in (None, False):
-        raise Invalid(f"{ENCRYPT} must be false: messages are not encrypted here")
-    retry_policy.check(found.get(RETRIES), RETRIES)
-    return found
+        if entries.get(name) is not None:
+            checks.whole(entries[name], name, least, most)
+    if entries.get(DEAD_LETTER_QUEUE) is not None:
+        checks.queue_name(entries[DEAD_LETTER_QUEUE], DEAD_LETTER_QUEUE)
+    if entries.get(ENCRYPT) not in (None, False):
+        raise Invalid(f"{ENCRYPT} must be false: Stoker does not encrypt messages")
+    retry_policy.check(entries.get(RETRIES), RETRIES)
+    return entries
 
 
 def apply_patch(metadata: Mapping[str, Any], changes: Any) -> dict[str, Any]:
@@ -70,8 +70,8 @@ def apply_patch(metadata: Mapping[str, Any], changes: Any) -> dict[str, Any]:
     result = dict(metadata)
     for change in changes:
         operation, name = _operation(change), _name(change)
-        known = name in result or name in _DEFAULTS
-        if operation != "add" and not known:
+        exists = name in result or name in _DEFAULTS
+        if operation != "add" and not exists:
             raise Conflict(f"the queue's metadata has no {name!r:.100} to {operation}")
         if operation == "remove":
             result.pop(name, None)
@@ -100,5 +100,5 @@ def _name(change: Mapping[str, Any]) -> str:
     if len(parts) != 3 or parts[:2] != ["", "metadata"] or not parts[2]:
         raise Invalid(f"path must be like /metadata/name, not {path!r:.100}")
     if re.search("~(?![01])", parts[2]):
-        raise Invalid(f"path {path!r:.100} holds a ~ that is part of neither ~0 nor ~1")
+        raise Invalid(f"path {path!r:.100} contains a ~ that is part of neither ~0 nor ~1")
     return parts[2].replace("~1", "/").replace("~0", "~")

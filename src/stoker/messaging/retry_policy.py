@@ -31,17 +31,17 @@ def check(policy: Any, name: str) -> None:
     """Raises Invalid for an invalid retry policy. None and an empty policy are valid."""
     if policy is None:
         return
-    said = checks.mapping(policy, name)
+    values = checks.mapping(policy, name)
     for key in _DEFAULTS:
-        if said.get(key) is not None:
+        if values.get(key) is not None:
             most = _LONGEST_PAUSE if key in ("minimum_delay", "maximum_delay") else _MOST_RETRIES
-            checks.whole(said[key], f"{name}: {key}", 0, most)
-    function, override = said.get("retry_backoff_function"), said.get("ignore_subscription_override")
+            checks.whole(values[key], f"{name}: {key}", 0, most)
+    function, override = values.get("retry_backoff_function"), values.get("ignore_subscription_override")
     if function is not None and function not in _FUNCTIONS:
         raise Invalid(f"{name}: retry_backoff_function must be one of {', '.join(_FUNCTIONS)}, not {function!r:.100}")
     if override is not None and not isinstance(override, bool):
         raise Invalid(f"{name}: ignore_subscription_override must be true or false, not {override!r:.100}")
-    least, most = _value(said, "minimum_delay"), _value(said, "maximum_delay")
+    least, most = _value(values, "minimum_delay"), _value(values, "maximum_delay")
     if most - least < 2 * _STEP:
         raise Invalid(f"{name}: maximum_delay must be at least {2 * _STEP} more than minimum_delay")
 

@@ -60,13 +60,13 @@ class Messaging:
         )
         if queues.add(tx, new):
             return True
-        known = queues.find(tx, project_id, name, for_update=owner is not None)
-        if known is None:
+        existing = queues.find(tx, project_id, name, for_update=owner is not None)
+        if existing is None:
             return queues.add(tx, new)  # deleted by another transaction meanwhile
-        if owner is not None and known.owner is None:
-            queues.delete(tx, known.id)
+        if owner is not None and existing.owner is None:
+            queues.delete(tx, existing.id)
             return queues.add(tx, new)
-        check_write(known, as_owner=owner is not None)
+        check_write(existing, as_owner=owner is not None)
         return False
 
     def delete_queue(self, tx: Tx, project_id: str, name: str, *, as_owner: bool = False) -> None:
@@ -114,7 +114,7 @@ class Messaging:
         tx: Tx,
         project_id: str,
         queue: str,
-        said: Any,
+        body: Any,
         *,
         size: int,
         client_id: str | None = None,
@@ -123,13 +123,13 @@ class Messaging:
         """
         Post messages from a client's request. Returns the messages' ids.
 
-        ``said`` is the decoded request body, ``size`` its length in bytes. Raises Invalid, WriteRefused.
+        ``body`` is the decoded request body, ``size`` its length in bytes. Raises Invalid, WriteRefused.
         """
-        known = queues.find(tx, project_id, queue)
-        if known is not None:
-            check_write(known, as_owner=as_owner)  # before the callback takes the message for a signal
-        of_queue = known.metadata if known else {}
-        new = drafts.read(tx.now, said, of_queue, size=size, client_id=client_id)
+        existing = queues.find(tx, project_id, queue)
+        if existing is not None:
+            check_write(existing, as_owner=as_owner)  # before the callback takes the message for a signal
+        of_queue = existing.metadata if existing else {}
+        new = drafts.read(tx.now, body, of_queue, size=size, client_id=client_id)
         if self.on_posted is not None:
             self.on_posted(tx, project_id, queue, new)
         return self._store(tx, project_id, queue, new, None, as_owner)
@@ -140,15 +140,15 @@ class Messaging:
 
         A queue with ``_keep_newest`` returns its newest message on each call and keeps it. Raises WriteRefused.
         """
-        known = queues.find(tx, project_id, queue)
-        if known is None:
+        existing = queues.find(tx, project_id, queue)
+        if existing is None:
             return []
-        check_write(known, as_owner=as_owner)
-        if known.metadata.get(reserved.KEEP_NEWEST):
-            return messages.newest(tx, known.id)
-        found = claim_operations.take(tx, known, limit)
-        messages.delete(tx, found)
-        return found
+        check_write(existing, as_owner=as_owner)
+        if existing.metadata.get(reserved.KEEP_NEWEST):
+            return messages.newest(tx, existing.id)
+        oldest = claim_operations.take(tx, existing, limit)
+        messages.delete(tx, oldest)
+        return oldest
 
     def purge(
         self,
@@ -160,14 +160,14 @@ class Messaging:
         as_owner: bool = False,
     ) -> None:
         """Delete all messages of a queue, all subscriptions, or both. Raises WriteRefused."""
-        known = queues.find(tx, project_id, queue, for_update=True)
-        if known is None:
+        existing = queues.find(tx, project_id, queue, for_update=True)
+        if existing is None:
             return
-        check_write(known, as_owner=as_owner)
+        check_write(existing, as_owner=as_owner)
         if "messages" in kinds:
-            messages.purge(tx, known.id)
+            messages.purge(tx, existing.id)
         if "subscriptions" in kinds:
-            subscriptions.purge(tx, known.id)
+            subscriptions.purge(tx, existing.id)
 
     def lock_or_create(self, tx: Tx, project_id: str, name: str, owner: str | None = None) -> Queue:
         """
@@ -185,4 +185,4 @@ class Messaging:
         messages.trim(tx)
         messages.add(tx, queue.id, new, secret=queue.owner is not None)
         webhooks.announce(tx, self._work, queue, new, confirming=self.subscriptions.confirming)
-        return [each.id for each in new]
+        return [message.id for message in new]

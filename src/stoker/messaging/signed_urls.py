@@ -74,12 +74,12 @@ class SignedUrls:
             until = moment(expires)
         except Invalid:
             return False
-        made = self._signature(project, opened, verbs, until.strftime(_FORM))
+        expected = self._signature(project, opened, verbs, until.strftime(_FORM))
         return (
-            hmac.compare_digest(made.encode(), signature.encode("utf-8", "replace"))
+            hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace"))
             and now < until
             and verb in verbs
-            and any(path == each or path.startswith(f"{each}/") for each in opened)
+            and any(path == root or path.startswith(f"{root}/") for root in opened)
         )
 
     def _signature(self, project: str, paths: Iterable[str], methods: Iterable[str], expires: str) -> str:
@@ -115,9 +115,9 @@ def format_time(at: datetime) -> str:
 def moment(text: str) -> datetime:
     """Parse an ISO 8601 time; without a zone it is UTC. Raises Invalid."""
     try:
-        found = datetime.fromisoformat(text) if "-" in text else None
-        if found is not None:
-            return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        time = datetime.fromisoformat(text) if "-" in text else None
+        if time is not None:
+            return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         pass
     raise Invalid(f"expires must be a time like 2030-01-31T23:59:59, not {text!r:.100}")

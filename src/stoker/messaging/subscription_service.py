@@ -20,7 +20,7 @@ from stoker.store import subscriptions
 from stoker.store.tx import Tx
 from stoker.work import Work
 
-_TAKEN = "the queue {!r} has that subscriber already: a subscription is one of project, queue and subscriber"
+_TAKEN = "the queue {!r} already has a subscription of this subscriber"
 #: Characters allowed in a header's name and in its value.
 _HEADER_NAME, _HEADER_VALUE = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"), re.compile(r"[ -~]*")
 
@@ -42,14 +42,14 @@ class SubscriptionService:
         self.targets = targets
         self.confirming = confirming
 
-    def subscribe(self, tx: Tx, queue: Queue, said: Any) -> str:
+    def subscribe(self, tx: Tx, queue: Queue, body: Any) -> str:
         """
         Create a subscription. Returns its id.
 
         A repeated request for an unconfirmed subscription sends the request for confirmation again. Raises Invalid, and
         Conflict if the subscription exists with another ttl or other options, or is confirmed.
         """
-        subscriber, ttl, options = check_body(said, self.targets)
+        subscriber, ttl, options = check_body(body, self.targets)
         if subscriber is None:
             raise Invalid("a subscription needs a subscriber: an http or https URL")
         ttl = limits.SUBSCRIPTION_TTL if ttl is None else ttl
@@ -65,20 +65,20 @@ class SubscriptionService:
         )
         subscriptions.trim(tx, queue.id, subscriber)
         if not subscriptions.add(tx, new):
-            known = subscriptions.of_subscriber(tx, queue.id, subscriber)
-            if known is None or known.confirmed or (known.ttl, known.options) != (new.ttl, new.options):
+            existing = subscriptions.of_subscriber(tx, queue.id, subscriber)
+            if existing is None or existing.confirmed or (existing.ttl, existing.options) != (new.ttl, new.options):
                 raise Conflict(_TAKEN.format(queue.name))
-            new = known
+            new = existing
         self._ask(tx, queue, new)
         return new.id
 
-    def change(self, tx: Tx, queue: Queue, id: str, said: Any) -> None:
+    def change(self, tx: Tx, queue: Queue, id: str, body: Any) -> None:
         """
         Change a subscription. Raises EntityNotFound, Invalid, and Conflict if the queue has the new subscriber already.
         """
-        subscriber, ttl, options = check_body(said, self.targets)
+        subscriber, ttl, options = check_body(body, self.targets)
         if subscriber is None and ttl is None and options is None:
-            raise Invalid("nothing to change: say a subscriber, a ttl or options")
+            raise Invalid("nothing to change: give a subscriber, a ttl or options")
         old = find(tx, queue, id, for_update=True)
         changed = replace(old, subscriber=subscriber or old.subscriber)
         if options is not None:
@@ -95,9 +95,9 @@ class SubscriptionService:
         if changed.subscriber != old.subscriber:
             self._ask(tx, queue, changed)
 
-    def confirm(self, tx: Tx, queue: Queue, id: str, said: Any) -> None:
+    def confirm(self, tx: Tx, queue: Queue, id: str, body: Any) -> None:
         """Confirm or cancel a subscription. Raises EntityNotFound, Invalid."""
-        agreed = checks.mapping(said, "the request's body").get("confirmed")
+        agreed = checks.mapping(body, "the request's body").get("confirmed")
         if not isinstance(agreed, bool):
             raise Invalid(f"confirmed must be true or false, not {agreed!r:.100}")
         old = find(tx, queue, id, for_update=True)
@@ -111,10 +111,10 @@ class SubscriptionService:
             return
         path = f"/v2/queues/{queue.name}/subscriptions/{subscription.id}/confirm"
         signed = self._signed_urls.sign(queue.project_id, [path], ["PUT"], subscription.expires_at)
-        text = f"Messages of the queue {queue.name} are to be sent here: confirm it to get them"
+        text = f"Messages of the queue {queue.name} will be sent here: confirm to receive them"
         if again:
-            text = f"Messages of the queue {queue.name} are sent here no more: confirm it to get them again"
-        said = {
+            text = f"Messages of the queue {queue.name} are no longer sent here: confirm to receive them again"
+        message = {
             "Message_Type": "UnsubscribeConfirmation" if again else "SubscriptionConfirmation",
             "Message": text,
             "WSGISubscribeURL": f"{self._public_url}/messaging{path}",
@@ -126,15 +126,15 @@ class SubscriptionService:
             "SubscribeBody": {"confirmed": True},
             "UnsubscribeBody": {"confirmed": False},
         }
-        webhooks.deliver(tx, self._work, queue.project_id, subscription, said)
+        webhooks.deliver(tx, self._work, queue.project_id, subscription, message)
 
 
 def find(tx: Tx, queue: Queue, id: str, *, for_update: bool = False) -> Subscription:
     """Raises EntityNotFound if the subscription does not exist or has expired."""
-    known = subscriptions.find(tx, queue.id, id, for_update=for_update)
-    if known is None:
-        raise EntityNotFound(f"there is no subscription {id!r:.100} to the queue {queue.name!r}, or it is over")
-    return known
+    subscription = subscriptions.find(tx, queue.id, id, for_update=for_update)
+    if subscription is None:
+        raise EntityNotFound(f"there is no subscription {id!r:.100} to the queue {queue.name!r}, or it has ended")
+    return subscription
 
 
 def age(subscription: Subscription, now: datetime) -> int:
@@ -143,15 +143,15 @@ def age(subscription: Subscription, now: datetime) -> int:
 
 
 def check_body(
-    said: Any, targets: Targets, *, look_up: bool = False
+    body: Any, targets: Targets, *, look_up: bool = False
 ) -> tuple[str | None, int | None, dict[str, Any] | None]:
     """
     Read (subscriber, ttl, options) from a request body; None for each missing value. Raises Invalid.
 
     ``look_up`` also resolves and checks the host name. A look-up takes time, so it must not happen in a transaction.
     """
-    document = checks.mapping(said, "a subscription")
-    subscriber, ttl, options = document.get("subscriber"), document.get("ttl"), document.get("options")
+    fields = checks.mapping(body, "a subscription")
+    subscriber, ttl, options = fields.get("subscriber"), fields.get("ttl"), fields.get("options")
     if subscriber is not None:
         host = _host(subscriber)
         if look_up:
@@ -171,9 +171,9 @@ def _host(subscriber: Any) -> str:
         raise Invalid(f"a subscriber must be a URL of at most {limits.SUBSCRIBER} characters")
     scheme = subscriber.partition(":")[0].lower()
     if scheme == "mailto":
-        raise Invalid("subscribers by mail are not supported here: give an http or https URL")
+        raise Invalid("subscribers by mail are not supported: give an http or https URL")
     if scheme in ("trust+http", "trust+https"):
-        raise Invalid("subscribers with a trust are not supported here: give an http or https URL")
+        raise Invalid("subscribers with a trust are not supported: give an http or https URL")
     # Imported late, because the import slows down the start of installations without webhooks.
     import httpx2
 

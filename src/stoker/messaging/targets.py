@@ -63,18 +63,18 @@ class Targets:
         """
         self.check_literal(host)
         try:
-            found = _look_up(host, 0, _SHORT)
+            addresses = _look_up(host, 0, _SHORT)
         except TargetRefused:
             return
-        if not all(self.allows(address) for address in found):
+        if not all(self.allows(address) for address in addresses):
             raise Invalid(_refusal(host))
 
     def resolve(self, host: str, port: int, seconds: float) -> Sequence[str]:
         """The permitted addresses of a host. Raises TargetRefused if there is none."""
-        found = [address for address in _look_up(host, port, seconds) if self.allows(address)]
-        if not found:
+        addresses = [address for address in _look_up(host, port, seconds) if self.allows(address)]
+        if not addresses:
             raise TargetRefused(_refusal(host))
-        return [str(address) for address in found]
+        return [str(address) for address in addresses]
 
     def allows(self, address: _Address) -> bool:
         """
@@ -89,7 +89,7 @@ class Targets:
 
 def _refusal(host: str) -> str:
     return (
-        f"a webhook cannot go to {host!r:.300}: that is no public address, and the site's setting webhook_networks "
+        f"a webhook cannot go to {host!r:.300}: it is not a public address, and the site's setting webhook_networks "
         "does not name it"
     )
 
@@ -124,8 +124,8 @@ def _look_up(host: str, port: int, seconds: float) -> list[_Address]:
 
     def ask() -> None:
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            answers.put([ipaddress.ip_address(str(each[4][0]).partition("%")[0]) for each in found])
+            answer = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            answers.put([ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in answer])
         except (OSError, UnicodeError, ValueError) as error:
             answers.put(OSError(str(error)))
         finally:

@@ -48,24 +48,24 @@ def announce(tx: Tx, work: Work, queue: Queue, new: Sequence[Message], *, confir
     upto = subscriptions.latest(tx, queue.id, unconfirmed=not confirming)
     if upto is None:
         return
-    said = [
+    payloads = [
         {
-            "id": each.id,
-            "body": msgspec.Raw(each.body.encode()),
-            "ttl": each.ttl,
+            "id": message.id,
+            "body": msgspec.Raw(message.body.encode()),
+            "ttl": message.ttl,
             "queue_name": queue.name,
             "Message_Type": "Notification",
         }
-        for each in new
+        for message in new
     ]
     # Stored as text, because PostgreSQL's JSON type cannot contain NUL characters.
-    args = {"queue": queue.id, "project": queue.project_id, "messages": rows.dump(said), "after": 0, "upto": upto}
+    args = {"queue": queue.id, "project": queue.project_id, "messages": rows.dump(payloads), "after": 0, "upto": upto}
     work.defer(tx, ANNOUNCE, queue.id, args)
 
 
-def deliver(tx: Tx, work: Work, project_id: str, subscription: Subscription, said: Mapping[str, Any]) -> None:
-    """Schedule the delivery of ``said`` to one subscriber, whether confirmed or not."""
-    args = {"subscription": subscription.id, "messages": rows.dump([said]), "failures": 0, "anyway": True}
+def deliver(tx: Tx, work: Work, project_id: str, subscription: Subscription, payload: Mapping[str, Any]) -> None:
+    """Schedule the delivery of ``payload`` to one subscriber, whether confirmed or not."""
+    args = {"subscription": subscription.id, "messages": rows.dump([payload]), "failures": 0, "anyway": True}
     work.defer(tx, DELIVER, _lane(project_id, subscription.id), args)
 
 
@@ -91,10 +91,10 @@ class _Webhooks:
 
     def deliver(self, args: Mapping[str, Any]) -> None:
         with self._store.read() as tx:
-            found = subscriptions.with_queue(tx, args["subscription"])
-        if found is None:
+            row = subscriptions.with_queue(tx, args["subscription"])
+        if row is None:
             return
-        subscription, project_id, _, of_queue = found
+        subscription, project_id, _, of_queue = row
         if self._confirming and not subscription.confirmed and not args.get("anyway"):
             return
         rest = self._resting.get(subscription.id, 0.0) - time.monotonic()
@@ -113,7 +113,7 @@ class _Webhooks:
             client.close()
 
     def _spread(self, tx: Tx, args: Mapping[str, Any]) -> None:
-        found = subscriptions.ids(
+        page = subscriptions.ids(
             tx,
             args["queue"],
             after=args["after"],
@@ -121,11 +121,11 @@ class _Webhooks:
             limit=_AT_ONCE,
             unconfirmed=not self._confirming,
         )
-        for _, id in found:
-            said = {"subscription": id, "messages": args["messages"], "failures": 0}
-            self._work.defer(tx, DELIVER, _lane(args["project"], id), said)
-        if len(found) == _AT_ONCE:
-            self._work.defer(tx, ANNOUNCE, args["queue"], {**args, "after": found[-1][0]})
+        for _, id in page:
+            delivery = {"subscription": id, "messages": args["messages"], "failures": 0}
+            self._work.defer(tx, DELIVER, _lane(args["project"], id), delivery)
+        if len(page) == _AT_ONCE:
+            self._work.defer(tx, ANNOUNCE, args["queue"], {**args, "after": page[-1][0]})
 
     def _tell(
         self,
@@ -157,11 +157,11 @@ class _Webhooks:
     def _later(
         self, args: Mapping[str, Any], project_id: str, left: Sequence[Any], failures: int, seconds: float
     ) -> None:
-        said = {**args, "messages": rows.dump(left), "failures": failures}
+        delivery = {**args, "messages": rows.dump(left), "failures": failures}
 
         def do(tx: Tx) -> None:
             at = tx.now + timedelta(seconds=seconds)
-            self._work.defer(tx, DELIVER, _lane(project_id, args["subscription"]), said, at=at)
+            self._work.defer(tx, DELIVER, _lane(project_id, args["subscription"]), delivery, at=at)
 
         self._store.write(do)
 
@@ -191,6 +191,6 @@ def _lane(project_id: str, subscription_id: str) -> str:
 
 
 def _text(to: Subscription, message: Mapping[str, Any]) -> bytes:
-    said = rows.dump(message)
+    text = rows.dump(message)
     form = to.options.get("post_data")
-    return (said if form is None else form.replace(_PLACE, said)).encode()
+    return (text if form is None else form.replace(_PLACE, text)).encode()

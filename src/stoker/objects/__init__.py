@@ -73,7 +73,7 @@ class Objects:
 
     def delete(self, tx: Tx, account: str, container: str, name: str) -> bool:
         """Delete an object. Returns whether it existed. Raises EntityNotFound for the container."""
-        return object_operations.delete(tx, account, container, name, as_owner=True).found
+        return object_operations.delete(tx, account, container, name, as_owner=True).existed
 
     def create_container(
         self,
@@ -98,8 +98,8 @@ class Objects:
 
     def discard(self, tx: Tx, account: str, container: str, name: str) -> None:
         """Delete an object, and also its container if the container has an owner and is now empty."""
-        found = containers.find(tx, account, container)
-        if found is None:
+        existing = containers.find(tx, account, container)
+        if existing is None:
             return
         self.delete(tx, account, container, name)
         left = containers.find(tx, account, container)

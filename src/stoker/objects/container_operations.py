@@ -19,19 +19,19 @@ def account(tx: Tx, account: str) -> Account:
     return accounts.find(tx, account) or Account(id=account, created_at=rows.to_micros(tx.now))
 
 
-def change_account(tx: Tx, account: str, said: Mapping[str, str]) -> None:
-    """Change the account's metadata. The header names in ``said`` are lower case. Raises Invalid."""
+def change_account(tx: Tx, account: str, headers: Mapping[str, str]) -> None:
+    """Change the account's metadata. The header names in ``headers`` are lower case. Raises Invalid."""
     old = accounts.lock(tx, account)
-    accounts.change(tx, account, metadata.merge(old.headers, said, metadata.ACCOUNT))
+    accounts.change(tx, account, metadata.merge(old.headers, headers, metadata.ACCOUNT))
 
 
 def keys(account: Account | None, container: Container | None) -> list[str]:
     """All keys that may sign URLs for objects in the container."""
-    found = []
+    values = []
     for thing, prefix in ((account, metadata.ACCOUNT), (container, metadata.CONTAINER)):
         if thing is not None:
-            found += [thing.headers[prefix + name] for name in KEY_HEADERS if thing.headers.get(prefix + name)]
-    return found
+            values += [thing.headers[prefix + name] for name in KEY_HEADERS if thing.headers.get(prefix + name)]
+    return values
 
 
 def create_container(
@@ -45,39 +45,39 @@ def create_container(
     or deployment and no ``owner`` is given.
     """
     limits.container_name(name)
-    said = headers or {}
-    fresh = metadata.of_container({}, said)
+    changes = headers or {}
+    fresh = metadata.of_container({}, changes)
     if containers.add(tx, account, name, fresh, owner):
         return True
-    known = containers.find(tx, account, name)
-    if owner is not None and known is not None and known.owner is None:
+    existing = containers.find(tx, account, name)
+    if owner is not None and existing is not None and existing.owner is None:
         delete_container_and_all(tx, account, name)
         return containers.add(tx, account, name, fresh, owner)
-    if known is not None:
-        check_write(known, as_owner=owner is not None)
-    if said:
-        change_container(tx, account, name, said, as_owner=owner is not None)
+    if existing is not None:
+        check_write(existing, as_owner=owner is not None)
+    if changes:
+        change_container(tx, account, name, changes, as_owner=owner is not None)
     return False
 
 
-def change_container(tx: Tx, account: str, name: str, said: Mapping[str, str], *, as_owner: bool = False) -> None:
+def change_container(tx: Tx, account: str, name: str, headers: Mapping[str, str], *, as_owner: bool = False) -> None:
     """
-    Change the container's metadata. The header names in ``said`` are lower case.
+    Change the container's metadata. The header names in ``headers`` are lower case.
 
     Raises EntityNotFound, Invalid, WriteRefused.
     """
     old = lock(tx, account, name, as_owner=as_owner)
-    changed = metadata.of_container(old.headers, said)
+    changed = metadata.of_container(old.headers, headers)
     if changed != old.headers:
         containers.change(tx, account, name, changed)
 
 
 def container(tx: Tx, account: str, name: str) -> Container:
     """The container. Raises EntityNotFound."""
-    found = containers.find(tx, account, name)
-    if found is None:
+    row = containers.find(tx, account, name)
+    if row is None:
         raise EntityNotFound.of("Container", name)
-    return found
+    return row
 
 
 def delete_container(tx: Tx, account: str, name: str) -> None:

@@ -30,22 +30,22 @@ def plan(tx: Tx, port: Port, seq: int, delete_at: int | None) -> None:
 
 def sweep(tx: Tx, container: Container) -> None:
     """Delete all expired objects of a container. The container must be locked."""
-    seen, size, kept = objects.delete_expired(tx, container.account, container.name)
-    containers.count(tx, container.account, container.name, objects=-seen, size=-size, kept=-kept)
+    visible, size, kept = objects.delete_expired(tx, container.account, container.name)
+    containers.count(tx, container.account, container.name, objects=-visible, size=-size, kept=-kept)
 
 
 def remove(tx: Tx, row: Stored) -> None:
     """Delete one row and update the counters of its container. The container must be locked."""
     objects.delete(tx, row.seq)
-    seen = int(row.replaced_at is None and not row.marker)
-    containers.count(tx, row.account, row.container, objects=-seen, size=-row.size, kept=seen - 1)
+    visible = int(row.replaced_at is None and not row.marker)
+    containers.count(tx, row.account, row.container, objects=-visible, size=-row.size, kept=visible - 1)
 
 
 def _expire(tx: Tx, args: Mapping[str, Any]) -> None:
-    known = objects.by_seq(tx, args["seq"])
-    if known is None or containers.find(tx, known.account, known.container, for_update=True) is None:
+    unlocked = objects.by_seq(tx, args["seq"])
+    if unlocked is None or containers.find(tx, unlocked.account, unlocked.container, for_update=True) is None:
         return
     # Read again under the lock: the object may have moved to an archive or have a later expiry.
-    row = objects.by_seq(tx, known.seq)
-    if row is not None and row.container == known.container and row.has_expired(rows.to_micros(tx.now)):
+    row = objects.by_seq(tx, unlocked.seq)
+    if row is not None and row.container == unlocked.container and row.has_expired(rows.to_micros(tx.now)):
         remove(tx, row)

@@ -17,42 +17,42 @@ _TRUE = frozenset(("true", "1", "yes", "on", "t", "y"))
 _FALSE = frozenset(("false", "0", "no", "off", "f", "n"))
 
 
-def merge(kept: Mapping[str, str], said: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Merge the request headers ``said`` (lower-case names) into ``kept``. Raises Invalid if a limit is exceeded."""
+def merge(stored: Mapping[str, str], headers: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Merge the request's ``headers`` (lower-case names) into ``stored``. Raises Invalid if a limit is exceeded."""
     removing = f"x-remove-{prefix[2:]}"
-    found = dict(kept)
-    for name, value in said.items():
+    merged = dict(stored)
+    for name, value in headers.items():
         if name.startswith(removing):
-            found.pop(prefix + name[len(removing) :], None)
+            merged.pop(prefix + name[len(removing) :], None)
         elif name.startswith(prefix):
             if value:
-                found[name] = value
+                merged[name] = value
             else:
-                found.pop(name, None)
-    limits.metadata(found, prefix)
-    return found
+                merged.pop(name, None)
+    limits.metadata(merged, prefix)
+    return merged
 
 
-def of_container(kept: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str]:
+def of_container(stored: Mapping[str, str], headers: Mapping[str, str]) -> dict[str, str]:
     """Merge metadata and versioning settings of a container. Raises Invalid."""
-    found = merge(kept, said, CONTAINER)
+    merged = merge(stored, headers, CONTAINER)
     for name, other in ((_LOCATION, _HISTORY), (_HISTORY, _LOCATION)):
-        removed = "x-remove-" + name[2:] in said
-        if value := said.get(name, ""):
-            if said.get(other):
+        removed = "x-remove-" + name[2:] in headers
+        if value := headers.get(name, ""):
+            if headers.get(other):
                 raise Invalid(f"Only one of {_LOCATION} and {_HISTORY} may be specified")
-            found.pop(other, None)
-            found[name] = limits.container_name(value.strip("/"))
-        elif removed or name in said:
+            merged.pop(other, None)
+            merged[name] = limits.container_name(value.strip("/"))
+        elif removed or name in headers:
             # Removing either name removes the archive, whichever name is stored.
-            found.pop(name, None)
-            if not said.get(other):
-                found.pop(other, None)
-    if _ENABLED in said:
-        found[_ENABLED] = _flag(said[_ENABLED])
-    if _ENABLED in found and (_LOCATION in found or _HISTORY in found):
+            merged.pop(name, None)
+            if not headers.get(other):
+                merged.pop(other, None)
+    if _ENABLED in headers:
+        merged[_ENABLED] = _flag(headers[_ENABLED])
+    if _ENABLED in merged and (_LOCATION in merged or _HISTORY in merged):
         raise Invalid(f"a container has either {_ENABLED} or an archive ({_LOCATION}, {_HISTORY}), not both")
-    return found
+    return merged
 
 
 def _flag(value: str) -> str:

@@ -39,8 +39,8 @@ class New:
 class Gone:
     """The result of a deletion."""
 
-    found: bool
-    #: The deleted version, or the new delete marker; None if the container keeps no versions.
+    existed: bool
+    #: The deleted version, or the new delete marker; None if the container has no versions.
     version: str | None = None
 
 
@@ -118,14 +118,14 @@ def delete(
     if version is not None:
         return _delete_version(tx, place, name, version, check)
     old, at = _now(tx, place, name)
-    seen = _visible(old, tx)
+    visible = _visible(old, tx)
     if check is not None:
-        check(seen)
+        check(visible)
     if place.versions:
         if old is not None:
             versions.set_aside(tx, place, old, at)
-        return Gone(seen is not None, versions.mark_deleted(tx, place, name, at).version)
-    if old is None or seen is None:
+        return Gone(visible is not None, versions.mark_deleted(tx, place, name, at).version)
+    if old is None or visible is None:
         return Gone(False)
     if place.archive is not None and place.keeps_history:
         versions.set_aside(tx, place, old, at)
@@ -142,17 +142,17 @@ def delete(
 
 def restore(tx: Tx, account: str, container: str, name: str, version: str) -> Stored:
     """
-    Make a version the current object again. Raises EntityNotFound, and Invalid if the container keeps no versions.
+    Make a version the current object again. Raises EntityNotFound, and Invalid if the container has no versions.
     """
     place = lock(tx, account, container)
     if place.versions is None:
-        raise Invalid(f"the container {container} keeps no versions")
-    wanted = objects.version(tx, account, container, name, version)
-    if wanted is None or wanted.marker:
+        raise Invalid(f"the container {container} has no versions")
+    older = objects.version(tx, account, container, name, version)
+    if older is None or older.marker:
         raise EntityNotFound.of("Version", version)
     old, at = _now(tx, place, name)
-    versions.restore(tx, place, old, wanted, at)
-    return wanted
+    versions.restore(tx, place, old, older, at)
+    return older
 
 
 def lock(tx: Tx, account: str, container: str, *, as_owner: bool = False) -> Container:
@@ -162,31 +162,31 @@ def lock(tx: Tx, account: str, container: str, *, as_owner: bool = False) -> Con
     Raises EntityNotFound, and WriteRefused if the container belongs to a server or deployment
     (``ownership.check_write``).
     """
-    found = containers.find(tx, account, container, for_update=True)
-    if found is None:
+    row = containers.find(tx, account, container, for_update=True)
+    if row is None:
         raise EntityNotFound.of("Container", container)
-    check_write(found, as_owner=as_owner)
-    return found
+    check_write(row, as_owner=as_owner)
+    return row
 
 
 def find(tx: Tx, account: str, container: str, name: str, version: str | None = None) -> Stored:
     """Find an object or a version. Raises EntityNotFound, also for expired objects and delete markers."""
     if version is None:
-        found = objects.current(tx, account, container, name)
+        row = objects.current(tx, account, container, name)
     else:
-        found = objects.version(tx, account, container, name, version)
-    seen = _visible(found, tx)
-    if seen is None:
+        row = objects.version(tx, account, container, name, version)
+    visible = _visible(row, tx)
+    if visible is None:
         raise EntityNotFound.of("Object", name)
-    return seen
+    return visible
 
 
 def read(tx: Tx, account: str, container: str, name: str, version: str | None = None) -> tuple[Stored, bytes]:
     """Like ``find``, but with the bytes."""
-    found = objects.whole(tx, account, container, name, version)
-    if found is None or _visible(found[0], tx) is None:
+    row = objects.whole(tx, account, container, name, version)
+    if row is None or _visible(row[0], tx) is None:
         raise EntityNotFound.of("Object", name)
-    return found
+    return row
 
 
 def _delete_version(tx: Tx, place: Container, name: str, version: str, check: Check | None) -> Gone:

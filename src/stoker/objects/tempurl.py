@@ -73,11 +73,11 @@ def url_of(root: str, key: str, method: str, path: str, expires: int) -> str:
 
 def read(query: Mapping[str, str]) -> Signed | None:
     """The signature parameters of a query; None if the signature or the time is malformed."""
-    found = _digest(query.get("temp_url_sig", ""))
+    parsed = _digest(query.get("temp_url_sig", ""))
     expires = _expires(query.get("temp_url_expires", ""))
-    if found is None or expires is None:
+    if parsed is None or expires is None:
         return None
-    digest, signature = found
+    digest, signature = parsed
     return Signed(
         signature=signature,
         digest=digest,
@@ -103,8 +103,8 @@ def allows(signed: Signed, method: str, name: str, paths: Iterable[str], keys: I
     for path in paths:
         whole = f"{path}{name}" if signed.prefix is None else f"prefix:{path}{signed.prefix}"
         for key in keys:
-            for each in methods:
-                right = sign(key, each, whole, signed.expires, digest=signed.digest, ip_range=signed.ip_range)
+            for permitted in methods:
+                right = sign(key, permitted, whole, signed.expires, digest=signed.digest, ip_range=signed.ip_range)
                 allowed |= hmac.compare_digest(right, signed.signature)
     return allowed
 
@@ -119,9 +119,9 @@ def from_allowed_place(signed: Signed, address: str | None) -> bool:
         return False
 
 
-def _digest(said: str) -> tuple[str, str] | None:
+def _digest(value: str) -> tuple[str, str] | None:
     """Split into the digest's name and the signature in lower-case hexadecimal."""
-    name, colon, text = said.partition(":")
+    name, colon, text = value.partition(":")
     if colon:
         if name not in _BY_LENGTH.values() or not _BASE64.fullmatch(text):
             return None
@@ -131,19 +131,19 @@ def _digest(said: str) -> tuple[str, str] | None:
         except (binascii.Error, ValueError):
             return None
         return name, raw.hex()
-    if not re.fullmatch(r"[0-9a-fA-F]+", said) or len(said) not in _BY_LENGTH:
+    if not re.fullmatch(r"[0-9a-fA-F]+", value) or len(value) not in _BY_LENGTH:
         return None
-    return _BY_LENGTH[len(said)], said.lower()
+    return _BY_LENGTH[len(value)], value.lower()
 
 
-def _expires(said: str) -> int | None:
+def _expires(value: str) -> int | None:
     """Parse a time to Unix seconds; None for an invalid time, and for 0."""
-    if said.isascii() and said.isdigit():
-        seconds = int(said) if len(said) <= 12 else 0
+    if value.isascii() and value.isdigit():
+        seconds = int(value) if len(value) <= 12 else 0
         return seconds if 0 < seconds <= _LAST_SECOND else None
     for form in _TIMES:
         try:
-            return calendar.timegm(time.strptime(said, form)) or None
+            return calendar.timegm(time.strptime(value, form)) or None
         except ValueError:
             continue
     return None

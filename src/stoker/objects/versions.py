@@ -66,12 +66,12 @@ def bring_back(tx: Tx, container: Container, name: str) -> None:
         _move(tx, last, container.name, name)
 
 
-def restore(tx: Tx, container: Container, now: Stored | None, wanted: Stored, at: int) -> None:
+def restore(tx: Tx, container: Container, now: Stored | None, older: Stored, at: int) -> None:
     """Make an older version the current object."""
-    if now is not None and now.seq != wanted.seq:
+    if now is not None and now.seq != older.seq:
         _retire(tx, now, at)
-    if wanted.replaced_at is not None:
-        objects.mark_replaced(tx, wanted.seq, None)
+    if older.replaced_at is not None:
+        objects.mark_replaced(tx, older.seq, None)
         containers.count(tx, container.account, container.name, objects=1, kept=-1)
 
 
@@ -115,7 +115,7 @@ def _archive_of(tx: Tx, container: Container) -> Container:
     place = containers.find(tx, container.account, container.archive, for_update=True)
     if place is None:
         raise PreconditionFailed(
-            f"the container {container.archive}, where versions are to be kept, does not exist: make it first"
+            f"the container {container.archive}, which stores the versions, does not exist: create it first"
         )
     check_write(place, as_owner=False)  # a user's container may name any container as its archive
     return place

@@ -102,5 +102,5 @@ def _build() -> bytes:
 def _installer() -> Path:
     spec = find_spec("stoker_agent")
     if spec is None or spec.origin is None:
-        raise Unavailable("cannot hand out the agent: the package stoker_agent is not installed")
+        raise Unavailable("cannot provide the agent: the package stoker_agent is not installed")
     return Path(spec.origin).with_name("install.py")

@@ -27,7 +27,7 @@ _REMEMBERED = 50_000
 #: Servers whose refused keys are logged in one minute at most, each of them once.
 _LOGGED_REFUSALS = 100
 _LONGEST_ID = 64
-_WRONG = "This key is not valid, or no longer."
+_WRONG = "This key is not valid, or has been revoked."
 
 
 def key_topic(server_id: str) -> str:

@@ -96,8 +96,8 @@ class LastSeen:
             return
         with self._store.read() as tx:
             # Missing ones were deleted; others poll another process.
-            found = [server for id in overdue if (server := servers.find(tx, id)) is not None]
-            lost = [server for server in found if server.status(tx.now, self._offline_after) == "OFFLINE"]
+            existing = [server for id in overdue if (server := servers.find(tx, id)) is not None]
+            lost = [server for server in existing if server.status(tx.now, self._offline_after) == "OFFLINE"]
         for server in lost[:_LOGGED]:
             _log.warning("agent.lost", **_fields(server), last_seen=str(server.last_seen))
         if len(lost) > _LOGGED:

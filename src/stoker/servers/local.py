@@ -111,8 +111,8 @@ class LocalServers:
         """Find or restart the agents of all local servers; called at start-up."""
 
         def do(tx: Tx) -> None:
-            for each in servers.of_kind(tx, Kind.LOCAL):
-                self._defer(tx, each.id, _START)
+            for server in servers.of_kind(tx, Kind.LOCAL):
+                self._defer(tx, server.id, _START)
 
         self._store.write(do)
 

@@ -38,7 +38,7 @@ def end_all(server_id: str) -> None:
 
     Raises RuntimeError if some remain.
     """
-    asked: set[int] = set()
+    signalled: set[int] = set()
     started = time.monotonic()
     while pids := marked(server_id):
         patience = time.monotonic() - started
@@ -47,9 +47,9 @@ def end_all(server_id: str) -> None:
         for pid in pids:
             if patience > _GRACE_SECONDS:
                 _send(pid, signal.SIGKILL)
-            elif pid not in asked:
+            elif pid not in signalled:
                 _send(pid, signal.SIGTERM)
-        asked.update(pids)
+        signalled.update(pids)
         time.sleep(_LOOK_SECONDS)
 
 

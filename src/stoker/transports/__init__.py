@@ -45,12 +45,12 @@ class Transports:
 
     def with_defaults(self, signal: str, metadata: str, *, requires_signatures: bool = False) -> Transports:
         """Return a copy with these defaults. Raises Invalid if no enabled transport has the name."""
-        for name, known, setting in (
+        for name, offered, setting in (
             (signal, self.signal_names, "default_deployment_signal_transport"),
             (metadata, self.metadata_names, "default_software_config_transport"),
         ):
-            if name not in known:
-                raise Invalid(f"{setting} must be one of {', '.join(known)}, not {name!r}")
+            if name not in offered:
+                raise Invalid(f"{setting} must be one of {', '.join(offered)}, not {name!r}")
         return replace(self, default_signal=signal, default_metadata=metadata, requires_signatures=requires_signatures)
 
     def is_rejected(self, metadata_name: str, *, own_agent: bool) -> bool:
@@ -65,11 +65,11 @@ class Transports:
 
     def offered_signals(self) -> list[str]:
         """Return the names of the signal transports that new deployments may use."""
-        return sorted(name for name, each in self.signal_transports.items() if not _is_disabled(each))
+        return sorted(name for name, transport in self.signal_transports.items() if not _is_disabled(transport))
 
     def offered_metadata(self) -> list[str]:
         """Return the names of the metadata transports that new servers may use."""
-        return sorted(name for name, each in self.metadata_transports.items() if not _is_disabled(each))
+        return sorted(name for name, transport in self.metadata_transports.items() if not _is_disabled(transport))
 
 
 _disabled: set[str] = set()
@@ -94,9 +94,13 @@ def _is_disabled(transport: object) -> bool:
 def load() -> Transports:
     """Import all transports. The result is cached: the set of transports does not change while Stoker runs."""
     names = (module.name for module in pkgutil.iter_modules(__path__) if module.name not in _NOT_TRANSPORTS)
-    found = [importlib.import_module(f"{__name__}.{name}").transport for name in names]
-    found += [point.load() for point in entry_points(group="stoker.transports")]
+    transports = [importlib.import_module(f"{__name__}.{name}").transport for name in names]
+    transports += [point.load() for point in entry_points(group="stoker.transports")]
     return Transports(
-        signal_transports={each.signal_name: each for each in found if isinstance(each, SignalTransport)},
-        metadata_transports={each.metadata_name: each for each in found if isinstance(each, MetadataTransport)},
+        signal_transports={
+            transport.signal_name: transport for transport in transports if isinstance(transport, SignalTransport)
+        },
+        metadata_transports={
+            transport.metadata_name: transport for transport in transports if isinstance(transport, MetadataTransport)
+        },
     )

@@ -194,11 +194,11 @@ class Messaging(Protocol):
         """
         ...
 
-    def subscribe(self, tx: Tx, project_id: str, queue: str, said: Mapping[str, Any]) -> str:
+    def subscribe(self, tx: Tx, project_id: str, queue: str, body: Mapping[str, Any]) -> str:
         """Create a subscription from the body of Zaqar's request; return the subscription's id."""
         ...
 
-    def resubscribe(self, tx: Tx, project_id: str, queue: str, id: str, said: Mapping[str, Any]) -> None:
+    def resubscribe(self, tx: Tx, project_id: str, queue: str, id: str, body: Mapping[str, Any]) -> None:
         """Change the subscription."""
         ...
 

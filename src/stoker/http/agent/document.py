@@ -27,18 +27,18 @@ async def poll(request: RequestContext) -> Response:
     Runs on the event loop. The waiter is registered before the document is read, so that no change is lost.
     """
     wait = min(params.whole(request.query.get("wait"), "wait") or 0, _LONGEST_WAIT)
-    known = request.raw.headers.get("if-none-match")
-    with request.app.pending_polls.add(request.server) as held:
+    tag = request.raw.headers.get("if-none-match")
+    with request.app.pending_polls.add(request.server) as pending:
         await _seen(request)
         until = time.monotonic() + wait
         while True:
             with request.app.waiters.register(server_topic(request.server)) as waiter:
-                held.waiter = waiter
+                pending.waiter = waiter
                 document = await _current(request)
                 headers = {"ETag": f'"{document.revision}"'}
-                if held.is_superseded:
+                if pending.is_superseded:
                     return Response(304, headers={**headers, "Retry-After": str(_SUPERSEDED_SECONDS)})
-                if known is None or not etags.matches(known, str(document.revision)):
+                if tag is None or not etags.matches(tag, str(document.revision)):
                     request.app.documents.record_sent(document, OWN_CHANNEL)
                     return Response(200, document.body, headers)
                 request.app.documents.record_receipt(document)
@@ -50,12 +50,12 @@ async def poll(request: RequestContext) -> Response:
 
 async def _current(request: RequestContext) -> Document:
     documents = request.app.documents
-    found = documents.agent(request.server)
-    return found if found is not None else await request.in_thread(documents.load_agent, request.server)
+    document = documents.agent(request.server)
+    return document if document is not None else await request.in_thread(documents.load_agent, request.server)
 
 
 async def _seen(request: RequestContext) -> None:
     presence = request.app.servers.last_seen
-    said = request.raw.headers.get("x-stoker-agent", "")
-    if presence.due(request.server, said):
-        await request.in_thread(presence.write, request.server, said)
+    agent = request.raw.headers.get("x-stoker-agent", "")
+    if presence.due(request.server, agent):
+        await request.in_thread(presence.write, request.server, agent)

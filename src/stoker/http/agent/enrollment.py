@@ -20,14 +20,14 @@ class Body(msgspec.Struct):
 def redeem_token(request: RequestContext) -> Response:
     """Enroll a server and return its id, name and key. ``poll_wait`` is in seconds. Raises Invalid."""
     try:
-        said = msgspec.json.decode(request.body, type=Body)
+        body = msgspec.json.decode(request.body, type=Body)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise Invalid(f"cannot read the request: {error}") from None
-    if not said.instance or "\0" in said.instance + said.hostname:
-        raise Invalid("instance must be a text the agent chose, and no text may hold NUL")
+    if not body.instance or "\0" in body.instance + body.hostname:
+        raise Invalid("instance must not be empty, and no text may contain NUL")
     keys = request.app.servers.keys
     server, key = request.app.store.write(
-        lambda tx: enrollment.redeem_token(tx, keys, said.token, said.instance[:255], said.hostname[:255])
+        lambda tx: enrollment.redeem_token(tx, keys, body.token, body.instance[:255], body.hostname[:255])
     )
     return Response(
         201,

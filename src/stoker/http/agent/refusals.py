@@ -24,7 +24,7 @@ def create(request: RequestContext) -> Response:
     def record(tx: Tx) -> None:
         server = servers.find(tx, request.server)
         if server is None:
-            raise Unauthorized("This key is not valid, or no longer.")
+            raise Unauthorized("This key is not valid, or has been revoked.")
         authorizer.record(
             tx,
             Decision(

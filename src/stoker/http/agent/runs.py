@@ -26,18 +26,18 @@ def signal(request: RequestContext) -> Response:
 
 def progress(request: RequestContext) -> Response:
     """Record a heartbeat, or the percentage and message of a run. Raises Invalid."""
-    said = params.body(request)
+    body = params.body(request)
     config_id = request.path["config_id"]
-    if params.flag(said.get("beat"), "beat"):
+    if params.flag(body.get("beat"), "beat"):
         request.app.store.write(lambda tx: runs.heartbeat(tx, server_id=request.server, config_id=config_id))
         return Response(204)
-    percent = params.whole(said.get("percent"), "percent")
+    percent = params.whole(body.get("percent"), "percent")
     if percent is not None and percent > 100:
         raise Invalid(f"percent must be from 0 to 100, not {percent}")
-    message = params.text(said.get("message"), "message", 65535)
-    state = params.text(said.get("state"), "state", 64)
+    message = params.text(body.get("message"), "message", 65535)
+    state = params.text(body.get("state"), "state", 64)
     if state not in (None, RunState.RUNNING):
-        raise Invalid(f"state must be {RunState.RUNNING}: all other states of a run are Stoker's to tell")
+        raise Invalid(f"state must be {RunState.RUNNING}: Stoker sets all other states of a run")
     request.app.store.write(
         lambda tx: runs.progress(
             tx,
@@ -53,7 +53,7 @@ def progress(request: RequestContext) -> Response:
 def log(request: RequestContext) -> Response:
     """Append a chunk of a run's output. Return the offset up to which Stoker has the output."""
     offset = params.whole(request.query.get("offset"), "offset", most=_FARTHEST) or 0
-    known = request.app.store.write(
+    end = request.app.store.write(
         lambda tx: log_storage.append_log(
             tx,
             server_id=request.server,
@@ -66,4 +66,4 @@ def log(request: RequestContext) -> Response:
             most=request.app.settings.max_log_bytes,
         )
     )
-    return Response(200, {"offset": known})
+    return Response(200, {"offset": end})

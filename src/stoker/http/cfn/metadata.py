@@ -29,11 +29,11 @@ async def poll(request: RequestContext) -> Response:
     params = _plain_poll(request)
     resource_id = params and request.app.keys.stands_for(request_of(request, params))
     if params and resource_id:
-        known = request.app.documents.get_cached(resource_id, _form(params))
-        found = known if known is not None else await request.in_thread(_load, request, params, resource_id)
-        if found is not None:
-            request.app.documents.record_sent(found, "POLL_SERVER_CFN")
-            return _reply(found)
+        cached = request.app.documents.get_cached(resource_id, _form(params))
+        document = cached if cached is not None else await request.in_thread(_load, request, params, resource_id)
+        if document is not None:
+            request.app.documents.record_sent(document, "POLL_SERVER_CFN")
+            return _reply(document)
     return await query.act(request)
 
 
@@ -55,17 +55,22 @@ def _load(request: RequestContext, params: Mapping[str, str], resource_id: str) 
     """Read and cache the response. Return None if the request names another resource, or the resource is suspended."""
     epoch = request.app.documents.epoch
     with request.app.store.read() as tx:
-        found = resources.find(tx, resource_id)
-        stack = stacks.find(tx, found.stack_id) if found else None
-        if found is None or stack is None or not found.physical_id or not query.is_itself(found, stack, params):
+        resource = resources.find(tx, resource_id)
+        stack = stacks.find(tx, resource.stack_id) if resource else None
+        if (
+            resource is None
+            or stack is None
+            or not resource.physical_id
+            or not query.is_itself(resource, stack, params)
+        ):
             return None
-        if is_suspended(found.action, found.status):
+        if is_suspended(resource.action, resource.status):
             return None
-        server_id = found.physical_id
+        server_id = resource.physical_id
         revision = documents.revision(tx, server_id)
-        shown = describe_resource(tx, request.app.engine, stack, found)
+        detail = describe_resource(tx, request.app.engine, stack, resource)
         unsent = runs.unsent(tx, server_id, stack.project_id)
-    body = answer(_ACTION, {"StackResourceDetail": shown}, as_json=False).content
+    body = answer(_ACTION, {"StackResourceDetail": detail}, as_json=False).content
     document = Document(revision, body, unsent)
     return request.app.documents.cache(resource_id, server_id, _form(params), document, epoch)
 

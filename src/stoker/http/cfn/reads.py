@@ -26,18 +26,18 @@ from stoker.store.tx import Tx
 
 def list_stacks(request: CfnRequest) -> Any:
     with request.context.app.store.read() as tx:
-        found = list_all(tx, request.project, Filter(hidden_tags=request.context.app.settings.hidden_tags))
+        page = list_all(tx, request.project, Filter(hidden_tags=request.context.app.settings.hidden_tags))
     return {
         "StackSummaries": [
             {
-                **_stack_names(each),
-                "CreationTime": time(each.created_at),
-                "LastUpdatedTime": time(each.updated_at) or "",
-                "DeletionTime": time(each.deleted_at) or "",
-                "TemplateDescription": each.description,
-                **_status(each),
+                **_stack_names(stack),
+                "CreationTime": time(stack.created_at),
+                "LastUpdatedTime": time(stack.updated_at) or "",
+                "DeletionTime": time(stack.deleted_at) or "",
+                "TemplateDescription": stack.description,
+                **_status(stack),
             }
-            for each in found
+            for stack in page
         ]
     }
 
@@ -46,10 +46,10 @@ def describe_stacks(request: CfnRequest) -> Any:
     services = request.context.app
     with services.store.read() as tx:
         named = request.params.get("StackName")
-        found = [request.stack(tx)] if named else list_all(tx, request.project, Filter())
-        prefetch_trees(tx, [each.root_id for each in found])
-        shown = [_describe_stack(tx, each, outputs.all_values(tx, services.engine, each)) for each in found]
-    return {"Stacks": shown}
+        page = [request.stack(tx)] if named else list_all(tx, request.project, Filter())
+        prefetch_trees(tx, [stack.root_id for stack in page])
+        details = [_describe_stack(tx, stack, outputs.all_values(tx, services.engine, stack)) for stack in page]
+    return {"Stacks": details}
 
 
 def get_template(request: CfnRequest) -> Any:
@@ -61,8 +61,8 @@ def get_template(request: CfnRequest) -> Any:
 def describe_stack_events(request: CfnRequest) -> Any:
     with request.context.app.store.read() as tx:
         stack = request.stack(tx)
-        found = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=True)
-    return {"StackEvents": [_event(stack, each) for each in found]}
+        page = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=True)
+    return {"StackEvents": [_event(stack, event) for event in page]}
 
 
 def describe_stack_resource(request: CfnRequest) -> Any:
@@ -104,18 +104,18 @@ def describe_stack_resources(request: CfnRequest) -> Any:
         raise Refused(400, "InvalidParameterCombination", "give StackName or PhysicalResourceId")
     with request.context.app.store.read() as tx:
         stack = request.stack(tx) if physical is None else _of_physical(request, tx, physical)
-        found = [each for each in resources.of_stack(tx, stack.id) if each.current]
-    wanted = request.params.get("LogicalResourceId")
+        current = [resource for resource in resources.of_stack(tx, stack.id) if resource.current]
+    name = request.params.get("LogicalResourceId")
     return {
         "StackResources": [
             {
-                **_resource(each),
+                **_resource(resource),
                 **_stack_names(stack),
-                "Description": each.definition.get("description") or "",
-                "Timestamp": time(each.updated_at or each.created_at),
+                "Description": resource.definition.get("description") or "",
+                "Timestamp": time(resource.updated_at or resource.created_at),
             }
-            for each in found
-            if wanted in (None, each.name)
+            for resource in current
+            if name in (None, resource.name)
         ]
     }
 
@@ -123,10 +123,11 @@ def describe_stack_resources(request: CfnRequest) -> Any:
 def list_stack_resources(request: CfnRequest) -> Any:
     with request.context.app.store.read() as tx:
         stack = request.stack(tx)
-        found = [each for each in resources.of_stack(tx, stack.id) if each.current]
+        current = [resource for resource in resources.of_stack(tx, stack.id) if resource.current]
     return {
         "StackResourceSummaries": [
-            {**_resource(each), "LastUpdatedTimestamp": time(each.updated_at or each.created_at)} for each in found
+            {**_resource(resource), "LastUpdatedTimestamp": time(resource.updated_at or resource.created_at)}
+            for resource in current
         ]
     }
 
@@ -141,8 +142,8 @@ def arn(stack: Stack) -> str:
 
 
 def _of_physical(request: CfnRequest, tx: Tx, physical: str) -> Stack:
-    found = resources.anywhere(tx, request.project, physical)
-    stack = stacks.find(tx, found.stack_id) if found else None
+    resource = resources.anywhere(tx, request.project, physical)
+    stack = stacks.find(tx, resource.stack_id) if resource else None
     if stack is None:
         raise EntityNotFound.of("Resource", physical)
     return stack
@@ -157,29 +158,29 @@ def _status(stack: Stack) -> dict[str, Any]:
 
 
 def _describe_stack(tx: Tx, stack: Stack, values: list[dict[str, Any]]) -> dict[str, Any]:
-    shown = tx.secrets.redact(Parameters.from_json(stack.parameters).for_display())
-    said = {
+    parameters = tx.secrets.redact(Parameters.from_json(stack.parameters).for_display())
+    detail = {
         "Capabilities": [],
         "CreationTime": time(stack.created_at),
         "Description": stack.description,
         "DisableRollback": stack.disable_rollback,
         "NotificationARNs": [],
-        "Parameters": [{"ParameterKey": name, "ParameterValue": value} for name, value in shown.items()],
+        "Parameters": [{"ParameterKey": name, "ParameterValue": value} for name, value in parameters.items()],
         **_stack_names(stack),
         **_status(stack),
         "TimeoutInMinutes": "" if stack.timeout_mins is None else stack.timeout_mins,
         "Outputs": [
             {
-                "Description": each["description"],
-                "OutputKey": each["output_key"].replace(":", "."),
-                "OutputValue": each["output_value"],
+                "Description": output["description"],
+                "OutputKey": output["output_key"].replace(":", "."),
+                "OutputValue": output["output_value"],
             }
-            for each in tx.secrets.redact(values)
+            for output in tx.secrets.redact(values)
         ],
     }
     if stack.updated_at is not None:
-        said["LastUpdatedTime"] = time(stack.updated_at)
-    return said
+        detail["LastUpdatedTime"] = time(stack.updated_at)
+    return detail
 
 
 def _resource(resource: Resource) -> dict[str, Any]:

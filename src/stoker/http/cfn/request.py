@@ -42,34 +42,34 @@ class CfnRequest:
 
         Raises EntityNotFound or Refused.
         """
-        said = name if name is not None else self.one("StackName")
-        if said.lower().startswith("arn:"):
-            found = stacks.find(tx, Arn.parse(said).stack_id)
+        ref = name if name is not None else self.one("StackName")
+        if ref.lower().startswith("arn:"):
+            stack = stacks.find(tx, Arn.parse(ref).stack_id)
         else:
-            found = stacks.find_by_name(tx, said, self.project) or stacks.find(tx, said)
-        if found is None or found.project_id != self.project or found.deleted_at is not None:
-            raise EntityNotFound.of("Stack", said)
-        return found
+            stack = stacks.find_by_name(tx, ref, self.project) or stacks.find(tx, ref)
+        if stack is None or stack.project_id != self.project or stack.deleted_at is not None:
+            raise EntityNotFound.of("Stack", ref)
+        return stack
 
 
 def params_of(request: RequestContext) -> dict[str, str]:
     """Return the parameters of the query string and the form. Raises Invalid if they are not UTF-8 text."""
-    said = [request.raw.url.query]
+    texts = [request.raw.url.query]
     try:
         if request.body and request.media_type == "application/x-www-form-urlencoded":
-            said.append(request.body.decode())
+            texts.append(request.body.decode())
         # Bytes that are not UTF-8 can be neither looked up nor displayed.
         pairs = [
             pair
-            for each in said
-            for pair in parse_qsl(each, keep_blank_values=True, errors="strict", max_num_fields=10_000)
+            for text in texts
+            for pair in parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=10_000)
         ]
     except ValueError:
-        raise Invalid("the parameters are not of a form: at most 10000 texts in UTF-8") from None
-    found = dict(pairs)
-    if any("\0" in value or "\0" in name for name, value in found.items()):
-        raise Invalid("a parameter holds a NUL character")
-    return found
+        raise Invalid("the parameters must be a form of at most 10000 texts in UTF-8") from None
+    params = dict(pairs)
+    if any("\0" in value or "\0" in name for name, value in params.items()):
+        raise Invalid("a parameter contains NUL")
+    return params
 
 
 def authenticate(request: RequestContext, params: Mapping[str, str]) -> RequestContext:
@@ -81,7 +81,7 @@ def authenticate(request: RequestContext, params: Mapping[str, str]) -> RequestC
     token = request.raw.headers.get("x-auth-token")
     principal = _by_token(request, token) if token else _by_signature(request, params)
     if principal.project_id is None:
-        raise Unauthorized("a token of a project is needed")
+        raise Unauthorized("use a token that is scoped to a project")
     return replace(request, principal=principal, project_id=principal.project_id, only=principal.resource_id)
 
 
@@ -116,12 +116,12 @@ def _by_signature(request: RequestContext, params: Mapping[str, str]) -> Princip
         ec2.access_of(signed)
     except Unauthorized as error:
         raise Refused(403, "MissingAuthenticationToken", error.message) from None
-    known = request.app.keys
+    keys = request.app.keys
     try:
-        return known.authenticate(signed)
+        return keys.authenticate(signed)
     except Unauthorized:
         # A proxy may send another Host header than the host of the URL that the agent received and signed.
         public = urlsplit(request.app.settings.public_url).netloc
         if public.lower() == signed.host.lower():
             raise
-        return known.authenticate(replace(signed, host=public))
+        return keys.authenticate(replace(signed, host=public))

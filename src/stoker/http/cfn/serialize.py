@@ -53,21 +53,21 @@ def answer(action: str, result: Any, *, as_json: bool) -> Response:
 
 def error(status: int, code: str, message: str, *, as_json: bool = False) -> Response:
     """Return an error response with CloudFormation's ``code``."""
-    said = {"Type": "Server" if status >= 500 else "Sender", "Code": code, "Message": message}
-    return _reply(status, "ErrorResponse", {"Error": said}, as_json=as_json)
+    details = {"Type": "Server" if status >= 500 else "Sender", "Code": code, "Message": message}
+    return _reply(status, "ErrorResponse", {"Error": details}, as_json=as_json)
 
 
-def refusal(found: StokerError | Refused, *, as_json: bool) -> Response:
+def refusal(problem: StokerError | Refused, *, as_json: bool) -> Response:
     """Return the error response for an exception."""
-    if isinstance(found, Refused):
-        return error(found.status, found.code, str(found), as_json=as_json)
+    if isinstance(problem, Refused):
+        return error(problem.status, problem.code, str(problem), as_json=as_json)
     status, code = next(
-        (said for kind, said in _CODES.items() if isinstance(found, kind)), (400, "InvalidParameterValue")
+        (response for kind, response in _CODES.items() if isinstance(problem, kind)), (400, "InvalidParameterValue")
     )
-    said = error(status, code, found.message, as_json=as_json)
-    if isinstance(found, TooManyRequests):
-        return replace(said, headers={"Retry-After": str(found.retry_after)})
-    return replace(said, headers={"Retry-After": "1"}) if isinstance(found, Unavailable) else said
+    response = error(status, code, problem.message, as_json=as_json)
+    if isinstance(problem, TooManyRequests):
+        return replace(response, headers={"Retry-After": str(problem.retry_after)})
+    return replace(response, headers={"Retry-After": "1"}) if isinstance(problem, Unavailable) else response
 
 
 def _reply(status: int, name: str, content: Mapping[str, Any], *, as_json: bool) -> Response:

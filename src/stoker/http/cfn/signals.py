@@ -51,14 +51,14 @@ def _take(request: RequestContext, details: dict[str, Any]) -> str:
 
     def do(tx: Tx) -> str:
         stack = stacks.find(tx, arn.stack_id)
-        found = signals.find_target(tx, stack, arn.resource or "", caller.only) if stack else None
-        SIGNAL.check(caller.user, stack, found)
-        if stack is None or found is None or arn.project_id != stack.project_id or arn.stack_name != stack.name:
+        resource = signals.find_target(tx, stack, arn.resource or "", caller.only) if stack else None
+        SIGNAL.check(caller.user, stack, resource)
+        if stack is None or resource is None or arn.project_id != stack.project_id or arn.stack_name != stack.name:
             raise EntityNotFound.of("Resource", arn.resource or "")
-        if params.get("Run") not in (None, str(found.data.get("runs"))):
-            return found.name  # a late signal of an earlier run has no effect
-        signals.signal_resource(tx, request.app.engine, stack, found, details)
-        return found.name
+        if params.get("Run") not in (None, str(resource.data.get("runs"))):
+            return resource.name  # a late signal of an earlier run has no effect
+        signals.signal_resource(tx, request.app.engine, stack, resource, details)
+        return resource.name
 
     return request.app.store.write(do)
 
@@ -75,7 +75,7 @@ def _details(request: RequestContext) -> dict[str, Any]:
         return {}
     if kind != "application/json" and not request.body.lstrip().startswith(b"{"):
         return {}
-    said = decode(request.body, "the request's body")
-    if not isinstance(said, dict):
+    details = decode(request.body, "the request's body")
+    if not isinstance(details, dict):
         raise Invalid("a signal's body must be a JSON object")
-    return said
+    return details

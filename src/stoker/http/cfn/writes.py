@@ -28,12 +28,12 @@ def create_stack(request: CfnRequest) -> Any:
     identity = Identity(str(uuid4()), stack_requests.name(request.one("StackName")), request.project)
     resolved = prepare(context.app.engine, _stack_request(request), identity)
     options = _options(request)
-    made = context.app.store.write(
+    stack = context.app.store.write(
         lambda tx: operations.create(
             tx, context.app.engine, resolved, options, identity, username=context.user.user_name
         )
     )
-    return {"StackId": arn(made)}
+    return {"StackId": arn(stack)}
 
 
 def update_stack(request: CfnRequest) -> Any:
@@ -61,19 +61,19 @@ def delete_stack(request: CfnRequest) -> Any:
 def validate_template(request: CfnRequest) -> Any:
     """Return the template's parameters, or the error message if the template is invalid."""
     try:
-        shown = describe_template(request.context.app.engine, _stack_request(request), show_nested=False)
+        description = describe_template(request.context.app.engine, _stack_request(request), show_nested=False)
     except Invalid as error:
         return error.message  # the same response as Heat's
     parameters = [
         {
             "ParameterKey": name,
-            "DefaultValue": each.get("Default", ""),
-            "Description": each.get("Description", ""),
-            "NoEcho": each.get("NoEcho", "false"),
+            "DefaultValue": parameter.get("Default", ""),
+            "Description": parameter.get("Description", ""),
+            "NoEcho": parameter.get("NoEcho", "false"),
         }
-        for name, each in shown["Parameters"].items()
+        for name, parameter in description["Parameters"].items()
     ]
-    return {"Description": shown["Description"], "Parameters": parameters}
+    return {"Description": description["Description"], "Parameters": parameters}
 
 
 def _live(request: CfnRequest) -> Stack:
@@ -82,9 +82,9 @@ def _live(request: CfnRequest) -> Stack:
 
 
 def _own(tx: Tx, request: CfnRequest) -> Stack:
-    found = request.stack(tx)
-    stack_lookup.refuse_nested(found)
-    return found
+    stack = request.stack(tx)
+    stack_lookup.refuse_nested(stack)
+    return stack
 
 
 def _stack_request(request: CfnRequest) -> StackRequest:
@@ -93,10 +93,10 @@ def _stack_request(request: CfnRequest) -> StackRequest:
         if "TemplateUrl" in request.params:
             raise Invalid("TemplateUrl is not supported: send the template itself, as TemplateBody")
         raise Refused(400, "MissingParameter", "TemplateBody is missing")
-    keys = (found for name in request.params if (found := _PARAMETER.fullmatch(name)))
+    keys = (match for name in request.params if (match := _PARAMETER.fullmatch(name)))
     parameters = {
-        request.params[found[0]]: request.params.get(f"Parameters.member.{found[1]}.ParameterValue", "")
-        for found in keys
+        request.params[match[0]]: request.params.get(f"Parameters.member.{match[1]}.ParameterValue", "")
+        for match in keys
     }
     return StackRequest(template=template, parameters=parameters)
 

@@ -61,9 +61,7 @@ def _secret(request: RequestContext, said: dict[str, Any]) -> tuple[str, str]:
     given = http_params.text(said.get("secret"), "secret", 4096)
     least = request.app.settings.min_password_length
     if given and len(given) < least:
-        raise Invalid(
-            f"secret must have at least {least} characters (min_password_length); without one, Stoker makes one"
-        )
+        raise Invalid(f"secret must have at least {least} characters (min_password_length); Stoker can generate one")
     return (given, passwords.hash_password(given)) if given else administration.new_secret()
 
 

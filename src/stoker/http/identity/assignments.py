@@ -113,7 +113,7 @@ def grant_on_system(request: RequestContext) -> Response:
 def revoke_on_system(request: RequestContext) -> Response:
     """Remove a system role. Users cannot remove their own, so that a site always keeps an administrator."""
     if request.path["user_id"] == request.user.user_id:
-        raise Invalid("nobody can take the system from themselves: another administrator of the site has to do it")
+        raise Invalid("you cannot remove your own system role: another administrator of the site has to do it")
     request.app.store.write(
         lambda tx: administration.revoke_system(tx, request.path["user_id"], request.path["role_id"])
     )

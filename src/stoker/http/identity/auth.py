@@ -85,7 +85,7 @@ def domains(_: RequestContext) -> Response:
 
 def _log_in_program(request: RequestContext, said: dict[str, Any], scope: Scope | None) -> Issued:
     if scope is not None:
-        raise Unauthorized("An application credential is for its own project: leave the scope out.")
+        raise Unauthorized("An application credential is valid in its own project only: omit the scope.")
     given = _map(said.get("application_credential"), "application_credential")
     secret = given.get("secret")
     if not isinstance(secret, str):

@@ -63,7 +63,7 @@ def log_in(request: RequestContext) -> Response:
     body = http_params.body(request)
     said = body.get("ec2Credentials") or body.get("credentials")
     if not isinstance(said, dict):
-        raise Invalid("the body must be an object with an object ec2Credentials in it")
+        raise Invalid("the body must be an object that contains an object ec2Credentials")
     issued = request.app.identity.log_in_signed(_request(said))
     return Response(200, auth.serialize(request, issued), {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"})
 
@@ -73,7 +73,7 @@ def _request(said: Mapping[str, Any]) -> ec2.Request:
     signature = said.get("signature")
     access = said.get("access")
     if not isinstance(signature, str) or not isinstance(access, str):
-        raise Unauthorized("the signature and the access key are needed")
+        raise Unauthorized("the signature and the access key are required")
     request = ec2.Request(
         verb=_text(said, "verb") or "GET",
         host=_text(said, "host"),
@@ -84,7 +84,7 @@ def _request(said: Mapping[str, Any]) -> ec2.Request:
         body_hash=_text(said, "body_hash"),
     )
     if ec2.access_of(request) != access:
-        raise Unauthorized("the access key is not the one that signed")
+        raise Unauthorized("the access key differs from the one in the signed request")
     return request
 
 

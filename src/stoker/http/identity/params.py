@@ -13,7 +13,7 @@ def read_body(request: RequestContext, noun: str) -> dict[str, Any]:
     """Return the object below the key ``noun`` of the body. Raises Invalid."""
     values = http_params.body(request).get(noun)
     if not isinstance(values, dict):
-        raise Invalid(f"the body must be an object with an object {noun!r} in it")
+        raise Invalid(f"the body must be an object that contains an object {noun!r}")
     return values
 
 
@@ -21,7 +21,7 @@ def read_name(values: dict[str, Any]) -> str:
     """Return the member ``name``, which must not be empty. Raises Invalid."""
     name = http_params.text(values.get("name"), "name")
     if not name or not name.strip():
-        raise Invalid("name is needed, and must not be empty")
+        raise Invalid("name is required and must not be empty")
     return name
 
 

@@ -73,7 +73,7 @@ def change_password(request: RequestContext) -> Response:
 def delete(request: RequestContext) -> Response:
     """Delete a user with all tokens and credentials. Users cannot delete themselves."""
     if request.path["user_id"] == request.user.user_id:
-        raise Invalid("nobody can delete the user they are")
+        raise Invalid("you cannot delete your own user")
     request.app.store.write(lambda tx: administration.delete_user(tx, request.path["user_id"]))
     return Response(204)
 
@@ -88,5 +88,5 @@ def _password(request: RequestContext, said: dict[str, Any]) -> str:
     found = said.get("password")
     least = request.app.settings.min_password_length
     if not isinstance(found, str) or not least <= len(found) <= 4096:
-        raise Invalid(f"password is needed: text of {least} to 4096 characters (min_password_length)")
+        raise Invalid(f"password must be a text of {least} to 4096 characters (min_password_length)")
     return found

@@ -16,7 +16,7 @@ from stoker.store import identity
 
 #: Path prefix of the API. Signed paths omit it, because Zaqar's signatures cover the path without its mount point.
 MOUNTED_AT = "/messaging"
-_REFUSED = "This signed URL does not open that, or is over."
+_REFUSED = "This signed URL is not valid for this request, or has expired."
 
 
 class QueueAccess:
@@ -38,7 +38,7 @@ class QueueAccess:
         if principal.project_id is None:
             raise Invalid("queues belong to projects: use a token that is scoped to one")
         if said and said not in (principal.project_id, principal.login_project_id):
-            raise Forbidden("X-Project-Id names another project than the one that the token is for")
+            raise Forbidden("X-Project-Id names another project than the token's")
         if principal.resource_id is not None:
             if not _own_queue(principal.resource_id, request.scope["path"].removeprefix(MOUNTED_AT)):
                 raise Forbidden("You are not authorized to complete this action.")

@@ -46,7 +46,7 @@ def show(request: RequestContext) -> Response:
         check_read(queue, as_owner=request.as_owner)
         found = claims.find(tx, queue.id, id)
         if found is None:
-            raise EntityNotFound(f"there is no claim {id!r:.100} in the queue {queue.name!r}, or it is over")
+            raise EntityNotFound(f"there is no claim {id!r:.100} in the queue {queue.name!r}, or it has ended")
         shown = {
             "age": max(0, int((tx.now - found.renewed_at).total_seconds())),
             "ttl": found.ttl,
@@ -60,7 +60,7 @@ def change(request: RequestContext) -> Response:
     """Extend a claim: it ends ``ttl`` seconds from now. Raises EntityNotFound if the claim has ended."""
     queue_params.client_id(request)
     if not request.body:
-        raise Invalid("the request's body is empty: say a ttl, a grace or both")
+        raise Invalid("the request's body is empty: give a ttl, a grace or both")
     ttl, grace = _times(request.json())
 
     def do(tx: Tx) -> None:

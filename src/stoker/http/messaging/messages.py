@@ -69,7 +69,7 @@ def delete_several(request: RequestContext) -> Response:
         queue_params.whole(request, "pop"),
     )
     if (ids is None) == (pop is None):
-        raise Invalid("say either ids, of messages to delete, or pop, how many to take; not both and not none")
+        raise Invalid("give either ids, of messages to delete, or pop, the number of messages to remove and return")
     if pop is None:
         claim_ids = queue_params.ids(request, "claim_ids")
 

@@ -111,5 +111,5 @@ def ids(request: RequestContext, name: str) -> list[str] | None:
     """Return the comma-separated ids, at most as many as a page has; None if there are none. Raises Invalid."""
     said = [each for text in request.query.getlist(name) for each in text.split(",") if each]
     if len(said) > limits.LONGEST_PAGE:
-        raise Invalid(f"{name} may be {limits.LONGEST_PAGE} at most, not {len(said)}")
+        raise Invalid(f"{name} must be at most {limits.LONGEST_PAGE}, not {len(said)}")
     return list(dict.fromkeys(said)) or None

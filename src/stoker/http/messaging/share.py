@@ -24,7 +24,7 @@ def create(request: RequestContext) -> Response:
     """
     said = params.body(request)
     if unknown := [name for name in said if name not in _KNOWN]:
-        raise Invalid(f"unknown keys: {', '.join(sorted(unknown)):.200}; known are {', '.join(_KNOWN)}")
+        raise Invalid(f"unknown keys: {', '.join(sorted(unknown)):.200}; use {', '.join(_KNOWN)}")
     paths = _some(said.get("paths"), "paths", _PATHS) or ["messages"]
     methods = _some(said.get("methods"), "methods", _METHODS) or ["GET"]
     now = datetime.now(UTC)
@@ -51,5 +51,5 @@ def _expires(said: Any, now: datetime) -> datetime:
         raise Invalid(f"expires must be a time like 2030-01-31T23:59:59, not {said!r:.100}")
     found = signed_urls.moment(said)
     if found <= now:
-        raise Invalid(f"expires must be a time to come, not {said!r:.100}")
+        raise Invalid(f"expires must be in the future, not {said!r:.100}")
     return found

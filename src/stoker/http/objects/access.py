@@ -23,10 +23,10 @@ _FORBIDDEN = ("x-object-manifest", "x-symlink-target", "x-copy-from")
 
 def account_of(path: Mapping[str, str]) -> str:
     """Return the project id of the path's account. Raises Forbidden if the account's name lacks the prefix."""
-    said = path["account"]
-    if not said.startswith(_PREFIX):
-        raise Forbidden(f"accounts are called {_PREFIX}<project id>, not {said!r:.100}")
-    return said.removeprefix(_PREFIX)
+    account = path["account"]
+    if not account.startswith(_PREFIX):
+        raise Forbidden(f"an account's name is {_PREFIX}<project id>, not {account!r:.100}")
+    return account.removeprefix(_PREFIX)
 
 
 class OwnToken(Token):

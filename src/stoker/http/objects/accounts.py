@@ -20,9 +20,9 @@ def index(request: RequestContext) -> Response:
     account = account_of(request.path)
     page = listings.parse_query(request)
     with request.app.store.read() as tx:
-        found = containers.page(tx, account, page)
-        said = _headers(request, tx)
-    return listings.reply(request, request.path["account"], "account", found, said)
+        entries = containers.page(tx, account, page)
+        totals = _headers(request, tx)
+    return listings.reply(request, request.path["account"], "account", entries, totals)
 
 
 def post(request: RequestContext) -> Response:
@@ -31,8 +31,8 @@ def post(request: RequestContext) -> Response:
     """
     if "bulk-delete" in request.query:
         return bulk.delete(request)
-    account, said = account_of(request.path), headers.read_headers(request.raw)
-    request.app.store.write(lambda tx: container_operations.change_account(tx, account, said))
+    account, changes = account_of(request.path), headers.read_headers(request.raw)
+    request.app.store.write(lambda tx: container_operations.change_account(tx, account, changes))
     return Response(204)
 
 

@@ -25,7 +25,7 @@ def delete(request: RequestContext) -> Response:
         lines = [line.strip() for line in request.body.decode().splitlines() if line.strip()]
         names = [unquote(line, errors="strict") for line in lines]
     except UnicodeDecodeError:
-        raise Invalid("the names to delete must be percent-encoded UTF-8, a line each") from None
+        raise Invalid("the names to delete must be percent-encoded UTF-8, one per line") from None
     if len(names) > MOST:
         raise RequestLimitExceeded(f"Maximum Bulk Deletes: {MOST} per request")
     return Response(200, request.app.store.write(lambda tx: _delete(tx, account, names)))
@@ -34,23 +34,23 @@ def delete(request: RequestContext) -> Response:
 def _delete(tx: Tx, account: str, names: list[str]) -> dict[str, object]:
     deleted = missing = 0
     errors: list[list[str]] = []
-    for each in names:
-        container, _, name = each.lstrip("/").partition("/")
+    for path in names:
+        container, _, name = path.lstrip("/").partition("/")
         try:
-            if "\0" in each:
-                raise Invalid("no name holds a NUL character")
+            if "\0" in path:
+                raise Invalid("a name must not contain NUL")
             if name:
-                found = object_operations.delete(tx, account, container, name).found
+                existed = object_operations.delete(tx, account, container, name).existed
             else:
                 container_operations.delete_container(tx, account, container)
-                found = True
-            deleted, missing = deleted + found, missing + (not found)
+                existed = True
+            deleted, missing = deleted + existed, missing + (not existed)
         except EntityNotFound:
             missing += 1
         except Conflict:
-            errors.append([each, "409 Conflict"])
+            errors.append([path, "409 Conflict"])
         except Invalid:
-            errors.append([each, "400 Bad Request"])
+            errors.append([path, "400 Bad Request"])
     return {
         "Response Status": "400 Bad Request" if errors else "200 OK",
         "Response Body": "",

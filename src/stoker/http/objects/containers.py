@@ -18,14 +18,14 @@ _LISTS = ("x-container-read", "x-container-write")
 
 def put(request: RequestContext) -> Response:
     """Create a container (201), or update the metadata of an existing one (202)."""
-    account, name, said = account_of(request.path), request.path["container"], _read_headers(request)
-    made = request.app.store.write(lambda tx: container_operations.create_container(tx, account, name, said))
-    return Response(201 if made else 202)
+    account, name, changes = account_of(request.path), request.path["container"], _read_headers(request)
+    is_new = request.app.store.write(lambda tx: container_operations.create_container(tx, account, name, changes))
+    return Response(201 if is_new else 202)
 
 
 def post(request: RequestContext) -> Response:
-    account, name, said = account_of(request.path), request.path["container"], _read_headers(request)
-    request.app.store.write(lambda tx: container_operations.change_container(tx, account, name, said))
+    account, name, changes = account_of(request.path), request.path["container"], _read_headers(request)
+    request.app.store.write(lambda tx: container_operations.change_container(tx, account, name, changes))
     return Response(204)
 
 
@@ -47,12 +47,12 @@ def index(request: RequestContext) -> Response:
     page = listings.parse_query(request)
     kind = "versions" if "versions" in request.query else "container"
     if kind == "versions" and (page.delimiter or page.path is not None):
-        raise Invalid("a list of versions knows neither delimiter nor path: ask with a prefix")
+        raise Invalid("a list of versions supports neither delimiter nor path: use prefix")
     with request.app.store.read() as tx:
-        said = _headers(request, _find(request, tx))
+        container_headers = _headers(request, _find(request, tx))
         listed = objects.versions if kind == "versions" else objects.page
-        found = listed(tx, account, name, page)
-    return listings.reply(request, name, kind, found, said)
+        entries = listed(tx, account, name, page)
+    return listings.reply(request, name, kind, entries, container_headers)
 
 
 def _find(request: RequestContext, tx: Tx) -> Container:
@@ -60,17 +60,17 @@ def _find(request: RequestContext, tx: Tx) -> Container:
 
 
 def _read_headers(request: RequestContext) -> dict[str, str]:
-    said = headers.read_headers(request.raw)
+    fields = headers.read_headers(request.raw)
     for name in _LISTS:
-        if said.get(name):
-            raise Invalid(f"containers have no access lists here ({name}): give others signed URLs instead")
-    return said
+        if fields.get(name):
+            raise Invalid(f"access lists of containers ({name}) are not supported: use signed URLs")
+    return fields
 
 
 def _headers(request: RequestContext, container: Container) -> dict[str, str]:
-    kept = headers.owners(request, container.headers)
-    if "x-versions-enabled" in kept:
-        kept["x-versions-enabled"] = kept["x-versions-enabled"].title()
+    stored = headers.owners(request, container.headers)
+    if "x-versions-enabled" in stored:
+        stored["x-versions-enabled"] = stored["x-versions-enabled"].title()
     return headers.wire(
         {
             "X-Container-Object-Count": str(container.objects),
@@ -80,6 +80,6 @@ def _headers(request: RequestContext, container: Container) -> dict[str, str]:
             "X-Storage-Policy": _POLICY,
             "Accept-Ranges": "bytes",
             "Content-Type": "text/plain; charset=utf-8",
-            **kept,
+            **stored,
         }
     )

@@ -21,12 +21,14 @@ _PUBLIC = metadata.OBJECT + "public-"
 _ACTIVE = re.compile("html|xml|svg|script|pdf|flash|css|xsl|multipart|message", re.IGNORECASE)
 
 
-def for_signed_url(query: Mapping[str, str], stored: Stored, shown: Mapping[str, str]) -> dict[str, str]:
+def for_signed_url(query: Mapping[str, str], stored: Stored, headers: Mapping[str, str]) -> dict[str, str]:
     """
     Return the headers for a request with a signed URL: without private metadata, with Content-Disposition and Expires.
     """
     left = {
-        name: value for name, value in shown.items() if not name.startswith(metadata.OBJECT) or name.startswith(_PUBLIC)
+        name: value
+        for name, value in headers.items()
+        if not name.startswith(metadata.OBJECT) or name.startswith(_PUBLIC)
     }
     own = left.pop("content-disposition", None)
     filename = query.get("filename", "")
@@ -43,14 +45,14 @@ def for_signed_url(query: Mapping[str, str], stored: Stored, shown: Mapping[str,
     return left
 
 
-def force_attachment(stored: Stored, shown: Mapping[str, str]) -> dict[str, str]:
+def force_attachment(stored: Stored, headers: Mapping[str, str]) -> dict[str, str]:
     """
-    Return ``shown``, with Content-Disposition changed to an attachment if the media type can contain active content.
+    Return ``headers``, with Content-Disposition changed to an attachment if the media type can contain active content.
     """
     if not _ACTIVE.search(stored.content_type):
-        return dict(shown)
-    others = {name: value for name, value in shown.items() if name.lower() != "content-disposition"}
-    own = next((value for name, value in shown.items() if name.lower() == "content-disposition"), "")
+        return dict(headers)
+    others = {name: value for name, value in headers.items() if name.lower() != "content-disposition"}
+    own = next((value for name, value in headers.items() if name.lower() == "content-disposition"), "")
     kind, _, rest = own.partition(";")
     if not rest.strip():
         disposition = own if kind.strip().lower() == "attachment" else _attachment(stored)

@@ -25,13 +25,13 @@ _SECRET = frozenset(prefix + name for prefix in (metadata.ACCOUNT, metadata.CONT
 
 def read_headers(request: Request) -> dict[str, str]:
     """Return all headers by their names in lower case. Raises Invalid if a header is not valid UTF-8."""
-    found = {}
+    fields = {}
     for name, value in request.headers.raw:
         try:
-            found[name.decode("ascii").lower()] = value.decode()
+            fields[name.decode("ascii").lower()] = value.decode()
         except UnicodeDecodeError:
             raise Invalid(f"headers must be valid UTF-8; {name.decode('latin-1')} is not") from None
-    return found
+    return fields
 
 
 def wire(headers: Mapping[str, str]) -> dict[str, str]:
@@ -39,21 +39,21 @@ def wire(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value.encode().decode("latin-1") for name, value in headers.items()}
 
 
-def owners(request: RequestContext, kept: Mapping[str, str]) -> dict[str, str]:
+def owners(request: RequestContext, stored: Mapping[str, str]) -> dict[str, str]:
     """
     Return the headers; for callers without write access, without the keys of signed URLs, which grant write access.
     """
     if not only_reads(request.principal):
-        return dict(kept)
-    return {name: value for name, value in kept.items() if name not in _SECRET}
+        return dict(stored)
+    return {name: value for name, value in stored.items() if name not in _SECRET}
 
 
 def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of a request that are stored with the object. Raises Invalid."""
-    found = {name: limits.header(name, headers[name]) for name in STORED if headers.get(name)}
-    found |= {name: value for name, value in headers.items() if name.startswith(metadata.OBJECT)}
-    limits.metadata(found, metadata.OBJECT)
-    return found
+    stored = {name: limits.header(name, headers[name]) for name in STORED if headers.get(name)}
+    stored |= {name: value for name, value in headers.items() if name.startswith(metadata.OBJECT)}
+    limits.metadata(stored, metadata.OBJECT)
+    return stored
 
 
 def delete_at(headers: Mapping[str, str], now: float) -> int | None:
@@ -75,7 +75,7 @@ def delete_at(headers: Mapping[str, str], now: float) -> int | None:
 
 def of_object(stored: Stored) -> dict[str, str]:
     """Return the response headers that describe an object."""
-    found = {
+    fields = {
         "Content-Type": stored.content_type,
         "ETag": stored.etag,
         "Last-Modified": http_time(stored.modified_at),
@@ -84,10 +84,10 @@ def of_object(stored: Stored) -> dict[str, str]:
         **stored.headers,
     }
     if stored.delete_at is not None:
-        found["X-Delete-At"] = str(stored.delete_at // _SECOND)
+        fields["X-Delete-At"] = str(stored.delete_at // _SECOND)
     if stored.version is not None:
-        found["X-Object-Version-Id"] = stored.version
-    return found
+        fields["X-Object-Version-Id"] = stored.version
+    return fields
 
 
 def http_time(moment: int) -> str:

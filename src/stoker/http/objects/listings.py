@@ -29,10 +29,10 @@ _FORMATS = {"json": "application/json", "xml": "application/xml", "plain": "text
 def parse_query(request: RequestContext) -> Page:
     """Return the requested page. Raises PreconditionFailed if ``limit`` is too large."""
     query = request.query
-    said = query.get("limit", "")
+    number = query.get("limit", "")
     limit = limits.LISTING
-    if said.isascii() and said.isdigit():
-        limit = int(said) if len(said) < 10 else limits.LISTING + 1
+    if number.isascii() and number.isdigit():
+        limit = int(number) if len(number) < 10 else limits.LISTING + 1
         if limit > limits.LISTING:
             raise PreconditionFailed(f"Maximum limit is {limits.LISTING}")
     return Page(
@@ -134,11 +134,11 @@ def _xml(name: str, kind: str, entries: Sequence[Entry]) -> str:
     outer, inner = _ELEMENTS[kind]
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<{outer} name={quoteattr(name)}>"]
     for entry in entries:
-        said = _JSON[kind](entry)
+        fields = _JSON[kind](entry)
         if entry.folder:
             lines.append(f"<subdir name={quoteattr(entry.name)}><name>{escape(entry.name)}</name></subdir>")
         else:
-            inside = "".join(f"<{key}>{escape(_text(value))}</{key}>" for key, value in said.items())
+            inside = "".join(f"<{key}>{escape(_text(value))}</{key}>" for key, value in fields.items())
             lines.append(f"<{inner}>{inside}</{inner}>")
     return "\n".join([*lines, f"</{outer}>"])
 

@@ -10,24 +10,24 @@ from stoker.http.request_context import Response
 from stoker.model.objects import Stored
 
 
-def reply(stored: Stored, data: bytes, wanted: Sequence[tuple[int, int]], shown: Mapping[str, str]) -> Response:
-    """Return a partial response. ``wanted`` has at least one range: (first byte, last byte + 1)."""
-    if len(wanted) == 1:
-        start, end = wanted[0]
-        return Response(206, data[start:end], wire({**shown, "Content-Range": _range(start, end, stored.size)}))
+def reply(stored: Stored, data: bytes, ranges: Sequence[tuple[int, int]], headers: Mapping[str, str]) -> Response:
+    """Return a partial response. ``ranges`` has at least one range: (first byte, last byte + 1)."""
+    if len(ranges) == 1:
+        start, end = ranges[0]
+        return Response(206, data[start:end], wire({**headers, "Content-Range": _range(start, end, stored.size)}))
     line = secrets.token_hex(16)
-    kind = {**shown, "Content-Type": f"multipart/byteranges;boundary={line}"}
+    kind = {**headers, "Content-Type": f"multipart/byteranges;boundary={line}"}
     heads = [
         (
             f"--{line}\r\nContent-Type: {stored.content_type}\r\n"
             f"Content-Range: {_range(start, end, stored.size)}\r\n\r\n"
         ).encode()
-        for start, end in wanted
+        for start, end in ranges
     ]
     last = f"--{line}--".encode()
     view = memoryview(data)  # a memoryview, so that join makes the only copy
     pieces = [
-        piece for head, (start, end) in zip(heads, wanted, strict=True) for piece in (head, view[start:end], b"\r\n")
+        piece for head, (start, end) in zip(heads, ranges, strict=True) for piece in (head, view[start:end], b"\r\n")
     ]
     return Response(206, b"".join([*pieces, last]), wire(kind))
 

@@ -22,40 +22,40 @@ def version_of(request: RequestContext) -> str | None:
     """
     Return the version that the query names, or None. Signed URLs always address the current version. Raises Invalid.
     """
-    said = None if request.principal is None else request.query.get("version-id")
-    if said is not None and not _VERSION.fullmatch(said):
+    version = None if request.principal is None else request.query.get("version-id")
+    if version is not None and not _VERSION.fullmatch(version):
         raise Invalid("Invalid version parameter")
-    return said
+    return version
 
 
-def refuse_segments(request: RequestContext, said: Mapping[str, str]) -> None:
+def refuse_segments(request: RequestContext, fields: Mapping[str, str]) -> None:
     """Refuse segmented objects and links. Raises Invalid."""
     for name in _SEGMENTED:
-        if name in said:
-            raise Invalid(f"objects are whole here, {name} cannot be kept: put it without segments or links")
+        if name in fields:
+            raise Invalid(f"segments and links ({name}) are not supported: send the object as a whole")
     if request.query.get("multipart-manifest") == "put":
-        raise Invalid("objects are whole here: put it without segments")
+        raise Invalid("segmented objects are not supported: send the object as a whole")
 
 
-def content_type(said: Mapping[str, str], name: str) -> str:
+def content_type(fields: Mapping[str, str], name: str) -> str:
     """Return the declared content type, or guess it from the name. Raises Invalid."""
-    declared = said.get("content-type", "")
-    if declared and said.get("x-detect-content-type", "").lower() not in ("true", "1", "yes", "on"):
+    declared = fields.get("content-type", "")
+    if declared and fields.get("x-detect-content-type", "").lower() not in ("true", "1", "yes", "on"):
         return limits.header("content-type", declared)
     return mimetypes.guess_type(name)[0] or DEFAULT_TYPE
 
 
 def store_object(
-    request: RequestContext, new: New, said: Mapping[str, str], more: Mapping[str, str] | None = None
+    request: RequestContext, new: New, fields: Mapping[str, str], more: Mapping[str, str] | None = None
 ) -> Response:
     """Store the object and return the response. ``more`` adds response headers."""
     port = request.app.objects.port
     stored = request.app.store.write(
         lambda tx: object_operations.put(
-            tx, port, new, lambda old: conditions.for_put(said, old), as_owner=request.as_owner
+            tx, port, new, lambda old: conditions.for_put(fields, old), as_owner=request.as_owner
         )
     )
-    shown = {
+    reply_headers = {
         "ETag": stored.etag,
         "Last-Modified": headers.http_time(stored.modified_at),
         "X-Timestamp": timestamp(stored.modified_at),
@@ -63,5 +63,5 @@ def store_object(
         **(more or {}),
     }
     if stored.version is not None:
-        shown["X-Object-Version-Id"] = stored.version
-    return Response(201, headers=headers.wire(shown))
+        reply_headers["X-Object-Version-Id"] = stored.version
+    return Response(201, headers=headers.wire(reply_headers))

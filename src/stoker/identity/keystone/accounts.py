@@ -42,10 +42,10 @@ class Accounts:
 
     def project(self, name: str, description: str) -> str:
         """Create the project if it is missing. Returns its id."""
-        said = {"name": name, "domain_id": self.domain_id, "description": description}
-        made = self._call("POST", "/projects", {"project": said}, allowed=(201, 409))
-        if made.status_code == 201:
-            return str(made.json()["project"]["id"])
+        fields = {"name": name, "domain_id": self.domain_id, "description": description}
+        answer = self._call("POST", "/projects", {"project": fields}, allowed=(201, 409))
+        if answer.status_code == 201:
+            return str(answer.json()["project"]["id"])
         return self._there("projects", name)
 
     def user(self, name: str, project_id: str, password: str) -> str:
@@ -54,7 +54,7 @@ class Accounts:
 
         Raises Refused if another project's user has the name.
         """
-        said = {
+        fields = {
             "name": name,
             "domain_id": self.domain_id,
             "default_project_id": project_id,
@@ -62,9 +62,9 @@ class Accounts:
             "enabled": True,
             "options": _OPTIONS,
         }
-        made = self._call("POST", "/users", {"user": said}, allowed=(201, 409))
-        if made.status_code == 201:
-            id = str(made.json()["user"]["id"])
+        answer = self._call("POST", "/users", {"user": fields}, allowed=(201, 409))
+        if answer.status_code == 201:
+            id = str(answer.json()["user"]["id"])
         else:
             id = self._there("users", name, default_project_id=project_id)
             self._call("PATCH", f"/users/{id}", {"user": {"password": password, "enabled": True}})
@@ -73,41 +73,41 @@ class Accounts:
 
     def enable(self, user_id: str, *, enabled: bool) -> bool:
         """Enable or disable a user. Returns False if the user no longer exists."""
-        said = {"user": {"enabled": enabled}}
-        return bool(self._call("PATCH", f"/users/{user_id}", said, allowed=(200, 404)).status_code == 200)
+        body = {"user": {"enabled": enabled}}
+        return bool(self._call("PATCH", f"/users/{user_id}", body, allowed=(200, 404)).status_code == 200)
 
     def delete_user(self, id: str | None, name: str) -> None:
         """Delete a user, by name if the id is None."""
-        known = id or self._find("users", name)
-        if known is not None:
-            self._call("DELETE", f"/users/{known}", allowed=(204, 404))
+        user_id = id or self._find("users", name)
+        if user_id is not None:
+            self._call("DELETE", f"/users/{user_id}", allowed=(204, 404))
 
     def delete_project(self, id: str | None, name: str) -> None:
         """Delete a project, by name if the id is None."""
-        known = id or self._find("projects", name)
-        if known is not None:
-            self._call("DELETE", f"/projects/{known}", allowed=(204, 404))
+        project_id = id or self._find("projects", name)
+        if project_id is not None:
+            self._call("DELETE", f"/projects/{project_id}", allowed=(204, 404))
 
     def _role_id(self) -> str:
         with self._lock:
             if self._role is None:
-                found = self._call("GET", f"/roles?name={ROLE}").json()["roles"]
-                if not found:
+                roles = self._call("GET", f"/roles?name={ROLE}").json()["roles"]
+                if not roles:
                     raise Refused(f"Keystone has no role {ROLE}: openstack role create {ROLE}")
-                self._role = str(found[0]["id"])
+                self._role = str(roles[0]["id"])
             return self._role
 
     def _there(self, kind: str, name: str, **like: str) -> str:
-        found = self._find(kind, name, **like)
-        if found is None:
-            raise Refused(f"Keystone has another of the {kind} called {name} in the domain of stacks' users")
-        return found
+        entry = self._find(kind, name, **like)
+        if entry is None:
+            raise Refused(f"Keystone has another one of the {kind} with the name {name} in the domain of stacks' users")
+        return entry
 
     def _find(self, kind: str, name: str, **like: str) -> str | None:
         query = urlencode({"name": name, "domain_id": self.domain_id})
-        for each in self._call("GET", f"/{kind}?{query}").json()[kind]:
-            if all(each.get(key) == value for key, value in like.items()):
-                return str(each["id"])
+        for entry in self._call("GET", f"/{kind}?{query}").json()[kind]:
+            if all(entry.get(key) == value for key, value in like.items()):
+                return str(entry["id"])
         return None
 
     def _call(self, verb: str, path: str, body: Any = None, *, allowed: tuple[int, ...] = ()) -> Any:

@@ -59,7 +59,7 @@ class Client:
 
     def validate_signature(self, request: ec2.Request) -> Body:
         """The token body for the owner of the EC2 key that signed the request. Raises Unauthorized, Unavailable."""
-        said = {
+        credentials = {
             "ec2Credentials": {
                 "access": ec2.access_of(request),
                 "signature": request.signature,
@@ -71,11 +71,11 @@ class Client:
                 "body_hash": request.body_hash,
             }
         }
-        answer = self._ask_signed(said)
+        answer = self._ask_signed(credentials)
         if answer.status_code == 401 and time.monotonic() - self._doubted > _DOUBT:
             self._doubted = time.monotonic()
             self._session.invalidate()
-            answer = self._ask_signed(said)
+            answer = self._ask_signed(credentials)
         if answer.status_code in (200, 201):
             return _body(answer)
         if answer.status_code in (400, 401, 404):
@@ -89,11 +89,11 @@ class Client:
         finally:
             self._in_use = True
 
-    def _ask_signed(self, said: Body) -> Any:
+    def _ask_signed(self, body: Body) -> Any:
         def ask() -> Any:
             # With ``authenticated``, the session takes each 401 as the end of its own token and logs in again.
             headers = {"X-Auth-Token": self._session.get_token()}
-            return self._request("POST", "/ec2tokens", headers=headers, json=said, authenticated=False)
+            return self._request("POST", "/ec2tokens", headers=headers, json=body, authenticated=False)
 
         return self._guarded(ask)
 
@@ -154,11 +154,11 @@ class Client:
 
 def _signature_headers(request: ec2.Request) -> dict[str, str]:
     """The headers that a version 4 signature may cover, and the header that contains the signature."""
-    kept = ("authorization", "host", "content-type")
-    found = {name: value for name, value in request.headers.items() if name in kept or name.startswith("x-amz-")}
+    names = ("authorization", "host", "content-type")
+    headers = {name: value for name, value in request.headers.items() if name in names or name.startswith("x-amz-")}
     # Keystone reads these two only under the exact names that Heat sends.
     named = {"authorization": "Authorization", "x-amz-date": "X-Amz-Date"}
-    return {named.get(name, name): value for name, value in found.items()}
+    return {named.get(name, name): value for name, value in headers.items()}
 
 
 def _body(answer: Any) -> Body:
@@ -168,5 +168,5 @@ def _body(answer: Any) -> Body:
     except (ValueError, KeyError, TypeError):
         token = None
     if not isinstance(token, dict):
-        raise Unavailable("what answers for Keystone is none: check the setting keystone_auth_url")
+        raise Unavailable("the service that answers is not Keystone: check the setting keystone_auth_url")
     return token

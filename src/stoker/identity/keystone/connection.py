@@ -46,6 +46,6 @@ def _cloud(name: str, timeout: int) -> Session:
     try:
         session = OpenStackConfig().get_one(cloud=name).get_session()
     except ConfigException as error:
-        raise Invalid(f"the setting keystone_cloud names {name!r}, which clouds.yaml has not right: {error}") from None
+        raise Invalid(f"the setting keystone_cloud names {name!r}, which is invalid in clouds.yaml: {error}") from None
     session.timeout = timeout
     return session

@@ -112,12 +112,12 @@ class StackLogins:
             self._store.write(lambda tx: self._delete(tx, row))
             return
         try:
-            made = self._create_if_allowed(row, stack)
+            created = self._create_if_allowed(row, stack)
         except Refused as error:
             why = error.message
             self._store.write(lambda tx: self.on_settled(tx, row.resource_id, why))
             raise PermanentFailure(why) from None
-        self._store.write(lambda tx: self._note(tx, made))
+        self._store.write(lambda tx: self._note(tx, created))
 
     def _create_if_allowed(self, row: Row, stack: Stack) -> Row:
         for pause in _DOUBTS:
@@ -139,16 +139,16 @@ class StackLogins:
         user_id = self._accounts.user(row.name, project_id, self._users.password(row.resource_id))
         if not enabled:
             self._accounts.enable(user_id, enabled=False)
-        known = replace(row, user_id=user_id, user_project_id=project_id, domain_id=self._accounts.domain_id)
-        return replace(known, state=row.wanted.value)
+        login = replace(row, user_id=user_id, user_project_id=project_id, domain_id=self._accounts.domain_id)
+        return replace(login, state=row.wanted.value)
 
-    def _note(self, tx: Tx, made: Row) -> None:
+    def _note(self, tx: Tx, login: Row) -> None:
         """Store the outcome. If the desired state has changed meanwhile, another job is already waiting to apply it."""
-        stack = stacks.find(tx, made.root_id, for_update=True)
-        stack_users.save(tx, made)
-        if stack is not None and stack.user_project_id != made.user_project_id:
-            stack_users.set_project(tx, made.root_id, str(made.user_project_id))
-        self.on_settled(tx, made.resource_id, None)
+        stack = stacks.find(tx, login.root_id, for_update=True)
+        stack_users.save(tx, login)
+        if stack is not None and stack.user_project_id != login.user_project_id:
+            stack_users.set_project(tx, login.root_id, str(login.user_project_id))
+        self.on_settled(tx, login.resource_id, None)
 
     def _delete(self, tx: Tx, row: Row) -> None:
         stack = stacks.find(tx, row.root_id, for_update=True)

@@ -24,7 +24,7 @@ _REMEMBERED = 10_000
 _REFUSED_SECONDS = 2.0
 #: Number of locks. Threads that validate the same token at the same time wait for the first of them.
 _LANES = 64
-_WRONG = "The token is not valid, or no longer."
+_WRONG = "The token is not valid, or has expired."
 
 
 class KeystoneTokens:
@@ -42,10 +42,10 @@ class KeystoneTokens:
 
     def get_cached(self, token: str) -> Principal | None:
         """The principal of a recently validated token, without I/O; None if ``validate`` is needed."""
-        found = self._seen.get(_hash(token))
-        if found is None or found[0] < time.monotonic() or found[1].expires_at <= datetime.now(UTC):
+        entry = self._seen.get(_hash(token))
+        if entry is None or entry[0] < time.monotonic() or entry[1].expires_at <= datetime.now(UTC):
             return None
-        return found[1]
+        return entry[1]
 
     def validate(self, token: str) -> Principal:
         """
@@ -53,18 +53,18 @@ class KeystoneTokens:
         """
         key = _hash(token)
         with self._lanes[key[0] % _LANES]:
-            known = self.get_cached(token)
-            if known is not None:
-                return known
+            principal = self.get_cached(token)
+            if principal is not None:
+                return principal
             if self._refused.get(key, 0.0) > time.monotonic():
                 raise Unauthorized(_WRONG)
-            asked = time.monotonic()
+            asked_at = time.monotonic()
             body = self._client.token(token)
             if body is None:
-                self._remember_refused(key, asked)
+                self._remember_refused(key, asked_at)
                 raise Unauthorized(_WRONG)
             principal = self.principal(body)
-            self._remember(key, asked, principal)
+            self._remember(key, asked_at, principal)
             return principal
 
     def principal(self, body: Body) -> Principal:
@@ -90,33 +90,33 @@ class KeystoneTokens:
         unchanged.
         """
         with self._store.read() as tx:
-            found = known_users.of_user(tx, principal.user_id)
-        if found is None:
+            login = known_users.of_user(tx, principal.user_id)
+        if login is None:
             return principal
-        if found.resting or principal.project_id != found.user_project_id:
+        if login.resting or principal.project_id != login.user_project_id:
             raise Unauthorized(_WRONG)
         return Principal(
             user_id=principal.user_id,
             user_name=principal.user_name,
-            project_id=found.project_id,
+            project_id=login.project_id,
             roles=frozenset((stack_users.ROLE,)),
             expires_at=principal.expires_at,
-            resource_id=found.resource_id,
+            resource_id=login.resource_id,
             login_project_id=principal.project_id,
         )
 
-    def _remember(self, key: bytes, asked: float, principal: Principal) -> None:
+    def _remember(self, key: bytes, asked_at: float, principal: Principal) -> None:
         with self._lock:
             if len(self._seen) >= _REMEMBERED:
                 self._seen.clear()
-            self._seen[key] = (asked + self._seconds, principal)
+            self._seen[key] = (asked_at + self._seconds, principal)
 
-    def _remember_refused(self, key: bytes, asked: float) -> None:
+    def _remember_refused(self, key: bytes, asked_at: float) -> None:
         with self._lock:
             self._seen.pop(key, None)
             if len(self._refused) >= _REMEMBERED:
                 self._refused.clear()
-            self._refused[key] = asked + _REFUSED_SECONDS
+            self._refused[key] = asked_at + _REFUSED_SECONDS
 
 
 def _is_for_the_site(body: Body) -> bool:
