@@ -45,9 +45,13 @@ def merge(
     ``types`` maps each setting to its type; ``secrets`` are the settings that have a file form. Raises Invalid with the
     name of the setting and the source of its value.
     """
-    known = {**types, **{file_form(name): Path for name in secrets}}
+    all_types = {**types, **{file_form(name): Path for name in secrets}}
     values: dict[str, Any] = {}
-    for source in (_from_file(file, known), _from_environment(environment, known), _from_flags(flags, known)):
+    for source in (
+        _from_file(file, all_types),
+        _from_environment(environment, all_types),
+        _from_flags(flags, all_types),
+    ):
         for name in secrets:
             _resolve_secret(source, name)
         values.update({name: _typed(types[name], value, where) for name, (value, where) in source.items()})
@@ -82,38 +86,38 @@ def _read_secret(path: Any, where: str) -> str:
     return secret
 
 
-def _from_file(file: Path | None, known: Mapping[str, type]) -> _Source:
+def _from_file(file: Path | None, all_types: Mapping[str, type]) -> _Source:
     source: _Source = {}
     for name, value in _load_toml(file).items():
-        if name not in known:
-            raise Invalid(f"{file}: there is no setting {name!r}{suggest(name, known)}")
+        if name not in all_types:
+            raise Invalid(f"{file}: there is no setting {name!r}{suggest(name, all_types)}")
         source[name] = (value, f"{file}: {name}")
     return source
 
 
-def suggest(name: str, known: Iterable[str], prefix: str = "") -> str:
+def suggest(name: str, names: Iterable[str], prefix: str = "") -> str:
     """A suggestion of the most similar setting, to end a sentence with; empty if none is similar."""
-    close = get_close_matches(name, list(known), n=1, cutoff=_LIKENESS)
+    close = get_close_matches(name, list(names), n=1, cutoff=_LIKENESS)
     return f"; did you mean {prefix}{close[0].upper() if prefix else close[0]}?" if close else ""
 
 
-def unknown_variables(environment: Mapping[str, str], known: Collection[str]) -> list[str]:
+def unknown_variables(environment: Mapping[str, str], settings: Collection[str]) -> list[str]:
     """A warning for each variable with the prefix that is not a setting."""
     names = [name.removeprefix(PREFIX) for name in sorted(environment) if name.startswith(PREFIX)]
     return [
-        f"{PREFIX}{name} is no setting and is ignored{suggest(name.lower(), known, PREFIX)}"
+        f"{PREFIX}{name} is no setting and is ignored{suggest(name.lower(), settings, PREFIX)}"
         for name in names
-        if name.lower() not in known and name not in _OTHERS and not name.startswith("TEST_")
+        if name.lower() not in settings and name not in _OTHERS and not name.startswith("TEST_")
     ]
 
 
-def _from_environment(environment: Mapping[str, str], known: Mapping[str, type]) -> _Source:
-    variables = {name: f"{PREFIX}{name.upper()}" for name in known}
+def _from_environment(environment: Mapping[str, str], all_types: Mapping[str, type]) -> _Source:
+    variables = {name: f"{PREFIX}{name.upper()}" for name in all_types}
     return {name: (environment[key], key) for name, key in variables.items() if key in environment}
 
 
-def _from_flags(flags: Mapping[str, Any], known: Mapping[str, type]) -> _Source:
-    return {name: (flags[name], f"--{name.replace('_', '-')}") for name in known if flags.get(name) is not None}
+def _from_flags(flags: Mapping[str, Any], all_types: Mapping[str, type]) -> _Source:
+    return {name: (flags[name], f"--{name.replace('_', '-')}") for name in all_types if flags.get(name) is not None}
 
 
 def _load_toml(file: Path | None) -> Mapping[str, Any]:

@@ -83,27 +83,29 @@ class Settings:
     )
     public_url: str = _setting(
         "",
-        "URL that clients and agents reach this at (default: the scheme, host and port that are served; for a host of"
+        "URL at which clients and agents reach Stoker (default: scheme, host and port of the listener; for a host of"
         " 0.0.0.0 or :: the certificate's name, else this machine's address).",
     )
-    tls_cert: Path = _setting(Path(), "PEM file with the certificate chain to serve HTTPS with; read again on change.")
-    tls_key: Path = _setting(Path(), "PEM file with that certificate's key; read again on change.")
+    tls_cert: Path = _setting(Path(), "PEM file with the certificate chain for HTTPS; read again on change.")
+    tls_key: Path = _setting(Path(), "PEM file with the key of tls_cert; read again on change.")
     tls_ca: Path = _setting(
         Path(),
-        "PEM file with the CA certificates that verify public_url, where clients' systems do not know them: the install"
-        " line and the logins hand them on (default: the root at the end of tls_cert, if it is there).",
+        "PEM file with the CA certificates that verify public_url, if clients' systems do not trust them: install lines"
+        " and logins contain them (default: the root at the end of tls_cert, if there is one).",
     )
-    insecure_http: bool = _setting(False, "Serve other machines without TLS: everybody on the way reads all secrets.")
-    state_dir: Path = _setting(Path(), "Where database, keys and logs live (default: in the XDG data directory).")
+    insecure_http: bool = _setting(
+        False, "Serve other machines without TLS: everyone on the network path can read all secrets."
+    )
+    state_dir: Path = _setting(Path(), "Directory of the database, keys and logs (default: in the XDG data directory).")
     local_servers: bool = _setting(
-        False, "Let OS::Nova::Server be a process on this machine; refused without local_servers_unsafe."
+        False, "Run each OS::Nova::Server as a process on this machine; refused without local_servers_unsafe."
     )
     local_servers_unsafe: bool = _setting(
         False,
-        "Let OS::Nova::Server be a process on this machine, for development: scripts of templates run as the user that"
-        " serves, who can read the site's secret, its database and the administrator's password.",
+        "Run each OS::Nova::Server as a process on this machine, for development: scripts of templates run as the user"
+        " of the service, who can read the site's secret, its database and the administrator's password.",
     )
-    clouds_yaml: bool = _setting(True, "Keep an entry 'stoker' in clouds.yaml.")
+    clouds_yaml: bool = _setting(True, "Write an entry 'stoker' to clouds.yaml.")
     secret_key: str = _setting(
         "",
         "The site's secret, at least 32 bytes, the same for all processes of one database: agents' keys and signed URLs"
@@ -112,28 +114,29 @@ class Settings:
     )
     encryption_keys: str = _setting(
         "",
-        "Keys that secrets in the database are encrypted with, newest first, separated by commas; each 32 bytes in "
-        "URL-safe base64. All of them decrypt (default: those that 'stoker db rotate-keys' keeps in the state "
-        "directory, "
-        "or else one that derives from secret_key).",
+        "Keys that encrypt secrets in the database, newest first, separated by commas; each 32 bytes in URL-safe"
+        " base64. All of them decrypt (default: the keys that 'stoker db rotate-keys' stores in the state directory,"
+        " else a key that derives from secret_key).",
         secret=True,
     )
     log_level: str = _setting("info", "debug, info, warning or error.")
     log_requests: bool = _setting(False, "Log a line for each request: method, path, status and seconds.")
-    token_hours: int = _setting(24, "Hours a token lives.")
+    token_hours: int = _setting(24, "Hours that a token is valid.")
     heartbeat_seconds: int = _setting(
-        30, "Seconds between two signs of life of an idle agent; a server that misses two is OFFLINE."
+        30, "Seconds between two heartbeats of an idle agent; a server that misses two is OFFLINE."
     )
-    stack_action_timeout: int = _setting(3600, "Seconds an operation on a stack may take, if nothing is said.")
+    stack_action_timeout: int = _setting(
+        3600, "Seconds that an operation of a stack may take, unless the request sets its own limit."
+    )
     default_software_config_transport: str = _setting(
-        "AUTO", "How servers learn what to run, where a template does not say it."
+        "AUTO", "How documents reach servers, unless the template sets it."
     )
     default_deployment_signal_transport: str = _setting(
-        "AUTO", "How servers report results, where a template does not say it."
+        "AUTO", "How servers report results, unless the template sets it."
     )
     max_resources_per_stack: int = _setting(-1, "Resources a stack may have (-1: no limit).")
     hidden_stack_tags: str = _setting(
-        "data-processing-cluster", "Tags, separated by commas, that keep a stack out of lists (show_hidden shows it)."
+        "data-processing-cluster", "Tags, separated by commas, that omit a stack from lists (show_hidden includes it)."
     )
     max_template_values: int = _setting(
         12 * 1024 * 1024,
@@ -143,7 +146,7 @@ class Settings:
     max_stacks_per_project: int = _setting(-1, "Stacks a project may have (-1: no limit).")
     max_software_configs: int = _setting(-1, "Software configs a project may have (-1: no limit).")
     require_confirmation: bool = _setting(
-        False, "Tell webhooks nothing until whoever gets their confirmation message has agreed."
+        False, "Send webhooks only the confirmation message until their owner has confirmed."
     )
     webhook_networks: str = _setting(
         "",
@@ -152,21 +155,21 @@ class Settings:
     )
     max_software_deployments: int = _setting(-1, "Software deployments a project may have (-1: no limit).")
     max_log_bytes: int = _setting(
-        8 * 1024 * 1024, "Bytes kept of what one run writes to stdout, and of stderr: half the head, half the tail."
+        8 * 1024 * 1024, "Bytes that are kept of one run's stdout, and of its stderr: half the head, half the tail."
     )
-    log_retention_days: int = _setting(30, "Days that the output of runs is kept after it was written.")
+    log_retention_days: int = _setting(30, "Days that the output of runs is kept.")
     deployment_policy: str = _setting(
-        "PROJECT", "Who may deploy to a server whose policy does not say it: its STACK, or anybody of its PROJECT."
+        "PROJECT", "Who may deploy to a server whose policy does not set it: only its STACK, or its whole PROJECT."
     )
     audit_retention_days: int = _setting(365, "Days that `stoker db purge` leaves entries of the audit log.")
 
     require_signed_transports: bool = _setting(
         False,
-        "Refuse servers whose documents would go through an object store or a queue to an agent that cannot verify them"
-        " (os-collect-config).",
+        "Refuse servers whose documents would reach, through an object store or a queue, an agent that cannot verify"
+        " them (os-collect-config).",
     )
     max_object_size: int = _setting(16 * 1024 * 1024, "Bytes an object of the object store may have.")
-    tempurl_sha1: bool = _setting(False, "Let objects' signed URLs be signed with SHA-1 too, as old clients do.")
+    tempurl_sha1: bool = _setting(False, "Also accept signed URLs of objects with SHA-1, which old clients use.")
 
     max_connections: int = _setting(
         0, "Connections accepted at a time (0: as many as the limit of open files allows, less 256)."
@@ -176,19 +179,19 @@ class Settings:
     )
     proxy_addresses: str = _setting(
         "",
-        "Addresses and networks, separated by commas, of the proxies in front: the limit of connections does not hold"
-        " for them, and their X-Forwarded-For tells a client's address.",
+        "Addresses and networks, separated by commas, of the proxies in front: the limit of connections does not apply"
+        " to them, and their X-Forwarded-For names the client's address.",
     )
     max_streams_per_token: int = _setting(
-        16, "Event streams and requests held open for output that one token may have at a time, in each process."
+        16, "Event streams and open requests for output that one token may have at a time, in each process."
     )
-    max_streams_per_project: int = _setting(128, "The same of all tokens of one project together.")
+    max_streams_per_project: int = _setting(128, "The same limit for all tokens of one project together.")
     max_request_head: int = _setting(64 * 1024, "Bytes that a request's line and headers may have together.")
     head_timeout: int = _setting(10, "Seconds that a client may take to send a request's line and headers.")
     body_timeout: int = _setting(
-        30, "Seconds without a byte after which a client that sends a body, or reads an answer, is given up."
+        30, "Seconds without a byte after which a connection that sends a body, or reads an answer, is closed."
     )
-    min_password_length: int = _setting(12, "Characters that a user's new password needs at least.")
+    min_password_length: int = _setting(12, "Minimum number of characters of a user's new password.")
     max_login_failures: int = _setting(
         5, "Failed logins of a user at an address before the next ones have to wait, longer each time (0: no limit)."
     )
@@ -196,11 +199,11 @@ class Settings:
 
     object_store: str = _setting(
         "embedded",
-        "embedded, off, or the URL of an account of a Swift (http…/v1/AUTH_…), for POLL_ and TEMP_URL_ ones.",
+        "embedded, off, or the URL of an account of a Swift (http…/v1/AUTH_…), for POLL_TEMP_URL and TEMP_URL_SIGNAL.",
     )
     object_store_cloud: str = _setting("", "Entry of clouds.yaml to log in to that Swift with.")
-    object_store_auth_url: str = _setting("", "Where that Swift logs users in itself (http…/auth/v1.0).")
-    object_store_user: str = _setting("", "User to log in with there.")
+    object_store_auth_url: str = _setting("", "URL of Swift's own login (http…/auth/v1.0), without a Keystone.")
+    object_store_user: str = _setting("", "User of that login.")
     object_store_key: str = _setting("", "That user's key.", secret=True)
     messaging: str = _setting("embedded", "embedded, off, or the URL of a Zaqar, for ZAQAR_MESSAGE and ZAQAR_SIGNAL.")
     messaging_cloud: str = _setting(
@@ -210,19 +213,23 @@ class Settings:
         "", "Other regions for OS::Heat::Stack, each with its entry of clouds.yaml (RegionTwo=name, …)."
     )
     signal_webhooks: bool = _setting(
-        True, "Have that Zaqar call public_url when a result was posted, instead of looking for it often."
+        True, "Let that Zaqar call public_url when a result was posted, instead of frequent polls."
     )
 
-    identity_mode: str = _setting("stoker", "Who keeps users and projects: stoker itself, or a keystone.")
+    identity_mode: str = _setting("stoker", "Where users and projects are: stoker itself, or a keystone.")
     keystone_auth_url: str = _setting("", "Keystone's URL, as clients and agents reach it.")
-    keystone_cloud: str = _setting("", "Entry of clouds.yaml with Stoker's own login at Keystone, instead of the next.")
+    keystone_cloud: str = _setting(
+        "", "Entry of clouds.yaml with Stoker's own login at Keystone, in place of the next four settings."
+    )
     keystone_user: str = _setting("", "Stoker's own user at Keystone, with the role service (or admin).")
     keystone_password: str = _setting("", "That user's password.", secret=True)
     keystone_project: str = _setting("service", "That user's project.")
     keystone_domain: str = _setting("Default", "Domain of that user and of its project.")
     keystone_timeout: int = _setting(10, "Seconds that Keystone may take to answer a request.")
-    keystone_cache_seconds: int = _setting(5, "Seconds that Keystone's word on a token is gone by.")
-    stack_user_domain: str = _setting("heat", "Domain at Keystone for the users that stand for resources.")
+    keystone_cache_seconds: int = _setting(
+        5, "Seconds that results of token validation are cached; a revoked token is accepted for that long."
+    )
+    stack_user_domain: str = _setting("heat", "Domain at Keystone for the users of resources.")
     stack_domain_admin: str = _setting("", "That domain's administrator; HEAT and ZAQAR transports need one.")
     stack_domain_admin_password: str = _setting("", "That administrator's password.", secret=True)
 
@@ -271,7 +278,7 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str], file: Path | 
 
     Raises Invalid with the name of the setting and the source of its value.
     """
-    secrets = {each.name for each in fields(Settings) if each.metadata["secret"]}
+    secrets = {setting.name for setting in fields(Settings) if setting.metadata["secret"]}
     return _completed(Settings(**setting_sources.merge(flags, environment, file, get_type_hints(Settings), secrets)))
 
 
@@ -284,17 +291,15 @@ def describe_settings() -> list[tuple[str, type, Any, str]]:
     """(name, type, default, help) of each setting, and of the file form of each secret setting."""
     kinds = get_type_hints(Settings)
     rows: list[tuple[str, type, Any, str]] = []
-    for each in fields(Settings):
-        help = each.metadata["help"]
-        if not each.metadata["secret"]:
-            rows.append((each.name, kinds[each.name], each.default, help))
+    for setting in fields(Settings):
+        name, help = setting.name, setting.metadata["help"]
+        if not setting.metadata["secret"]:
+            rows.append((name, kinds[name], setting.default, help))
             continue
-        file_form = setting_sources.file_form(each.name)
+        file_form = setting_sources.file_form(name)
         flag = f"--{file_form.replace('_', '-')}"
-        rows.append(
-            (each.name, str, "", f"{help} On a command line every user of the machine can read it: use {flag} there.")
-        )
-        rows.append((file_form, Path, Path(), f"File that holds {each.name}, readable by this user only."))
+        rows.append((name, str, "", f"{help} Every user of the machine can read a command line: use {flag} there."))
+        rows.append((file_form, Path, Path(), f"File with {name}, readable by this user only."))
     return rows
 
 
@@ -343,7 +348,7 @@ def _completed(settings: Settings) -> Settings:
         object_store=settings.object_store.rstrip("/"),
         messaging=settings.messaging.rstrip("/"),
     )
-    _check_elsewhere(settings)
+    _check_external_services(settings)
     return settings
 
 
@@ -367,15 +372,15 @@ def _check_identity(settings: Settings) -> None:
     if not settings.at_keystone:
         return
     if not settings.keystone_auth_url.startswith(("http://", "https://")):
-        said = settings.keystone_auth_url
-        raise Invalid(f"keystone_auth_url must begin with http:// or https://, not {said!r}: identity_mode needs it")
+        url = settings.keystone_auth_url
+        raise Invalid(f"keystone_auth_url must begin with http:// or https://, not {url!r}: identity_mode needs it")
     if not settings.keystone_cloud and not (settings.keystone_user and settings.keystone_password):
         raise Invalid("identity_mode keystone needs keystone_user and keystone_password, or keystone_cloud")
     if bool(settings.stack_domain_admin) != bool(settings.stack_domain_admin_password):
         raise Invalid("stack_domain_admin and stack_domain_admin_password need one another")
 
 
-def _check_elsewhere(settings: Settings) -> None:
+def _check_external_services(settings: Settings) -> None:
     """Check the settings of an external Swift and Zaqar. Raises Invalid."""
     store, login = settings.object_store, (settings.object_store_auth_url, settings.object_store_user)
     if store not in (EMBEDDED, OFF):

@@ -101,12 +101,14 @@ def _run(said: argparse.Namespace, paths: Paths) -> None:
         keep(paths.sources, found)
     names = found.usable(config is not None)
     who = "not enrolled" if config is None else f"of server {config.server_id} at {config.url}"
-    logging.getLogger("stoker-agent").info("agent %s %s, sources %s", __version__, who, ", ".join(names))
+    logging.getLogger("stoker-agent").info("agent.started: agent %s %s, sources %s", __version__, who, ", ".join(names))
     if said.os_collect_config is not None:
         Runs(paths.state).adopt(said.deployed)
     key = credential(paths, config, said.document_key)
     if key is None:
-        logging.getLogger("stoker-agent").warning("this agent has no key: documents in objects and queues are believed")
+        logging.getLogger("stoker-agent").warning(
+            "key.missing: this agent has no key and cannot verify documents in objects and queues"
+        )
     agent = Agent(config, found, paths, key)
     if said.once:
         agent.once()

@@ -99,7 +99,9 @@ class Agent:
             self._changed.wait_for(lambda: not self._running, _LAST_RUN_SECONDS)
             left = len(self._running)
         if left:
-            _log.warning("%d runs are still under way; they are reported as interrupted at the next start", left)
+            _log.warning(
+                "agent.stopped: %d runs are still in progress; the next start reports them as interrupted", left
+            )
         else:
             self._reporter.wait(_LAST_REPORT_SECONDS)
 
@@ -130,15 +132,17 @@ class Agent:
                 entry = {"id": id}
             why = was_stopping(folder)
             if why is not None:
-                _log.warning("run %s was being stopped", id)
+                _log.warning("run.interrupted: run %s was being stopped", id)
                 # The config's ``on_cancel`` script may take a minute, so a thread runs it.
                 control = self._running[id] = Control(source_of(entry))
                 threading.Thread(target=self._end_stopped, args=(entry, why, control), name=id, daemon=True).start()
             elif inputs(entry).get("deploy_on_interrupt") == "RERUN":
-                _log.info("run %s was interrupted and is begun again if it is still wanted", id)
+                _log.info(
+                    "run.interrupted: run %s was interrupted and starts again if the document still contains it", id
+                )
                 self._runs.undo(id)
             else:
-                _log.warning("run %s was interrupted", id)
+                _log.warning("run.interrupted: run %s was interrupted", id)
                 self._finish(entry, failure(_REASON, INTERRUPTED, folder))
 
     def tidy(self) -> None:
@@ -165,7 +169,7 @@ class Agent:
         try:
             self._runs.forget_all_but(entries)
         except OSError as error:
-            _log.error("cannot tidy up: %s", error)
+            _log.error("cleanup.failed: cannot delete old files: %s", error)
         return self._source_set.update(document.collect)
 
     def _work(self) -> None:
@@ -191,7 +195,7 @@ class Agent:
             folder = self._runs.begin(entry, newest.source)
         except OSError as error:
             # The run does not begin: without its entry on disk, it could run twice.
-            _log.error("cannot begin run %s: %s", entry["id"], error)
+            _log.error("run.not_started: cannot start run %s: %s", entry["id"], error)
             threading.Event().wait(_DISK_PAUSE_SECONDS)
             self._forget(entry["id"])
             return True
@@ -228,7 +232,7 @@ class Agent:
             if id in self._telling:
                 self._telling[id].end()
             self._reporter.announce()
-            _log.info("run %s ended with %s", id, values.get("deploy_status_code"))
+            _log.info("run.ended: run %s ended with %s", id, values.get("deploy_status_code"))
         finally:
             self._forget(id)
 
@@ -238,13 +242,13 @@ class Agent:
         try:
             if control.why is not None:
                 return execute(entry, self._paths.hooks, folder, control, list(streams.values()))
-            _log.info("run %s of %s begins (group %s)", entry["id"], entry.get("name"), entry.get("group"))
+            _log.info("run.started: run %s of %s starts (group %s)", entry["id"], entry.get("name"), entry.get("group"))
             self._tell(entry, newest.source, folder, streams, most)
             began = time.monotonic()
             values = execute(entry, self._paths.hooks, folder, control, list(streams.values()))
             values["deploy_run_seconds"] = round(time.monotonic() - began, 3)
         except Exception as error:  # for example: no more threads or file descriptors
-            _log.exception("run %s", entry["id"])
+            _log.exception("run.failed: run %s failed", entry["id"])
             end_remaining_processes(folder)
             return failure(f"The run could not be followed: {type(error).__name__}: {error}", 1)
         return values
@@ -283,7 +287,7 @@ class Agent:
             self._runs.acknowledge(entry["id"])
             self._runs.end(entry["id"], values)
         except OSError as error:
-            _log.error("cannot keep the result of %s: %s", entry["id"], error)
+            _log.error("result.not_stored: cannot store the result of %s: %s", entry["id"], error)
 
     def _tidy(self) -> None:
         while True:

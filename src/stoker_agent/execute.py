@@ -77,7 +77,7 @@ def _until_over(
         if control.why is not None and not is_over(process):
             return _stop(entry, folder, process, control.why, streams)
         if left is not None and left <= 0:
-            _log.warning("run %s has had its %g s and is ended", entry["id"], seconds)
+            _log.warning("run.timed_out: run %s has exceeded its %g s and is stopped", entry["id"], seconds)
             end_session(process, GRACE_SECONDS)
             return failure(f"Timed out after {seconds:g} s", TIMED_OUT, folder)
         control.wait(_LOOK_SECONDS if left is None else min(left, _LOOK_SECONDS))
@@ -117,11 +117,11 @@ def _wait_for(process: subprocess.Popen[bytes], control: Control) -> None:
 def _stop(
     entry: Mapping[str, Any], folder: Path, process: subprocess.Popen[bytes], why: str, streams: Sequence[BoundedFile]
 ) -> Dict[str, Any]:
-    _log.warning("run %s is %s, and ended", entry["id"], why.lower())
+    _log.warning("run.stopped: run %s is %s and stopped", entry["id"], why.lower())
     try:
         write(folder / _STOPPING, why.encode())
     except OSError as error:  # if the agent is killed now, the next one only reports an interrupted run
-        _log.error("cannot note that %s is being stopped: %s", entry["id"], error)
+        _log.error("run.not_marked: cannot record that %s is being stopped: %s", entry["id"], error)
     ended = end_session(process, grace(entry), lambda: _trim(streams))
     return _run_cleanup(entry, folder, ended.values(why), streams)
 

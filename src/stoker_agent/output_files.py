@@ -106,6 +106,6 @@ def _fallocate() -> Optional[Callable[[int, int, int, int], int]]:
         found: Any = getattr(library, "fallocate64", None) or library.fallocate
         found.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
     except (ImportError, OSError, AttributeError) as error:
-        _log.warning("the output of runs cannot be kept small here: %s", error)
+        _log.warning("output.not_bounded: cannot bound the output of runs on this file system: %s", error)
         return None
     return found  # type: ignore[no-any-return]  # ctypes has no type for a C function

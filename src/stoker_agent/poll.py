@@ -121,7 +121,7 @@ class Poller:
             source.reset()
         found = source.fetch(wait)
         if source is not self._current:
-            _log.info("documents come from %s now", source.name)
+            _log.info("source.used: documents come from %s now", source.name)
             self._current = source
         way.failures = 0
         way.backoff.reset()
@@ -133,7 +133,7 @@ class Poller:
 
     def _record_failure(self, way: _Way, error: Unreachable, pause: float) -> None:
         write = _log.error if isinstance(error, Refused) else _log.warning
-        write("cannot poll %s: %s", way.source.name, error)
+        write("poll.failed: cannot poll %s: %s", way.source.name, error)
         way.failures += 1
         way.due = time.monotonic() + pause
 

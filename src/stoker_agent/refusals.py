@@ -37,8 +37,8 @@ class Refusals:
         try:
             answer = channel.call("POST", "/agent/v1/refusals", body, {"Content-Type": "application/json"})
             if answer.status != 204:
-                _log.warning("Stoker does not take the report of a refused document: %s", answer.summary())
+                _log.warning("refusal.refused: Stoker refuses the report of a refused document: %s", answer.summary())
         except Unreachable as error:
-            _log.warning("cannot report a refused document: %s", error)
+            _log.warning("refusal.not_sent: cannot report a refused document: %s", error)
         finally:
             channel.close()

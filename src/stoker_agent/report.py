@@ -63,7 +63,7 @@ class Reporter:
         try:
             self._runs.end(id, values)
         except OSError as error:
-            _log.error("cannot keep the result of %s: %s", id, error)
+            _log.error("result.not_stored: cannot store the result of %s: %s", id, error)
             self._held[id] = values
 
     def announce(self) -> None:
@@ -103,7 +103,7 @@ class Reporter:
         try:
             ids = [id for id in [*self._runs.list_unreported(), *list(self._held)] if id not in self._unnoted]
         except OSError as error:
-            _log.error("cannot read results: %s", error)
+            _log.error("results.unreadable: cannot read stored results: %s", error)
             self._put_off(_DISK)
             return False
         senders = [(id, self._sender(id)) for id in ids]
@@ -126,15 +126,15 @@ class Reporter:
                 self._send(sender, id, self._held.get(id) or self._runs.result(id))
         except Busy as error:
             # The target may fail for this result only, so others are still sent.
-            _log.warning("cannot report %s: %s", id, error)
+            _log.warning("result.not_sent: cannot report %s: %s", id, error)
             self._put_off(_run(id))
             return False
         except Unreachable as error:
-            _log.warning("cannot report %s to %s: %s", id, _place(sender), error)
+            _log.warning("result.not_sent: cannot report %s to %s: %s", id, _place(sender), error)
             self._put_off(_place(sender), _REFUSED_SECONDS if isinstance(error, Refused) else 0.0)
             return False
         except Exception as error:  # for example: the result cannot be read; others are still sent
-            _log.error("cannot report %s: %s: %s", id, type(error).__name__, error)
+            _log.error("result.not_sent: cannot report %s: %s: %s", id, type(error).__name__, error)
             self._put_off(_run(id))
             return False
         self._later.pop(_run(id), None)
@@ -160,7 +160,7 @@ class Reporter:
         refused = sender.send(id, fit(values, sender.limit))
         if refused is None:
             return
-        _log.error("the result of %s is refused, and not sent again: %s", id, refused)
+        _log.error("result.refused: the result of %s is refused, and not sent again: %s", id, refused)
         if sender.wants_failure_report:
             # The target rejects this result permanently, but must learn that the run has ended.
             reason = f"The server refused the result: {refused}"
@@ -177,7 +177,7 @@ class Reporter:
             self._runs.acknowledge(id)
             self._unnoted.discard(id)
         except OSError as error:
-            _log.error("cannot note that %s was reported: %s", id, error)
+            _log.error("result.not_marked: cannot record that %s was reported: %s", id, error)
             self._unnoted.add(id)
             self._put_off(_DISK)
 

@@ -93,7 +93,9 @@ def take_over(known: Settings, collect: Mapping[str, Any], *, enrolled: bool) ->
         if not fresh:
             sections.pop(name, None)
         elif lacking := missing(name, fresh):
-            _log.warning("the document's section %s is of no use without %s", name, ", ".join(lacking))
+            _log.warning(
+                "source.incomplete: the document's section %s lacks %s and is not used", name, ", ".join(lacking)
+            )
         else:
             sections[name] = {**own, **fresh}
     collectors = collect.get("collectors")
@@ -104,7 +106,7 @@ def take_over(known: Settings, collect: Mapping[str, Any], *, enrolled: bool) ->
     first = [name for name in staying[:1] if name == STOKER]
     found = known._replace(order=tuple(dict.fromkeys((*first, *new, *staying))), sections=sections)
     if not found.usable(enrolled):
-        _log.warning("the document takes away all sources that there are: they are kept")
+        _log.warning("sources.kept: the document removes all present sources, which remain in use")
         return known
     return found
 
@@ -126,7 +128,9 @@ def _initial_settings(options: CliOptions, text: str, digest: str) -> Settings:
     for name in wanted:
         if name in NEEDED and name not in sections:
             lacking = ", ".join(missing(name, file.get(name, {})))
-            _log.warning("the source %s is left out until a document tells of it: without %s", name, lacking)
+            _log.warning(
+                "source.incomplete: the source %s is not used until a document completes it: it lacks %s", name, lacking
+            )
     polling = _clamp(_number(default.get("polling_interval"), LONGEST))
     return Settings(order, {name: sections[name] for name in order if name in sections}, polling, None, digest)
 

@@ -58,7 +58,7 @@ class Verifier:
         try:
             write(self._path, json.dumps({"server_id": self.server_id, "revision": revision}).encode())
         except OSError as error:
-            _log.error("cannot keep the revision of the last document: %s", error)
+            _log.error("revision.not_stored: cannot store the revision of the last document: %s", error)
 
     def _check(self, document: Any) -> int:
         section = document.get(SECTION) if isinstance(document, dict) else None
@@ -93,5 +93,5 @@ class Verifier:
         except FileNotFoundError:
             return 0
         except (OSError, ValueError, KeyError, TypeError) as error:
-            _log.error("cannot read %s: %s: older documents may be accepted", self._path, error)
+            _log.error("revision.unreadable: cannot read %s: %s: older documents may be accepted", self._path, error)
             return 0

@@ -39,7 +39,7 @@ class SourceSet:
             self._keep(now)
         if (now.order, now.sections) == (before.order, before.sections):
             return None
-        _log.info("sources are %s now, as the document says", ", ".join(self._names(now)))
+        _log.info("sources.changed: the document sets the sources %s", ", ".join(self._names(now)))
         same = {name for name in before.order if before.sections.get(name) == now.sections.get(name)}
         self._made = {
             name: self._made[name] if name in same and name in self._made else self._make(now, name)
@@ -56,7 +56,7 @@ class SourceSet:
             keep(self._paths.sources, settings)
             self._unkept = False
         except OSError as error:
-            _log.error("cannot keep what the document says of sources: %s", error)
+            _log.error("sources.not_stored: cannot store the sources of the document: %s", error)
             self._unkept = True
 
     def _make(self, settings: Settings, name: str) -> Source:

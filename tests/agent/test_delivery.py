@@ -312,7 +312,7 @@ def test_after_sigterm_a_run_that_ends_soon_is_reported(server, agent):
 def test_after_sigterm_a_longer_run_is_reported_as_interrupted_at_the_next_start(server, agent):
     left = interrupted(server, agent, sign=signal.SIGTERM)
     assert server.result("c1")["deploy_status_code"] == 137
-    assert "still under way" in agent.said()
+    assert "agent.stopped: 1 runs are still in progress" in agent.said()
     assert left not in agent.living()
 
 
@@ -364,7 +364,7 @@ def test_on_a_full_disk_no_run_begins_until_space_is_free(server, agent, tmp_pat
             file.write(b"x" * 200_000)
         server.give(server.entry("c1", ONCE))
         agent.start()
-        server.until(lambda: "cannot begin run c1" in agent.said())
+        server.until(lambda: "run.not_started: cannot start run c1" in agent.said())
         assert agent.lines("runs") == []
         fill.unlink()
         assert server.result("c1")["deploy_status_code"] == 0

@@ -21,7 +21,7 @@ from support.backends import (
 from support.server import served
 from support.templates import template
 
-NOTHING = "0 leftovers removed"
+NOTHING = "0 orphans removed"
 
 
 def lose(url, name):
@@ -70,9 +70,9 @@ def test_orphans_of_the_embedded_services_are_listed_and_removed(tmp_path, datab
         lose(database_url, "lost-p")
         lose(database_url, "lost-z")
         said = sweeping(stoker, "--dry-run")
-        assert said[-1] == "4 leftovers would be removed"
+        assert said[-1] == "4 orphans would be removed"
         assert there() == (5, 5)
-        assert sweeping(stoker)[-1] == "4 leftovers removed"
+        assert sweeping(stoker)[-1] == "4 orphans removed"
         assert there() == (3, 3)
         assert sweeping(stoker) == [NOTHING]
 
@@ -106,9 +106,9 @@ def test_orphans_in_external_services_are_listed_and_removed(tmp_path, database_
         stoker.until(lambda: len(queues_of(zaqar, stoker.project)) == 4)
         lose(database_url, "lost-o")
         lose(database_url, "lost-q")
-        assert sweeping(stoker, "--dry-run")[-1] == "6 leftovers would be removed"
+        assert sweeping(stoker, "--dry-run")[-1] == "6 orphans would be removed"
         assert len(queues_of(zaqar, stoker.project)) == 4
-        assert sweeping(stoker)[-1] == "6 leftovers removed"
+        assert sweeping(stoker)[-1] == "6 orphans removed"
         assert ask("HEAD", signal).status == 404
         assert len(queues_of(zaqar, stoker.project)) == 2
         assert ask("GET", urls["lost"][0]).status == ask("HEAD", urls["late"][1]).status == 404
@@ -124,9 +124,9 @@ def test_an_orphan_that_cannot_be_removed_is_reported_and_stays_listed(tmp_path,
         stoker.until(lambda: len(queues_of(zaqar, stoker.project)) == 2)
         lose(database_url, "lost")
         said = sweeping(stoker, check=False)
-        assert sum("still there" in line for line in said) == 2
+        assert sum("not removed" in line for line in said) == 2
         stoker.flags = flags
-        assert sweeping(stoker)[-1] == "2 leftovers removed"
+        assert sweeping(stoker)[-1] == "2 orphans removed"
         assert queues_of(zaqar, stoker.project) == set()
 
 

@@ -220,8 +220,10 @@ def test_a_run_that_does_not_begin_in_time_is_cancelled(stoker, world):
     ]
     several = stoker("run", "absent", "web1", "--wait-timeout", "3", "--", "echo here")
     assert several.out == "web1 | here\n"
-    assert several.code == 1
+    assert several.code == 124
     assert "stoker: nothing ran on absent within 3 s; its run is cancelled" in several.err
+    failing = stoker("run", "absent", "web1", "--wait-timeout", "3", "--", "exit 3")
+    assert failing.code == 3
     assert stoker("deployment", "list", "--server", "absent", "-o", "value").out == ""
     assert stoker("server", "delete", "absent", "--yes").code == 0
 

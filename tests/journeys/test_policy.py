@@ -225,5 +225,5 @@ def test_the_audit_log_has_its_own_retention(stoker):
     words = ("db", "purge", "--state-dir", str(stoker.state_dir), "--database", database)
     assert "audit" not in stoker.run(*words).stdout
     stoker.environment["STOKER_AUDIT_RETENTION_DAYS"] = "0"
-    assert "1 entries of the audit log are forgotten" in stoker.run(*words).stdout
+    assert "purged 1 entries of the audit log" in stoker.run(*words).stdout
     assert stoker.heat("GET", "/audit").body == {"audit": []}

@@ -1,4 +1,4 @@
-"""Look after the database."""
+"""Maintain the database."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 #: Maximum number of passes; processes that do not know the newest key yet encrypt with an older one between passes.
 _PASSES = 5
 _STILL_OLD = (
-    "a Stoker that serves from this database encrypts with an older key: give it the newest one, restart it, and run"
-    " the command again"
+    "a process that serves this database encrypts with an older key: give it the newest one, restart it, and run the"
+    " command again"
 )
 
 
 @click.group("db")
 def db() -> None:
-    """Look after the database."""
+    """Maintain the database."""
     os.umask(0o077)  # files that SQLite creates beside the database must be private, too
 
 
 def _of_installation(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that say which database is meant."""
-    command = click.option(
-        "--database", metavar="URL", help="Its database, where that is none in the state directory."
-    )(command)
+    """Add the options that name the database."""
+    command = click.option("--database", metavar="URL", help="The database, if it is not in the state directory.")(
+        command
+    )
     return click.option("--state-dir", type=click.Path(path_type=Path), help="The installation's state directory.")(
         command
     )
@@ -50,7 +50,7 @@ def _open_site(state_dir: Path | None, database: str | None, config: Path | None
     flags = {"state_dir": state_dir, "database": database}
     settings = all_settings.load(flags, os.environ, config or all_settings.config_file(os.environ))
     if not serve.has_site_secret(settings):
-        raise Invalid(f"no Stoker has served from {settings.state_dir}: give its --state-dir")
+        raise Invalid(f"no Stoker has served from {settings.state_dir}: name another with --state-dir")
     return settings, serve.open_store(settings, serve.key_source(settings))
 
 
@@ -58,11 +58,11 @@ def _open_site(state_dir: Path | None, database: str | None, config: Path | None
 @click.option("--older-than", "days", type=click.FloatRange(min=0), default=30, show_default=True, metavar="DAYS")
 @_of_installation
 def purge(days: float, state_dir: Path | None, database: str | None) -> None:
-    """Forget stacks that were deleted so many days ago, with their events and snapshots; and what runs wrote then.
+    """Delete old data: stacks deleted DAYS ago, with their events and snapshots, and output of runs.
 
-    Entries of the audit log go when they are older than the setting audit_retention_days says.
+    Entries of the audit log are deleted after audit_retention_days.
 
-    A Stoker that serves from the same database goes on undisturbed.
+    Safe to run while Stoker serves the database.
     """
     with reported_as_click_errors():
         # Imported late, because the help text does not need it.
@@ -86,20 +86,20 @@ def purge(days: float, state_dir: Path | None, database: str | None) -> None:
             decisions = in_batches(store, lambda tx, most: audit.purge(tx, now - kept, most))
         finally:
             store.close()
-    click.echo(f"{count} deleted stacks are forgotten, and {chunks} pieces of output")
+    click.echo(f"purged {count} deleted stacks and {chunks} pieces of output")
     if decisions:
-        click.echo(f"{decisions} entries of the audit log are forgotten")
+        click.echo(f"purged {decisions} entries of the audit log")
 
 
 @db.command("sweep")
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings.")
 @_of_installation
 def sweep(dry_run: bool, config: Path | None, state_dir: Path | None, database: str | None) -> None:
-    """Remove queues, containers and objects that were made for resources that are no more.
+    """Remove orphans: queues, containers and objects of resources that no longer exist.
 
-    Also those in a Swift or a Zaqar, where the settings (file or STOKER_… variables) name one. A Stoker that serves
-    from the same database goes on undisturbed.
+    Includes an external Swift and Zaqar, if the settings (file or STOKER_… variables) name one. Safe to run while
+    Stoker serves the database.
     """
     with reported_as_click_errors():
         from stoker import serve
@@ -108,16 +108,16 @@ def sweep(dry_run: bool, config: Path | None, state_dir: Path | None, database: 
         removed = failed = 0
         try:
             secret = serve.load_site_secret(settings, store)
-            for each in serve.collect_garbage(settings, store, secret, dry_run=dry_run):
-                if each.problem is None:
+            for orphan in serve.collect_garbage(settings, store, secret, dry_run=dry_run):
+                if orphan.problem is None:
                     removed += 1
-                    click.echo(f"{each.what}: {'would be removed' if dry_run else 'removed'}")
+                    click.echo(f"{orphan.what}: {'would be removed' if dry_run else 'removed'}")
                 else:
                     failed += 1
-                    click.echo(f"{each.what}: still there: {each.problem}", err=True)
+                    click.echo(f"{orphan.what}: not removed: {orphan.problem}", err=True)
         finally:
             store.close()
-    click.echo(f"{removed} leftovers {'would be removed' if dry_run else 'removed'}")
+    click.echo(f"{removed} orphans {'would be removed' if dry_run else 'removed'}")
     if failed:
         raise SystemExit(1)
 
@@ -128,8 +128,8 @@ def sweep(dry_run: bool, config: Path | None, state_dir: Path | None, database: 
 def rotate_keys(config: Path | None, state_dir: Path | None, database: str | None) -> None:
     """Encrypt the secrets in the database with a new key.
 
-    The key is kept in the state directory; where the setting encryption_keys gives the keys, the first of them is
-    taken. A Stoker that serves from the same state directory goes on undisturbed. When interrupted, run the command
+    The new key is stored in the state directory. If the setting encryption_keys has the keys, the first of them is the
+    new key. Safe to run while Stoker serves from the same state directory. After an interruption, run the command
     again.
     """
     with reported_as_click_errors():

@@ -18,14 +18,14 @@ from stoker.commands.errors import reported_as_click_errors
 def env(state_dir: Path | None) -> None:
     """Print the administrator's login as shell exports: eval "$(stoker env)".
 
-    With users at a Keystone there is no such login: then it prints where that is.
+    If a Keystone manages the users, the command prints its URL only.
     """
     with reported_as_click_errors():
         file = all_settings.config_file(os.environ)
         settings = all_settings.load({"state_dir": state_dir}, os.environ, file)
         keystone = f"{settings.identity_url}/v3" if settings.at_keystone else login.at_keystone(settings.state_dir)
-        said = _common(keystone) if keystone else _administrator(settings.state_dir)
-    for name, value in said.items():
+        variables = _common(keystone) if keystone else _administrator(settings.state_dir)
+    for name, value in variables.items():
         click.echo(f"export {name}={shlex.quote(value)}")
     if keystone:
         click.echo(
@@ -34,13 +34,13 @@ def env(state_dir: Path | None) -> None:
 
 
 def _administrator(state_dir: Path) -> dict[str, str]:
-    said = login.read(state_dir / "admin.json")
+    admin = login.read(state_dir / "admin.json")
     return {
-        **_common(said["auth_url"]),
-        **({"OS_CACERT": said["cacert"]} if "cacert" in said else {}),
-        "OS_USERNAME": said["username"],
-        "OS_PASSWORD": said["password"],
-        "OS_PROJECT_NAME": said["project_name"],
+        **_common(admin["auth_url"]),
+        **({"OS_CACERT": admin["cacert"]} if "cacert" in admin else {}),
+        "OS_USERNAME": admin["username"],
+        "OS_PASSWORD": admin["password"],
+        "OS_PROJECT_NAME": admin["project_name"],
         "OS_USER_DOMAIN_NAME": "Default",
         "OS_PROJECT_DOMAIN_NAME": "Default",
     }

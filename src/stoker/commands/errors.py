@@ -1,4 +1,4 @@
-"""Errors of this room's commands: one line and a non-zero exit code."""
+"""Errors of the server's commands: one line and a non-zero exit code."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from stoker.model.errors import StokerError
 
 @contextmanager
 def reported_as_click_errors() -> Iterator[None]:
+    """Convert errors of Stoker and of the operating system to errors of click."""
     try:
         yield
     except StokerError as error:

@@ -20,7 +20,7 @@ from stoker.version import VERSION
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
-    """A flag for every setting."""
+    """Add an option for each setting."""
     for name, kind, default, text in reversed(all_settings.describe_settings()):
         help = _with_default(text, default)
         flag = f"--{name.replace('_', '-')}"
@@ -41,10 +41,10 @@ def _with_default(help: str, default: Any) -> str:
 
 
 class ServeCommand(click.Command):
-    """Its help has the settings in groups."""
+    """The command, whose help lists the settings in groups."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One section for each group, then the options that are no settings."""
+        """Write a section for each group, then the options that are no settings."""
         records = {param.name: record for param in self.get_params(ctx) if (record := param.get_help_record(ctx))}
         for title, names in GROUPS.items():
             with formatter.section(title):
@@ -64,8 +64,8 @@ class ServeCommand(click.Command):
 @click.option(
     "--accept-new-secret",
     is_flag=True,
-    help="Serve this database, once, with another site secret than it was set up with, when that is lost: every agent"
-    " must be enrolled again, and every signed URL and EC2 key issued so far ends.",
+    help="Accept another site secret for this database, once, because the former one is lost: you must enroll every"
+    " agent again, and all signed URLs and EC2 keys become invalid.",
 )
 def serve(config: Path | None, reset_admin_password: bool, accept_new_secret: bool, **flags: Any) -> None:
     """Serve Stoker: API, identity and agents, in one process.
@@ -89,29 +89,29 @@ def _serve(settings: Settings, reset_admin_password: bool, accept_new_secret: bo
             "--reset-admin-password is for Stoker's own users: with identity_mode keystone they are Keystone's"
         )
     server.check_exposure(settings)
-    held = server.lock(settings)
+    lock = server.lock(settings)
     log.configure(settings.log_level, settings.state_dir / "logs")
     store = server.open_store(settings, server.key_source(settings))
     try:
         secret = server.load_site_secret(settings, store, replace_fingerprint=accept_new_secret)
         tls = server.open_tls(settings)
-        joined = server.create_app(settings, store, secret, ca_file=tls.ca_file)
+        application = server.create_app(settings, store, secret, ca_file=tls.ca_file)
         admin_login = None
         if settings.at_keystone:
             login.note_keystone(settings.state_dir, f"{settings.identity_url}/v3")
         else:
             login.note_keystone(settings.state_dir, None)
-            admin_login = _administrator(settings, joined.app.identity, reset_admin_password, tls.ca_file)
+            admin_login = _administrator(settings, application.app.identity, reset_admin_password, tls.ca_file)
         listening = server.listen(settings)
     except BaseException:
         store.close()
         raise
-    server.run(joined, listening, lambda: _ready(settings, admin_login, tls.problem), tls=tls.context)
-    os.close(held)
+    server.run(application, listening, lambda: _ready(settings, admin_login, tls.problem), tls=tls.context)
+    os.close(lock)
 
 
 def _administrator(settings: Settings, directory: Any, reset: bool, ca_file: Path | None) -> dict[str, str] | None:
-    """The login, when this installation knows it; made at the first start."""
+    """Return the administrator's login, or None if the state directory lacks it. The first start creates it."""
     from stoker import serve as server
 
     path = server.admin_file(settings.state_dir)
@@ -123,25 +123,29 @@ def _administrator(settings: Settings, directory: Any, reset: bool, ca_file: Pat
         if not path.exists():
             return None
         password = login.read(path)["password"]
-    return login.keep(path, auth_url=auth_url, password=password, ca_file=ca_file)
+    return login.store(path, auth_url=auth_url, password=password, ca_file=ca_file)
 
 
 def _ready(settings: Settings, admin_login: dict[str, str] | None, tls_problem: str | None) -> None:
     click.echo(f"Stoker {VERSION} serves at {settings.public_url}")
     if is_loopback_url(settings.public_url):
-        click.echo("Only this machine can reach it there; docs/operations.md, 'Other machines', shows what they need.")
+        click.echo(
+            "Only this machine can reach this URL; see 'Other machines' in docs/operations.md to serve other machines."
+        )
     elif not settings.public_url.startswith("https://"):
-        click.echo("It has no TLS (--insecure-http): everybody on the way can read passwords, tokens and scripts.")
+        click.echo(
+            "It has no TLS (--insecure-http): everyone on the network path can read passwords, tokens and scripts."
+        )
     if tls_problem:
         click.echo(
-            f"Clients will not trust its certificate: {tls_problem}. --tls-ca FILE hands them the CA's certificate;"
-            " --public-url names a host that the certificate is for."
+            f"Clients will not trust its certificate: {tls_problem}. --tls-ca FILE passes the CA's certificate to them;"
+            " --public-url names a host of the certificate."
         )
     if settings.at_keystone:
         click.echo(f"Its users are those of Keystone at {settings.identity_url}")
     elif admin_login is None:
         click.echo(
-            "This state directory does not know the administrator's login: --reset-admin-password makes a new one."
+            "This state directory does not have the administrator's login: --reset-admin-password creates a new one."
         )
     elif settings.clouds_yaml:
         path = clouds_yaml.default_path()

@@ -7,12 +7,12 @@ the site secret can derive it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography.fernet import Fernet
 
+from stoker import private_file
 from stoker.model.errors import Invalid
 from stoker.serve.site_secret import read_site_secret
 from stoker.settings import Settings
@@ -86,11 +86,4 @@ def drop_old_keys(settings: Settings) -> None:
 
 def _write(settings: Settings, keys: Sequence[bytes]) -> None:
     """Replace the file atomically: a concurrent reader sees either the old or the new keys."""
-    file = key_file(settings)
-    file.parent.mkdir(mode=0o700, exist_ok=True)
-    fresh = file.with_suffix(".new")
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-        out.write(b"".join(key + b"\n" for key in keys))
-        out.flush()
-        os.fsync(out.fileno())
-    fresh.replace(file)
+    private_file.replace(key_file(settings), b"".join(key + b"\n" for key in keys))

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
 from pathlib import Path
 
+from stoker import private_file
 from stoker.model.errors import Conflict
 from stoker.settings import Settings, check_secret
 from stoker.store import site_properties
@@ -43,7 +43,7 @@ def load_site_secret(settings: Settings, store: Store, *, replace_fingerprint: b
         raise _other_secret(f"{path} is missing")
     secret = secrets.token_hex(32).encode()
     # The file is written first: a secret that only the database relies on could get lost.
-    _write(path, secret)
+    private_file.replace(path, secret)
     try:
         _claim(store, secret, None, str(path), replace=replace_fingerprint)
     except Conflict:  # another process initialized the database first
@@ -106,18 +106,3 @@ def _read(path: Path) -> bytes | None:
         return None
     check_secret(secret, str(path))
     return secret
-
-
-def _write(path: Path, secret: bytes) -> None:
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    fresh = path.with_suffix(".new")
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(secret)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -26,6 +26,7 @@ from typing import Any
 
 import structlog
 
+from stoker import private_file
 from stoker.model.errors import StokerError
 from stoker.model.server import Kind, Server
 from stoker.servers import enrollment
@@ -179,10 +180,7 @@ class LocalServers:
         with contextlib.suppress(FileNotFoundError):
             if path.read_text() == text:
                 return False
-        new = path.with_suffix(".new")
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(text)
-        new.replace(path)
+        private_file.replace(path, text.encode())
         return True
 
     def _spawn(self, server_id: str) -> int:

@@ -121,7 +121,7 @@ class _Supervised:
             with self._changed:
                 if self._stopping:
                     return
-                _log.warning(f"notification_{self._name}.failed", error=self._problem, retry_seconds=pause)
+                _log.warning("notifications.failed", part=self._name, error=self._problem, retry_seconds=pause)
                 self._changed.wait_for(lambda: self._stopping, pause)
 
     def _on_connected(self) -> None:

@@ -79,7 +79,7 @@ class Zaqar(Polled):
             try:
                 genuine.append((self._verifier.revision(body, self.name), body))
             except Unverified as error:
-                _log.warning("a message is passed over: %s", error)
+                _log.warning("message.skipped: a message is skipped: %s", error)
         if not genuine:
             return []
         revision, newest = max(genuine, key=lambda each: each[0])

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from stoker_client import triggers
+from stoker_client.cli._exit_codes import TIMED_OUT
 from stoker_client.cli._log_output import LogPrinter
 from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
@@ -18,7 +19,7 @@ from stoker_client.cli._trigger_follow import describe_failure, failure_line
 from stoker_client.client import Client, connect
 from stoker_client.errors import ClientError
 from stoker_client.shapes import LogChunk, Server
-from stoker_client.trigger_watch import Watch
+from stoker_client.trigger_watch import COMPLETE, Watch
 
 
 def run_several(
@@ -26,9 +27,10 @@ def run_several(
     raw: bool,
 ) -> int:  # fmt: skip
     """
-    Run ``script`` on ``servers`` and print the output. Return the highest exit code.
+    Run ``script`` on ``servers`` and print the output.
 
-    ``limit`` is the time within which runs must begin. ``keep`` keeps the trigger and the config.
+    Return the highest exit code, or TIMED_OUT if all runs that did not succeed have not begun within ``limit``.
+    ``keep`` keeps the trigger and the config.
     """
     client = session.client
     inputs = [{"name": name} for name in body["input_values"]]
@@ -40,8 +42,9 @@ def run_several(
         client.configs.delete(config["id"])
         raise
     id_ = trigger["id"]
+    overdue: set[str] = set()
     try:
-        watch = _follow(session, id_, limit, raw=raw)
+        watch = _follow(session, id_, limit, overdue, raw=raw)
     except BaseException:
         click.echo(
             f"stoker: trigger {id_} goes on: `stoker trigger show --follow {id_}` shows it, `stoker trigger cancel "
@@ -55,10 +58,12 @@ def run_several(
     else:
         client.triggers.delete(id_)
         client.configs.delete(config["id"])
-    return watch.exit_code
+    unsuccessful = {target.get("deployment_id") for target in watch.targets if target["status"] != COMPLETE}
+    return TIMED_OUT if unsuccessful and unsuccessful <= overdue else watch.exit_code
 
 
-def _follow(session: Session, id_: str, limit: Limit, *, raw: bool) -> Watch:
+def _follow(session: Session, id_: str, limit: Limit, overdue: set[str], *, raw: bool) -> Watch:
+    """Print the output until the trigger ends. Adds the deployments that did not begin in time to ``overdue``."""
     watch = Watch(session.client.triggers, id_)
     servers_with_output: set[str] = set()
 
@@ -71,7 +76,7 @@ def _follow(session: Session, id_: str, limit: Limit, *, raw: bool) -> Watch:
 
     timer = None
     if limit.seconds:
-        timer = threading.Timer(limit.left, _cancel_waiting, (session.cloud, id_, limit.seconds))
+        timer = threading.Timer(limit.left, _cancel_waiting, (session.cloud, id_, limit.seconds, overdue))
         timer.daemon = True
         timer.start()
     try:
@@ -94,15 +99,21 @@ def _results(watch: Watch, servers_with_output: set[str]) -> Iterator[LogChunk]:
                 yield {"seq": 0, "stream": stream, "data": str(text), **named}  # type: ignore[typeddict-item]
 
 
-def _cancel_waiting(cloud: str | None, id_: str, seconds: int) -> None:
-    """Cancel, in a thread, the runs that no agent has begun. Runs that wait for their turn are not cancelled."""
+def _cancel_waiting(cloud: str | None, id_: str, seconds: int, overdue: set[str]) -> None:
+    """
+    Cancel, in a thread, the runs that no agent has begun, and add their deployments to ``overdue``.
+
+    Runs that wait for their turn are not cancelled.
+    """
     try:
         with connect(cloud) as client:
             for target in client.triggers.show(id_).get("targets") or []:
                 run = run_of(target)
                 if target["status"] == "IN_PROGRESS" and not (run.get("delivered_time") or run.get("end_time")):
                     echo(f"stoker: nothing ran on {name_of(target)} within {seconds} s; its run is cancelled", err=True)
-                    client.deployments.cancel(str(target.get("deployment_id")), force=True)
+                    deployment_id = str(target.get("deployment_id"))
+                    overdue.add(deployment_id)  # first, because the trigger may end before the cancellation returns
+                    client.deployments.cancel(deployment_id, force=True)
     except ClientError as problem:
         echo(f"stoker: {problem}", err=True)
 
