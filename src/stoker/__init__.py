@@ -1,0 +1,1 @@
+"""Stoker's server: software configuration for fleets of servers, as one standalone service."""

@@ -235,10 +235,12 @@ class Settings:
 
     @property
     def has_tls(self) -> bool:
+        """Whether Stoker itself serves HTTPS."""
         return self.tls_cert != Path()
 
     @property
     def at_keystone(self) -> bool:
+        """Whether an external Keystone manages the users."""
         return self.identity_mode == "keystone"
 
     @property
@@ -257,18 +259,22 @@ class Settings:
 
     @property
     def hidden_tags(self) -> list[str]:
+        """The tags of ``hidden_stack_tags``."""
         return [tag.strip() for tag in self.hidden_stack_tags.split(",") if tag.strip()]
 
     @property
     def embeds_objects(self) -> bool:
+        """Whether the object store is Stoker's own."""
         return self.object_store == EMBEDDED
 
     @property
     def embeds_queues(self) -> bool:
+        """Whether the messaging service is Stoker's own."""
         return self.messaging == EMBEDDED
 
     @property
     def database_url(self) -> str:
+        """The URL of the database, by default of a SQLite file in the state directory."""
         return self.database or f"sqlite:///{self.state_dir / 'stoker.db'}"
 
 

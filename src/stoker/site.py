@@ -34,10 +34,12 @@ class LocalPlatform:
 
     @property
     def auth_url(self) -> str:
+        """The URL at which agents log in."""
         return f"{self.identity_url}/v3"
 
     @property
     def keeps_users(self) -> bool:
+        """Whether users and projects are Stoker's own."""
         return self.identity_url in ("", f"{self.public_url}/identity")
 
     def login(self, target: TransportTarget) -> Login:

@@ -23,7 +23,8 @@ _EVERY_SECONDS = 10.0
 class ProgressReporter(Protocol):
     """Reports the progress of a run while it is active. Best effort: the run never waits."""
 
-    def end(self) -> None: ...
+    def end(self) -> None:
+        """Stop at the end of the run."""
 
     @property
     def over(self) -> bool:

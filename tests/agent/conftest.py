@@ -23,6 +23,7 @@ import pytest
 
 import stoker_agent
 from stoker_agent import backoff
+from support.agents import AGENT_PYTHON
 
 _SOURCES = Path(stoker_agent.__file__).parents[1]
 #: What never comes is a failure; nothing is measured by it.
@@ -326,7 +327,7 @@ class Agent:
         self.root.mkdir(exist_ok=True)
         with self.root.joinpath("said").open("ab") as said:
             self.process = subprocess.Popen(
-                [sys.executable, *program, "run", "--root", str(self.root), *words],
+                [AGENT_PYTHON, *program, "run", "--root", str(self.root), *words],
                 env=self.environment,
                 cwd=self.work,
                 stdin=subprocess.DEVNULL,
@@ -338,7 +339,7 @@ class Agent:
     def call(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Another process of the program, to its end."""
         return subprocess.run(
-            [sys.executable, "-m", "stoker_agent", *words],
+            [AGENT_PYTHON, "-m", "stoker_agent", *words],
             env={**self.environment, **environment},
             capture_output=True,
             text=True,

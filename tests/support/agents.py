@@ -18,6 +18,8 @@ import stoker_agent
 from support.server import Served
 
 _SOURCES = Path(stoker_agent.__file__).parents[1]
+#: The Python that runs agents, such as the oldest that they support.
+AGENT_PYTHON = os.environ.get("STOKER_TEST_AGENT_PYTHON", sys.executable)
 
 
 @dataclass
@@ -54,9 +56,7 @@ class OwnAgent:
         """Start the agent with additional arguments."""
         self.work.mkdir(parents=True, exist_ok=True)
         kept = {key: each for key, each in os.environ.items() if not key.startswith(("STOKER_", "OS_"))}
-        # STOKER_TEST_AGENT_PYTHON names another Python, such as the oldest that the agent supports.
-        python = os.environ.get("STOKER_TEST_AGENT_PYTHON", sys.executable)
-        command = [python, "-m", "stoker_agent", "run", "--root", str(self.root), *self.words, *words]
+        command = [AGENT_PYTHON, "-m", "stoker_agent", "run", "--root", str(self.root), *self.words, *words]
         with self.folder.joinpath("agent.log").open("ab") as log:
             self.process = subprocess.Popen(
                 command,

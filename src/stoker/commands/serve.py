@@ -130,7 +130,7 @@ def _ready(settings: Settings, admin_login: dict[str, str] | None, tls_problem: 
     click.echo(f"Stoker {VERSION} serves at {settings.public_url}")
     if is_loopback_url(settings.public_url):
         click.echo(
-            "Only this machine can reach this URL; see 'Other machines' in docs/operations.md to serve other machines."
+            "Only this machine can reach it there; see 'Other machines' in docs/operations.md to serve other machines."
         )
     elif not settings.public_url.startswith("https://"):
         click.echo(

@@ -54,6 +54,7 @@ def check_container(tag: str | None, kind: str) -> None:
 
 
 def short(tag: str) -> str:
+    """Return the tag with YAML's prefix abbreviated to ``!!``."""
     return tag.replace(_PREFIX, "!!", 1)
 
 

@@ -55,6 +55,7 @@ class Ec2Keys:
         return resource_id
 
     def may_exist(self, access: str) -> bool:
+        """Return whether the access key exists; an answer without a check of a signature."""
         with self._store.read() as tx:
             return ec2_credentials.find(tx, access) is not None or stack_users.find(tx, access) is not None
 

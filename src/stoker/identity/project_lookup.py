@@ -26,6 +26,7 @@ class OwnProjects:
     """Resolves projects of Stoker's own identity service."""
 
     def resolve(self, tx: Tx, ref: str) -> str:
+        """Return the id of the project with this id, or with this name in the default domain. Raises Invalid."""
         project = identity.project(tx, ref) or identity.find_project_by_name(tx, ref, _DEFAULT_DOMAIN)
         if project is None:
             raise Invalid(f"there is no project {ref!r:.100}: give the id or the name of one (`stoker project list`)")
@@ -36,6 +37,7 @@ class KeystoneProjects:
     """Accepts ids of Keystone projects only, because a transaction must not wait for Keystone."""
 
     def resolve(self, tx: Tx, ref: str) -> str:
+        """Return ``ref`` if it has the form of an id. Raises Invalid."""
         if not _KEYSTONE_ID.fullmatch(ref):
             raise Invalid(f"{ref!r:.100} is no project id: give the id (`openstack project show -c id`), not the name")
         return ref

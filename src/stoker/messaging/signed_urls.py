@@ -34,6 +34,7 @@ class SignedUrl:
     signature: str
 
     def to_json(self) -> dict[str, Any]:
+        """Return the URL's parts, as Zaqar's API represents them."""
         return {
             "paths": list(self.paths),
             "methods": list(self.methods),

@@ -51,6 +51,7 @@ class WebhookClient:
             raise WebhookFailed(f"{type(error).__name__}: {error}") from None
 
     def close(self) -> None:
+        """Close all connections."""
         self._client.close()
 
 

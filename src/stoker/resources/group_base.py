@@ -71,6 +71,7 @@ class Group:
         return self._go_on(context, resource, rollout)
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Create the nested stack from the abandoned resources."""
         members = self._members(replace(resource, properties=properties))
         adopted = resource.data.get("adopt") or {}
         id = context.nested.create(context, resource, NestedSpec(MembersPlan(members).template, adopt=adopted))

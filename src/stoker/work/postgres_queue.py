@@ -122,6 +122,7 @@ class PostgresQueue:
         self._stop = asyncio.Event()
 
     def defer(self, tx: Tx, kind: str, key: str, args: Mapping[str, Any], *, at: datetime | None = None) -> None:
+        """Insert a job of Procrastinate on the connection of ``tx``."""
         self._deferring.configure_task(
             _TASK,
             queue=kind,
@@ -134,20 +135,25 @@ class PostgresQueue:
             tx.after_commit(partial(self._nudge, kind))
 
     def cancel(self, tx: Tx, kind: str, key: str) -> None:
+        """Delete waiting jobs with this lock."""
         tx.run(_CANCEL, {"lock": f"{kind}/{key}"})
 
     def is_pending(self, tx: Tx, kind: str, key: str) -> bool:
+        """Return whether a waiting job has this lock."""
         return tx.run(_IS_PENDING, {"lock": f"{kind}/{key}"}).first() is not None
 
     def register(self, kind: str, handler: Handler, *, threads: int = 0) -> None:
+        """Store the handler; ``start`` creates the worker of its kind."""
         self._handlers[kind] = handler
         if threads:
             self._threads[kind] = threads
 
     def start(self) -> None:
+        """Start the thread of the event loop that runs the workers."""
         self._thread.start()
 
     def stop(self, timeout: float = 5) -> None:
+        """Stop the workers; jobs that do not end in time return to the queue."""
         self._grace = timeout * 0.8  # the rest is for returning unfinished jobs to the queue
         self._stopping.set()
         if self._loop is not None:

@@ -52,21 +52,26 @@ class SqliteQueue:
         self._threads: list[threading.Thread] = []
 
     def defer(self, tx: Tx, kind: str, key: str, args: Mapping[str, Any], *, at: datetime | None = None) -> None:
+        """Insert a row; after the commit, wake a thread."""
         jobs.add(tx, kind, key, args, at or tx.now)
         tx.after_commit(partial(self._wake_one, kind))
 
     def cancel(self, tx: Tx, kind: str, key: str) -> None:
+        """Delete the rows of this kind and key, except for the running job."""
         jobs.cancel(tx, kind, key, but=self._under_way(kind, key))
 
     def is_pending(self, tx: Tx, kind: str, key: str) -> bool:
+        """Return whether a row of this kind and key exists, except for the running job."""
         return jobs.is_pending(tx, kind, key, but=self._under_way(kind, key))
 
     def register(self, kind: str, handler: Handler, *, threads: int = 0) -> None:
+        """Store the handler; a kind with ``threads`` gets a group of its own."""
         self._handlers[kind] = handler
         self._groups[kind] = _Group(threads) if threads else self._shared
         self._groups[kind].kinds.append(kind)
 
     def start(self) -> None:
+        """Start the threads of all groups."""
         # Daemon threads: a handler that hangs must not prevent the process from ending.
         self._threads = [
             threading.Thread(target=self._run, args=(group,), name=f"stoker-job-{n}", daemon=True)
@@ -77,6 +82,7 @@ class SqliteQueue:
             thread.start()
 
     def stop(self, timeout: float = 5) -> None:
+        """Stop all threads; a job that does not end in time runs again after the next start."""
         self._stopping = True
         for group in self._each_group():
             with group.changed:

@@ -58,6 +58,7 @@ class Parameters:
             )
 
     def to_json(self) -> dict[str, Any]:
+        """Return the parameters in the form that the database stores."""
         return {
             "values": dict(self.values),
             "types": dict(self.types),
@@ -67,6 +68,7 @@ class Parameters:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Parameters:
+        """Restore the parameters from ``to_json``."""
         return cls(data["values"], data["types"], frozenset(data["hidden"]), frozenset(data["immutable"]))
 
 

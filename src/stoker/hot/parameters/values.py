@@ -31,12 +31,14 @@ def convert(type_name: str, given: Any) -> Any:
 
 
 def text(given: Any) -> str:
+    """Convert the value of a parameter of type ``string``. Raises ValueError."""
     if isinstance(given, (dict, list)) or given is None:
         raise ValueError(f"text is needed, not {kind_of(given)}")
     return str(given)
 
 
 def number(given: Any) -> int | float:
+    """Convert the value of a parameter of type ``number``. Raises ValueError."""
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         return given
     if not isinstance(given, str) or len(given) > _LONGEST_NUMBER or not _NUMBER.fullmatch(given):
@@ -48,6 +50,7 @@ def number(given: Any) -> int | float:
 
 
 def boolean(given: Any) -> bool:
+    """Convert the value of a parameter of type ``boolean``. Raises ValueError."""
     word = str(given).strip().lower()
     if isinstance(given, (dict, list)) or word not in _TRUE + _FALSE:
         raise ValueError(f"{_describe(given)} is not a boolean; acceptable values are {', '.join(_TRUE + _FALSE)}")
@@ -55,6 +58,7 @@ def boolean(given: Any) -> bool:
 
 
 def comma_delimited_list(given: Any) -> list[str]:
+    """Convert the value of a parameter of type ``comma_delimited_list``. Raises ValueError."""
     if isinstance(given, list):
         return [_item(item) for item in given]
     if isinstance(given, dict) or given is None:
@@ -63,6 +67,7 @@ def comma_delimited_list(given: Any) -> list[str]:
 
 
 def json_value(given: Any) -> Any:
+    """Convert the value of a parameter of type ``json``. Raises ValueError."""
     # Heat keeps empty text, and many templates use it for "no value".
     if not isinstance(given, str) or not given:
         return given

@@ -37,6 +37,7 @@ class Accounts:
 
     @property
     def domain_id(self) -> str:
+        """The id of the domain that contains the stack users."""
         access = self._guarded(lambda: self._session.auth.get_access(self._session))
         return str(access.domain_id)
 

@@ -23,6 +23,7 @@ class KeystoneKeys:
         self._tokens = tokens
 
     def stands_for(self, request: ec2.Request) -> str | None:
+        """Return the id of the resource whose key signed the request, or None; these keys are Stoker's own."""
         return self._own.stands_for(request)
 
     def may_exist(self, access: str) -> bool:
