@@ -22,6 +22,8 @@ class Scripted:
         self.name = name
         self.pause = pause
         self.error: Exception | None = None
+        #: The number of further calls that fail.
+        self.failures = 0
         self.document = Document([{"id": name}], {})
         self.fresh = True
         self.fetched = 0
@@ -30,6 +32,9 @@ class Scripted:
 
     def fetch(self, wait: float) -> Document | None:
         self.fetched += 1
+        if self.failures:
+            self.failures -= 1
+            raise Unreachable("away")
         if self.error is not None:
             raise self.error
         fresh, self.fresh = self.fresh, False
@@ -104,10 +109,8 @@ def test_a_short_failure_does_not_switch_to_another_source(follow):
     first, second = Scripted("first"), Scripted("second")
     following = follow(first, second)
     until(lambda: first.fetched)
-    first.error = Unreachable("away")
     count = first.fetched
-    until(lambda: first.fetched >= count + TRIES - 1)
-    first.error = None
+    first.failures = TRIES - 1
     until(lambda: first.fetched > count + TRIES + 2)
     assert second.fetched == 0
     assert following.told == ["first"]
