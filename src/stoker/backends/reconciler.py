@@ -43,7 +43,36 @@ class BackendDriver(Protocol):
     Requests to one external service, called by jobs.
 
     All methods raise ServiceUnavailable if the service is unreachable, and ServiceRejected if an operator has to
-    correct the cause.
+    correct the cause. Example of a driver for a directory of files::
+
+        class Files:
+            def __init__(self, folder):
+                self.folder = folder
+
+            def prepare(self):
+                self.folder.mkdir(exist_ok=True)
+
+            def apply(self, remote_object):
+                self.folder.joinpath(remote_object.name).write_text(remote_object.body or "")
+                return {}
+
+            def remove(self, remote_object):
+                self.discard(remote_object.name)
+
+            def close(self):
+                pass
+
+            def names(self):
+                yield [path.name for path in self.folder.iterdir()]
+
+            def discard(self, name):
+                self.folder.joinpath(name).unlink(missing_ok=True)
+
+            def poll(self, remote_object, since):
+                return []  # agents return no results this way
+
+            def acknowledge(self, remote_object, found):
+                pass
     """
 
     def prepare(self) -> None:

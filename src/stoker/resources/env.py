@@ -24,7 +24,25 @@ if TYPE_CHECKING:
 
 
 class Compute(Protocol):
-    """A provider that creates servers for ``OS::Nova::Server``."""
+    """
+    A provider that creates servers for ``OS::Nova::Server``.
+
+    Example of a provider for a list of existing machines. Its servers need no job, because they already run::
+
+        class Pool:
+            def __init__(self, addresses, on_started):
+                self._free, self._used, self._on_started = list(addresses), {}, on_started
+
+            def create(self, tx, *, server_id, project_id, name, owner):
+                self._used[server_id] = self._free.pop()
+                tx.after_commit(lambda: self._on_started(server_id))
+
+            def delete(self, tx, server_id):
+                self._free.append(self._used.pop(server_id))
+
+            def address(self, server_id):
+                return self._used[server_id]
+    """
 
     def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: Owner) -> None:
         """

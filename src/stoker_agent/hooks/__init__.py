@@ -8,4 +8,17 @@ The agent imports the module that is named as the config's group. A hook module 
     def read_outputs(config, outputs):  # output values by name, read after the process has ended
 
 ``config`` is the document's entry of the run; ``outputs`` is a path prefix for output files.
+
+Example of a hook that runs Python code::
+
+    import sys
+
+    def command(config, working):
+        return [sys.executable, "-c", config["config"]]
+
+    def environment(config, outputs):
+        return {"RESULT_FILE": str(outputs)}
+
+    def read_outputs(config, outputs):
+        return {"result": outputs.read_text()} if outputs.exists() else {}
 """

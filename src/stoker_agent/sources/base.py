@@ -36,6 +36,10 @@ class Source(Protocol):
         class File(Polled):
             name = "file"
 
+            def __init__(self, path, web):
+                super().__init__(web)
+                self._path, self._last = path, None
+
             def fetch(self, wait):
                 text = self._path.read_bytes()
                 if text == self._last:
@@ -43,6 +47,9 @@ class Source(Protocol):
                 found = document(parse_json(text))
                 self._last = text
                 return found
+
+            def reset(self):
+                self._last = None
     """
 
     name: str

@@ -1,0 +1,163 @@
+"""The examples in the docstrings of extension points work."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import textwrap
+import threading
+from types import ModuleType, SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from click.testing import CliRunner
+
+import stoker_client.cli
+from stoker import resources
+from stoker.backends import reconciler
+from stoker.hot import functions
+from stoker.http import access, request_context
+from stoker.resources import base as resource_base
+from stoker.resources import env
+from stoker.transports import base as transport_base
+from stoker.work import open_work, port
+from stoker_agent import hooks
+from stoker_agent.sources import base as source_base
+from support.stacks import site, world
+from support.templates import template
+from support.work import ManualWork
+
+
+def example_of(documented: Any) -> str:
+    """Return the last indented block of the docstring."""
+    blocks: list[list[str]] = [[]]
+    for line in (inspect.getdoc(documented) or "").splitlines():
+        if line and not line.startswith("    "):
+            blocks.append([])
+        else:
+            blocks[-1].append(line)
+    example = [block for block in blocks if any(block)][-1]
+    return textwrap.dedent("\n".join(example)).strip()
+
+
+def names_of(documented: Any, **more: Any) -> dict[str, Any]:
+    """Execute the example with the names of its module and with ``more``. Return all names."""
+    module = documented if inspect.ismodule(documented) else inspect.getmodule(documented)
+    names = {**vars(module), **more}
+    # Without the __future__ imports of this file, which would change the example's annotations.
+    exec(compile(example_of(documented), f"the example of {documented.__name__}", "exec", dont_inherit=True), names)
+    return names
+
+
+def test_resource_type(store, monkeypatch):
+    made = names_of(resource_base)["TYPE"]
+    point = SimpleNamespace(load=lambda: made)
+    monkeypatch.setattr(resources, "entry_points", lambda group: [point])
+    heat = world(store)
+    stack = heat.create(
+        template(
+            {"loud": {"type": "Example::Shout", "properties": {"text": "hello"}}},
+            outputs={"shouted": {"value": {"get_attr": ["loud", "shouted"]}}},
+        )
+    )
+    assert heat.outputs(stack) == {"shouted": "HELLO"}
+
+
+def test_transport(store):
+    transport = names_of(transport_base, dataclass=transport_base.dataclass)["transport"]
+    assert isinstance(transport, transport_base.SignalTransport)
+    target = transport_base.TransportTarget(
+        resource_id=str(uuid4()), resource_name="r", name="n", stack_id=str(uuid4()), stack_name="s", project_id="p"
+    )
+    platform = site(store, ManualWork())
+    inputs = store.write(lambda tx: transport.signal_inputs(tx, platform, target))
+    assert inputs["deploy_signal_verb"] == "POST"
+    assert target.resource_id in inputs["deploy_signal_id"]
+
+
+def test_template_function():
+    module = ModuleType("upper")
+    vars(module).update(names_of(functions))
+    function = functions.Function.of(module)
+    assert (function.name, function.since, function.evaluate("loud", None)) == ("upper", "2021-04-16", "LOUD")
+
+
+def test_hook(tmp_path):
+    names = names_of(hooks)
+    config, outputs = {"config": "import os; open(os.environ['RESULT_FILE'], 'w').write('done')"}, tmp_path / "out"
+    environment = {**os.environ, **names["environment"](config, outputs)}
+    subprocess.run(names["command"](config, tmp_path), env=environment, check=True)
+    assert names["read_outputs"](config, outputs) == {"result": "done"}
+
+
+def test_source_of_the_agent(tmp_path):
+    path = tmp_path / "document.json"
+    path.write_text('{"deployments": [{"id": "a"}]}')
+    source = names_of(source_base.Source)["File"](path, SimpleNamespace(close=lambda: None))
+    assert source.fetch(0).entries == [{"id": "a"}]
+    assert source.fetch(0) is None
+    source.reset()
+    assert source.fetch(0) is not None
+    source.close()
+
+
+def test_backend_driver(tmp_path):
+    driver = names_of(reconciler.BackendDriver)["Files"](tmp_path / "objects")
+    desired = SimpleNamespace(name="a", body="text")
+    driver.prepare()
+    for _ in range(2):
+        assert driver.apply(desired) == {}
+    assert [list(page) for page in driver.names()] == [["a"]]
+    for _ in range(2):
+        driver.remove(desired)
+    assert [list(page) for page in driver.names()] == [[]]
+    assert methods_of(reconciler.BackendDriver) <= methods_of(type(driver))
+
+
+def test_server_provider(store):
+    started: list[str] = []
+    provider = names_of(env.Compute)["Pool"](["192.0.2.1"], started.append)
+    store.write(lambda tx: provider.create(tx, server_id="s", project_id="p", name="n", owner=None))
+    assert (started, provider.address("s")) == (["s"], "192.0.2.1")
+    store.write(lambda tx: provider.delete(tx, "s"))
+    assert methods_of(env.Compute) <= methods_of(type(provider))
+
+
+@pytest.mark.slow
+def test_job_queue(store):
+    deleted, is_done = [], threading.Event()
+
+    def delete_user(user_id: str) -> None:
+        deleted.append(user_id)
+        is_done.set()
+
+    work = open_work(store)
+    try:
+        keystone = SimpleNamespace(delete_user=delete_user)
+        names_of(port.Work, work=work, store=store, keystone=keystone, user_id="ann")
+        assert is_done.wait(60)
+    finally:
+        work.stop()
+    assert deleted == ["ann"]
+
+
+def test_rest_call():
+    names = {**vars(request_context), **vars(access), "show": lambda request: None}
+    route = eval(example_of(request_context.Route), names)
+    assert (route.verb, route.path) == ("GET", "/v1/{project}/stacks/{name}")
+
+
+def test_access_rule():
+    rule = names_of(access.Access)["AnyToken"]()
+    assert inspect.iscoroutinefunction(rule.authenticate)
+
+
+def test_command():
+    done = CliRunner().invoke(names_of(stoker_client.cli)["command"], ["web1"])
+    assert (done.exit_code, done.output) == (0, "Hello, web1.\n")
+
+
+def methods_of(kind: type) -> set[str]:
+    return {name for name in vars(kind) if not name.startswith("_")}
