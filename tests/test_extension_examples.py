@@ -66,7 +66,7 @@ def test_resource_type(store, monkeypatch):
 
 
 def test_transport(store):
-    transport = names_of(transport_base, dataclass=transport_base.dataclass)["transport"]
+    transport = names_of(transport_base)["transport"]
     assert isinstance(transport, transport_base.SignalTransport)
     target = transport_base.TransportTarget(
         resource_id=str(uuid4()), resource_name="r", name="n", stack_id=str(uuid4()), stack_name="s", project_id="p"
@@ -74,7 +74,7 @@ def test_transport(store):
     platform = site(store, ManualWork())
     inputs = store.write(lambda tx: transport.signal_inputs(tx, platform, target))
     assert inputs["deploy_signal_verb"] == "POST"
-    assert target.resource_id in inputs["deploy_signal_id"]
+    assert target.stack_id in inputs["deploy_signal_id"]
 
 
 def test_template_function():
