@@ -13,7 +13,7 @@ RIGHTS = {"roles", "site_admin", "restricted", "application_credential_id", "res
 #: Modules outside ``access.py``, and what they need rights or refusals for.
 EXCEPTIONS = {
     "request_context.py": "applies the limits that an access rule has set",
-    "identity/serializers.py": "a token's representation contains its roles",
+    "identity/tokens.py": "a token's representation contains its roles",
     "cfn/serialize.py": "the HTTP status of the error",
     "cfn/request.py": "the limit of an action's caller, who is authenticated after the body is read",
     "heat/configs.py": "no role permits a list over all projects",

@@ -23,7 +23,7 @@ Schema = Mapping[str, Any]
 #: The maximum of a row number in the database.
 LAST = 2**63 - 1
 _LARGEST = 2**31 - 1
-_NO_NUL = r"^[^\u0000]*$"
+NO_NUL = r"^[^\u0000]*$"
 
 
 class Decoded(ABCMeta):
@@ -105,11 +105,12 @@ else:
 
 Id = Annotated[str, Meta(min_length=1)]
 #: Strings of requests. The database stores no NUL.
-Name = Annotated[str, Meta(max_length=255, pattern=_NO_NUL)]
-RequiredName = Annotated[str, Meta(min_length=1, max_length=255, pattern=_NO_NUL)]
-ShortText = Annotated[str, Meta(max_length=64, pattern=_NO_NUL)]
-LongText = Annotated[str, Meta(max_length=65535, pattern=_NO_NUL)]
-ServerId = Annotated[str, Meta(max_length=LONGEST_ID, pattern=_NO_NUL)]
+Text = Annotated[str, Meta(pattern=NO_NUL)]
+Name = Annotated[str, Meta(max_length=255, pattern=NO_NUL)]
+RequiredName = Annotated[str, Meta(min_length=1, max_length=255, pattern=NO_NUL)]
+ShortText = Annotated[str, Meta(max_length=64, pattern=NO_NUL)]
+LongText = Annotated[str, Meta(max_length=65535, pattern=NO_NUL)]
+ServerId = Annotated[str, Meta(max_length=LONGEST_ID, pattern=NO_NUL)]
 #: Counters of responses.
 Count = Annotated[int, Meta(ge=0, le=LAST)]
 

@@ -1,11 +1,19 @@
-"""/identity/v3/auth: tokens, and the catalog and projects of a token."""
+"""/identity/v3/auth: tokens, and the projects of a token's user."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from stoker.http.client_address import client_address
-from stoker.http.identity import serializers
+from stoker.http.contracts import operation
+from stoker.http.fields import Body, Text
+from stoker.http.identity.tokens import Token, TokenQuery, serialize_token
+from stoker.http.identity.types import (
+    NO_LINKS,
+    NoLinks,
+    Project,
+    serialize_project,
+)
 from stoker.http.request_context import RequestContext, Response
 from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME, SYSTEM, UNSCOPED, Named, Scope
 from stoker.identity.tokens import Issued
@@ -13,129 +21,142 @@ from stoker.model.errors import EntityNotFound, Invalid, Unauthorized
 from stoker.store import identity
 
 
-def log_in(request: RequestContext) -> Response:
-    """
-    Issue a token for a password, another token or an application credential.
-
-    Raises Unauthorized, or Invalid if the body is malformed.
-    """
-    said = _map(_map(request.json(), "body").get("auth"), "auth")
-    methods = _map(said.get("identity"), "auth.identity").get("methods")
-    scope = _scope(said.get("scope"))
-    match methods:
-        case ["password"]:
-            user = _map(_map(said["identity"].get("password"), "password").get("user"), "password.user")
-            password = user.get("password")
-            if not isinstance(password, str):
-                raise Invalid("auth.identity.password.user.password must be a string")
-            address = client_address(request.raw, request.app.settings)
-            issued = request.app.identity.log_in(_parse_named(user, "user"), password, scope, address)
-        case ["token"]:
-            token = _map(said["identity"].get("token"), "token").get("id")
-            if not isinstance(token, str):
-                raise Invalid("auth.identity.token.id must be a string")
-            issued = request.app.identity.rescope(token, scope)
-        case ["application_credential"]:
-            issued = _log_in_program(request, said["identity"], scope)
-        case _:
-            raise Unauthorized(
-                f"the methods {methods!r} are not supported: use one of password, token, application_credential"
-            )
-    return Response(201, serialize(request, issued), {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"})
+class DomainRef(Body):
+    id: Text | None = None
+    name: Text | None = None
 
 
-def show(request: RequestContext) -> Response:
+class Ref(Body):
+    """A reference by id, or by name within a domain; by default the default domain."""
+
+    id: Text | None = None
+    name: Text | None = None
+    domain: DomainRef | None = None
+
+    def to_named(self) -> Named:
+        domain = self.domain or DomainRef()
+        if domain.id:
+            return Named(self.id, self.name, domain.id)
+        is_default = domain.name in (None, "", DOMAIN_NAME)
+        return Named(self.id, self.name, DOMAIN_ID if is_default else f"no domain {domain.name}")
+
+
+class PasswordUser(Ref, kw_only=True):
+    password: str
+
+
+class PasswordMethod(Body):
+    user: PasswordUser
+
+
+class TokenMethod(Body):
+    id: str
+
+
+class CredentialMethod(Ref, kw_only=True):
+    secret: str
+    user: Ref | None = None
+
+
+class LoginIdentity(Body):
+    """``methods`` names the one of the other members that counts."""
+
+    methods: list[str]
+    password: PasswordMethod | None = None
+    token: TokenMethod | None = None
+    application_credential: CredentialMethod | None = None
+
+
+class LoginScope(Body):
+    project: Ref | None = None
+    system: dict[str, Any] | None = None
+
+
+class LoginAuth(Body):
+    identity: LoginIdentity
+    scope: LoginScope | Literal["unscoped"] | None = None
+
+
+class Login(Body):
+    auth: LoginAuth
+
+
+@operation(201, {"token": Token}, headers=("X-Subject-Token",), errors=(401,))
+def log_in(request: RequestContext, body: Login, query: TokenQuery) -> Response:
+    """Issue a token for a password, another token or an application credential. Raises Unauthorized."""
+    return respond(201, request, _issue(request, body.auth), query)
+
+
+@operation(200, {"token": Token}, headers=("X-Subject-Token",), request_headers=("X-Subject-Token",), errors=(404,))
+def show(request: RequestContext, query: TokenQuery) -> Response:
     """Return the token in X-Subject-Token. Users may read only their own tokens. Raises EntityNotFound or Forbidden."""
-    subject = _subject(request)
-    try:
-        issued = request.app.identity.tokens.read(subject)
-    except Unauthorized:
-        raise EntityNotFound("This is not a recognized token.") from None
-    request.require_owner(issued.principal.user_id)
-    return Response(200, serialize(request, issued), {"X-Subject-Token": subject})
+    issued = _own_token(request)
+    return Response(200, {"token": serialize_token(request, issued, query)}, {"X-Subject-Token": issued.token})
 
 
+@operation(204, request_headers=("X-Subject-Token",), errors=(404,))
 def revoke(request: RequestContext) -> Response:
     """
     Revoke the token in X-Subject-Token. Users may revoke only their own tokens. Raises EntityNotFound or Forbidden.
     """
-    subject = _subject(request)
-    try:
-        request.require_owner(request.app.identity.tokens.read(subject).principal.user_id)
-    except Unauthorized:
-        raise EntityNotFound("This is not a recognized token.") from None
-    request.app.identity.tokens.revoke(subject)
+    request.app.identity.tokens.revoke(_own_token(request).token)
     return Response(204)
 
 
-def catalog(request: RequestContext) -> Response:
-    return Response(200, {"catalog": serializers.catalog(request.app.settings, request.user.project_id), "links": {}})
-
-
+@operation(200, {"projects": list[Project], "links": NoLinks})
 def projects(request: RequestContext) -> Response:
     """List the projects in which the caller has a role."""
     with request.app.store.read() as tx:
-        found = identity.projects_of(tx, request.user.user_id)
-    return Response(200, {"projects": [serializers.project(each) for each in found], "links": {}})
+        projects = identity.projects_of(tx, request.user.user_id)
+    return Response(200, {"projects": [serialize_project(project) for project in projects], "links": NO_LINKS})
 
 
-def domains(_: RequestContext) -> Response:
-    return Response(200, {"domains": [{**serializers.DOMAIN, "enabled": True, "description": ""}], "links": {}})
+def respond(status: int, request: RequestContext, issued: Issued, query: TokenQuery) -> Response:
+    """Return the response to a login."""
+    headers = {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"}
+    return Response(status, {"token": serialize_token(request, issued, query)}, headers)
 
 
-def _log_in_program(request: RequestContext, said: dict[str, Any], scope: Scope | None) -> Issued:
-    if scope is not None:
-        raise Unauthorized("An application credential is valid in its own project only: omit the scope.")
-    given = _map(said.get("application_credential"), "application_credential")
-    secret = given.get("secret")
-    if not isinstance(secret, str):
-        raise Invalid("auth.identity.application_credential.secret must be a string")
-    user = _parse_named(_map(given["user"], "application_credential.user"), "user") if given.get("user") else None
-    address = client_address(request.raw, request.app.settings)
-    return request.app.identity.log_in_program(_parse_named(given, "application_credential"), user, secret, address)
+def _issue(request: RequestContext, auth: LoginAuth) -> Issued:
+    scope, address = _scope(auth.scope), client_address(request.raw, request.app.settings)
+    match auth.identity:
+        case LoginIdentity(methods=["password"], password=PasswordMethod(user=user)):
+            return request.app.identity.log_in(user.to_named(), user.password, scope, address)
+        case LoginIdentity(methods=["token"], token=TokenMethod(id=token)):
+            return request.app.identity.rescope(token, scope)
+        case LoginIdentity(methods=["application_credential"], application_credential=CredentialMethod() as method):
+            if scope is not None:
+                raise Unauthorized("An application credential is valid in its own project only: omit the scope.")
+            owner = None if method.user is None else method.user.to_named()
+            return request.app.identity.log_in_program(method.to_named(), owner, method.secret, address)
+        case LoginIdentity(methods=["password" | "token" | "application_credential" as name]):
+            raise Invalid(f"auth.identity.{name} is required")
+    raise Unauthorized(
+        f"the methods {auth.identity.methods!r:.200} are not supported: use one of password, token, "
+        "application_credential"
+    )
 
 
-def serialize(request: RequestContext, issued: Issued) -> dict[str, Any]:
-    """Return Keystone's JSON for an issued token; without the catalog if the query contains ``nocatalog``."""
-    principal = issued.principal
-    project = None
-    if principal.project_id is not None:
-        with request.app.store.read() as tx:
-            project = identity.project(tx, principal.project_id)
-    site = None if "nocatalog" in request.query else request.app.settings
-    return {"token": serializers.token(principal, project, issued.row, site)}
+def _scope(scope: LoginScope | str | None) -> Scope | None:
+    if scope is None:
+        return None
+    if isinstance(scope, str):
+        return UNSCOPED
+    if scope.system == {"all": True}:
+        return SYSTEM
+    if scope.project is None:
+        raise Unauthorized("a token is for a project or for the system: give auth.scope.project or auth.scope.system")
+    return Scope(scope.project.to_named())
 
 
-def _subject(request: RequestContext) -> str:
+def _own_token(request: RequestContext) -> Issued:
+    """Return the token in X-Subject-Token. Raises EntityNotFound, Forbidden or Invalid."""
     token = request.raw.headers.get("x-subject-token")
     if not token:
         raise Invalid("the header X-Subject-Token is required")
-    return token
-
-
-def _scope(said: Any) -> Scope | None:
-    if said is None:
-        return None
-    if said == "unscoped":
-        return UNSCOPED
-    scope = _map(said, "auth.scope")
-    if scope.get("system") == {"all": True}:
-        return SYSTEM
-    if "project" not in scope:
-        raise Unauthorized("a token is for a project or for the system: give auth.scope.project or auth.scope.system")
-    return Scope(_parse_named(_map(scope["project"], "auth.scope.project"), "project"))
-
-
-def _parse_named(said: dict[str, Any], what: str) -> Named:
-    domain = _map(said.get("domain") or {"id": DOMAIN_ID}, f"{what}.domain")
-    for value in (said.get("id"), said.get("name"), domain.get("id"), domain.get("name")):
-        if value is not None and (not isinstance(value, str) or "\0" in value):
-            raise Invalid(f"names and ids of {what} must be strings")
-    domain_id = domain.get("id") or (DOMAIN_ID if domain.get("name") == DOMAIN_NAME else f"no domain {domain}")
-    return Named(said.get("id"), said.get("name"), domain_id)
-
-
-def _map(said: Any, what: str) -> dict[str, Any]:
-    if not isinstance(said, dict):
-        raise Invalid(f"{what} must be an object")
-    return said
+    try:
+        issued = request.app.identity.tokens.read(token)
+    except Unauthorized:
+        raise EntityNotFound("This is not a recognized token.") from None
+    request.require_owner(issued.principal.user_id)
+    return issued

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.http.access import AnyToken, Public, SiteAdmin
-from stoker.http.identity import application_credentials, assignments, auth, ec2_credentials, projects, reads, users
+from stoker.http.identity import application_credentials, assignments, auth, catalog, ec2_credentials, projects, users
 from stoker.http.identity.access import (
     Assignments,
     OwnOrSiteAdmin,
@@ -33,15 +33,15 @@ _SELF_OR_SITE = SelfOrSiteAdmin()
 _FULL_SELF, _FULL_SELF_OR_SITE = Self(unrestricted=True), SelfOrSiteAdmin(unrestricted=True)
 
 ROUTES = [
-    Route("GET", "/identity", Public(), reads.versions),
-    Route("GET", _V3, Public(), reads.version),
+    Route("GET", "/identity", Public(), catalog.versions),
+    Route("GET", _V3, Public(), catalog.version),
     Route("POST", _V3 + "/auth/tokens", Public(), auth.log_in, _LOGIN_LIMIT, executor=LOGINS),
     Route("GET", _V3 + "/auth/tokens", _OWN, auth.show),
     Route("HEAD", _V3 + "/auth/tokens", _OWN, auth.show),
     Route("DELETE", _V3 + "/auth/tokens", _OWN, auth.revoke),
-    Route("GET", _V3 + "/auth/catalog", _LOGGED_IN, auth.catalog),
+    Route("GET", _V3 + "/auth/catalog", _LOGGED_IN, catalog.show),
     Route("GET", _V3 + "/auth/projects", _LOGGED_IN, auth.projects),
-    Route("GET", _V3 + "/auth/domains", _LOGGED_IN, auth.domains),
+    Route("GET", _V3 + "/auth/domains", _LOGGED_IN, catalog.domains),
     Route("GET", _PROJECTS, _OWN, projects.index),
     Route("POST", _PROJECTS, _SITE, projects.create),
     Route("GET", _PROJECT, _OWN, projects.show),
@@ -73,13 +73,13 @@ ROUTES = [
     Route("GET", _EC2 + "/{access}", _FULL_SELF_OR_SITE, ec2_credentials.show),
     Route("DELETE", _EC2 + "/{access}", _FULL_SELF_OR_SITE, ec2_credentials.delete),
     Route("POST", _V3 + "/ec2tokens", _SITE, ec2_credentials.log_in),
-    Route("GET", _V3 + "/domains", _LOGGED_IN, auth.domains),
-    Route("GET", _V3 + "/domains/{domain_id}", _LOGGED_IN, reads.show_domain),
+    Route("GET", _V3 + "/domains", _LOGGED_IN, catalog.domains),
+    Route("GET", _V3 + "/domains/{domain_id}", _LOGGED_IN, catalog.show_domain),
     Route("GET", _V3 + "/roles", _LOGGED_IN, assignments.roles),
     Route("POST", _V3 + "/roles", _SITE, assignments.create_role),
     Route("GET", _V3 + "/roles/{role_id}", _LOGGED_IN, assignments.show_role),
     Route("GET", _V3 + "/role_assignments", Assignments(), assignments.index),
-    Route("GET", _V3 + "/services", _LOGGED_IN, reads.services),
-    Route("GET", _V3 + "/endpoints", _LOGGED_IN, reads.endpoints),
-    Route("GET", _V3 + "/regions", _LOGGED_IN, reads.regions),
+    Route("GET", _V3 + "/services", _LOGGED_IN, catalog.services),
+    Route("GET", _V3 + "/endpoints", _LOGGED_IN, catalog.endpoints),
+    Route("GET", _V3 + "/regions", _LOGGED_IN, catalog.regions),
 ]

@@ -12,7 +12,6 @@ from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.openapi.document import document
 from stoker.http.openapi.heat import resources, site, stacks, templates, triggers
-from stoker.http.openapi.identity import accounts, tokens
 from stoker.http.openapi.operations import Noun, Operation, ok
 from stoker.http.openapi.schemas import MAP
 from stoker.http.request_context import RequestContext, Response, Route
@@ -37,11 +36,6 @@ NOUNS = (
     site.AUDIT,
     site.SITE,
     Noun("The service", {show: Operation(summary="This document", answers=ok(MAP))}),
-    tokens.NOUN,
-    accounts.PROJECTS,
-    accounts.USERS,
-    accounts.ROLES_AND_GRANTS,
-    accounts.CREDENTIALS,
 )
 
 

@@ -1,1 +1,0 @@
-"""Descriptions of the identity API's routes."""
