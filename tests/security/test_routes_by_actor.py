@@ -8,7 +8,6 @@ thought about yet.
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import http.client
 import json
@@ -17,11 +16,9 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 
-import stoker.http
 from stoker.http import access
 from stoker.http.identity import access as identity_access
 from stoker.http.messaging.access import QueueAccess
@@ -83,16 +80,6 @@ LOGGED_IN = {
 READING = {("POST", "/v1/{project}/validate"), ("POST", "/v1/{project}/stacks/preview")}
 #: Reviewed: what an agent's key gives without naming a run is of its own server.
 OF_ITS_OWN = {"/agent/v1/document", "/agent/v1/refusals"}
-#: Reviewed: where handlers look at roles all the same. A table of CloudFormation's actions, keys of signed URLs that
-#: are left out for readers, and roles that are data.
-LOOKS_AT_ROLES = {
-    "cfn/query.py",
-    "objects/headers.py",
-    "identity/application_credentials.py",
-    "identity/ec2_credentials.py",
-    "identity/serializers.py",
-}
-
 #: What an actor is expected to get.
 UNKNOWN, REFUSED, HIDDEN, NOT_THEIRS = {401}, {403}, {404}, {400, 403, 404}
 #: Let in: whatever the handler makes of it.
@@ -357,20 +344,6 @@ def test_the_owner_finds_every_object_in_the_paths(client, contents):
     routes = [each for each in routes if "/system/" not in each.path]  # where the owner has no role
     answers = [(each.path, client.ask("GET", path_of(each, contents.names), headers)[0]) for each in routes]
     assert [each for each in answers if each[1] not in (200, 204, 302)] == []
-
-
-def test_handlers_do_not_look_at_roles():
-    """Who may call a route stands in its row."""
-    root = Path(stoker.http.__path__[0])
-    found = {
-        file.relative_to(root).as_posix()
-        for file in root.rglob("*.py")
-        if file.name != "access.py"
-        for node in ast.walk(ast.parse(file.read_bytes()))
-        if isinstance(node, ast.Attribute) and node.attr in ("roles", "site_admin", "restricted")
-    }
-    # ``identity.roles`` and ``assignments.roles`` are functions that list them.
-    assert found - {"identity/assignments.py", "identity/routes.py", "openapi/identity/accounts.py"} == LOOKS_AT_ROLES
 
 
 def site_secret(stoker: Served) -> bytes:
