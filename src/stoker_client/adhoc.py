@@ -73,12 +73,12 @@ def exit_code(deployment: Deployment) -> int:
     return exit_code_of(deployment["status"], (deployment.get("output_values") or {}).get("deploy_status_code"))
 
 
-def exit_code_of(status: str | None, said: Any) -> int:
-    """Return the exit code for a run with the status ``status`` and the reported code ``said``, None if unknown."""
+def exit_code_of(status: str | None, status_code: Any) -> int:
+    """Return the exit code for a run with the status ``status`` and the reported ``status_code``, None if unknown."""
     if status == "COMPLETE":
         return 0
     try:
-        code = int(said or 0)
+        code = int(status_code or 0)
     except (TypeError, ValueError):
         return 1
     if code < 0:

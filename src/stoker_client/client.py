@@ -43,9 +43,9 @@ class Client:
         self.audit = Audit(wire)
         self.identity = Identity(wire)
 
-    def on_warning(self, tell: Callable[[str], None]) -> None:
-        """Call ``tell`` with each warning that the service attaches to a successful answer."""
-        self._wire.on_warning = tell
+    def on_warning(self, callback: Callable[[str], None]) -> None:
+        """Call ``callback`` with each warning that the service attaches to a successful answer."""
+        self._wire.on_warning = callback
 
     @property
     def root_url(self) -> str:

@@ -29,10 +29,12 @@ def open_wire(cloud: str | None = None) -> Wire:
             cache.drop()  # the file is damaged, or another version wrote it
     from stoker_client.clouds import read_cloud  # imported here because openstacksdk takes most of a second
 
-    found = read_cloud(cloud)
-    if not found.connection["auth_url"]:
-        return Wire(Adapter(Session(auth=found.plugin, **found.connection["session"]), **found.connection["adapter"]))
-    return _connect(cache, found.connection, lambda: found.plugin)
+    settings = read_cloud(cloud)
+    if not settings.connection["auth_url"]:
+        return Wire(
+            Adapter(Session(auth=settings.plugin, **settings.connection["session"]), **settings.connection["adapter"])
+        )
+    return _connect(cache, settings.connection, lambda: settings.plugin)
 
 
 def _connect(cache: LoginCache, connection: Mapping[str, Any], plugin: Any, state: str | None = None) -> Wire:

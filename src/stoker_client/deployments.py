@@ -46,8 +46,8 @@ class Deployments:
         if "/" in ref:
             return self._id_of_resource(ref)
         names = {config["id"]: config["name"] for config in Configs(self._wire).all(derived=True)}
-        known = [{**deployment, "name": names.get(deployment["config_id"])} for deployment in self.all()]
-        return str(choose(known, ref, "deployment")["id"])
+        deployments = [{**deployment, "name": names.get(deployment["config_id"])} for deployment in self.all()]
+        return str(choose(deployments, ref, "deployment")["id"])
 
     def _id_of_resource(self, ref: str) -> str:
         resource = Stacks(self._wire).resource(ref)

@@ -60,9 +60,9 @@ def error_of_exception(problem: Exception, address: str) -> ClientError:
     """Return the error for an exception of keystoneauth that a request to ``address`` raised."""
     chain = list(_chain(problem))
     for kind, sentence in _SENTENCES:
-        found = next((link for link in chain if isinstance(link, kind)), None)
-        if found is not None:
-            return sentence(found, chain, address)
+        error = next((link for link in chain if isinstance(link, kind)), None)
+        if error is not None:
+            return sentence(error, chain, address)
     return BadAnswer(f"cannot talk to {address}: {_first_line(problem)}")
 
 
@@ -96,12 +96,12 @@ def _unreachable(_found: BaseException, chain: list[BaseException], address: str
     return Unreachable(f"cannot reach {address}: {_system_reason(chain)}; {START}")
 
 
-def _login(found: BaseException, _chain: list[BaseException], address: str) -> ClientError:
-    return Refused(f"{address} does not accept this login: {_first_line(found)}; {CREDENTIALS}", 401)
+def _login(error: BaseException, _chain: list[BaseException], address: str) -> ClientError:
+    return Refused(f"{address} does not accept this login: {_first_line(error)}; {CREDENTIALS}", 401)
 
 
-def _http(found: BaseException, _chain: list[BaseException], address: str) -> ClientError:
-    return BadAnswer(f"cannot log in at {address}: {_first_line(found)}")
+def _http(error: BaseException, _chain: list[BaseException], address: str) -> ClientError:
+    return BadAnswer(f"cannot log in at {address}: {_first_line(error)}")
 
 
 def _no_identity(_found: BaseException, _chain: list[BaseException], address: str) -> ClientError:
@@ -112,8 +112,8 @@ def _no_endpoint(_found: BaseException, _chain: list[BaseException], address: st
     return NotConfigured(f"the catalog of {address} has no orchestration service in this region and interface")
 
 
-def _no_auth(found: BaseException, _chain: list[BaseException], _address: str) -> ClientError:
-    return NotConfigured(f"the cloud's login is incomplete: {_first_line(found)}; {CREDENTIALS}")
+def _no_auth(error: BaseException, _chain: list[BaseException], _address: str) -> ClientError:
+    return NotConfigured(f"the cloud's login is incomplete: {_first_line(error)}; {CREDENTIALS}")
 
 
 # Ordered by precision: a failed discovery, for example, often has a refused connection as its cause.

@@ -14,11 +14,11 @@ _WIDTH, _HEIGHT, _GAP, _LAYER = 220, 48, 24, 110
 
 def edges(resources: Sequence[Resource]) -> list[tuple[str, str]]:
     """Return the dependencies as pairs (required resource, dependent resource)."""
-    names = {each["resource_name"] for each in resources}
+    names = {resource["resource_name"] for resource in resources}
     return [
-        (each["resource_name"], other)
-        for each in resources
-        for other in each.get("required_by") or ()
+        (resource["resource_name"], other)
+        for resource in resources
+        for other in resource.get("required_by") or ()
         if other in names
     ]
 
@@ -26,9 +26,9 @@ def edges(resources: Sequence[Resource]) -> list[tuple[str, str]]:
 def dot(resources: Sequence[Resource]) -> str:
     """Return the graph as DOT."""
     lines = ["digraph stack {", "  rankdir=TB;", '  node [shape=box, style="rounded,filled", fontname="sans-serif"];']
-    for each in resources:
-        label = f"{each['resource_name']}\\n{each['resource_type']}\\n{each['resource_status']}"
-        lines.append(f'  {_quoted(each["resource_name"])} [label={_quoted(label)}, fillcolor="{_fill(each)}"];')
+    for resource in resources:
+        label = f"{resource['resource_name']}\\n{resource['resource_type']}\\n{resource['resource_status']}"
+        lines.append(f'  {_quoted(resource["resource_name"])} [label={_quoted(label)}, fillcolor="{_fill(resource)}"];')
     lines += [f"  {_quoted(need)} -> {_quoted(user)};" for need, user in edges(resources)]
     return "\n".join([*lines, "}", ""])
 
@@ -49,7 +49,7 @@ def svg(resources: Sequence[Resource]) -> str:
         '<defs><marker id="end" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
         '<path d="M0 0 8 4 0 8z" fill="#607d8b"/></marker></defs>',
         *(_line(places[need], places[user]) for need, user in edges(resources)),
-        *(_box(each, places[each["resource_name"]]) for each in resources),
+        *(_box(resource, places[resource["resource_name"]]) for resource in resources),
         "</svg>",
         "",
     ]
@@ -57,7 +57,7 @@ def svg(resources: Sequence[Resource]) -> str:
 
 
 def _layers(resources: Sequence[Resource]) -> list[list[str]]:
-    needs: dict[str, set[str]] = {each["resource_name"]: set() for each in resources}
+    needs: dict[str, set[str]] = {resource["resource_name"]: set() for resource in resources}
     for need, user in edges(resources):
         needs[user].add(need)
     layers: list[list[str]] = []

@@ -74,16 +74,16 @@ class Identity:
 
     def create_credential(self, name: str, roles: list[str], expires_at: str | None) -> Thing:
         """Create an application credential. Only this answer contains its ``secret``."""
-        said: Thing = {"name": name, "expires_at": expires_at}
+        body: Thing = {"name": name, "expires_at": expires_at}
         if roles:
-            said["roles"] = [{"name": role} for role in roles]
-        answer = self._wire.send("POST", self._credentials(), {"application_credential": said})
+            body["roles"] = [{"name": role} for role in roles]
+        answer = self._wire.send("POST", self._credentials(), {"application_credential": body})
         return cast(Thing, part(answer, "application_credential"))
 
     def delete_credential(self, credential: str) -> None:
         """Delete an application credential of the logged-in user."""
-        found = choose(self.credentials(), credential, "credential")
-        self._wire.send("DELETE", f"{self._credentials()}/{segment(found['id'])}")
+        match = choose(self.credentials(), credential, "credential")
+        self._wire.send("DELETE", f"{self._credentials()}/{segment(match['id'])}")
 
     def ec2_credentials(self) -> list[Thing]:
         """Return the EC2 credentials of the logged-in user, without their secrets."""
@@ -95,8 +95,8 @@ class Identity:
 
     def delete_ec2_credential(self, access: str) -> None:
         """Delete an EC2 credential of the logged-in user by its access key."""
-        found = choose(self.ec2_credentials(), access, "ec2 credential", id_key="access", name_key="access")
-        self._wire.send("DELETE", f"{self._ec2()}/{segment(found['access'])}")
+        match = choose(self.ec2_credentials(), access, "ec2 credential", id_key="access", name_key="access")
+        self._wire.send("DELETE", f"{self._ec2()}/{segment(match['access'])}")
 
     def project(self, name: str) -> Thing:
         """Return a project. Raises NotFound or Ambiguous."""

@@ -36,12 +36,14 @@ def choose(objects: Iterable[Object], ref: str, noun: str, *, id_key: str = "id"
 
     Raises NotFound, or Ambiguous with the candidates.
     """
-    known = list(objects)
-    same = [each for each in known if each[id_key] == ref] or [each for each in known if each.get(name_key) == ref]
+    choices = list(objects)
+    same = [choice for choice in choices if choice[id_key] == ref] or [
+        choice for choice in choices if choice.get(name_key) == ref
+    ]
     if same:
         return _only(same, ref, f"are named {ref!r}", noun, id_key)
     if len(ref) >= MIN_PREFIX:
-        begun = [each for each in known if str(each[id_key]).startswith(ref.lower() if is_prefix(ref) else ref)]
+        begun = [choice for choice in choices if str(choice[id_key]).startswith(ref.lower() if is_prefix(ref) else ref)]
         if begun:
             return _only(begun, ref, f"have ids that begin with {ref!r}", noun, id_key)
     command = noun.replace(" ", "-")
@@ -51,7 +53,7 @@ def choose(objects: Iterable[Object], ref: str, noun: str, *, id_key: str = "id"
 def _only(candidates: Sequence[Object], ref: str, what: str, noun: str, id_key: str) -> Object:
     if len(candidates) == 1:
         return candidates[0]
-    shown = [_candidate(each, id_key, ref) for each in candidates[:_MOST_CANDIDATES]]
+    shown = [_candidate(choice, id_key, ref) for choice in candidates[:_MOST_CANDIDATES]]
     if len(candidates) > _MOST_CANDIDATES:
         shown.append(f"{len(candidates) - _MOST_CANDIDATES} more")
     raise Ambiguous(f"{len(candidates)} {noun}s {what}: {', '.join(shown)}; give one of the ids")

@@ -31,7 +31,7 @@ class Servers:
     def show(self, ref: str) -> Server:
         """Return one server."""
         return self._resolving(
-            ref, lambda known: cast(Server, part(self._wire.get(f"/servers/{segment(known)}"), "server"))
+            ref, lambda id_: cast(Server, part(self._wire.get(f"/servers/{segment(id_)}"), "server"))
         )
 
     def enroll(self, name: str) -> Enrolled:
@@ -49,14 +49,14 @@ class Servers:
         return self._change(ref, {"policy": policy})
 
     def _change(self, ref: str, changes: Mapping[str, Any]) -> Server:
-        def change(known: str) -> Server:
-            return cast(Server, part(self._wire.send("PATCH", f"/servers/{segment(known)}", changes), "server"))
+        def change(id_: str) -> Server:
+            return cast(Server, part(self._wire.send("PATCH", f"/servers/{segment(id_)}", changes), "server"))
 
         return self._resolving(ref, change)
 
     def delete(self, ref: str) -> None:
         """Delete a server. Its agent's key becomes invalid."""
-        self._resolving(ref, lambda known: self._wire.send("DELETE", f"/servers/{segment(known)}"))
+        self._resolving(ref, lambda id_: self._wire.send("DELETE", f"/servers/{segment(id_)}"))
 
     def _resolving(self, ref: str, call: Callable[[str], Answer]) -> Answer:
         """

@@ -34,7 +34,7 @@ class Stacks:
         """Return one stack. Without ``outputs``, the service does not compute them. ``patient`` waits for a restart."""
         query = None if outputs else {"resolve_outputs": "false"}
         return self._resolving(
-            ref, lambda known: cast(Stack, part(self._wire.get(_path(known), query, patient=patient), "stack"))
+            ref, lambda id_: cast(Stack, part(self._wire.get(_path(id_), query, patient=patient), "stack"))
         )
 
     def canonical(self, ref: str) -> str:
@@ -46,8 +46,8 @@ class Stacks:
 
     def create(self, body: Mapping[str, Any]) -> str:
         """Create a stack and return its ``name/id``."""
-        made = part(self._wire.send("POST", "/stacks", body), "stack")
-        return f"{body['stack_name']}/{part(made, 'id')}"
+        stack = part(self._wire.send("POST", "/stacks", body), "stack")
+        return f"{body['stack_name']}/{part(stack, 'id')}"
 
     def update(self, ref: str, body: Mapping[str, Any], *, existing: bool) -> None:
         """Update a stack. With ``existing``, only the parts in ``body`` change."""
@@ -59,7 +59,7 @@ class Stacks:
 
     def resources(self, ref: str, *, patient: bool = False) -> list[Resource]:
         """Return the resources of a stack."""
-        answer = self._resolving(ref, lambda known: self._wire.get(f"{_path(known)}/resources", patient=patient))
+        answer = self._resolving(ref, lambda id_: self._wire.get(f"{_path(id_)}/resources", patient=patient))
         return cast(list[Resource], part(answer, "resources"))
 
     def resource(self, ref: str) -> Resource:
@@ -140,7 +140,7 @@ class Stacks:
 
     def template(self, ref: str) -> Any:
         """Return the stack's template."""
-        return self._resolving(ref, lambda known: self._wire.get(f"{_path(known)}/template"))
+        return self._resolving(ref, lambda id_: self._wire.get(f"{_path(id_)}/template"))
 
     def _resolving(self, ref: str, call: Callable[[str], Answer]) -> Answer:
         """Call ``call`` with ``ref``, or with the id of the stack whose id begins with ``ref``."""

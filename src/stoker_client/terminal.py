@@ -29,7 +29,7 @@ def strip_controls(text: str) -> str:
 
 def escape_controls(text: str) -> str:
     """Return ``text``, which is JSON, with control characters as JSON escapes. The values do not change."""
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def has_controls(text: str) -> bool:

@@ -27,9 +27,9 @@ class Watch:
 
     def learn(self, target: Target) -> bool:
         """Store the state of a server. Return whether it changed."""
-        known = self._targets.get(target["position"])
+        before = self._targets.get(target["position"])
         self._targets[target["position"]] = target
-        return known != target
+        return before != target
 
     def changes(self) -> Iterator[tuple[Target | None, TriggerLog | None]]:
         """
@@ -64,7 +64,7 @@ class Watch:
     @property
     def exit_code(self) -> int:
         """The highest exit code of the runs, and at least 1 unless the trigger is complete."""
-        worst = max((target_code(each) for each in self._targets.values()), default=0)
+        worst = max((target_code(target) for target in self._targets.values()), default=0)
         return worst or (0 if self.trigger["status"] == COMPLETE else 1)
 
 

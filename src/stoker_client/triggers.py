@@ -21,9 +21,9 @@ STATUSES = (RUNNING, "COMPLETE", "FAILED", "CANCELLED")
 COLUMNS = ("id", "name", "action", "status", "total", "complete", "failed", "requested_by", "creation_time")
 
 
-def body(**said: Any) -> dict[str, Any]:
+def body(**fields: Any) -> dict[str, Any]:
     """Return the body of a trigger request without the arguments that are unset."""
-    return {name: value for name, value in said.items() if value not in (None, [], {})}
+    return {name: value for name, value in fields.items() if value not in (None, [], {})}
 
 
 class Triggers:

@@ -66,8 +66,8 @@ def _order(resource: Resource) -> tuple[str, str]:
 
 def changed_resources(before: Snapshot | None, after: Snapshot) -> list[Resource]:
     """Return the resources whose state differs between two snapshots."""
-    known = {r["resource_name"]: _state(r) for r in before.resources} if before else {}
-    return [r for r in after.resources if known.get(r["resource_name"]) != _state(r)]
+    states = {r["resource_name"]: _state(r) for r in before.resources} if before else {}
+    return [r for r in after.resources if states.get(r["resource_name"]) != _state(r)]
 
 
 def _state(resource: Resource) -> tuple[str, str | None]:

@@ -73,14 +73,14 @@ class Wire:
         answer = self._request("GET", _address(path, query), headers, timeout=silence, stream=True, **PATIENCE)
         with closing(answer):
             if sse.MEDIA_TYPE not in answer.headers.get("Content-Type", ""):
-                raise NoEvents(f"{self._address()} does not tell events of {path}: is it an older one?")
+                raise NoEvents(f"{self._address()} sends no events of {path}: is it an older version?")
             yield self._pieces(answer)
 
     def to(self, service: str) -> Wire:
         """Return a connection to another service of the same cloud, with the same login."""
-        known = self._adapter
+        adapter = self._adapter
         return Wire(
-            Adapter(known.session, service_type=service, interface=known.interface, region_name=known.region_name)
+            Adapter(adapter.session, service_type=service, interface=adapter.interface, region_name=adapter.region_name)
         )
 
     @property
@@ -152,5 +152,5 @@ def warnings_in(header: str) -> Iterator[str]:
 
 
 def _address(path: str, query: Mapping[str, Any] | None) -> str:
-    known = {key: value for key, value in (query or {}).items() if value is not None}
-    return f"{path}?{urlencode(known)}" if known else path
+    parameters = {key: value for key, value in (query or {}).items() if value is not None}
+    return f"{path}?{urlencode(parameters)}" if parameters else path

@@ -191,7 +191,7 @@ def test_the_error_of_an_output_is_shown(heat, stoker):
 
     assert "no such attribute" in stoker("stack", "outputs", "web").out
     result = stoker("stack", "outputs", "web", "k")
-    assert (result.code, result.err) == (1, "stoker: output k cannot be worked out: no such attribute\n")
+    assert (result.code, result.err) == (1, "stoker: output k has an error: no such attribute\n")
 
 
 def test_template_show_prints_yaml_unless_json_is_requested(heat, stoker):

@@ -156,7 +156,7 @@ def test_a_service_without_events_is_an_error(heat, stoker, monkeypatch):
     result = stoker("trigger", "show", "--follow", known["id"])
 
     assert result.code == 1
-    assert "does not tell events" in result.err.splitlines()[-1]
+    assert "sends no events" in result.err.splitlines()[-1]
 
 
 def test_ctrl_c_says_that_the_trigger_continues(heat, spawn):
@@ -267,7 +267,7 @@ def test_the_table_shows_each_server(console):
         running=2, queued=1, failed=1,
     )  # fmt: skip
     table.update(watch, watch.targets[2])
-    table.hear({"server_id": "id3", "seq": 1, "stream": "stdout", "data": "one\ntwo\n"})
+    table.add_output({"server_id": "id3", "seq": 1, "stream": "stdout", "data": "one\ntwo\n"})
 
     rows = [re.split(r"  +", line) for line in drawn(table, console)]
 

@@ -10,7 +10,7 @@ from stoker_client.cli._values import pair
 
 label_option = click.option(
     "--label", "labels", type=pair, multiple=True, metavar="NAME=VALUE",
-    help="All servers with this label; of several, with all.",
+    help="All servers with this label; repeat for servers with several labels.",
 )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import click
 
 from stoker_client.errors import BadInput, ClientError
 
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def confirm_deletion(what: str, *, yes: bool) -> None:
@@ -14,6 +14,6 @@ def confirm_deletion(what: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise BadInput(f"{what} not deleted: there is nobody to ask, so say --yes")
+        raise BadInput(f"{what} not deleted: there is no terminal for the confirmation: say --yes")
     if not click.confirm(f"Delete {what}?", err=True):
         raise ClientError(f"{what} not deleted")

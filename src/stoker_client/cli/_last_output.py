@@ -31,16 +31,16 @@ class LastOutput:
             self._silent = True
             return ""
         self._after[id_] = page["next"]
-        said = last_line("".join(chunk["data"] for chunk in page["logs"]))
-        self._words[id_] = said or self._words.get(id_) or page.get("status_reason") or ""
+        line = last_line("".join(chunk["data"] for chunk in page["logs"]))
+        self._words[id_] = line or self._words.get(id_) or page.get("status_reason") or ""
         return self._words[id_]
 
 
 def _format(deployment: LiveDeployment) -> str:
     progress = deployment.get("progress") or {}
     percent = progress.get("percent")
-    said = last_line(deployment.get("last_log") or "") or progress.get("message") or deployment.get("status_reason")
-    return f"{percent:g} %  {said or ''}".rstrip() if percent is not None else said or ""
+    line = last_line(deployment.get("last_log") or "") or progress.get("message") or deployment.get("status_reason")
+    return f"{percent:g} %  {line or ''}".rstrip() if percent is not None else line or ""
 
 
 def last_line(text: str) -> str:

@@ -77,14 +77,14 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return the command."""
-        found = dict(_from_folder(self._package, self._folder)).get(cmd_name) or dict(self._find_commands()).get(
+        command = dict(_from_folder(self._package, self._folder)).get(cmd_name) or dict(self._find_commands()).get(
             cmd_name
         )
-        return found.load() if found else super().get_command(ctx, cmd_name)
+        return command.load() if command else super().get_command(ctx, cmd_name)
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands in the help text, without importing them."""
-        rows = [(name, found.short_help()) for name, found in sorted(dict(self._find_commands()).items())]
+        rows = [(name, command.short_help()) for name, command in sorted(dict(self._find_commands()).items())]
         if rows:
             with formatter.section("Commands"):
                 formatter.write_dl(rows)
@@ -146,10 +146,10 @@ class _Folder:
 def _from_entry(entry: EntryPoint) -> Found:
     def load() -> click.Command:
         try:
-            made = entry.load()
+            loaded = entry.load()
         except (ImportError, AttributeError) as problem:
             raise ClientError(f"cannot load the command {entry.name!r} ({entry.value}): {problem}") from problem
-        return made if isinstance(made, click.Command) else PassThrough(entry.name, made)
+        return loaded if isinstance(loaded, click.Command) else PassThrough(entry.name, loaded)
 
     return Found(_file_of(entry.module), load)
 

@@ -45,11 +45,11 @@ class Clock:
 
     def see(self, name: str, status: str) -> None:
         """Record the status of ``name``. The time runs from IN_PROGRESS to any other status."""
-        known = self._spans.get(name)
-        if known is not None and known[0] == status:
+        span = self._spans.get(name)
+        if span is not None and span[0] == status:
             return
         now = self._now()
-        start = known[1] if known and known[0].endswith("_IN_PROGRESS") else now
+        start = span[1] if span and span[0].endswith("_IN_PROGRESS") else now
         self._spans[name] = status, start, None if status.endswith("_IN_PROGRESS") else now
 
     def elapsed(self, name: str) -> float:

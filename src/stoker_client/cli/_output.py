@@ -67,19 +67,19 @@ class Output:
 
 
 _form_option = click.option(
-    "-o", "--output", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print."
+    "-o", "--output", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="The output format."
 )
 _column_option = click.option(
-    "-c", "--column", "columns", multiple=True, metavar="NAME", help="Only this column or field; may be repeated."
+    "-c", "--column", "columns", multiple=True, metavar="NAME", help="Only this column or field; can be repeated."
 )
 _sort_option = click.option(
-    "--sort", metavar="KEY", help="Sort by this column; KEY:desc turns the order around (node2 comes before node10)."
+    "--sort", metavar="KEY", help="Sort by this column; KEY:desc reverses the order (node2 comes before node10)."
 )
 
 #: For streams, and for values without columns: the format only, as ``form``.
 data_option = click.option(
     "-o", "--output", "form", type=click.Choice(("table", *DATA)), default="table", show_default=True,
-    help="How to print.",
+    help="The output format.",
 )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def list_options(limit: int | None = None) -> Callable[[F], F]:
     def put(command: F) -> F:
         option = click.option(
             "--limit", type=click.IntRange(min=1), default=limit, show_default=limit is not None, metavar="N",
-            help="Only the first N.",
+            help="Only the first N rows.",
         )  # fmt: skip
         return _sort_option(option(output_option(command)))
 
@@ -112,7 +112,7 @@ def _with_output(command: F) -> F:
 
 
 raw_option = click.option(
-    "--raw", is_flag=True, help="Leave control sequences in what is written to a terminal, which obeys them."
+    "--raw", is_flag=True, help="Keep control sequences of the output, which a terminal executes."
 )
 
 
@@ -167,8 +167,8 @@ def emit_list(
         emit_data(output.form, [row for row, _ in shown])
 
 
-def _check_columns(output: Output, known: Iterable[str]) -> None:
-    names = dict.fromkeys(known)
+def _check_columns(output: Output, available: Iterable[str]) -> None:
+    names = dict.fromkeys(available)
     sort = [output.sort.partition(":")[0]] if output.sort else []
     for column in (*output.columns, *sort):
         if column not in names:

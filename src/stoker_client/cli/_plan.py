@@ -21,7 +21,7 @@ _KINDS = (
 def show_plan(changes: Mapping[str, Sequence[Change]]) -> None:
     """Print the plan. click omits colours if the output is not a terminal."""
     for kind, sign, colour, word in _KINDS:
-        for change in sorted(changes.get(kind) or (), key=lambda each: each["resource_name"]):
+        for change in sorted(changes.get(kind) or (), key=lambda change: change["resource_name"]):
             name = printable(f"{sign} {change['resource_name']}")
             click.echo(f"{click.style(name, fg=colour)} ({change['resource_type']}) {word}{_why(kind, change)}")
     counts = [f"{len(changes.get(kind) or ())} {kind}" for kind, *_ in _KINDS]

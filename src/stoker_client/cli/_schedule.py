@@ -11,16 +11,16 @@ FIELDS = (
 )  # fmt: skip
 
 schedule_options = together([
-    click.option("--name", metavar="NAME", help="What it is called (else: what it runs)."),
-    click.option("--cron", metavar="CRON", help="Whenever this is due: minute hour day month weekday."),
-    click.option("--at", metavar="TIME", help="Once, then: 2031-05-06T02:30:00Z."),
-    click.option("--timezone", metavar="ZONE", help="What --cron is meant in (default: UTC)."),
+    click.option("--name", metavar="NAME", help="A name (default: the name of what it runs)."),
+    click.option("--cron", metavar="CRON", help="A cron expression: minute hour day month weekday."),
+    click.option("--at", metavar="TIME", help="A single time: 2031-05-06T02:30:00Z."),
+    click.option("--timezone", metavar="ZONE", help="The time zone of --cron (default: UTC)."),
     click.option(
         "--require-window/--any-time", "require_window", default=None,
         help="Whether each server waits for its maintenance window.",
     ),
     click.option(
         "--misfire-policy", type=click.Choice(["RUN", "SKIP"], case_sensitive=False),
-        help="What is done about times that came while the service was down.",
+        help="What to do about times that passed while the service was down.",
     ),
 ])  # fmt: skip

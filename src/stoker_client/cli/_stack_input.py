@@ -13,18 +13,19 @@ from stoker_client.templates.bundle import collect
 stack_options = together([
     click.option("-t", "--template", metavar="FILE", help="The template: a path or a URL."),
     click.option(
-        "-e", "--environment", "environments", multiple=True, metavar="FILE", help="An environment; later ones win."
+        "-e", "--environment", "environments", multiple=True, metavar="FILE",
+        help="An environment; later ones take precedence.",
     ),
     click.option(
         "-P", "--parameter", "parameters", type=pair, multiple=True, metavar="NAME=VALUE", help="One parameter."
     ),
     click.option(
         "--parameter-file", "parameter_files", type=pair, multiple=True, metavar="NAME=FILE",
-        help="One parameter, its value being the content of a file.",
+        help="One parameter, with the content of a file as its value.",
     ),
-    click.option("--timeout", type=click.IntRange(min=1), metavar="MINUTES", help="How long it may take."),
+    click.option("--timeout", type=click.IntRange(min=1), metavar="MINUTES", help="The time limit of the operation."),
     click.option("--tags", metavar="A,B", help="Tags, separated by commas."),
-    click.option("--wait", is_flag=True, help="Watch until it is done; fail if it fails."),
+    click.option("--wait", is_flag=True, help="Show the progress until the operation ends; fail if it fails."),
 ])  # fmt: skip
 
 

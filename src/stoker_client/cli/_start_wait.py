@@ -37,11 +37,11 @@ def choose_servers(client: Client, refs: Sequence[str], labels: Mapping[str, str
     """Return the servers of ``refs``, or the servers with ``labels``. Raises BadInput if there is none."""
     if refs:
         return [client.servers.show(ref) for ref in refs]
-    found = client.servers.all(labels)
-    if not found:
+    servers = client.servers.all(labels)
+    if not servers:
         wanted = ",".join(f"{name}={value}" for name, value in labels.items())
         raise BadInput(f"no server has the label {wanted}; `stoker server list` shows the labels")
-    return found
+    return servers
 
 
 def report_absence(servers: Sequence[Server], limit: Limit) -> None:

@@ -25,12 +25,12 @@ def follow(client: Client, id_: str) -> Watch:
     with _view() as view:
         for target, log in watch.changes():
             if log is not None:
-                view.hear(log)
+                view.add_output(log)
                 continue
             view.update(watch, target)
             if target is not None and target["status"] == "FAILED" and target["position"] not in reported:
                 reported.add(target["position"])
-                view.tell(describe_failure(client, target))
+                view.print_line(describe_failure(client, target))
     return watch
 
 

@@ -16,24 +16,24 @@ from stoker_client.references import is_id, is_prefix
 trigger_options = together([
     click.argument("words", nargs=-1, metavar="[STACK RESOURCE] [ACTION]"),
     click.option("--config", metavar="CONFIG", help="Run this config instead of a resource's."),
-    click.option("--deployment", metavar="DEPLOYMENT", help="Run what this deployment runs, on its server."),
+    click.option("--deployment", metavar="DEPLOYMENT", help="Run this deployment's config on its server."),
     click.option("-i", "--input", "inputs", type=pair, multiple=True, metavar="NAME=VALUE", help="One input."),
     click.option(
         "--input-file", "input_files", type=pair, multiple=True, metavar="NAME=FILE",
-        help="One input, its value being the content of a file.",
+        help="One input, with the content of a file as its value.",
     ),
-    click.option("--on", "servers", multiple=True, metavar="SERVER", help="A server to run it on."),
+    click.option("--on", "servers", multiple=True, metavar="SERVER", help="A server to run on."),
     click.option(
         "--label", "labels", type=pair, multiple=True, metavar="NAME=VALUE",
-        help="Run it on the servers with this label; of several, with all.",
+        help="Run on the servers with this label; repeat for servers with several labels.",
     ),
-    click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="So many servers at a time."),
+    click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="At most N servers at a time."),
     click.option(
         "--max-fail-percentage", type=click.IntRange(0, 100), metavar="P",
-        help="Begin on no more servers once it failed on more than this share of all.",
+        help="Start on no more servers when more than this share of all has failed.",
     ),
-    click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="How long it may run on a server."),
-    click.option("--signal-transport", metavar="NAME", help="How the results come back."),
+    click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="The time limit on each server."),
+    click.option("--signal-transport", metavar="NAME", help="The signal transport."),
 ])  # fmt: skip
 
 
@@ -80,7 +80,7 @@ class TriggerInput:
     @property
     def title(self) -> str:
         """Return a short title."""
-        return " ".join([*(each for each in (self.config, self.deployment) if each), *self.words])
+        return " ".join([*(word for word in (self.config, self.deployment) if word), *self.words])
 
     def _source(self) -> Mapping[str, Any]:
         """Return the part of the request that the words describe. Raises UsageError if they are incomplete."""

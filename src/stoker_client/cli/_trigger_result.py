@@ -18,7 +18,7 @@ FIELDS = (
 )  # fmt: skip
 
 follow_option = click.option(
-    "-f", "--follow", is_flag=True, help="Show every server until all is done; exit with the worst code."
+    "-f", "--follow", is_flag=True, help="Show all servers until the trigger ends; exit with the highest exit code."
 )
 
 

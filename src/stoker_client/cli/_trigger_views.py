@@ -31,10 +31,10 @@ class View(Shown, Protocol):
     def update(self, watch: Watch, changed: Target | None) -> None:
         """Show the current state. ``changed`` is the changed server, or None if the trigger changed."""
 
-    def hear(self, log: TriggerLog) -> None:
+    def add_output(self, log: TriggerLog) -> None:
         """Show new output of a server."""
 
-    def tell(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print ``text`` permanently."""
 
 
@@ -66,10 +66,10 @@ class TriggerLines(Plain):
             self._state, self._counted = state, now
             self._news("", title(trigger), trigger["status"], counts(trigger), reason)
 
-    def hear(self, log: TriggerLog) -> None:
+    def add_output(self, log: TriggerLog) -> None:
         """Ignore output, which the log contains."""
 
-    def tell(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print ``text`` on stderr."""
         echo(text, err=True)
 
@@ -105,13 +105,13 @@ class TriggerTable(Drawn):
             if changed is not None and changed["status"] != "QUEUED":
                 self._clock.see(str(changed["position"]), f"_{changed['status']}")
 
-    def hear(self, log: TriggerLog) -> None:
+    def add_output(self, log: TriggerLog) -> None:
         """Show the last line of the output beside its server."""
-        if said := last_line(log["data"]):
+        if line := last_line(log["data"]):
             with self._lock:
-                self._words[log["server_id"]] = said
+                self._words[log["server_id"]] = line
 
-    def tell(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print ``text`` above the table."""
         self._console.print(Text(printable(text)), soft_wrap=True)  # no line breaks inside of paths
 

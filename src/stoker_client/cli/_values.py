@@ -35,11 +35,11 @@ def merge(pairs: Sequence[tuple[str, str]], files: Sequence[tuple[str, str]], wh
     return {name: read_text(path, what) for name, path in files} | dict(pairs)
 
 
-def given_options(given: Mapping[str, Any]) -> dict[str, Any]:
+def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that the user set."""
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in options.items() if value is not None}
 
 
-def one_of(*given: bool) -> bool:
+def one_of(*options: bool) -> bool:
     """Whether exactly one of several alternatives is used."""
-    return sum(given) == 1
+    return sum(options) == 1

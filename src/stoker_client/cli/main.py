@@ -35,7 +35,9 @@ def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> 
 )
 @click.option("--os-cloud", metavar="NAME", help="The cloud of clouds.yaml (default: OS_CLOUD, OS_*, then stoker).")
 @click.option("--debug", is_flag=True, help="Show where an error comes from.")
-@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show it.")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version."
+)
 @click.pass_obj
 def stoker(session: Session, os_cloud: str | None, debug: bool) -> None:
     """Software configuration for fleets of servers.

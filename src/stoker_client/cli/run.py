@@ -1,8 +1,8 @@
 """Run a command or a script on one server or on several, now.
 
-Its output comes here as it is written, and its exit code is ours; of several servers each line has the server's name
-before it, and the worst exit code is ours. One argument after -- is a line for the shell; several are a program and its
-arguments.
+The command prints the output while the script writes it and exits with the script's exit code. With several servers,
+each line begins with the server's name, and the exit code is the highest. One argument after -- is a line for the
+shell; several are a program and its arguments.
 
 \b
   stoker run web1 -- uname -a
@@ -55,23 +55,23 @@ class RunCommand(click.Command):
     type=pair,
     multiple=True,
     metavar="NAME=VALUE",
-    help="Run it on the servers with this label; of several, with all.",
+    help="Run on the servers with this label; repeat for servers with several labels.",
 )
 @click.option("-f", "--file", "file", metavar="FILE", help="A script to run instead of a command; - is standard input.")
 @click.option("-i", "--input", "inputs", type=pair, multiple=True, metavar="NAME=VALUE", help="A variable.")
-@click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="Kill it after this time.")
+@click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="Kill the script after this time.")
 @click.option(
     "--wait-timeout",
     type=click.IntRange(min=0),
     default=60,
     show_default=True,
     metavar="SECONDS",
-    help="Cancel it where it has not begun by then: on a server that is away, busy or outside its maintenance window;"
-    " 0: wait as long as it takes.",
+    help="Cancel runs that have not started by then, because the server is offline, busy or outside its maintenance"
+    " window; 0: no limit.",
 )
-@click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="So many servers at a time.")
+@click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="Maximum number of servers at a time.")
 @click.option("--name", default="run", show_default=True, help="A name for the config and the deployment.")
-@click.option("--keep", is_flag=True, help="Leave the config and the deployment for a later look.")
+@click.option("--keep", is_flag=True, help="Keep the config and the deployment.")
 @raw_option
 @click.pass_context
 def command(
@@ -94,16 +94,16 @@ def command(
     session = ctx.find_object(Session)
     assert session is not None
     client = session.client
-    found = choose_servers(client, refs, dict(labels))
+    targets = choose_servers(client, refs, dict(labels))
     limit = Limit(wait_timeout)
-    report_absence(found, limit)
-    if len(found) > 1:
+    report_absence(targets, limit)
+    if len(targets) > 1:
         from stoker_client.cli._run_several import run_several
 
         body = {"input_values": dict(inputs), "timeout": timeout, "max_concurrent": max_concurrent, "name": name}
-        ctx.exit(run_several(session, found, script, body, limit, keep=keep, raw=raw))
-    ctx.exit(_run_one(client, found[0], adhoc.start(
-        client, found[0]["id"], script, name=name, inputs=dict(inputs), timeout=timeout
+        ctx.exit(run_several(session, targets, script, body, limit, keep=keep, raw=raw))
+    ctx.exit(_run_one(client, targets[0], adhoc.start(
+        client, targets[0]["id"], script, name=name, inputs=dict(inputs), timeout=timeout
     ), limit, keep=keep, raw=raw))  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def _split(
     if words is None and not file and not labels:
         servers, words = servers[:1], servers[1:]
     if bool(servers) == bool(labels):
-        raise click.UsageError("say where: either servers, or --label")
+        raise click.UsageError("name either servers or --label")
     return servers, words or ()
 
 

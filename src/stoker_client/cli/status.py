@@ -1,6 +1,6 @@
 """Show whether the service works, and its servers and stacks by state.
 
-Exits with 6 when the service cannot be reached, and with 1 when it says that something is wrong with it.
+Exits with 6 if the service cannot be reached, and with 1 if it is unhealthy.
 """
 
 import click

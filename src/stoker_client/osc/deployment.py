@@ -26,7 +26,7 @@ RUNS = (
 
 
 class TriggerDeployment(command.ShowOne):
-    """Run an action of a deployment, of a stack's resource, or a config, now, on one server or on many"""
+    """Run an action of a deployment, of a stack's resource, or a config, on one or more servers"""
 
     code = 0
 
@@ -76,22 +76,22 @@ class TriggerDeployment(command.ShowOne):
         request = _request(parsed_args)
         if parsed_args.config:
             request["config_id"] = client.configs.find(parsed_args.config)["id"]
-        made = client.triggers.create(request)
+        trigger = client.triggers.create(request)
         if parsed_args.wait:
-            with explaining_interrupt(goes_on(made["id"], again=f"openstack software trigger show {made['id']}")):
-                watch = follow(client, made["id"])
-            made = {**watch.trigger, "targets": watch.targets}
+            with explaining_interrupt(goes_on(trigger["id"], again=f"openstack software trigger show {trigger['id']}")):
+                watch = follow(client, trigger["id"])
+            trigger = {**watch.trigger, "targets": watch.targets}
             self.code = watch.exit_code
             if line := failure_line(watch):
                 print(line, file=sys.stderr)
-        return display(made, parsed_args)
+        return display(trigger, parsed_args)
 
     def run(self, parsed_args: Namespace) -> int:
         return super().run(parsed_args) or self.code
 
 
 class CancelDeployment(command.Command):
-    """Cancel what deployments run"""
+    """Cancel runs of deployments"""
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -112,7 +112,7 @@ class CancelDeployment(command.Command):
 
 
 class WatchDeployment(command.Command):
-    """Show what a deployment writes and how far it is, until it is over; exit with its code"""
+    """Show the output and the progress of a deployment until it ends; exit with its code"""
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
@@ -171,7 +171,11 @@ def _request(parsed: Namespace) -> dict[str, Any]:
     )
 
 
-def _progress(said: dict[str, Any]) -> str:
-    percent = said.get("percent")
-    words = [said.get("state") or "", f"{percent:g} %" if percent is not None else "", said.get("message") or ""]
+def _progress(progress: dict[str, Any]) -> str:
+    percent = progress.get("percent")
+    words = [
+        progress.get("state") or "",
+        f"{percent:g} %" if percent is not None else "",
+        progress.get("message") or "",
+    ]
     return "  ".join(word for word in words if word)

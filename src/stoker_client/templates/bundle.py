@@ -27,13 +27,13 @@ class Bundle:
 
     def body(self) -> dict[str, Any]:
         """Return the keys of the request. Empty keys are omitted."""
-        found = {
+        fields = {
             "template": self.template,
             "files": self.files,
             "environment_files": self.environment_files,
             "environment": self.environment,
         }
-        return {key: value for key, value in found.items() if value or key == "files"}
+        return {key: value for key, value in fields.items() if value or key == "files"}
 
 
 @dataclass
@@ -117,17 +117,17 @@ def collect(template: str | None, environments: Sequence[str] = ()) -> Bundle:
 
 
 def _collect(template: str | None, environments: Sequence[str]) -> Bundle:
-    found = _Collection()
+    collection = _Collection()
     main = _main(template) if template is not None else None
     if main is not None:
-        found.add(main, str(template))
+        collection.add(main, str(template))
     loaded = [_environment(name) for name in environments]
     for name, document in zip(environments, loaded, strict=True):
-        found.name(name, document.url)
-        found.add(document, name)
-    if found.ambiguous():
-        return _rewritten(found, main, loaded)
-    return Bundle(main.text if main else None, found.files(), list(environments), _merge([d.data for d in loaded]))
+        collection.name(name, document.url)
+        collection.add(document, name)
+    if collection.ambiguous():
+        return _rewritten(collection, main, loaded)
+    return Bundle(main.text if main else None, collection.files(), list(environments), _merge([d.data for d in loaded]))
 
 
 def _main(name: str) -> _Document:
@@ -145,14 +145,17 @@ def _environment(name: str) -> _Document:
     return _Document(url, text, data or {}, environment=True)
 
 
-def _rewritten(found: _Collection, main: _Document | None, environments: Sequence[_Document]) -> Bundle:
+def _rewritten(collection: _Collection, main: _Document | None, environments: Sequence[_Document]) -> Bundle:
     """Return the bundle with each name replaced by a URL, and files under their URLs."""
     structures = {
-        url: document.visit(locations.locate) for url, document in found.documents.items() if document.data is not None
+        url: document.visit(locations.locate)
+        for url, document in collection.documents.items()
+        if document.data is not None
     }
-    named = {url for urls in found.names.values() for url in urls}
+    named = {url for urls in collection.names.values() for url in urls}
     files = {
-        url: json.dumps(structures[url]) if url in structures else found.documents[url].text for url in sorted(named)
+        url: json.dumps(structures[url]) if url in structures else collection.documents[url].text
+        for url in sorted(named)
     }
     own = [structures[document.url] for document in environments]
     template = structures[main.url] if main else None
@@ -169,11 +172,11 @@ def _merge(environments: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def merge(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     """Merge mappings by key; other values of ``over`` replace those of ``under``. A null leaves a mapping unchanged."""
-    made = dict(under)
+    merged = dict(under)
     for key, value in over.items():
-        below = made.get(key)
+        below = merged.get(key)
         if isinstance(value, dict):
-            made[key] = merge(below if isinstance(below, dict) else {}, value)
+            merged[key] = merge(below if isinstance(below, dict) else {}, value)
         elif value is not None or not isinstance(below, dict):
-            made[key] = value
-    return made
+            merged[key] = value
+    return merged

@@ -58,14 +58,14 @@ def in_environment(data: Any, base: str, visit: Visit) -> Any:
 
 def _registry(registry: dict[Any, Any], base: str, visit: Visit) -> dict[Any, Any]:
     inside = _base(registry, base)
-    made = {key: visit(value, inside) if _maps_to_a_file(key, value) else value for key, value in registry.items()}
+    visited = {key: visit(value, inside) if _maps_to_a_file(key, value) else value for key, value in registry.items()}
     resources = registry.get("resources")
     if isinstance(resources, dict):
-        made["resources"] = {
+        visited["resources"] = {
             name: _registry(entry, inside, visit) if isinstance(entry, dict) else entry
             for name, entry in resources.items()
         }
-    return made
+    return visited
 
 
 def _base(registry: dict[Any, Any], base: str) -> str:

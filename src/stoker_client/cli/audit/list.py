@@ -1,4 +1,4 @@
-"""List what was decided, newest first."""
+"""List the audit log, newest first."""
 
 import click
 
@@ -10,7 +10,7 @@ COLUMNS = ("time", "actor", "action", "outcome", "server_id", "reason")
 
 
 @click.command()
-@click.option("--server", metavar="SERVER", help="Only about this server: name or id.")
+@click.option("--server", metavar="SERVER", help="Only entries of this server: name or id.")
 @list_options(limit=100)
 @click.pass_obj
 def command(session: Session, server: str | None, output: Output) -> None:

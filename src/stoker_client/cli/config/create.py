@@ -21,8 +21,10 @@ SECTIONS = {"inputs": list, "outputs": list, "options": dict}
 
 @click.command()
 @click.argument("name")
-@click.option("-f", "--file", "file", required=True, metavar="FILE", help="What is to be run; - is standard input.")
-@click.option("--group", default="script", show_default=True, help="The hook that runs it.")
+@click.option(
+    "-f", "--file", "file", required=True, metavar="FILE", help="The file with the config; - is standard input."
+)
+@click.option("--group", default="script", show_default=True, help="The hook that runs the config.")
 @click.option("--definition", metavar="FILE", help="YAML with inputs, outputs and options.")
 @click.option("-i", "--input", "inputs", multiple=True, metavar="NAME[:TYPE]", help="Declare an input.")
 @click.option("--output-name", "outputs", multiple=True, metavar="NAME", help="Declare an output.")
@@ -64,7 +66,7 @@ def _input(text: str) -> dict[str, str]:
     name, colon, wanted = text.partition(":")
     if not colon:
         return {"name": name}
-    kind = next((known for known in TYPES if known.lower() == wanted.lower()), None)
+    kind = next((name for name in TYPES if name.lower() == wanted.lower()), None)
     if kind is None:
         raise click.UsageError(f"input {name!r}: {wanted!r} is none of the types {', '.join(TYPES)}")
     return {"name": name, "type": kind}

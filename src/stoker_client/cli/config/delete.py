@@ -14,5 +14,5 @@ from stoker_client.cli._session import Session
 @yes_option
 @click.pass_obj
 def command(session: Session, configs: Sequence[str], yes: bool) -> None:
-    found = session.client.configs
-    delete_each(configs, "config", lambda config: found.delete(found.find_id(config)), yes=yes)
+    api = session.client.configs
+    delete_each(configs, "config", lambda config: api.delete(api.find_id(config)), yes=yes)

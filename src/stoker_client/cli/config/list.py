@@ -9,7 +9,7 @@ COLUMNS = ("id", "name", "group", "creation_time")
 
 
 @click.command()
-@click.option("--all", "derived", is_flag=True, help="Also the copies that deployments run.")
+@click.option("--all", "derived", is_flag=True, help="Include the copies that deployments run.")
 @list_options()
 @click.pass_obj
 def command(session: Session, output: Output, derived: bool) -> None:

@@ -1,4 +1,4 @@
-"""Show a software config, or only what it runs."""
+"""Show a software config, or only its content."""
 
 import click
 
@@ -10,12 +10,12 @@ FIELDS = ("id", "name", "group", "creation_time", "inputs", "outputs", "options"
 
 @click.command()
 @click.argument("config")
-@click.option("--config-only", is_flag=True, help="Print its content and nothing else.")
+@click.option("--config-only", is_flag=True, help="Print only its content.")
 @output_option
 @click.pass_obj
 def command(session: Session, config: str, config_only: bool, output: Output) -> None:
-    found = session.client.configs.find(config)
+    details = session.client.configs.find(config)
     if config_only:
-        emit_value(output, found.get("config"))
+        emit_value(output, details.get("config"))
     else:
-        emit_one(output, found, FIELDS)
+        emit_one(output, details, FIELDS)

@@ -1,4 +1,4 @@
-"""Create an application credential for your project; its secret is shown only now."""
+"""Create an application credential for your project; its secret is not shown again."""
 
 import click
 
@@ -8,10 +8,10 @@ from stoker_client.cli._session import Session
 
 @click.command()
 @click.argument("name")
-@click.option("--role", "roles", multiple=True, help="What it may do (default: all that you may).")
-@click.option("--expires", metavar="TIME", help="When it ends, such as 2030-01-31T12:00:00 (UTC).")
+@click.option("--role", "roles", multiple=True, help="A role of the credential (default: all of your roles).")
+@click.option("--expires", metavar="TIME", help="Time of expiry, such as 2030-01-31T12:00:00 (UTC).")
 @output_option
 @click.pass_obj
 def command(session: Session, name: str, roles: tuple[str, ...], expires: str | None, output: Output) -> None:
-    made = session.client.identity.create_credential(name, list(roles), expires)
-    emit_one(output, made, ("id", "name", "secret", "project_id", "expires_at"))
+    credential = session.client.identity.create_credential(name, list(roles), expires)
+    emit_one(output, credential, ("id", "name", "secret", "project_id", "expires_at"))

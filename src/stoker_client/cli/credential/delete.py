@@ -1,4 +1,4 @@
-"""Delete application credentials; tokens got by them end at once."""
+"""Delete application credentials; their tokens become invalid at once."""
 
 from collections.abc import Sequence
 

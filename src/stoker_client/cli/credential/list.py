@@ -10,6 +10,6 @@ from stoker_client.cli._session import Session
 @list_options()
 @click.pass_obj
 def command(session: Session, output: Output) -> None:
-    found = session.client.identity.credentials()
-    rows = [{**each, "roles": [role["name"] for role in each["roles"]]} for each in found]
+    credentials = session.client.identity.credentials()
+    rows = [{**credential, "roles": [role["name"] for role in credential["roles"]]} for credential in credentials]
     emit_list(output, rows, ("id", "name", "project_id", "roles", "expires_at"))

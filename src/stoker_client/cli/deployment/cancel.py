@@ -1,4 +1,4 @@
-"""Cancel what deployments run: the agent stops the script; one that has not begun never will."""
+"""Cancel runs of deployments: the agent stops the script; a queued run does not start."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,8 @@ from stoker_client.cli._session import Session
 
 @click.command()
 @click.argument("deployments", nargs=-1, required=True, metavar="DEPLOYMENT...")
-@click.option("--force", is_flag=True, help="Do not wait for agents to say that they stopped.")
-@click.option("--wait", is_flag=True, help="Wait until it has stopped.")
+@click.option("--force", is_flag=True, help="Do not wait for the agents' confirmation.")
+@click.option("--wait", is_flag=True, help="Wait until the operation has stopped.")
 @click.pass_obj
 def command(session: Session, deployments: Sequence[str], force: bool, wait: bool) -> None:
     client = session.client

@@ -18,11 +18,11 @@ FIELDS = ("id", "server_id", "config_id", "action", "status", "status_reason", "
 @click.option("--config", "config", required=True, metavar="CONFIG", help="The config: id, or a name that is unique.")
 @click.option("--server", "server", required=True, metavar="SERVER", help="The server: name or id.")
 @click.option("-i", "--input", "inputs", type=pair, multiple=True, metavar="NAME=VALUE", help="The value of one input.")
-@click.option("--action", default="CREATE", show_default=True, help="What the config is told it is run for.")
-@click.option("--signal-transport", default="STOKER_SIGNAL", show_default=True, help="How the result comes back.")
-@click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="How long it may run.")
-@click.option("--name", help="A name for this deployment.")
-@click.option("--wait", is_flag=True, help="Wait until it is done; fail if it fails.")
+@click.option("--action", default="CREATE", show_default=True, help="The action that the config receives.")
+@click.option("--signal-transport", default="STOKER_SIGNAL", show_default=True, help="The signal transport.")
+@click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="The time limit of the run.")
+@click.option("--name", help="A name for the deployment.")
+@click.option("--wait", is_flag=True, help="Wait until the operation ends; fail if it fails.")
 @output_option
 @click.pass_obj
 def command(
@@ -42,8 +42,8 @@ def command(
         "server_id": server_id(client, server),
         "input_values": dict(inputs),
     }
-    made = client.deployments.create(body | given_options(more))
+    deployment = client.deployments.create(body | given_options(more))
     if wait:
-        report_waiting(made)
-        made = wait_for(session.client, made["id"])
-    emit_one(output, made, FIELDS)
+        report_waiting(deployment)
+        deployment = wait_for(session.client, deployment["id"])
+    emit_one(output, deployment, FIELDS)

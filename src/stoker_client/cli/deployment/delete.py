@@ -1,4 +1,4 @@
-"""Delete deployments, and the configs derived for them."""
+"""Delete deployments and their derived configs."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,8 @@ def command(session: Session, deployments: Sequence[str], yes: bool) -> None:
     client = session.client
 
     def delete(deployment: str) -> None:
-        found = client.deployments.show(client.deployments.find_id(deployment))
-        client.deployments.delete(found["id"])
-        client.configs.delete_derived(found["config_id"])
+        details = client.deployments.show(client.deployments.find_id(deployment))
+        client.deployments.delete(details["id"])
+        client.configs.delete_derived(details["config_id"])
 
     delete_each(deployments, "deployment", delete, yes=yes)

@@ -26,5 +26,5 @@ def command(session: Session, deployment: str, number: int | None, output: Outpu
         if run.get("number") == number:
             emit_one(output, run)
             return
-    known = ", ".join(str(run.get("number")) for run in runs) or "none so far"
-    raise ClientError(f"deployment {deployment} has no run {number}; it has: {known}")
+    numbers = ", ".join(str(run.get("number")) for run in runs) or "none so far"
+    raise ClientError(f"deployment {deployment} has no run {number}; it has: {numbers}")

@@ -14,21 +14,23 @@ STATUSES = ("IN_PROGRESS", "COMPLETE", "FAILED")
 
 
 @click.command()
-@click.option("--server", metavar="SERVER", help="Only this server's: name or id.")
+@click.option("--server", metavar="SERVER", help="Only this server: name or id.")
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only those in this state.")
 @list_options()
 @click.pass_obj
 def command(session: Session, server: str | None, status: str | None, output: Output) -> None:
     client = session.client
     wanted = server_id(client, server) if server is not None else None
-    found = [each for each in client.deployments.all(wanted) if status in (None, each["status"])]
+    deployments = [
+        deployment for deployment in client.deployments.all(wanted) if status in (None, deployment["status"])
+    ]
     names: Mapping[str, str] = {}
     if not output.is_data and (not output.columns or "server" in output.columns):
         names = server_names(client)
     emit_list(
         output,
-        found,
+        deployments,
         COLUMNS,
         wide=WIDE,
-        cells=lambda each: {"server": names.get(each["server_id"], each["server_id"])},
+        cells=lambda deployment: {"server": names.get(deployment["server_id"], deployment["server_id"])},
     )

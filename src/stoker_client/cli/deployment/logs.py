@@ -1,6 +1,6 @@
-"""Print what a deployment writes: its standard output and standard error, each to ours.
+"""Print the output of a deployment: its standard output on standard output, its standard error on standard error.
 
-The newest run is shown, unless --run or --all says otherwise.
+Without --run or --all, show the newest run.
 
 \b
   stoker deployment logs web/app1 --follow
@@ -28,12 +28,18 @@ from stoker_client.shapes import LogChunk, Run
 
 @click.command()
 @click.argument("deployment")
-@click.option("-f", "--follow", is_flag=True, help="Go on until it is over.")
-@click.option("--run", "number", type=click.IntRange(min=1), metavar="N", help="Of this run; `history` lists them.")
-@click.option("--all", "all_", is_flag=True, help="Of all runs, oldest first, with a line before each.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the end.")
+@click.option(
+    "--run",
+    "number",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The run with this number; `history` lists the runs.",
+)
+@click.option("--all", "all_", is_flag=True, help="All runs, oldest first, with a line before each.")
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines of each run.")
-@click.option("--since", type=Since(), metavar="TIME", help="Only what is newer: 10m, 2h, 1d or a time in ISO 8601.")
-@click.option("--timestamps", is_flag=True, help="Begin every line with the time it was written.")
+@click.option("--since", type=Since(), metavar="TIME", help="Only newer output: 10m, 2h, 1d or a time in ISO 8601.")
+@click.option("--timestamps", is_flag=True, help="Begin every line with its time.")
 @stream_option
 @raw_option
 @data_option
@@ -67,11 +73,11 @@ def command(
     elif follow:
         printer.all(log.follow(_chosen(runs, number, deployment)))
     else:
-        found = log.written(None if all_ else _chosen(runs, number, deployment))
+        chunks = log.written(None if all_ else _chosen(runs, number, deployment))
         if form == "table":
-            printer.all(found)
+            printer.all(chunks)
         else:
-            emit_data(form, list(found))
+            emit_data(form, list(chunks))
 
 
 def _chosen(runs: Sequence[Run], number: int | None, deployment: str) -> Sequence[Run] | None:
@@ -81,8 +87,8 @@ def _chosen(runs: Sequence[Run], number: int | None, deployment: str) -> Sequenc
     for run in runs:
         if run.get("number") == number:
             return [run]
-    known = ", ".join(str(run.get("number")) for run in runs) or "none so far"
-    raise NotFound(f"deployment {deployment} has no run {number}; it has: {known}", 404)
+    numbers = ", ".join(str(run.get("number")) for run in runs) or "none so far"
+    raise NotFound(f"deployment {deployment} has no run {number}; it has: {numbers}", 404)
 
 
 def _separator(run: Run) -> str:
@@ -104,8 +110,8 @@ class _Log:
 
     def written(self, runs: Sequence[Run] | None) -> Iterator[LogChunk]:
         """Yield the log so far, of ``runs`` or of all runs."""
-        found = self._select(self.deployments.logs(self.id), runs)
-        yield from found if self.tail is None else last_lines(found, self.tail)
+        chunks = self._select(self.deployments.logs(self.id), runs)
+        yield from chunks if self.tail is None else last_lines(chunks, self.tail)
 
     def follow(self, runs: Sequence[Run] | None) -> Iterator[LogChunk]:
         """Yield the log so far, and new chunks until the deployment ends."""

@@ -1,7 +1,7 @@
 """Show the outputs of a deployment, or the value of one.
 
-Without NAME the outputs that its config declares; --all adds the script's own (deploy_stdout, deploy_stderr,
-deploy_status_code).
+Without NAME, show the outputs that the config declares; --all adds deploy_stdout, deploy_stderr and
+deploy_status_code.
 """
 
 import click
@@ -14,7 +14,7 @@ from stoker_client.errors import ClientError
 @click.command()
 @click.argument("deployment")
 @click.argument("name", required=False)
-@click.option("--all", "all_", is_flag=True, help="With what the script wrote, and its exit code.")
+@click.option("--all", "all_", is_flag=True, help="Include the script's output and exit code.")
 @raw_option
 @list_options()
 @click.pass_obj
@@ -23,8 +23,8 @@ def command(session: Session, deployment: str, name: str | None, all_: bool, raw
     values = deployments.show(deployments.find_id(deployment)).get("output_values") or {}
     if name is not None:
         if name not in values:
-            known = ", ".join(sorted(values)) or "none so far"
-            raise ClientError(f"deployment {deployment} has no output {name!r}; it has: {known}")
+            names = ", ".join(sorted(values)) or "none so far"
+            raise ClientError(f"deployment {deployment} has no output {name!r}; it has: {names}")
         emit_value(output, values[name], raw=raw)
         return
     shown = {key: value for key, value in values.items() if all_ or not key.startswith("deploy_")}

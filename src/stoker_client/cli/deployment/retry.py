@@ -1,4 +1,4 @@
-"""Run failed deployments again, in place: with the same config and inputs, and the same id."""
+"""Run failed deployments again, with the same config, inputs and id."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from stoker_client.cli._session import Session
 
 @click.command()
 @click.argument("deployments", nargs=-1, required=True, metavar="DEPLOYMENT...")
-@click.option("--wait", is_flag=True, help="Wait until it is done; fail if it fails.")
+@click.option("--wait", is_flag=True, help="Wait until the operation ends; fail if it fails.")
 @click.pass_obj
 def command(session: Session, deployments: Sequence[str], wait: bool) -> None:
     client, batch = session.client, Batch()

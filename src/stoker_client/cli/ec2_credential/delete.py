@@ -1,4 +1,4 @@
-"""Delete EC2 credentials; what is signed with them is refused at once."""
+"""Delete EC2 credentials; their signatures become invalid at once."""
 
 from collections.abc import Sequence
 

@@ -8,9 +8,9 @@ from stoker_client.cli._session import Session
 
 @click.command()
 @click.argument("name")
-@click.option("--description", default="", help="What it is for.")
+@click.option("--description", default="", help="A description.")
 @output_option
 @click.pass_obj
 def command(session: Session, name: str, description: str, output: Output) -> None:
-    made = session.client.identity.create_project(name, description)
-    emit_one(output, made, ("id", "name", "description", "enabled"))
+    project = session.client.identity.create_project(name, description)
+    emit_one(output, project, ("id", "name", "description", "enabled"))

@@ -1,4 +1,4 @@
-"""Delete projects that have nothing left in them."""
+"""Delete empty projects."""
 
 from collections.abc import Sequence
 

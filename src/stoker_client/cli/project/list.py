@@ -1,4 +1,4 @@
-"""List projects: all for an administrator, else one's own."""
+"""List projects: all for an administrator, else your own."""
 
 import click
 

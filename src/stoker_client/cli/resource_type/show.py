@@ -21,4 +21,4 @@ def command(session: Session, name: str, template: bool, output: Output) -> None
     if output.is_data:
         emit_data(output.form, shown)
         return
-    emit_list(output, [{"name": each, **said} for each, said in shown["properties"].items()], COLUMNS)
+    emit_list(output, [{"name": name, **schema} for name, schema in shown["properties"].items()], COLUMNS)

@@ -1,6 +1,6 @@
-"""Plan a trigger: once with --at, again and again with --cron.
+"""Schedule a trigger: once with --at, repeatedly with --cron.
 
-What shall run and where is said as for `stoker trigger create`.
+The arguments that select what runs, and where, are those of `stoker trigger create`.
 
 \b
   stoker schedule create app database BACKUP --cron '30 2 * * *' --timezone Europe/Vienna --name nightly
@@ -23,15 +23,15 @@ PLAN = ("name", "cron", "at", "timezone", "require_window", "misfire_policy")
 @click.command()
 @trigger_options
 @schedule_options
-@click.option("--disabled", is_flag=True, help="Do nothing until `stoker schedule set --enable`.")
+@click.option("--disabled", is_flag=True, help="Create the schedule disabled, until `stoker schedule set --enable`.")
 @output_option
 @click.pass_obj
-def command(session: Session, /, *, disabled: bool, output: Output, **given: Any) -> None:
-    plan = given_options({key: given.pop(key) for key in PLAN})
+def command(session: Session, /, *, disabled: bool, output: Output, **options: Any) -> None:
+    plan = given_options({key: options.pop(key) for key in PLAN})
     if not one_of("cron" in plan, "at" in plan):
         raise click.UsageError("say when, either with --cron or with --at")
-    wanted = TriggerInput(**given)
+    wanted = TriggerInput(**options)
     trigger = wanted.body(lambda: session.client)
     plan = {"name": wanted.title, **plan, "trigger": trigger, "enabled": not disabled}
-    made = session.client.schedules.create(plan)
-    emit_one(output, made, FIELDS)
+    schedule = session.client.schedules.create(plan)
+    emit_one(output, schedule, FIELDS)

@@ -1,4 +1,4 @@
-"""Delete schedules; the triggers that came of them stay."""
+"""Delete schedules and keep their triggers."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Change when a schedule's trigger comes; what it runs stays."""
+"""Change the times of a schedule."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ from stoker_client.cli._values import given_options
 @click.command()
 @click.argument("schedule")
 @schedule_options
-@click.option("--enable/--disable", "enabled", default=None, help="Let it come, or not.")
+@click.option("--enable/--disable", "enabled", default=None, help="Enable or disable the schedule.")
 @output_option
 @click.pass_obj
-def command(session: Session, /, *, schedule: str, output: Output, **given: Any) -> None:
-    changes = given_options(given)
+def command(session: Session, /, *, schedule: str, output: Output, **options: Any) -> None:
+    changes = given_options(options)
     if not changes:
         raise click.UsageError("there is nothing to change: give one of the options")
     if "cron" in changes and "at" in changes:

@@ -1,4 +1,4 @@
-"""Show a schedule: what it runs, when it comes next, what became of the last time."""
+"""Show a schedule: its trigger, its next time and the result of the last time."""
 
 import click
 

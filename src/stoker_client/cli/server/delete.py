@@ -1,4 +1,4 @@
-"""Delete enrolled servers: their agents are no longer served.
+"""Delete enrolled servers; their agents lose access.
 
 \b
   stoker server delete web1 web2

@@ -1,4 +1,4 @@
-"""Enroll a server: print the command to run on it, which is good for one server, once."""
+"""Enroll a server: print a command to run on it, which works for one server, once."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""Label servers: NAME=VALUE sets a label, NAME- takes it away; without any, show those that a server has.
+"""Label servers: NAME=VALUE sets a label, NAME- removes it; without either, show a server's labels.
 
 \b
   stoker server label web1 role=web site-

@@ -17,14 +17,14 @@ STATUSES = ("ENROLLING", "ONLINE", "OFFLINE")
 @click.command()
 @click.option(
     "--label", "labels", type=pair, multiple=True, metavar="NAME=VALUE",
-    help="Only those with this label; of several, with all.",
+    help="Only servers with this label; repeat for servers with several labels.",
 )  # fmt: skip
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only those in this state.")
 @list_options()
 @click.pass_obj
 def command(session: Session, labels: Sequence[tuple[str, str]], status: str | None, output: Output) -> None:
-    found = [each for each in session.client.servers.all(dict(labels)) if status in (None, each["status"])]
-    emit_list(output, found, COLUMNS, wide=WIDE, order="name", cells=lambda each: {"labels": _labels(each)})
+    servers = [server for server in session.client.servers.all(dict(labels)) if status in (None, server["status"])]
+    emit_list(output, servers, COLUMNS, wide=WIDE, order="name", cells=lambda server: {"labels": _labels(server)})
 
 
 def _labels(server: Mapping[str, Any]) -> str:

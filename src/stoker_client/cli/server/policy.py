@@ -1,7 +1,7 @@
 """Show or set who may deploy what to a server, and when.
 
-Without more than the server, its policy is shown, and whether it is its own or the site's. FILE (YAML or JSON; - is
-standard input) or the options replace all of it; --clear leaves it to the site.
+Without options, show the policy, and whether it is the server's own or the site's. FILE (YAML or JSON; - is standard
+input) or the options replace the whole policy; --clear removes it, so that the site's applies.
 
 \b
   stoker server policy db1 --allow STACK
@@ -50,15 +50,15 @@ def _window(text: str) -> dict[str, Any]:
     type=_parse_allowed,
     multiple=True,
     metavar="WHO",
-    help="STACK, PROJECT, stack=NAME or project=NAME (or its id).",
+    help="STACK, PROJECT, stack=NAME or project=NAME (or their ids).",
 )
 @click.option("--group", "groups", multiple=True, metavar="GROUP", help="A group of configs that may run (script …).")
-@click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="So many runs at a time.")
+@click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="Maximum number of runs at a time.")
 @click.option(
     "--window", "windows", type=_window, multiple=True, metavar="'CRON; MINUTES'",
-    help="Run only then; a time zone may follow after another semicolon.",
+    help="Run only in this window; a time zone may follow after another semicolon.",
 )  # fmt: skip
-@click.option("--clear", is_flag=True, help="No policy of its own.")
+@click.option("--clear", is_flag=True, help="Remove the server's policy.")
 @output_option
 @click.pass_obj
 def command(
@@ -69,13 +69,13 @@ def command(
     labels: Sequence[tuple[str, str]],
     clear: bool,
     output: Output,
-    **given: Any,
+    **values: Any,
 ) -> None:
     refs, files = (words[:0], words) if labels else (words[:1], words[1:])
     if len(files) > 1:
         raise click.UsageError(f"there is nothing to take {files[1]!r} for: SERVER FILE is all")
     chosen = chosen_servers(session, refs, labels)
-    options = _options(**given)
+    options = _options(**values)
     changes = bool(files or options or clear)
     if changes and not one_of(bool(files), bool(options), clear):
         raise click.UsageError("give a file, or options, or --clear")
@@ -99,7 +99,7 @@ def _options(
     windows: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
     policy: dict[str, Any] = {}
-    words = [each for each in allow if isinstance(each, str)]
+    words = [entry for entry in allow if isinstance(entry, str)]
     if words and len(allow) > 1:
         raise click.UsageError(f"--allow {words[0]} says all there is: give it alone")
     if allow:

@@ -1,4 +1,4 @@
-"""Keep what a stack is, to go back to it."""
+"""Take a snapshot of a stack."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""Lead a stack back to what it was."""
+"""Restore a stack from a snapshot."""
 
 import click
 
@@ -8,7 +8,7 @@ from stoker_client.cli._session import Session
 @click.command()
 @click.argument("stack")
 @click.argument("snapshot")
-@click.option("--wait", is_flag=True, help="Watch until it is done; fail if it fails.")
+@click.option("--wait", is_flag=True, help="Show the progress until the operation ends; fail if it fails.")
 @click.pass_obj
 def command(session: Session, stack: str, snapshot: str, wait: bool) -> None:
     ref = session.client.stacks.canonical(stack)

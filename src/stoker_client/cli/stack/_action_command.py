@@ -13,7 +13,7 @@ def action_command(action: str, ends_as: str) -> click.Command:
 
     @click.command()
     @click.argument("stacks", nargs=-1, required=True, metavar="STACK...")
-    @click.option("--wait", is_flag=True, help="Watch until it is done; fail if it fails.")
+    @click.option("--wait", is_flag=True, help="Show the progress until the operation ends; fail if it fails.")
     @click.pass_obj
     def command(session: Session, stacks: Sequence[str], wait: bool) -> None:
         batch = Batch()

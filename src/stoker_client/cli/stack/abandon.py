@@ -1,6 +1,6 @@
-"""Forget a stack and leave all it made as it is.
+"""Delete a stack and keep its resources.
 
-Prints what `stack adopt` takes; --output-file keeps it in a file.
+Prints the data that `stack adopt` needs; --output-file writes the data to a file.
 """
 
 import json
@@ -15,7 +15,7 @@ from stoker_client.terminal import escape_controls
 @click.command()
 @click.argument("stack")
 @click.option(
-    "--output-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Where to keep the data."
+    "--output-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="A file for the data."
 )
 @click.pass_obj
 def command(session: Session, stack: str, output_file: Path | None) -> None:

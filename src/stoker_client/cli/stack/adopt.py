@@ -1,4 +1,4 @@
-"""Make a stack of what another one left when it was abandoned."""
+"""Create a stack from the data of an abandoned stack."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from stoker_client.cli._session import Session
 @click.command()
 @click.argument("name")
 @click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE")
-@click.option("--wait", is_flag=True, help="Watch until it is done; fail if it fails.")
+@click.option("--wait", is_flag=True, help="Show the progress until the operation ends; fail if it fails.")
 @output_option
 @click.pass_obj
 def command(session: Session, name: str, data: Path, wait: bool, output: Output) -> None:

@@ -1,6 +1,6 @@
 """Stop a running create or update.
 
-An update is undone, unless --no-rollback leaves the stack as far as it came; a create can only be left.
+An update is rolled back unless --no-rollback keeps the changes made so far; a create is never rolled back.
 """
 
 import click
@@ -10,7 +10,7 @@ from stoker_client.cli._session import Session
 
 @click.command()
 @click.argument("stack")
-@click.option("--no-rollback", is_flag=True, help="Leave what was done.")
+@click.option("--no-rollback", is_flag=True, help="Keep the changes made so far.")
 @click.pass_obj
 def command(session: Session, stack: str, no_rollback: bool) -> None:
     session.client.stacks.act(stack, "cancel_without_rollback" if no_rollback else "cancel_update")

@@ -1,4 +1,4 @@
-"""Check whether the resources of stacks are what they should be."""
+"""Check the actual state of stacks' resources."""
 
 from stoker_client.cli.stack._action_command import action_command
 

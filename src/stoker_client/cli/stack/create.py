@@ -1,7 +1,7 @@
 """Create a stack from a template.
 
-Files that the template and its environments name (get_file, nested templates, types mapped to templates) are read
-here and sent along.
+The command reads the files that the template and its environments name (get_file, nested templates, types mapped to
+templates) and sends them.
 """
 
 from typing import Any
@@ -16,16 +16,18 @@ from stoker_client.cli._stack_input import StackInput, stack_options
 @click.command()
 @click.argument("name")
 @stack_options
-@click.option("--enable-rollback", is_flag=True, help="Undo everything when it fails.")
+@click.option("--enable-rollback", is_flag=True, help="Roll back if the operation fails.")
 @output_option
 @click.pass_obj
-def command(session: Session, /, *, name: str, wait: bool, enable_rollback: bool, output: Output, **given: Any) -> None:
-    if given["template"] is None:
+def command(
+    session: Session, /, *, name: str, wait: bool, enable_rollback: bool, output: Output, **options: Any
+) -> None:
+    if options["template"] is None:
         raise click.UsageError("--template is missing")
     # imported here because rich is slow, and usage errors do not need it
     from stoker_client.cli._stack_wait import emit_result, wait_for
 
-    body = StackInput(**given).body() | {"stack_name": name, "disable_rollback": not enable_rollback}
+    body = StackInput(**options).body() | {"stack_name": name, "disable_rollback": not enable_rollback}
     ref = session.client.stacks.create(body)
     if wait:
         wait_for(session.client, ref, "CREATE")

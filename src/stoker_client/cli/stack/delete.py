@@ -1,4 +1,4 @@
-"""Delete stacks and everything they made."""
+"""Delete stacks and all of their resources."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from stoker_client.cli._session import Session
 @click.command()
 @click.argument("stacks", nargs=-1, required=True, metavar="STACK...")
 @yes_option
-@click.option("--wait", is_flag=True, help="Watch until they are gone; fail if one stays.")
+@click.option("--wait", is_flag=True, help="Show the progress until the stacks are deleted; fail if a deletion fails.")
 @click.pass_obj
 def command(session: Session, stacks: Sequence[str], yes: bool, wait: bool) -> None:
     confirm_deletion(f"stack {', '.join(stacks)}", yes=yes)

@@ -1,4 +1,4 @@
-"""Show what happened to a stack, and with --follow what happens."""
+"""Show the events of a stack, and with --follow further ones."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ PAUSE = 1.0
 
 @click.command()
 @click.argument("stack")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the stack is gone or Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the stack is deleted or Ctrl-C.")
 @list_options()
 @click.pass_obj
 def command(session: Session, stack: str, follow: bool, output: Output) -> None:

@@ -1,4 +1,4 @@
-"""Print all that it takes to adopt a stack, and leave the stack alone."""
+"""Print the data of a stack that `stack adopt` needs."""
 
 import click
 

@@ -15,5 +15,5 @@ WIDE = ("updated_time", "stack_owner", "tags", "parent")
 @list_options()
 @click.pass_obj
 def command(session: Session, status: str | None, output: Output) -> None:
-    found = [each for each in session.client.stacks.all() if is_status(each["stack_status"], status)]
-    emit_list(output, found, COLUMNS, wide=WIDE)
+    stacks = [stack for stack in session.client.stacks.all() if is_status(stack["stack_status"], status)]
+    emit_list(output, stacks, COLUMNS, wide=WIDE)

@@ -19,10 +19,10 @@ def command(session: Session, stack: str, key: str | None, output: Output) -> No
         outputs = session.client.stacks.show(stack).get("outputs") or []
         emit_list(output, outputs, [column for column in COLUMNS if column != "output_error" or _any_error(outputs)])
         return
-    found = session.client.stacks.output(stack, key)
-    if found.get("output_error"):
-        raise ClientError(f"output {key} cannot be worked out: {found['output_error']}")
-    emit_value(output, found.get("output_value"))
+    value = session.client.stacks.output(stack, key)
+    if value.get("output_error"):
+        raise ClientError(f"output {key} has an error: {value['output_error']}")
+    emit_value(output, value.get("output_value"))
 
 
 def _any_error(outputs: object) -> bool:

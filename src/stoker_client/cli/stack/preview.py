@@ -1,4 +1,4 @@
-"""Show the resources that a template would make, and make nothing."""
+"""Show the resources that a template would create."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,12 +15,12 @@ from stoker_client.cli._stack_input import StackInput, stack_options
 @stack_options
 @list_options()
 @click.pass_obj
-def command(session: Session, /, *, name: str, wait: bool, output: Output, **given: Any) -> None:
-    if given["template"] is None:
+def command(session: Session, /, *, name: str, wait: bool, output: Output, **options: Any) -> None:
+    if options["template"] is None:
         raise click.UsageError("--template is missing")
     if wait:
         raise click.UsageError("there is nothing to wait for")
-    shown: Any = session.client.stacks.preview(StackInput(**given).body() | {"stack_name": name})
+    shown: Any = session.client.stacks.preview(StackInput(**options).body() | {"stack_name": name})
     if output.is_data:
         emit_data(output.form, shown)
         return
@@ -29,8 +29,8 @@ def command(session: Session, /, *, name: str, wait: bool, output: Output, **giv
 
 def _flat(resources: list[Any]) -> Iterator[dict[str, Any]]:
     """Yield all resources, including those of nested stacks, which are nested lists."""
-    for each in resources:
-        if isinstance(each, list):
-            yield from _flat(each)
+    for item in resources:
+        if isinstance(item, list):
+            yield from _flat(item)
         else:
-            yield each
+            yield item

@@ -16,5 +16,9 @@ WIDE = ("updated_time", "resource_status_reason", "required_by")
 @list_options()
 @click.pass_obj
 def command(session: Session, stack: str, status: str | None, output: Output) -> None:
-    found = [each for each in session.client.stacks.resources(stack) if is_status(each["resource_status"], status)]
-    emit_list(output, found, COLUMNS, wide=WIDE)
+    resources = [
+        resource
+        for resource in session.client.stacks.resources(stack)
+        if is_status(resource["resource_status"], status)
+    ]
+    emit_list(output, resources, COLUMNS, wide=WIDE)

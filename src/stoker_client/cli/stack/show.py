@@ -16,9 +16,9 @@ FIELDS = (
 @output_option
 @click.pass_obj
 def command(session: Session, stack: str, output: Output) -> None:
-    found = session.client.stacks.show(stack)
+    details = session.client.stacks.show(stack)
     if output.is_data:
-        emit_data(output.form, found)
+        emit_data(output.form, details)
         return
-    outputs = {output["output_key"]: output.get("output_value") for output in found.get("outputs") or []}
-    emit_one(output, {**found, "outputs": outputs}, FIELDS)
+    outputs = {output["output_key"]: output.get("output_value") for output in details.get("outputs") or []}
+    emit_one(output, {**details, "outputs": outputs}, FIELDS)

@@ -1,4 +1,4 @@
-"""Suspend stacks: run what their deployments have for that."""
+"""Suspend stacks: run their deployments for this action."""
 
 from stoker_client.cli.stack._action_command import action_command
 

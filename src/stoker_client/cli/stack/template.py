@@ -1,4 +1,4 @@
-"""Show the template that a stack was made from."""
+"""Show the template of a stack."""
 
 import click
 

@@ -1,7 +1,7 @@
-"""Change a stack, wholly or in part.
+"""Update a stack, completely or in part.
 
-Without --existing the stack becomes what is given here: parameters that are left out fall back to their defaults.
-With --existing its template, environment and parameters stay, and only what is given changes.
+Without --existing, the options describe the whole stack: omitted parameters get their defaults. With --existing, the
+stack keeps its template, environment and parameters except for those in the options.
 """
 
 from collections.abc import Sequence
@@ -19,17 +19,17 @@ from stoker_client.shapes import Change
 @click.command()
 @click.argument("stack")
 @stack_options
-@click.option("--existing", is_flag=True, help="Keep what is not given.")
+@click.option("--existing", is_flag=True, help="Keep template, environment and parameters that are not set.")
 @click.option(
     "--clear-parameter", "clear", multiple=True, metavar="NAME",
-    help="With --existing: let this parameter fall back to its default.",
+    help="With --existing: reset this parameter to its default.",
 )  # fmt: skip
 @click.option(
     "--rollback", type=click.Choice(["enabled", "disabled", "keep"]), default="keep", show_default=True,
-    help="Whether a failing update is undone.",
+    help="Whether a failed update is rolled back.",
 )  # fmt: skip
 @click.option("--enable-rollback", "rollback", flag_value="enabled", help="The same as --rollback enabled.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--dry-run", is_flag=True, help="Only show what the update would do.")
 @output_option
 @click.pass_obj
 def command(
@@ -43,13 +43,13 @@ def command(
     rollback: str,
     wait: bool,
     output: Output,
-    **given: Any,
+    **options: Any,
 ) -> None:
-    _check(given["template"], existing, clear)
+    _check(options["template"], existing, clear)
     # imported here because rich is slow, and usage errors do not need it
     from stoker_client.cli._stack_wait import emit_result, wait_for
 
-    body = StackInput(**given).body()
+    body = StackInput(**options).body()
     if clear:
         body["clear_parameters"] = list(clear)
     if rollback != "keep":

@@ -1,4 +1,4 @@
-"""Check a template, and show the parameters it asks for."""
+"""Check a template and show its parameters."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ COLUMNS = ("name", "Type", "Default", "Description")
 @stack_options
 @list_options()
 @click.pass_obj
-def command(session: Session, /, *, wait: bool, output: Output, **given: Any) -> None:
-    if given["template"] is None:
+def command(session: Session, /, *, wait: bool, output: Output, **options: Any) -> None:
+    if options["template"] is None:
         raise click.UsageError("--template is missing")
     if wait:
         raise click.UsageError("there is nothing to wait for")
-    shown = session.client.templates.validate(StackInput(**given).body())
+    shown = session.client.templates.validate(StackInput(**options).body())
     if not output.is_data:
-        emit_list(output, [{"name": name, **each} for name, each in shown["Parameters"].items()], COLUMNS)
+        emit_list(output, [{"name": name, **parameter} for name, parameter in shown["Parameters"].items()], COLUMNS)
     else:
         emit_data(output.form, shown)

@@ -1,4 +1,4 @@
-"""Cancel triggers: what has not begun never will, what runs is told to stop."""
+"""Cancel triggers: queued runs do not start, active runs are stopped."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,8 @@ from stoker_client.cli._trigger_result import explaining_interrupt
 
 @click.command()
 @click.argument("triggers", nargs=-1, required=True, metavar="TRIGGER...")
-@click.option("--force", is_flag=True, help="Do not wait for agents to say that they stopped.")
-@click.option("--wait", is_flag=True, help="Watch until everything has stopped.")
+@click.option("--force", is_flag=True, help="Do not wait for the agents' confirmation.")
+@click.option("--wait", is_flag=True, help="Show the progress until all runs have stopped.")
 @click.pass_obj
 def command(session: Session, triggers: Sequence[str], force: bool, wait: bool) -> None:
     client, batch = session.client, Batch()

@@ -1,4 +1,4 @@
-"""Delete triggers that are over, with their deployments and logs."""
+"""Delete ended triggers, with their deployments and logs."""
 
 from collections.abc import Sequence
 
@@ -14,5 +14,5 @@ from stoker_client.cli._session import Session
 @yes_option
 @click.pass_obj
 def command(session: Session, triggers: Sequence[str], yes: bool) -> None:
-    found = session.client.triggers
-    delete_each(triggers, "trigger", lambda trigger: found.delete(found.find_id(trigger)), yes=yes)
+    api = session.client.triggers
+    delete_each(triggers, "trigger", lambda trigger: api.delete(api.find_id(trigger)), yes=yes)

@@ -12,8 +12,8 @@ WIDE = ("action", "queued", "running", "cancelled", "requested_by", "end_time")
 
 
 @click.command()
-@click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only those that are so.")
-@click.option("--stack", metavar="STACK", help="Only those of this stack: name or id.")
+@click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only triggers in this state.")
+@click.option("--stack", metavar="STACK", help="Only triggers of this stack: name or id.")
 @list_options()
 @click.pass_obj
 def command(session: Session, status: str | None, stack: str | None, output: Output) -> None:

@@ -1,4 +1,4 @@
-"""Print what the runs of a trigger write; of several servers, each line with the server's name before it."""
+"""Print the output of a trigger's runs; with several servers, each line begins with the server's name."""
 
 import click
 
@@ -13,8 +13,8 @@ from stoker_client.trigger_logs import follow_written, read_written
 
 @click.command()
 @click.argument("trigger")
-@click.option("-f", "--follow", is_flag=True, help="Go on until it is over.")
-@click.option("--server", metavar="SERVER", help="Only this server's: name or id.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the end.")
+@click.option("--server", metavar="SERVER", help="Only this server: name or id.")
 @stream_option
 @raw_option
 @data_option
@@ -25,19 +25,19 @@ def command(
     client = session.client
     id_ = client.triggers.find_id(trigger)
     wanted_server = service_name(client, server) if server is not None else None
-    targets = [each for each in client.triggers.show(id_).get("targets") or [] if _is(each, wanted_server)]
+    targets = [target for target in client.triggers.show(id_).get("targets") or [] if _is(target, wanted_server)]
     if server is not None and not targets:
         raise ClientError(f"trigger {trigger} does not run on a server {server!r} (`stoker trigger show` says where)")
-    wanted = {each["server_id"] for each in targets}
+    wanted = {target["server_id"] for target in targets}
     chunks = follow_written(client, id_) if follow else read_written(client, targets)
-    found = (
+    chunks = (
         chunk for chunk in chunks
         if stream in (None, chunk["stream"]) and (server is None or chunk["server_id"] in wanted)
     )  # fmt: skip
     if form != "table" and not follow:
-        emit_data(form, list(found))
+        emit_data(form, list(chunks))
     else:
-        LogPrinter(form, named=len(wanted) > 1, raw=raw).all(found)
+        LogPrinter(form, named=len(wanted) > 1, raw=raw).all(chunks)
 
 
 def _is(target: Target, server: str | None) -> bool:

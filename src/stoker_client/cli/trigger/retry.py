@@ -1,4 +1,4 @@
-"""Run a trigger again where it failed or was cancelled: a new trigger with the same inputs."""
+"""Run a trigger again on the servers where it failed or was cancelled, as a new trigger with the same inputs."""
 
 import click
 
@@ -9,15 +9,15 @@ from stoker_client.cli._trigger_result import emit_trigger, follow_option, follo
 
 @click.command()
 @click.argument("trigger")
-@click.option("--all", "all_", is_flag=True, help="On all of its servers, also where it is complete.")
+@click.option("--all", "all_", is_flag=True, help="Run on all servers, including those where the run is complete.")
 @follow_option
 @output_option
 @click.pass_context
 def command(ctx: click.Context, trigger: str, all_: bool, follow: bool, output: Output) -> None:
     session = ctx.find_object(Session)
     assert session is not None
-    made = session.client.triggers.retry(session.client.triggers.find_id(trigger), only_failed=not all_)
+    details = session.client.triggers.retry(session.client.triggers.find_id(trigger), only_failed=not all_)
     if follow:
-        follow_trigger(ctx, session.client, made["id"], output)
+        follow_trigger(ctx, session.client, details["id"], output)
     else:
-        emit_trigger(output, made)
+        emit_trigger(output, details)

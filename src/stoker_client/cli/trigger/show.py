@@ -27,7 +27,7 @@ def command(ctx: click.Context, trigger: str, status: str | None, follow: bool, 
     if follow:
         follow_trigger(ctx, session.client, id_, output)
     shown = session.client.triggers.show(id_)
-    targets = [each for each in shown.get("targets") or [] if status in (None, each["status"])]
+    targets = [target for target in shown.get("targets") or [] if status in (None, target["status"])]
     if output.form not in ("table", "wide"):
         emit_one(output, {**shown, "targets": targets}, FIELDS)
         return

@@ -1,4 +1,4 @@
-"""Delete users; their tokens and credentials end at once."""
+"""Delete users; their tokens and credentials become invalid at once."""
 
 from collections.abc import Sequence
 

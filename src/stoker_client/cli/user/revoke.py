@@ -1,4 +1,4 @@
-"""Take from a user a role in a project, or with --system that of an administrator of the site."""
+"""Revoke a user's role in a project, or with --system the administration of the site."""
 
 import click
 

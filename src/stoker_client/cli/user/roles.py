@@ -1,4 +1,4 @@
-"""List what a user is in which projects, and whether they administer the site."""
+"""List a user's roles in projects, and whether the user administers the site."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ from stoker_client.cli._session import Session
 @list_options()
 @click.pass_obj
 def command(session: Session, user: str, output: Output) -> None:
-    found = session.client.identity.roles(user)
-    emit_list(output, [_row(each) for each in found], ("project", "system", "role"))
+    assignments = session.client.identity.roles(user)
+    emit_list(output, [_row(assignment) for assignment in assignments], ("project", "system", "role"))
 
 
 def _row(assignment: dict[str, Any]) -> dict[str, Any]:

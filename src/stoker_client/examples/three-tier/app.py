@@ -32,10 +32,10 @@ server.serve_forever()
 
 home = pathlib.Path(os.environ["HOME"], "app")
 home.mkdir(exist_ok=True)
-known = {name: os.environ[name] for name in ("address", "db_url", "secret", "title")}
+values = {name: os.environ[name] for name in ("address", "db_url", "secret", "title")}
 settings = home.joinpath("app.json")
 settings.touch(mode=0o600)
-settings.write_text(json.dumps(known))
+settings.write_text(json.dumps(values))
 home.joinpath("port").unlink(missing_ok=True)
 subprocess.Popen(
     [sys.executable, "-c", SERVER, str(home)],
