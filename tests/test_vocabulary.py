@@ -60,3 +60,16 @@ def test_no_name_has_a_retired_word():
     assert len(names) > 10_000
     assert [entry for entry in names if RETIRED & set(words(entry[2]))] == []
     assert [path for path in modules() if RETIRED & set(words(path.stem))] == []
+
+
+def test_names_of_tests_are_statements():
+    """A name states a behaviour; a relative clause such as ``what_is_wrong_…`` hides its subject."""
+    names = [
+        (path.name, node.name)
+        for path in Path(__file__).parent.rglob("test_*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    ]
+    assert len(names) > 1500
+    wrong = [name for _, name in names if RETIRED & set(words(name)) or words(name)[1] in {"what", "who", "where"}]
+    assert wrong == []

@@ -34,11 +34,11 @@ def goes_out_and_comes_back(stoker: Served, folder, metadata: str, way: str) -> 
     assert agent.lines() == ["world", "world", "moon", "moon"]
 
 
-def test_objects(tmp_path, swift):
+def test_stokers_agent_uses_objects_of_swift(tmp_path, swift):
     with served(tmp_path, *swift_flags(swift)) as stoker:
         goes_out_and_comes_back(stoker, tmp_path / "agent", "POLL_TEMP_URL", "TEMP_URL_SIGNAL")
 
 
-def test_queues(tmp_path, zaqar):
+def test_stokers_agent_uses_queues_of_zaqar(tmp_path, zaqar):
     with served(tmp_path, *zaqar_flags(zaqar)) as stoker:
         goes_out_and_comes_back(stoker, tmp_path / "agent", "ZAQAR_MESSAGE", "ZAQAR_SIGNAL")

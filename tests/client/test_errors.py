@@ -152,7 +152,7 @@ def test_a_closed_pipe_is_quiet(spawn):
     assert process.wait(timeout=60) in (1, -signal.SIGPIPE)
 
 
-def test_what_a_terminal_cannot_show_is_escaped(heat, spawn, monkeypatch):
+def test_control_characters_in_errors_are_escaped(heat, spawn, monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
     monkeypatch.setenv("PYTHONUTF8", "0")
     heat.outputs = [{"output_key": "k", "output_value": "plain ✔"}]

@@ -475,7 +475,7 @@ def test_stack_bodies_that_are_not_objects_are_refused(stoker, stack, refused, v
         ({"unset_hook": {"a": 1}}, "hook"),
     ],
 )
-def test_signals(stoker, stack, refused, body, named):
+def test_invalid_signals_are_refused(stoker, stack, refused, body, named):
     before = stoker.heat("GET", f"{stack}/resources/handle/metadata").body
     assert named in refused("POST", f"{stack}/resources/handle/signal", body)
     assert stoker.heat("GET", f"{stack}/resources/handle/metadata").body == before

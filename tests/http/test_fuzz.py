@@ -130,7 +130,7 @@ def test_any_template_is_answered(stoker, body):
 
 @bounded
 @given(body=mutated())
-def test_validate_and_preview(stoker, body):
+def test_any_template_is_validated_and_previewed_or_refused(stoker, body):
     sound(stoker.heat("POST", "/validate?show_nested=true", body))
     sound(stoker.heat("POST", "/stacks/preview", body))
 
@@ -169,7 +169,7 @@ def test_validate_and_preview(stoker, body):
 )
 @bounded
 @given(data=st.data())
-def test_requests(stoker, path, keys, data):
+def test_any_request_is_answered(stoker, path, keys, data):
     body = data.draw(anything | st.dictionaries(st.sampled_from(keys), anything, max_size=6))
     answer = sound(stoker.heat("POST", path, body))
     if path == "/servers" and answer.status == 201:
@@ -178,7 +178,7 @@ def test_requests(stoker, path, keys, data):
 
 @bounded
 @given(body=anything)
-def test_logins(stoker, body):
+def test_any_login_is_answered(stoker, body):
     sound(stoker.request("POST", "/identity/v3/auth/tokens", body))
     sound(stoker.request("POST", "/identity/v3/auth/tokens", {"auth": body}))
     sound(stoker.request("POST", "/identity/v3/auth/tokens", {"auth": {"identity": body, "scope": body}}))
@@ -195,7 +195,7 @@ def test_logins(stoker, body):
         | {"application_credential": st.dictionaries(st.sampled_from(["roles", "expires_at", "secret"]), anything)}
     ),
 )
-def test_administration(stoker, path, verb, body):
+def test_any_administration_request_is_answered(stoker, path, verb, body):
     headers = {"X-Auth-Token": stoker.token, "X-Subject-Token": stoker.token}
     me = stoker.request("GET", "/identity/v3/auth/tokens", headers=headers).body["token"]["user"]["id"]
     answer = stoker.request(verb, f"/identity/v3{path.format(me=me)}", body, headers)
@@ -206,7 +206,7 @@ def test_administration(stoker, path, verb, body):
 
 @bounded
 @given(data=st.data())
-def test_what_is_done_to_a_stack(stoker, data):
+def test_any_action_on_a_stack_is_answered(stoker, data):
     body = {"stack_name": "fuzzed", "template": GOOD["template"]}
     made = stoker.heat("POST", "/stacks", body)
     path = f"/stacks/fuzzed/{made.body['stack']['id']}" if made.status == 201 else "/stacks/fuzzed"
@@ -244,7 +244,7 @@ SAID = ["o", "e", "deploy_stdout", "deploy_status_code", "deploy_status_reason",
     body=anything | st.dictionaries(st.sampled_from([*SAID, "unset_hook"]), anything, max_size=4),
     name=st.sampled_from(["run", "handle", "server"]),
 )
-def test_signals(stoker, body, name):
+def test_any_signal_is_answered(stoker, body, name):
     made = stoker.heat("POST", "/stacks", {"stack_name": "signalled", "template": SIGNALLED}).body["stack"]
     path = f"/stacks/signalled/{made['id']}"
     sound(stoker.heat("POST", f"{path}/resources/{name}/signal", body))
@@ -256,7 +256,7 @@ def test_signals(stoker, body, name):
 
 @bounded
 @given(data=st.data())
-def test_what_agents_say(stoker, agents_run, data):
+def test_any_request_of_an_agent_is_answered(stoker, agents_run, data):
     key, run = agents_run
     call = data.draw(st.sampled_from(["signal", "progress", "logs?stream=stdout&offset=0"]))
     keys = [*SAID, "state", "percent", "message"]
@@ -296,7 +296,7 @@ def agents_run(stoker):
     path=st.sampled_from(["/stacks", "/software_configs", "/software_deployments", "/validate", "/servers"]),
     body=st.binary(max_size=60) | st.text(alphabet='[]{}",:0\\u\t\n', max_size=40).map(str.encode),
 )
-def test_bytes(stoker, path, body):
+def test_any_bytes_are_answered(stoker, path, body):
     sound(stoker.heat("POST", path, body))
 
 
@@ -332,7 +332,7 @@ def test_any_query_is_answered(stoker, data):
 
 @bounded
 @given(segments=st.lists(st.text(min_size=1, max_size=5) | st.sampled_from(["stacks", "\0", "..", "/"]), max_size=4))
-def test_paths(stoker, segments):
+def test_any_path_is_answered(stoker, segments):
     path = "/".join(quote(each, safe="") for each in segments)
     sound(stoker.heat("GET", f"/{path}"))
     sound(stoker.heat("DELETE", f"/stacks/{path}"))

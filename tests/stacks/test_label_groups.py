@@ -197,7 +197,7 @@ def test_servers_labelled_during_an_operation_join_afterwards(heat):
     assert set(heat.resources(nested(heat, stack))) == {"one", "two", "three"}
 
 
-def test_who_comes_while_the_stack_is_busy_waits_for_its_end(heat):
+def test_servers_labelled_while_the_stack_is_busy_join_after_its_operation(heat):
     enrolled(heat, "one")
     slow = {"type": "OS::Heat::WaitCondition", "properties": {"handle": {"get_resource": "handle"}, "timeout": 60}}
     more = {"handle": {"type": "OS::Heat::WaitConditionHandle"}, "slow": slow}
@@ -213,7 +213,7 @@ def test_who_comes_while_the_stack_is_busy_waits_for_its_end(heat):
     assert running(heat) == [("two", "CREATE")]
 
 
-def test_who_comes_while_the_stack_is_suspended_waits_until_it_is_resumed(heat):
+def test_servers_labelled_while_the_stack_is_suspended_join_after_its_resume(heat):
     enrolled(heat, "one")
     stack = heat.create(fleet())
     answer(heat)
