@@ -20,10 +20,10 @@ def main(argv: Optional[List[str]] = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0].startswith("-") and words[0] not in ("-h", "--help", "--version"):
         words.insert(0, "run")  # options without a command belong to `run`
-    said = _parser().parse_args(words)
-    paths = Paths.of(getattr(said, "root", None))
+    options = _parser().parse_args(words)
+    paths = Paths.of(getattr(options, "root", None))
     try:
-        return int(said.do(said, paths) or 0)
+        return int(options.do(options, paths) or 0)
     except Unusable as error:
         print(f"stoker-agent: {error}", file=sys.stderr)
     except OSError as error:
@@ -74,8 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     enroll.set_defaults(do=_enroll)
     status = commands.add_parser("status", help="what this agent knows")
     status.set_defaults(do=_status)
-    for each in (run, enroll, status):
-        each.add_argument("--root", help="a directory for all of the agent's files, instead of the system's places")
+    for command in (run, enroll, status):
+        command.add_argument("--root", help="a directory for all of the agent's files, instead of the system's places")
     build = commands.add_parser("build", help="write the agent as one executable file")
     build.add_argument("target", type=Path)
     build.set_defaults(do=_build)
@@ -86,7 +86,7 @@ def _words(text: str) -> List[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _run(said: argparse.Namespace, paths: Paths) -> None:
+def _run(options: argparse.Namespace, paths: Paths) -> None:
     from stoker_agent.agent import Agent, lock
     from stoker_agent.runs import Runs
     from stoker_agent.settings import CliOptions, keep, settings
@@ -95,22 +95,22 @@ def _run(said: argparse.Namespace, paths: Paths) -> None:
     config = _read_enrollment(paths)
     lock(paths)  # the lock lasts until this process ends
     _log_to(paths)
-    wanted = CliOptions(said.sources, said.os_collect_config, said.polling_interval, said.ca_file)
-    found = settings(paths.sources, wanted, enrolled=config is not None)
-    if found.sections:
-        keep(paths.sources, found)
-    names = found.usable(config is not None)
+    wanted = CliOptions(options.sources, options.os_collect_config, options.polling_interval, options.ca_file)
+    current = settings(paths.sources, wanted, enrolled=config is not None)
+    if current.sections:
+        keep(paths.sources, current)
+    names = current.usable(config is not None)
     who = "not enrolled" if config is None else f"of server {config.server_id} at {config.url}"
     logging.getLogger("stoker-agent").info("agent.started: agent %s %s, sources %s", __version__, who, ", ".join(names))
-    if said.os_collect_config is not None:
-        Runs(paths.state).adopt(said.deployed)
-    key = credential(paths, config, said.document_key)
+    if options.os_collect_config is not None:
+        Runs(paths.state).adopt(options.deployed)
+    key = credential(paths, config, options.document_key)
     if key is None:
         logging.getLogger("stoker-agent").warning(
             "key.missing: this agent has no key and cannot verify documents in objects and queues"
         )
-    agent = Agent(config, found, paths, key)
-    if said.once:
+    agent = Agent(config, current, paths, key)
+    if options.once:
         agent.once()
     else:
         agent.run()
@@ -121,16 +121,16 @@ def _read_enrollment(paths: Paths) -> Optional[Config]:
     return read(paths.config) if paths.config.exists() else None
 
 
-def _enroll(said: argparse.Namespace, paths: Paths) -> None:
+def _enroll(options: argparse.Namespace, paths: Paths) -> None:
     from stoker_agent.enroll import enroll, read_token
 
-    if said.token is not None:
+    if options.token is not None:
         raise Unusable(
             "every user of this machine can read a token on a command line:"
             " give it on standard input, in --token-file FILE or in STOKER_TOKEN"
         )
-    token = read_token(said.token_file)
-    config = enroll(paths, said.url.rstrip("/"), token, said.ca_file)
+    token = read_token(options.token_file)
+    config = enroll(paths, options.url.rstrip("/"), token, options.ca_file)
     print(f"enrolled as server {config.server_id}")
 
 
@@ -139,19 +139,19 @@ def _status(_: argparse.Namespace, paths: Paths) -> None:
     from stoker_agent.settings import CliOptions, settings
 
     config = _read_enrollment(paths)
-    found = settings(paths.sources, CliOptions(), enrolled=config is not None)
+    current = settings(paths.sources, CliOptions(), enrolled=config is not None)
     runs = Runs(paths.state)
     print(f"server      {config.server_id if config else 'not enrolled'}")
     print(f"url         {config.url if config else '-'}")
-    print(f"sources     {', '.join(found.usable(config is not None))}")
+    print(f"sources     {', '.join(current.usable(config is not None))}")
     print(f"unreported  {len(runs.list_unreported())}")
     print(f"running     {len(runs.list_interrupted())}")
 
 
-def _build(said: argparse.Namespace, _: Paths) -> None:
+def _build(options: argparse.Namespace, _: Paths) -> None:
     from stoker_agent.archive import build
 
-    build(said.target)
+    build(options.target)
 
 
 def _log_to(paths: Paths) -> None:

@@ -68,8 +68,8 @@ class Config(NamedTuple):
 def read(path: Path) -> Config:
     """Read the enrollment. Raises Unusable if the file is missing or invalid."""
     try:
-        said = json.loads(path.read_text())
-        return Config(said["url"], said["server_id"], said["key"], said.get("ca_file"))
+        data = json.loads(path.read_text())
+        return Config(data["url"], data["server_id"], data["key"], data.get("ca_file"))
     except FileNotFoundError:
         raise Unusable(f"{path} is not there: run `stoker-agent enroll --url URL` first") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -78,8 +78,8 @@ def read(path: Path) -> Config:
 
 def keep(path: Path, config: Config) -> None:
     """Write the enrollment to ``path``."""
-    said: Dict[str, Any] = {name: value for name, value in config._asdict().items() if value is not None}
-    write(path, json.dumps(said, indent=1).encode())
+    data: Dict[str, Any] = {name: value for name, value in config._asdict().items() if value is not None}
+    write(path, json.dumps(data, indent=1).encode())
 
 
 def credential(paths: Paths, config: Optional[Config], file: Optional[Path]) -> Optional[str]:

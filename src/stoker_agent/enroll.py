@@ -59,8 +59,8 @@ def enroll(paths: Paths, url: str, token: str, ca_file: str | None) -> Config:
         channel.close()
         if answer.status != 201:
             raise Unusable(f"cannot enroll at {url}: {_refusal(answer)}")
-        said = answer.json()
-        config = Config(url, said["server_id"], said["key"], ca_file)
+        answered = answer.json()
+        config = Config(url, answered["server_id"], answered["key"], ca_file)
     except (Unreachable, ValueError, OSError) as error:
         raise Unusable(f"cannot enroll at {url}: {error}") from None
     except (KeyError, TypeError):

@@ -48,17 +48,17 @@ def execute(
     if control.why is not None:
         return {**before(control.why), **_streams(folder)}
     try:
-        made = program(entry, own_hooks, folder)
-        process = _start(made, entry, folder)
+        command = program(entry, own_hooks, folder)
+        process = _start(command, entry, folder)
     except CannotRun as error:
         return failure(str(error), 1)
     except OSError as error:
         return failure(f"The hook could not be started: {error}", 126)
     except Exception as error:  # the agent must survive any content of a document
         return failure(f"The config cannot be run: {type(error).__name__}: {error}", 1)
-    streams = [*streams, BoundedFile(folder / ANSWER, 2 * LONGEST_ANSWER)] if made.stdout == ANSWER else streams
+    streams = [*streams, BoundedFile(folder / ANSWER, 2 * LONGEST_ANSWER)] if command.stdout == ANSWER else streams
     cut_short = _until_over(entry, process, folder, control, streams)
-    return _gather(made, process.returncode, folder) if cut_short is None else cut_short
+    return _gather(command, process.returncode, folder) if cut_short is None else cut_short
 
 
 def _until_over(
@@ -132,9 +132,9 @@ def _run_cleanup(
     """Run the config's ``on_cancel`` script. Return ``values`` with the output and any failure of the script."""
     problem = None
     try:
-        made = on_cancel(entry, folder)
-        if made is not None:
-            problem = _cleanup(_start(made, entry, folder, mode="ab"), streams)
+        command = on_cancel(entry, folder)
+        if command is not None:
+            problem = _cleanup(_start(command, entry, folder, mode="ab"), streams)
     except (CannotRun, OSError) as error:
         problem = f"could not be run: {error}"
     except Exception as error:  # the agent must survive any content of a document
@@ -159,14 +159,14 @@ def _cleanup(process: subprocess.Popen[bytes], streams: Sequence[BoundedFile]) -
 
 
 def _trim(streams: Sequence[BoundedFile]) -> None:
-    for each in streams:
-        each.trim()
+    for stream in streams:
+        stream.trim()
 
 
-def _start(made: Program, entry: Mapping[str, Any], folder: Path, mode: str = "wb") -> subprocess.Popen[bytes]:
+def _start(command: Program, entry: Mapping[str, Any], folder: Path, mode: str = "wb") -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
-        **made.environment,
+        **command.environment,
         "STOKER_RUN": entry["id"],
         _MARKER: str(folder),
         "STOKER_PROGRESS": str(folder / "progress"),
@@ -174,18 +174,18 @@ def _start(made: Program, entry: Mapping[str, Any], folder: Path, mode: str = "w
     # Files, not pipes: neither a daemon that keeps them open nor a hook that reads nothing blocks the agent.
     with contextlib.ExitStack() as files:
         stdin_file = files.enter_context(tempfile.TemporaryFile(dir=str(folder)))
-        stdin_file.write(made.stdin)
+        stdin_file.write(command.stdin)
         stdin_file.seek(0)
-        out = files.enter_context(folder.joinpath(made.stdout).open(mode))
+        out = files.enter_context(folder.joinpath(command.stdout).open(mode))
         err = files.enter_context(folder.joinpath("stderr").open(mode))
         return subprocess.Popen(
-            list(made.argv), env=environment, stdin=stdin_file, stdout=out, stderr=err, start_new_session=True
+            list(command.argv), env=environment, stdin=stdin_file, stdout=out, stderr=err, start_new_session=True
         )
 
 
-def _gather(made: Program, code: int, folder: Path) -> Dict[str, Any]:
+def _gather(command: Program, code: int, folder: Path) -> Dict[str, Any]:
     try:
-        values = made.finish(code)
+        values = command.finish(code)
     except Exception as error:  # for example: an output that cannot be read
         return failure(f"What the run left cannot be read: {type(error).__name__}: {error}", code or 1, folder)
     return {"deploy_status_code": code, **_streams(folder), **values}
@@ -195,9 +195,9 @@ def _streams(folder: Path) -> Dict[str, Any]:
     return {f"deploy_{name}": clip_text(folder / name) for name in ("stdout", "stderr")}
 
 
-def _seconds(said: Any) -> float:
+def _seconds(value: Any) -> float:
     try:
-        return max(0.0, float(said))
+        return max(0.0, float(value))
     except (TypeError, ValueError):
         return 0.0
 
@@ -209,10 +209,10 @@ def end_remaining_processes(folder: Path) -> None:
     marker = f"{_MARKER}={folder}".encode()
     until = time.monotonic() + GRACE_SECONDS
     while time.monotonic() < until:
-        found = [pid for pid in processes() if pid != os.getpid() and marker in _environment(pid)]
-        if not found:
+        pids = [pid for pid in processes() if pid != os.getpid() and marker in _environment(pid)]
+        if not pids:
             return
-        for pid in found:
+        for pid in pids:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.02)

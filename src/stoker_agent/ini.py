@@ -14,15 +14,15 @@ def read_ini(text: str) -> Dict[str, Dict[str, Value]]:
     ``-`` in an option's name becomes ``_``. A repeated option has a list of its values. Invalid lines are ignored, so
     that an error in the file does not prevent the agent's start.
     """
-    found: Dict[str, Dict[str, Value]] = {}
-    section = found.setdefault("DEFAULT", {})
+    sections: Dict[str, Dict[str, Value]] = {}
+    section = sections.setdefault("DEFAULT", {})
     key = ""
     for line in text.splitlines():
         plain = line.strip()
         if not plain or plain[0] in "#;":
             continue
         if plain.startswith("[") and plain.endswith("]"):
-            section, key = found.setdefault(plain[1:-1].strip(), {}), ""
+            section, key = sections.setdefault(plain[1:-1].strip(), {}), ""
         elif line[0].isspace() and key:
             _add(section, key, plain)
         elif "=" in plain or ":" in plain:
@@ -30,7 +30,7 @@ def read_ini(text: str) -> Dict[str, Dict[str, Value]]:
             key = name.strip().replace("-", "_").lower()
             if value.strip():
                 _add(section, key, value.strip())
-    return found
+    return sections
 
 
 def parse_list(value: Value) -> List[str]:

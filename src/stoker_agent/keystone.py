@@ -29,13 +29,13 @@ class Login(NamedTuple):
     region: Optional[str] = None
 
     @classmethod
-    def of(cls, said: Mapping[str, Any], prefix: str = "") -> Login:
+    def of(cls, inputs: Mapping[str, Any], prefix: str = "") -> Login:
         """
         Read a login from a section of os-collect-config, or from inputs with the prefix ``deploy_``. Raises KeyError.
         """
-        region = said.get(f"{prefix}region_name")
+        region = inputs.get(f"{prefix}region_name")
         url, user, password, project = (
-            str(said[f"{prefix}{name}"]) for name in ("auth_url", "user_id", "password", "project_id")
+            str(inputs[f"{prefix}{name}"]) for name in ("auth_url", "user_id", "password", "project_id")
         )
         return cls(url, user, password, project, str(region) if region else None)
 
@@ -91,7 +91,7 @@ class Session:
 
     def _log_in(self) -> _Token:
         login = self._login
-        said = {
+        request = {
             "auth": {
                 "identity": {
                     "methods": ["password"],
@@ -103,7 +103,7 @@ class Session:
         answer = self._web.call(
             "POST",
             f"{_version_3(login.auth_url)}/auth/tokens",
-            json.dumps(said).encode(),
+            json.dumps(request).encode(),
             {"Content-Type": "application/json", "Accept": "application/json"},
             self._seconds,
         )
@@ -138,11 +138,13 @@ def _life(token: Mapping[str, Any]) -> float:
 
 def _endpoint(catalog: List[Any], service: str, region: Optional[str]) -> str:
     """Return the public endpoint of the service, in ``region`` if the catalog has one. Raises Unreachable."""
-    found: List[Dict[str, Any]] = []
-    for each in catalog:
-        if isinstance(each, dict) and each.get("type") == service:
-            found += [one for one in each.get("endpoints") or () if one.get("interface") == "public" and one.get("url")]
-    here = [one for one in found if region in (one.get("region_id"), one.get("region"))]
-    if not here and not found:
+    endpoints: List[Dict[str, Any]] = []
+    for entry in catalog:
+        if isinstance(entry, dict) and entry.get("type") == service:
+            endpoints += [
+                one for one in entry.get("endpoints") or () if one.get("interface") == "public" and one.get("url")
+            ]
+    here = [one for one in endpoints if region in (one.get("region_id"), one.get("region"))]
+    if not here and not endpoints:
         raise Unreachable(f"the catalog has no public endpoint of the service {service}")
-    return str((here or found)[0]["url"])
+    return str((here or endpoints)[0]["url"])

@@ -62,13 +62,13 @@ def fit(values: Mapping[str, Any], limit: int = REPORT) -> Dict[str, Any]:
     Outputs are never shortened, because the loss would not be visible. If the outputs are too large, the report states
     a failure and omits them.
     """
-    found = dict(values)
+    fitted = dict(values)
     for name in ("deploy_stdout", "deploy_stderr"):
-        over = len(json.dumps(found)) - limit
-        if over > 0 and isinstance(found.get(name), str):
-            found[name] = _cut(found[name], over)
-    if len(json.dumps(found)) <= limit:
-        return found
+        over = len(json.dumps(fitted)) - limit
+        if over > 0 and isinstance(fitted.get(name), str):
+            fitted[name] = _cut(fitted[name], over)
+    if len(json.dumps(fitted)) <= limit:
+        return fitted
     reason = f"The outputs are larger than a report may be, {limit} bytes"
     kept = {name: values[name] for name in ("deploy_stdout", "deploy_stderr") if isinstance(values.get(name), str)}
     return fit({**kept, "deploy_status_reason": reason, "deploy_status_code": 1}, limit)

@@ -44,7 +44,7 @@ class Live:
         self._offsets: Dict[str, int] = {name: 0 for name in streams}
         #: By stream: the offset after which the server has received everything.
         self._whole_from: Dict[str, int] = {name: 0 for name in streams}
-        self._said_at = 0.0
+        self._sent_at = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
         self._thread.start()
@@ -71,7 +71,7 @@ class Live:
                 self._say({"state": "RUNNING", **news})
             for name, kept in self._streams.items():
                 self._send(name, kept, over)
-            if not over and time.monotonic() - self._said_at >= _HEARTBEAT_SECONDS:
+            if not over and time.monotonic() - self._sent_at >= _HEARTBEAT_SECONDS:
                 self._say({"beat": True})
         for pause in _LAST_PAUSES:
             if all(self._offsets[name] >= kept.size() for name, kept in self._streams.items()):
@@ -123,17 +123,17 @@ class Live:
         )
         if answer.status != 200:
             return False
-        self._said_at = time.monotonic()
-        known = self._offsets[name] = int(answer.json()["offset"])
-        if word and known > start:
+        self._sent_at = time.monotonic()
+        next_offset = self._offsets[name] = int(answer.json()["offset"])
+        if word and next_offset > start:
             self._whole_from[name] = start
-        return known > start
+        return next_offset > start
 
-    def _say(self, said: Dict[str, Any]) -> None:
-        self._said_at = time.monotonic()
+    def _say(self, body: Dict[str, Any]) -> None:
+        self._sent_at = time.monotonic()
         try:
             self._channel.call(
-                "POST", f"{self._path}/progress", json.dumps(said).encode(), {"Content-Type": "application/json"}
+                "POST", f"{self._path}/progress", json.dumps(body).encode(), {"Content-Type": "application/json"}
             )
         except Unreachable:
             return

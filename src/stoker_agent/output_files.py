@@ -89,11 +89,11 @@ def tidy(folder: Path) -> None:
     for name in ("stdout", "stderr", "answer"):
         path = folder / name
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             continue
-        if found.st_blocks * 512 > 3 * AFTERWARDS:
-            punch(path, found.st_size, AFTERWARDS)
+        if status.st_blocks * 512 > 3 * AFTERWARDS:
+            punch(path, status.st_size, AFTERWARDS)
 
 
 @lru_cache(maxsize=None)
@@ -103,9 +103,9 @@ def _fallocate() -> Optional[Callable[[int, int, int, int], int]]:
         import ctypes
 
         library = ctypes.CDLL(None)
-        found: Any = getattr(library, "fallocate64", None) or library.fallocate
-        found.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+        function: Any = getattr(library, "fallocate64", None) or library.fallocate
+        function.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
     except (ImportError, OSError, AttributeError) as error:
         _log.warning("output.not_bounded: cannot bound the output of runs on this file system: %s", error)
         return None
-    return found  # type: ignore[no-any-return]  # ctypes has no type for a C function
+    return function  # type: ignore[no-any-return]  # ctypes has no type for a C function

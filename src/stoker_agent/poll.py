@@ -91,12 +91,12 @@ class Poller:
                     way.due = min(way.due, now)
         candidates = self._candidates()
         # min() returns the first of several sources that are due at the same time
-        way = min(candidates, key=lambda each: each.due)
+        way = min(candidates, key=lambda candidate: candidate.due)
         if way.due > now:
             self._wake.wait(way.due - now)
             self._wake.clear()
             return
-        others = [each.due - now for each in candidates if each is not way]
+        others = [candidate.due - now for candidate in candidates if candidate is not way]
         try:
             self._ask(way, max(0.0, min([_HELD_SECONDS, *others])))
         except Refused as error:
@@ -119,15 +119,15 @@ class Poller:
         source = way.source
         if source is not self._current:
             source.reset()
-        found = source.fetch(wait)
+        document = source.fetch(wait)
         if source is not self._current:
             _log.info("source.used: documents come from %s now", source.name)
             self._current = source
         way.failures = 0
         way.backoff.reset()
-        way.due = time.monotonic() + source.come_again(found is not None)
-        if found is not None:
-            changed = self._on_document(found, source.name)
+        way.due = time.monotonic() + source.come_again(document is not None)
+        if document is not None:
+            changed = self._on_document(document, source.name)
             if changed is not None:
                 self._replace(changed)
 
@@ -139,10 +139,10 @@ class Poller:
 
     def _replace(self, sources: Sequence[Source]) -> None:
         """Replace the sources. A source in both lists keeps its state."""
-        known = {id(way.source): way for way in self._ways}
+        ways = {id(way.source): way for way in self._ways}
         for way in self._ways:
             if way.source not in sources:
                 way.source.close()
-        self._ways = [known.get(id(source)) or _Way(source, self._longest) for source in sources]
+        self._ways = [ways.get(id(source)) or _Way(source, self._longest) for source in sources]
         if self._current not in sources:
             self._current = None

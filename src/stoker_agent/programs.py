@@ -43,20 +43,20 @@ class Program(NamedTuple):
 
 def inputs(config: Mapping[str, Any]) -> Dict[str, Any]:
     """Return the config's input values by name. Invalid entries are ignored."""
-    found = config.get("inputs")
-    entries = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-    return {each["name"]: each.get("value") for each in entries if isinstance(each.get("name"), str)}
+    listed = config.get("inputs")
+    entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    return {entry["name"]: entry.get("value") for entry in entries if isinstance(entry.get("name"), str)}
 
 
 def available(own: Path) -> List[str]:
     """Return the groups that this server can run."""
-    found = {module.name for module in pkgutil.iter_modules(hooks.__path__)}
+    names = {module.name for module in pkgutil.iter_modules(hooks.__path__)}
     for folder in (own, *FOLDERS):
         try:
-            found.update(each.name for each in folder.iterdir() if os.access(str(each), os.X_OK))
+            names.update(path.name for path in folder.iterdir() if os.access(str(path), os.X_OK))
         except OSError:
             continue
-    return sorted(found)
+    return sorted(names)
 
 
 def program(entry: Mapping[str, Any], own: Path, folder: Path) -> Program:
@@ -72,7 +72,7 @@ def program(entry: Mapping[str, Any], own: Path, folder: Path) -> Program:
     if executable is not None:
         return _external(executable, config, folder)
     if not name or not any(module.name == name for module in pkgutil.iter_modules(hooks.__path__)):
-        looked = ", ".join(str(each) for each in (own, *FOLDERS))
+        looked = ", ".join(str(path) for path in (own, *FOLDERS))
         raise CannotRun(f"No hook for group {group!r} on this server (looked in {looked})")
     return _own(name, config, folder)
 
@@ -147,9 +147,9 @@ def _answer(path: Path, code: int) -> Dict[str, Any]:
     try:
         if path.stat().st_size > LONGEST_ANSWER:
             return {"deploy_stdout": text, "deploy_status_code": code}
-        said = json.loads(path.read_text(encoding="utf-8", errors="replace"))
-        if isinstance(said, dict):
-            return {"deploy_status_code": code, **said}
+        answer = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+        if isinstance(answer, dict):
+            return {"deploy_status_code": code, **answer}
     except ValueError:
         pass
     return {"deploy_stdout": text, "deploy_status_code": code}

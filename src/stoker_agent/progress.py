@@ -66,8 +66,8 @@ def parse(line: str) -> Tuple[Optional[int], Optional[str]]:
 
 def wants_progress(entry: Mapping[str, Any]) -> bool:
     """Whether the run's inputs request progress signals, and its transport supports them."""
-    said = inputs(entry)
-    return said.get("deploy_status_aware") == "true" and said.get("deploy_signal_transport") in _MANY
+    values = inputs(entry)
+    return values.get("deploy_status_aware") == "true" and values.get("deploy_signal_transport") in _MANY
 
 
 class Signals:
@@ -97,22 +97,22 @@ class Signals:
     def _run(self) -> None:
         if self._ended.wait(_FIRST_SECONDS):
             return
-        said = self._file.news() or {"percent": None, "message": None}
-        self._signal(said)
-        reported, at = said["percent"], time.monotonic()
+        progress = self._file.news() or {"percent": None, "message": None}
+        self._signal(progress)
+        reported, at = progress["percent"], time.monotonic()
         while not self._ended.wait(max(0.2, at + _EVERY_SECONDS - time.monotonic())):
-            said = self._file.news() or said
-            if said["percent"] != reported:
-                self._signal(said)
-                reported, at = said["percent"], time.monotonic()
+            progress = self._file.news() or progress
+            if progress["percent"] != reported:
+                self._signal(progress)
+                reported, at = progress["percent"], time.monotonic()
         self._senders.close()
 
-    def _signal(self, said: Mapping[str, Any]) -> None:
+    def _signal(self, progress: Mapping[str, Any]) -> None:
         values: Dict[str, Any] = {"deploy_status": "IN_PROGRESS"}
-        if said["percent"] is not None:
-            values["deploy_percent"] = said["percent"]
-        if said["message"]:
-            values["deploy_status_reason"] = said["message"]
+        if progress["percent"] is not None:
+            values["deploy_percent"] = progress["percent"]
+        if progress["message"]:
+            values["deploy_status_reason"] = progress["message"]
         try:
             sender = self._senders.of(self._entry, self._source)
             if sender is not None:

@@ -47,11 +47,11 @@ class QueueOfLogin:
 class SignedQueue:
     """A queue that the agent accesses with a pre-signed URL."""
 
-    def __init__(self, web: Web, said: Mapping[str, Any], prefix: str = "", seconds: float = SECONDS) -> None:
+    def __init__(self, web: Web, section: Mapping[str, Any], prefix: str = "", seconds: float = SECONDS) -> None:
         """Read the URL from a section, or from inputs with ``prefix``. Raises KeyError for a missing key."""
-        url, project, paths, methods, expires, signature = (str(said[f"{prefix}{name}"]) for name in SIGNED)
+        url, project, paths, methods, expires, signature = (str(section[f"{prefix}{name}"]) for name in SIGNED)
         self._web = web
-        self._url = url.rstrip("/") + _path(str(said[f"{prefix}queue_id"]))
+        self._url = url.rstrip("/") + _path(str(section[f"{prefix}queue_id"]))
         self._client = str(uuid.uuid4())
         self._seconds = seconds
         self._opening = {

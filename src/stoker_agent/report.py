@@ -93,7 +93,7 @@ class Reporter:
         """Return the seconds until the next retry is due."""
         if not self._later:
             return None
-        return max(0.0, min(each.due for each in self._later.values()) - time.monotonic())
+        return max(0.0, min(retry.due for retry in self._later.values()) - time.monotonic())
 
     def _report_all(self) -> bool:
         """Report all results. Return False if some must be retried."""
@@ -108,13 +108,13 @@ class Reporter:
             return False
         senders = [(id, self._sender(id)) for id in ids]
         # A target that did not answer recently comes last, because it may time out again.
-        senders.sort(key=lambda each: _place(each[1]) in self._later)
+        senders.sort(key=lambda pair: _place(pair[1]) in self._later)
         whole = True
         for id, sender in senders:
             if not self._report(id, sender):
                 whole = False
         # No result waits for a retry time that has passed.
-        self._later = {name: each for name, each in self._later.items() if each.due > self._started}
+        self._later = {name: pair for name, pair in self._later.items() if pair.due > self._started}
         return whole and not self._unnoted
 
     def _report(self, id: str, sender: Optional[Sender]) -> bool:

@@ -70,8 +70,8 @@ class Runs:
         """
         Record the runs that heat-agents executed on this machine: one file per config, named as its id. Raises OSError.
         """
-        found = {path.stem for path in deployed.glob("*.json") if _ID.fullmatch(path.stem)}
-        self._put_past([id for id in sorted(found) if not self.has_begun(id)])
+        ids = {path.stem for path in deployed.glob("*.json") if _ID.fullmatch(path.stem)}
+        self._put_past([id for id in sorted(ids) if not self.has_begun(id)])
 
     def end(self, id: str, values: Values) -> None:
         """Store the result. Raises OSError."""
@@ -88,43 +88,45 @@ class Runs:
 
     def entry(self, id: str) -> Dict[str, Any]:
         """Return the stored entry. Raises OSError or ValueError."""
-        found: Dict[str, Any] = json.loads(self.folder(id).joinpath("entry.json").read_text())
-        return found
+        entry: Dict[str, Any] = json.loads(self.folder(id).joinpath("entry.json").read_text())
+        return entry
 
     def result(self, id: str) -> Dict[str, Any]:
         """Return the stored result; an unreadable one becomes a failure. Raises OSError."""
         try:
-            found: Dict[str, Any] = json.loads(self.folder(id).joinpath("result.json").read_text())
+            result: Dict[str, Any] = json.loads(self.folder(id).joinpath("result.json").read_text())
         except ValueError as error:
             return {"deploy_status_reason": f"The result cannot be read: {error}", "deploy_status_code": 1}
-        return found
+        return result
 
     def list_unreported(self) -> List[str]:
         """Return the ids of ended runs without an acknowledgment, oldest first."""
-        found = [each for each in self._each("result.json") if not each.joinpath("acknowledged").exists()]
-        return [each.name for each in sorted(found, key=lambda each: each.joinpath("result.json").stat().st_mtime)]
+        folders = [folder for folder in self._each("result.json") if not folder.joinpath("acknowledged").exists()]
+        return [
+            folder.name for folder in sorted(folders, key=lambda folder: folder.joinpath("result.json").stat().st_mtime)
+        ]
 
     def list_interrupted(self) -> List[str]:
         """Return the ids of runs that began and did not end. Only correct while no run is active."""
         ends = ("result.json", "acknowledged")
-        return [each.name for each in self._each("entry.json") if not any((each / end).exists() for end in ends)]
+        return [folder.name for folder in self._each("entry.json") if not any((folder / end).exists() for end in ends)]
 
     def forget_all_but(self, wanted: Collection[str]) -> None:
         """Remove old acknowledged runs that are not in ``wanted``. Their ids remain known. Raises OSError."""
         long_ago = time.time() - _KEPT_SECONDS
         old = [
-            each
-            for each in self._each("acknowledged")
-            if each.name not in wanted and each.joinpath("acknowledged").stat().st_mtime < long_ago
+            folder
+            for folder in self._each("acknowledged")
+            if folder.name not in wanted and folder.joinpath("acknowledged").stat().st_mtime < long_ago
         ]
         if not old:
             return
-        self._put_past([each.name for each in old])
-        for each in old:
+        self._put_past([folder.name for folder in old])
+        for folder in old:
             # The acknowledgment goes last: a partly removed run must not look unreported.
             for name in ("entry.json", "result.json"):
-                each.joinpath(name).unlink(missing_ok=True)
-            shutil.rmtree(str(each), ignore_errors=True)
+                folder.joinpath(name).unlink(missing_ok=True)
+            shutil.rmtree(str(folder), ignore_errors=True)
 
     def list_acknowledged(self) -> List[Path]:
         """Return the directories of runs with an acknowledgment."""

@@ -60,36 +60,36 @@ def settings(path: Path, options: CliOptions, *, enrolled: bool) -> Settings:
     """
     text = _text(options.os_collect_config)
     digest = hashlib.sha256(f"{list(options.sources or ())}\n{text}".encode()).hexdigest()
-    found = _read_saved(path)
-    nothing_said = options.sources is None and options.os_collect_config is None
-    if found is None or not (nothing_said or found.started_from == digest):
-        found = _initial_settings(options, text, digest)
-    if not found.usable(enrolled):
+    saved = _read_saved(path)
+    has_no_options = options.sources is None and options.os_collect_config is None
+    if saved is None or not (has_no_options or saved.started_from == digest):
+        saved = _initial_settings(options, text, digest)
+    if not saved.usable(enrolled):
         raise Unusable(_no_source(options, enrolled))
     if options.polling is not None:
-        found = found._replace(polling=_clamp(options.polling))
-    return found._replace(ca_file=options.ca_file or found.ca_file)
+        saved = saved._replace(polling=_clamp(options.polling))
+    return saved._replace(ca_file=options.ca_file or saved.ca_file)
 
 
-def keep(path: Path, found: Settings) -> None:
+def keep(path: Path, current: Settings) -> None:
     """Store the settings. Raises OSError."""
-    write(path, json.dumps(found._asdict(), indent=1, sort_keys=True).encode())
+    write(path, json.dumps(current._asdict(), indent=1, sort_keys=True).encode())
 
 
-def take_over(known: Settings, collect: Mapping[str, Any], *, enrolled: bool) -> Settings:
+def take_over(current: Settings, collect: Mapping[str, Any], *, enrolled: bool) -> Settings:
     """
     Return the settings with a document's ``os-collect-config`` applied.
 
     A section that contains only nulls removes its source. New sources precede known ones; Stoker's channel keeps its
     position. A document that would remove all sources changes nothing.
     """
-    sections = {name: dict(section) for name, section in known.sections.items()}
+    sections = {name: dict(section) for name, section in current.sections.items()}
     for name in NEEDED:
-        said = collect.get(name)
-        if not isinstance(said, dict) or not said:
+        raw = collect.get(name)
+        if not isinstance(raw, dict) or not raw:
             continue
         own = {key: value for key, value in sections.get(name, {}).items() if key in LOCAL}
-        fresh = {key: value for key, value in said.items() if value is not None}
+        fresh = {key: value for key, value in raw.items() if value is not None}
         if not fresh:
             sections.pop(name, None)
         elif lacking := missing(name, fresh):
@@ -100,15 +100,15 @@ def take_over(known: Settings, collect: Mapping[str, Any], *, enrolled: bool) ->
             sections[name] = {**own, **fresh}
     collectors = collect.get("collectors")
     named = [name for name in (collectors if isinstance(collectors, list) else ()) if isinstance(name, str)]
-    new = [name for name in named if name in sections and name not in known.order]
-    new += [name for name in sections if name not in (*named, *known.order)]
-    staying = [name for name in known.order if name == STOKER or name in sections]
+    new = [name for name in named if name in sections and name not in current.order]
+    new += [name for name in sections if name not in (*named, *current.order)]
+    staying = [name for name in current.order if name == STOKER or name in sections]
     first = [name for name in staying[:1] if name == STOKER]
-    found = known._replace(order=tuple(dict.fromkeys((*first, *new, *staying))), sections=sections)
-    if not found.usable(enrolled):
+    changed = current._replace(order=tuple(dict.fromkeys((*first, *new, *staying))), sections=sections)
+    if not changed.usable(enrolled):
         _log.warning("sources.kept: the document removes all present sources, which remain in use")
-        return known
-    return found
+        return current
+    return changed
 
 
 def _initial_settings(options: CliOptions, text: str, digest: str) -> Settings:
@@ -140,30 +140,32 @@ def _read(text: str) -> Mapping[str, Mapping[str, Any]]:
     if not text.lstrip().startswith("{"):
         return read_ini(text)
     try:
-        said = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise Unusable(f"the file of --os-collect-config cannot be read: {error}") from None
-    collect = said.get("os-collect-config", said)
-    found = (
-        {name: each for name, each in collect.items() if isinstance(each, dict)} if isinstance(collect, dict) else {}
+    collect = data.get("os-collect-config", data)
+    values = (
+        {name: section for name, section in collect.items() if isinstance(section, dict)}
+        if isinstance(collect, dict)
+        else {}
     )
-    return {**found, "DEFAULT": {"collectors": [*_texts(collect), *found]}}
+    return {**values, "DEFAULT": {"collectors": [*_texts(collect), *values]}}
 
 
 def _texts(collect: Any) -> List[str]:
     named = collect.get("collectors") if isinstance(collect, dict) else None
-    return [each for each in named if isinstance(each, str)] if isinstance(named, list) else []
+    return [word for word in named if isinstance(word, str)] if isinstance(named, list) else []
 
 
 def _read_saved(path: Path) -> Optional[Settings]:
     try:
-        said = json.loads(path.read_text())
+        data = json.loads(path.read_text())
         return Settings(
-            order=tuple(name for name in said["order"] if name == STOKER or name in said["sections"]),
-            sections={name: dict(section) for name, section in said["sections"].items() if name in NEEDED},
-            polling=_clamp(_number(said.get("polling"), LONGEST)),
-            ca_file=said.get("ca_file"),
-            started_from=str(said.get("started_from")),
+            order=tuple(name for name in data["order"] if name == STOKER or name in data["sections"]),
+            sections={name: dict(section) for name, section in data["sections"].items() if name in NEEDED},
+            polling=_clamp(_number(data.get("polling"), LONGEST)),
+            ca_file=data.get("ca_file"),
+            started_from=str(data.get("started_from")),
         )
     except FileNotFoundError:
         return None
@@ -189,9 +191,9 @@ def _no_source(options: CliOptions, enrolled: bool) -> str:
     return "none of the sources can be used: give --os-collect-config FILE with a section for each but stoker's own"
 
 
-def _number(said: Any, default: float) -> float:
+def _number(value: Any, default: float) -> float:
     try:
-        return float(said)
+        return float(value)
     except (TypeError, ValueError):
         return default
 

@@ -71,9 +71,9 @@ def before(why: str) -> Dict[str, Any]:
 def grace(entry: Mapping[str, Any]) -> float:
     """Return the seconds between SIGTERM and SIGKILL: the option ``cancel_grace``, at most an hour."""
     options = entry.get("options")
-    said = options.get("cancel_grace") if isinstance(options, dict) else None
+    seconds = options.get("cancel_grace") if isinstance(options, dict) else None
     try:
-        return GRACE_SECONDS if said is None else min(_LONGEST_GRACE, max(0.0, float(said)))
+        return GRACE_SECONDS if seconds is None else min(_LONGEST_GRACE, max(0.0, float(seconds)))
     except (TypeError, ValueError):
         return GRACE_SECONDS
 
@@ -124,12 +124,12 @@ def _since(moment: float) -> float:
 def _lives_in(session: int, pid: int) -> bool:
     """Whether the process belongs to the session. Zombies do not count."""
     try:
-        state, _, _, found, *_ = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        state, _, _, group, *_ = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except (OSError, ValueError):
         return False
-    return int(found) == session and state not in (b"Z", b"X")
+    return int(group) == session and state not in (b"Z", b"X")
 
 
 def processes() -> List[int]:
     """Return the ids of all processes."""
-    return [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()]
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]

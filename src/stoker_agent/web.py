@@ -54,8 +54,8 @@ class Answer(NamedTuple):
     @property
     def retry_after(self) -> float:
         """Seconds that the server asks to wait, at most an hour; 0 without a request."""
-        said = self.headers.get("retry-after", "")
-        return min(float(said), _LONGEST_PAUSE) if said.isascii() and said.isdecimal() else 0.0
+        value = self.headers.get("retry-after", "")
+        return min(float(value), _LONGEST_PAUSE) if value.isascii() and value.isdecimal() else 0.0
 
     def json(self) -> Any:
         """Decode the body. Raises ValueError."""
@@ -142,22 +142,22 @@ class Web:
         connection.sock.settimeout(seconds)
         connection.request(verb, path, body, dict(headers))
         response = connection.getresponse()
-        found = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, found, response.read())
+        received = {name.lower(): value for name, value in response.getheaders()}
+        return Answer(response.status, received, response.read())
 
     def _connect(self, place: _Place) -> http.client.HTTPConnection:
         while len(self._connections) >= _KEPT:
             self._drop(next(iter(self._connections)))
         scheme, host, port = place
-        made: http.client.HTTPConnection
+        connection: http.client.HTTPConnection
         if scheme == "https":
             if self._tls is None:
                 self._tls = ssl.create_default_context(cafile=self._ca_file)
-            made = http.client.HTTPSConnection(host, port, context=self._tls)
+            connection = http.client.HTTPSConnection(host, port, context=self._tls)
         else:
-            made = http.client.HTTPConnection(host, port)
-        self._connections[place] = made
-        return made
+            connection = http.client.HTTPConnection(host, port)
+        self._connections[place] = connection
+        return connection
 
     def _drop(self, place: _Place) -> None:
         connection = self._connections.pop(place, None)

@@ -44,7 +44,7 @@ def test_no_handler_decides_who_may_call_it():
     assert {name for name in EXCEPTIONS if not found[name]} == set(), "an exception without a reason is left over"
 
 
-def test_a_handler_that_looks_at_roles_would_be_found():
+def test_a_handler_that_reads_roles_is_detected():
     wrong = """
 def index(request):
     if "admin" not in request.user.roles and not request.principal.site_admin:

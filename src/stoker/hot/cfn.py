@@ -105,17 +105,17 @@ def _rename(raw: Any, names: Mapping[str, str], path: Path, what: str) -> dict[s
 def _parameter(name: str, raw: Any) -> dict[str, Any]:
     path: Path = ("Parameters", name)
     data = map_at(raw, path)
-    said: dict[str, Any] = {}
+    schema: dict[str, Any] = {}
     rules: dict[str, Any] = {}
     for key, value in data.items():
         if key in _PARAMETER:
-            said[_PARAMETER[key]] = value
+            schema[_PARAMETER[key]] = value
         elif key in _RULES:
             rule, part = _RULES[key]
             rules[rule] = value if part is None else {**rules.get(rule, {}), part: value}
         elif key != _WORDS:
             raise flaw((*path, key), f"Invalid key '{key}' for parameter ({name})", InvalidSchemaError)
-    if isinstance(said.get("type"), str):
-        said["type"] = _TYPES.get(said["type"], said["type"])
+    if isinstance(schema.get("type"), str):
+        schema["type"] = _TYPES.get(schema["type"], schema["type"])
     words = {"description": data[_WORDS]} if _WORDS in data else {}
-    return {**said, "constraints": [{rule: value, **words} for rule, value in rules.items()]}
+    return {**schema, "constraints": [{rule: value, **words} for rule, value in rules.items()]}

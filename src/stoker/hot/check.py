@@ -33,12 +33,12 @@ def check_calls(value: Any, path: Path, names: Names, flaws: Flaws) -> None:
     """Check all calls in ``value`` and add each problem to ``flaws``."""
     if not value:
         return
-    known = known_in(names.version)
+    functions = known_in(names.version)
     for call in calls(value, path):
         try:
             if call.name == "if":
                 check_if(call.argument, names.version, call.path)
-            elif call.name in known:  # a function of another version only is data in this one
+            elif call.name in functions:  # a function of another version only is data in this one
                 _check_call(call, names, flaws)
         except Flaw as problem:
             flaws.add(problem)
@@ -97,9 +97,9 @@ def _of_property(sentence: str, call: Call, kind: type[StokerError]) -> Flaw:
     return Flaw(sentence, path, kind)
 
 
-def _sentence(word: str, known: Iterable[str], names: Names) -> str:
+def _sentence(word: str, candidates: Iterable[str], names: Names) -> str:
     """A hint to append to one of Heat's sentences."""
-    hint = did_you_mean(word, known) if names.hints else ""
+    hint = did_you_mean(word, candidates) if names.hints else ""
     return f" D{hint[3:]}" if hint else ""
 
 

@@ -65,16 +65,16 @@ class Conditions:
             self._asked.pop()
         return self._known[name]
 
-    def holds(self, said: Any, path: Path) -> Any:
-        """Evaluate ``said``, which is a condition's name, a boolean or a condition function."""
-        if isinstance(said, bool):
-            return said
-        if isinstance(said, str):
-            return self.evaluate(said, path)
-        if isinstance(said, Mapping) and len(said) == 1:
-            [(name, argument)] = said.items()
+    def holds(self, condition: Any, path: Path) -> Any:
+        """Evaluate ``condition``, which is a condition's name, a boolean or a condition function."""
+        if isinstance(condition, bool):
+            return condition
+        if isinstance(condition, str):
+            return self.evaluate(condition, path)
+        if isinstance(condition, Mapping) and len(condition) == 1:
+            [(name, argument)] = condition.items()
             return self._function(name, argument, path)
-        raise flaw(path, f"a condition is a name, a boolean or a condition function, not {kind_of(said)}")
+        raise flaw(path, f"a condition is a name, a boolean or a condition function, not {kind_of(condition)}")
 
     def _function(self, name: str, argument: Any, path: Path) -> Any:
         place = (*path, name)
@@ -89,33 +89,33 @@ class Conditions:
                 place,
                 InvalidTemplateVersion,
             )
-        found = self._value({name: argument}, path)
-        if found is UNKNOWN or isinstance(found, bool):
-            return found
-        raise flaw(place, f"the value must be true or false, not {kind_of(found)}")
+        value = self._value({name: argument}, path)
+        if value is UNKNOWN or isinstance(value, bool):
+            return value
+        raise flaw(place, f"the value must be true or false, not {kind_of(value)}")
 
-    def _value(self, said: Any, path: Path) -> Any:
+    def _value(self, expression: Any, path: Path) -> Any:
         """Evaluate an operand of a condition: a literal, a parameter or another condition."""
-        if isinstance(said, Mapping) and len(said) == 1:
-            [(name, argument)] = said.items()
+        if isinstance(expression, Mapping) and len(expression) == 1:
+            [(name, argument)] = expression.items()
             if name in _OWN:
                 return _OWN[name](self, argument, (*path, name))
             if name in functions.KNOWN and name not in _ASKED:
                 raise flaw(path, f"{quote_word(name)} cannot be used in a condition: conditions see parameters only")
         try:
-            return evaluate(said, self._scope)
+            return evaluate(expression, self._scope)
         except StokerError as error:
             raise Flaw(f"{dotted_path(path)}: {error.message}", path, type(error)) from None
 
     def equals(self, argument: Any, path: Path) -> Any:
         if not isinstance(argument, list) or len(argument) != 2:
             raise flaw(path, '"equals" needs a list of two values')
-        first, second = (self._value(each, (*path, i)) for i, each in enumerate(argument))
+        first, second = (self._value(operand, (*path, i)) for i, operand in enumerate(argument))
         return UNKNOWN if first is UNKNOWN or second is UNKNOWN else first == second
 
     def negation(self, argument: Any, path: Path) -> Any:
-        held = self.holds(argument, path)
-        return UNKNOWN if held is UNKNOWN else not held
+        is_true = self.holds(argument, path)
+        return UNKNOWN if is_true is UNKNOWN else not is_true
 
     def conjunction(self, argument: Any, path: Path) -> Any:
         return self._several(argument, path, deciding=False)
@@ -126,10 +126,10 @@ class Conditions:
     def _several(self, argument: Any, path: Path, *, deciding: bool) -> Any:
         if not isinstance(argument, list) or len(argument) < 2:
             raise flaw(path, "at least two conditions are needed, in a list")
-        held = [self.holds(each, (*path, i)) for i, each in enumerate(argument)]
-        if deciding in held:
+        truths = [self.holds(operand, (*path, i)) for i, operand in enumerate(argument)]
+        if deciding in truths:
             return deciding
-        return UNKNOWN if UNKNOWN in held else not deciding
+        return UNKNOWN if UNKNOWN in truths else not deciding
 
 
 _OWN: Mapping[str, Callable[[Conditions, Any, Path], Any]] = {
@@ -160,8 +160,8 @@ def check_if(argument: Any, version: str, path: Path) -> None:
 
 def choose_branches(value: Any, conditions: Conditions, path: Path) -> Any:
     """Replace each ``if`` in ``value`` with its branch, or with UNKNOWN if its condition is UNKNOWN."""
-    found = _choose_branches(value, conditions, path)
-    return None if found is _OMITTED else found
+    chosen = _choose_branches(value, conditions, path)
+    return None if chosen is _OMITTED else chosen
 
 
 def _choose_branches(value: Any, conditions: Conditions, path: Path) -> Any:
@@ -179,10 +179,10 @@ def _choose_branches(value: Any, conditions: Conditions, path: Path) -> Any:
 
 
 def _branch(argument: Any, conditions: Conditions, path: Path) -> Any:
-    held = conditions.holds(argument[0], (*path, 0))
-    if held is UNKNOWN:
+    is_true = conditions.holds(argument[0], (*path, 0))
+    if is_true is UNKNOWN:
         return UNKNOWN
-    if held:
+    if is_true:
         return _choose_branches(argument[1], conditions, (*path, 1))
     return _choose_branches(argument[2], conditions, (*path, 2)) if len(argument) == 3 else _OMITTED
 

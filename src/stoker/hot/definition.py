@@ -55,13 +55,13 @@ class Definition:
     @cached_property
     def requires(self) -> frozenset[str]:
         """The names of the resources that must be complete first."""
-        said = (self.properties, self.metadata, self.update_policy)
-        return frozenset(self.depends_on).union(*map(references, said))
+        expressions = (self.properties, self.metadata, self.update_policy)
+        return frozenset(self.depends_on).union(*map(references, expressions))
 
     def to_json(self) -> dict[str, Any]:
         """For the database: stored with every resource, so rarely used fields without a value are omitted."""
-        said = {each.name: getattr(self, each.name) for each in fields(self)} | {"depends_on": list(self.depends_on)}
-        return {name: value for name, value in said.items() if value is not None and value != ()}
+        data = {field.name: getattr(self, field.name) for field in fields(self)} | {"depends_on": list(self.depends_on)}
+        return {name: value for name, value in data.items() if value is not None and value != ()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Definition:
@@ -110,14 +110,14 @@ def _check_name(name: str, path: Path) -> None:
 
 
 def _external_id(data: dict[str, Any], path: Path) -> str | None:
-    said = data.get("external_id")
-    if said is None:
+    value = data.get("external_id")
+    if value is None:
         return None
-    if not isinstance(said, str) or not said:
+    if not isinstance(value, str) or not value:
         raise flaw((*path, "external_id"), "the id of something that is there is needed, in text")
     if data.get("depends_on"):
         raise flaw((*path, "depends_on"), "a resource with an external_id depends on nothing")
-    return said
+    return value
 
 
 def _check_keys(data: dict[str, Any], version: str, path: Path) -> None:

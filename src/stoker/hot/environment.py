@@ -85,13 +85,13 @@ class Environment:
 def _merge(
     old: Mapping[str, Any], new: Mapping[str, Any], strategies: Mapping[str, Any], types: Mapping[str, str]
 ) -> dict[str, Any]:
-    found = dict(old)
+    merged = dict(old)
     for name, value in new.items():
-        if name not in types or found.get(name) is None:
-            found[name] = value
+        if name not in types or merged.get(name) is None:
+            merged[name] = value
         elif value is not None:
-            found[name] = merge(name, types[name], found[name], value, strategy_of(name, strategies))
-    return found
+            merged[name] = merge(name, types[name], merged[name], value, strategy_of(name, strategies))
+    return merged
 
 
 def _check(data: dict[str, Any]) -> None:

@@ -123,14 +123,14 @@ def combine(
 
     The error has the type of the flaws if they share one.
     """
-    kinds = {each.kind for each in flaws}
+    kinds = {flaw.kind for flaw in flaws}
     kind = kinds.pop() if len(kinds) == 1 else StackValidationFailed
     return kind("\n".join(_messages(flaws, source, joint, to_source_path)))
 
 
 def _messages(flaws: list[Flaw], source: Any, joint: str, to_source_path: Callable[[Path], Path]) -> list[str]:
-    paths = [to_source_path(each.path) for each in flaws]
-    known = lines(source, paths) if isinstance(source, str) else dict[Path, int]()
-    by_line = sorted(zip(flaws, paths, strict=True), key=lambda each: known.get(each[1], 0))
-    messages = [each.message(joint) + (f" (line {known[path]})" if path in known else "") for each, path in by_line]
+    paths = [to_source_path(flaw.path) for flaw in flaws]
+    line_of = lines(source, paths) if isinstance(source, str) else dict[Path, int]()
+    by_line = sorted(zip(flaws, paths, strict=True), key=lambda flaw: line_of.get(flaw[1], 0))
+    messages = [flaw.message(joint) + (f" (line {line_of[path]})" if path in line_of else "") for flaw, path in by_line]
     return list(dict.fromkeys(messages))

@@ -65,7 +65,8 @@ def _condition_name(conditions: Any) -> Any:
     if not isinstance(conditions, list):
         return conditions
     return [
-        each["Condition"] if isinstance(each, dict) and each.keys() == {"Condition"} else each for each in conditions
+        condition["Condition"] if isinstance(condition, dict) and condition.keys() == {"Condition"} else condition
+        for condition in conditions
     ]
 
 

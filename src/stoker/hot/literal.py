@@ -19,13 +19,13 @@ def literal(value: Any) -> Any:
     """Wrap ``value`` as a literal if any part of it looks like a call."""
     pending = [value]
     while pending:
-        each = pending.pop()
-        if isinstance(each, dict):
-            if len(each) == 1 and not _MISLEADING.isdisjoint(each):
+        part = pending.pop()
+        if isinstance(part, dict):
+            if len(part) == 1 and not _MISLEADING.isdisjoint(part):
                 return {LITERAL: value}
-            pending += each.values()
-        elif isinstance(each, list):
-            pending += each
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part
     return value
 
 

@@ -17,10 +17,10 @@ DEFAULT = "default"
 
 def strategy_of(name: str, strategies: Mapping[str, Any]) -> str:
     """The strategy for a parameter. Raises Invalid for an unknown strategy."""
-    found = strategies.get(name, strategies.get(DEFAULT, OVERWRITE))
-    if found not in STRATEGIES:
-        raise Invalid(f"parameter_merge_strategies: {name}: {quote_word(found)} is none of {', '.join(STRATEGIES)}")
-    return str(found)
+    strategy = strategies.get(name, strategies.get(DEFAULT, OVERWRITE))
+    if strategy not in STRATEGIES:
+        raise Invalid(f"parameter_merge_strategies: {name}: {quote_word(strategy)} is none of {', '.join(STRATEGIES)}")
+    return str(strategy)
 
 
 def strategies_after(earlier: Mapping[str, Any], seen: Collection[str], later: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def merge(name: str, type_name: str, old: Any, new: Any, strategy: str) -> Any:
     if put is None:
         raise Invalid(f"parameter_merge_strategies: {name} is a {type_name}, which cannot be merged")
     try:
-        first, second = (values.convert(type_name, each) for each in (old, new))
+        first, second = (values.convert(type_name, value) for value in (old, new))
         return _deep(first, second) if strategy == DEEP_MERGE and type_name == "json" else put(first, second)
     except (TypeError, ValueError) as error:
         raise Invalid(f"parameter_merge_strategies: {name}: {error}") from None

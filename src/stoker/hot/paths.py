@@ -34,13 +34,13 @@ def select(value: Any, path: Sequence[Any], missing: Any = None) -> Any:
     return value
 
 
-def index_of(said: Any) -> int:
+def index_of(segment: Any) -> int:
     """Parse an index: an integer or its text. Raises ValueError."""
-    if type(said) is int:
-        return said
-    if not isinstance(said, str) or not _INDEX.fullmatch(said):
-        raise ValueError(said)
-    return int(said)
+    if type(segment) is int:
+        return segment
+    if not isinstance(segment, str) or not _INDEX.fullmatch(segment):
+        raise ValueError(segment)
+    return int(segment)
 
 
 def _step(value: Any, step: Any) -> Any:

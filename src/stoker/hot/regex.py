@@ -169,7 +169,7 @@ def _translate_glob(token: re.Match[str]) -> str:
     text = token[0]
     if token["among"] is None:
         return {"*": ".*", "?": "."}.get(text[0]) or re.escape(text)
-    among = "".join(each if each == "-" else re.escape(each) for each in token["among"])
+    among = "".join(character if character == "-" else re.escape(character) for character in token["among"])
     return f"[{'^' if token['other'] else ''}{among}]"
 
 

@@ -78,8 +78,8 @@ class Registry:
 
     def _hop(self, type_name: str, resource_name: str) -> str | None:
         for entries in self._layers(resource_name):
-            found, target = _lookup(entries, type_name)
-            if found:
+            entry, target = _lookup(entries, type_name)
+            if entry:
                 return target
         return type_name
 
@@ -106,13 +106,13 @@ class Registry:
         return self._controls(resource_name, "restricted_actions")
 
     def _controls(self, resource_name: str, key: str) -> tuple[str, ...]:
-        found: dict[str, None] = {}
+        controls: dict[str, None] = {}
         for pattern, entries in self._named.items():
             if self._covers(pattern, resource_name):
-                said = entries.get(key) or ()
-                found |= dict.fromkeys([said] if isinstance(said, str) else said)
+                values = entries.get(key) or ()
+                controls |= dict.fromkeys([values] if isinstance(values, str) else values)
         base = self._base._controls(resource_name, key) if self._base is not None else ()
-        return tuple(dict.fromkeys((*found, *base)))
+        return tuple(dict.fromkeys((*controls, *base)))
 
     def _covers(self, name: str, resource_name: str) -> bool:
         """Whether ``name``, which may be a pattern, matches the resource."""
@@ -197,6 +197,6 @@ def _check_globs(entries: Mapping[str, Any], path: Path) -> None:
 
 def _check_control(entry: Any, path: Path) -> None:
     words = [entry] if isinstance(entry, str) else entry
-    known = _CONTROLS[str(path[-1])]
-    if not isinstance(words, list) or not all(word in known for word in words):
-        raise flaw(path, f"one or a list of these is needed: {', '.join(known)}", Invalid)
+    allowed = _CONTROLS[str(path[-1])]
+    if not isinstance(words, list) or not all(word in allowed for word in words):
+        raise flaw(path, f"one or a list of these is needed: {', '.join(allowed)}", Invalid)

@@ -115,14 +115,14 @@ def decide(
     with _collecting(collector):  # with an undecided condition, later checks are meaningless
         conditions = Conditions(template.conditions, _Parameters(template.version, parameters, budget or Budget()))
         conditions.decide_all()
-        made = replace(
+        decided = replace(
             template,
             resources=_active_resources(template, conditions),
-            outputs={name: _decide_output(each, conditions) for name, each in template.outputs.items()},
+            outputs={name: _decide_output(output, conditions) for name, output in template.outputs.items()},
             conditions={},
         )
-        made = _check(made, made.resources, made.parameters, files, collector)
-    return _sorted_if_valid(made, collector, is_own=flaws is None)
+        decided = _check(decided, decided.resources, decided.parameters, files, collector)
+    return _sorted_if_valid(decided, collector, is_own=flaws is None)
 
 
 @contextmanager
@@ -155,25 +155,30 @@ def _is_conditional(template: Template) -> bool:
     return (
         bool(template.conditions)
         or any(
-            each.condition is not None or has_if(each.properties) or has_if(each.metadata) or has_if(each.update_policy)
-            for each in template.resources.values()
+            definition.condition is not None
+            or has_if(definition.properties)
+            or has_if(definition.metadata)
+            or has_if(definition.update_policy)
+            for definition in template.resources.values()
         )
-        or any(each.condition is not None or has_if(each.value) for each in template.outputs.values())
+        or any(definition.condition is not None or has_if(definition.value) for definition in template.outputs.values())
     )
 
 
 def _active_resources(template: Template, conditions: Conditions) -> dict[str, Definition]:
     kept = {
-        name: each
-        for name, each in template.resources.items()
-        if each.condition is None or conditions.holds(each.condition, ("resources", name, "condition")) is not False
+        name: definition
+        for name, definition in template.resources.items()
+        if definition.condition is None
+        or conditions.holds(definition.condition, ("resources", name, "condition")) is not False
     }
     gone = template.resources.keys() - kept.keys()
     return {
         name: replace(
-            apply_conditions(each, conditions), depends_on=tuple(need for need in each.depends_on if need not in gone)
+            apply_conditions(definition, conditions),
+            depends_on=tuple(need for need in definition.depends_on if need not in gone),
         )
-        for name, each in kept.items()
+        for name, definition in kept.items()
     }
 
 
@@ -228,15 +233,15 @@ def order(template: Template) -> tuple[str, ...]:
 def _build(document: dict[str, Any], flaws: Flaws) -> tuple[Template, Collection[str], Collection[str]]:
     """Build the template. Also returns the names of all resources and parameters, including invalid ones."""
     version = _version(document)
-    said = _in_words_of_today(document, version, flaws)
-    sections = {name: _section(said, name, flaws) for name in ("parameters", "resources", "outputs", "conditions")}
+    hot = _in_words_of_today(document, version, flaws)
+    sections = {name: _section(hot, name, flaws) for name in ("parameters", "resources", "outputs", "conditions")}
     resources: dict[str, Definition] = {}
     outputs: dict[str, OutputDefinition] = {}
     warnings: list[Flaw] = []
     parameters = _parameters(sections["parameters"], version, flaws)
     groups: tuple[Mapping[str, Any], ...] = ()
     with flaws.collect():
-        groups = parse_groups(said.get("parameter_groups"), sections["parameters"])
+        groups = parse_groups(hot.get("parameter_groups"), sections["parameters"])
     for name, raw in sections["resources"].items():
         with flaws.collect():
             resources[name] = define(name, raw, version)
@@ -245,7 +250,7 @@ def _build(document: dict[str, Any], flaws: Flaws) -> tuple[Template, Collection
             outputs[name] = _output(name, raw, version, warnings)
     template = Template(
         version=version,
-        description=scalar_text(said.get("description"), ("description",), "No description"),
+        description=scalar_text(hot.get("description"), ("description",), "No description"),
         parameters=parameters,
         parameter_groups=groups,
         resources=resources,
@@ -257,9 +262,9 @@ def _build(document: dict[str, Any], flaws: Flaws) -> tuple[Template, Collection
     return template, sections["resources"], sections["parameters"]
 
 
-def _section(said: dict[str, Any], name: str, flaws: Flaws) -> dict[str, Any]:
+def _section(sections: dict[str, Any], name: str, flaws: Flaws) -> dict[str, Any]:
     with flaws.collect():
-        return optional_map(said, name, ())
+        return optional_map(sections, name, ())
     return {}
 
 
@@ -296,10 +301,10 @@ def _in_words_of_today(document: dict[str, Any], version: str, flaws: Flaws) -> 
 
 
 def _check_sections(document: dict[str, Any], version: str, flaws: Flaws) -> None:
-    known = _SECTIONS | {"conditions"} if has_conditions(version) else _SECTIONS
+    allowed = _SECTIONS | {"conditions"} if has_conditions(version) else _SECTIONS
     for name in document:
-        if name not in known:
-            sentence = f"The template section is invalid: {name}{did_you_mean(name, sorted(known))}"
+        if name not in allowed:
+            sentence = f"The template section is invalid: {name}{did_you_mean(name, sorted(allowed))}"
             flaws.add(Flaw(sentence, (name,), InvalidTemplateSection))
 
 
@@ -340,7 +345,7 @@ def _check(
         check_calls(definition.update_policy, (*path, "update_policy"), names, flaws)
     # Without hints, because the number of invalid outputs is unlimited.
     names = replace(names, hints=False)
-    outputs = {name: _check_output(each, names, flaws) for name, each in template.outputs.items()}
+    outputs = {name: _check_output(output, names, flaws) for name, output in template.outputs.items()}
     return replace(template, outputs=outputs)
 
 
@@ -352,7 +357,7 @@ def _check_output(output: OutputDefinition, names: Names, flaws: Flaws) -> Outpu
         return output
     own = Flaws()
     check_calls(output.value, ("outputs", output.name, "value"), names, own)
-    for each in own:
-        if each.kind is InvalidTemplateVersion:
-            flaws.add(each)
+    for problem in own:
+        if problem.kind is InvalidTemplateVersion:
+            flaws.add(problem)
     return replace(output, flaw=next(iter(own), None))

@@ -72,10 +72,10 @@ def _read_map(source: Mapping[str, Any]) -> Any:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a key is given twice")
-    return found
+    return members
 
 
 def _no_constant(word: str) -> Any:

@@ -143,13 +143,13 @@ class _Builder:
         return bool(self._stack) and type(self._stack[-1].value) is dict and self._stack[-1].key is _NONE
 
     def _word(self, text: str, event: Any) -> Any:
-        found = self._words.get(text, _NONE)
-        if found is _NONE:
+        value = self._words.get(text, _NONE)
+        if value is _NONE:
             try:
-                found = self._words[text] = scalars.plain(text)
+                value = self._words[text] = scalars.plain(text)
             except ValueError as error:
                 raise _wrong(str(error), event) from None
-        return found
+        return value
 
     def _quoted_or_tagged(self, event: Any) -> Any:
         # Only an escape sequence in double quotes can produce text that the reader refuses.
@@ -187,12 +187,12 @@ class _Builder:
         self._add(value, event)
 
     def _alias(self, event: Any) -> None:
-        found = self._anchors.get(event.anchor, _NONE)
-        if found is _NONE:
+        anchor = self._anchors.get(event.anchor, _NONE)
+        if anchor is _NONE:
             raise _wrong(f'no anchor "{event.anchor}" comes before this', event)
-        if found is None:
+        if anchor is None:
             raise _wrong(f'the anchor "{event.anchor}" contains itself', event)
-        value, weight = found
+        value, weight = anchor
         self._weight += weight
         if self._weight > self._max_weight:
             raise _wrong("aliases repeat too much", event)

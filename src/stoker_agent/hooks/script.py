@@ -47,14 +47,14 @@ def environment(config: Mapping[str, Any], outputs: Path) -> Dict[str, str]:
 
     Raises ValueError for an input that cannot be an environment variable.
     """
-    found = {}
+    variables = {}
     for entry in config.get("inputs") or ():
         name, value = entry["name"], as_text(entry.get("value"))
         if not name or "=" in name or "\0" in name + value:
             raise ValueError(f"input {name!r} cannot be passed to a script")
-        found[name] = value
-    found["heat_outputs_path"] = str(outputs)
-    return found
+        variables[name] = value
+    variables["heat_outputs_path"] = str(outputs)
+    return variables
 
 
 def as_text(value: Any) -> str:
@@ -66,14 +66,14 @@ def as_text(value: Any) -> str:
 
 def read_outputs(config: Mapping[str, Any], outputs: Path) -> Dict[str, str]:
     """Return the content of the declared outputs by name, up to 1 MiB each."""
-    found = {}
+    values = {}
     for entry in config.get("outputs") or ():
         name = entry["name"]
         path = Path(f"{outputs}.{name}")
         if not set(name) & {"/", "\0"} and path.is_file():
             with path.open("rb") as file:  # a longer output exceeds the report's limit in any case
-                found[name] = file.read(_LONGEST).decode("utf-8", "replace")
-    return found
+                values[name] = file.read(_LONGEST).decode("utf-8", "replace")
+    return values
 
 
 def main() -> None:
@@ -81,8 +81,8 @@ def main() -> None:
     config = json.load(sys.stdin)
     working = Path(os.environ.get("HEAT_SCRIPT_WORKING", _WORKING), config["id"])
     folder = Path(os.environ.get("HEAT_SCRIPT_OUTPUTS", _OUTPUTS))
-    for each in (working, folder):
-        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for path in (working, folder):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     outputs = folder / config["id"]
     done = subprocess.run(
         command(config, working),
@@ -91,11 +91,11 @@ def main() -> None:
         stderr=subprocess.PIPE,
         check=False,
     )
-    said: Dict[str, Any] = dict(read_outputs(config, outputs))
-    said["deploy_stdout"] = done.stdout.decode("utf-8", "replace")
-    said["deploy_stderr"] = done.stderr.decode("utf-8", "replace")
-    said["deploy_status_code"] = done.returncode
-    json.dump(said, sys.stdout)
+    result: Dict[str, Any] = dict(read_outputs(config, outputs))
+    result["deploy_stdout"] = done.stdout.decode("utf-8", "replace")
+    result["deploy_stderr"] = done.stderr.decode("utf-8", "replace")
+    result["deploy_status_code"] = done.returncode
+    json.dump(result, sys.stdout)
 
 
 if __name__ == "__main__":

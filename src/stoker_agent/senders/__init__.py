@@ -39,14 +39,14 @@ class Senders:
         ``entry`` is the document's entry, ``source`` the name of the source that listed it. ``NoSender`` is returned
         where the agent has no means to send the result.
         """
-        said = inputs(entry)
-        transport = said.get("deploy_signal_transport")
+        values = inputs(entry)
+        transport = values.get("deploy_signal_transport")
         own = source == STOKER or transport == "STOKER_SIGNAL"
         if transport == "NO_SIGNAL":
             return None
         if own and self._channel is not None:
             return StokerSignal(self._channel)
-        return self._create(said) or (NoSender(_NOT_ENROLLED) if own else None)
+        return self._create(values) or (NoSender(_NOT_ENROLLED) if own else None)
 
     def close(self) -> None:
         """Close all connections."""
@@ -54,27 +54,27 @@ class Senders:
             self._channel.close()
         self._web.close()
 
-    def _create(self, said: Mapping[str, Any]) -> Optional[Sender]:
+    def _create(self, values: Mapping[str, Any]) -> Optional[Sender]:
         """Return the sender that the inputs describe, or None if they describe none."""
-        url = said.get("deploy_signal_id")
+        url = values.get("deploy_signal_id")
         if isinstance(url, str) and url:
-            return UrlSignal(self._web, url, str(said.get("deploy_signal_verb") or "POST"))
-        signed = bool(said.get("deploy_url_signature"))
-        if not signed and not said.get("deploy_auth_url"):
+            return UrlSignal(self._web, url, str(values.get("deploy_signal_verb") or "POST"))
+        signed = bool(values.get("deploy_url_signature"))
+        if not signed and not values.get("deploy_auth_url"):
             return None
         try:
             if signed:
-                return QueueSignal(SignedQueue(self._web, said, "deploy_"))
-            session = self._session(Login.of(said, "deploy_"))
-            if said.get("deploy_queue_id"):
-                return QueueSignal(QueueOfLogin(session, str(said["deploy_queue_id"])))
-            return HeatSignal(session, str(said["deploy_stack_id"]), str(said["deploy_resource_name"]))
+                return QueueSignal(SignedQueue(self._web, values, "deploy_"))
+            session = self._session(Login.of(values, "deploy_"))
+            if values.get("deploy_queue_id"):
+                return QueueSignal(QueueOfLogin(session, str(values["deploy_queue_id"])))
+            return HeatSignal(session, str(values["deploy_stack_id"]), str(values["deploy_resource_name"]))
         except KeyError as error:
             return NoSender(f"its input {error} is missing")
 
     def _session(self, login: Login) -> Session:
-        found = self._sessions.pop(login, None) or Session(self._web, login)
-        self._sessions[login] = found
+        session = self._sessions.pop(login, None) or Session(self._web, login)
+        self._sessions[login] = session
         if len(self._sessions) > _SESSIONS:
             self._sessions.popitem(last=False)
-        return found
+        return session

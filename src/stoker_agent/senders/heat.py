@@ -19,7 +19,7 @@ class HeatSignal:
 
     def __init__(self, session: Session, stack_id: str, resource_name: str) -> None:
         self._session = session
-        stack, name = (urllib.parse.quote(each, safe="/") for each in (stack_id, resource_name))
+        stack, name = (urllib.parse.quote(word, safe="/") for word in (stack_id, resource_name))
         self._path = f"/stacks/{stack}/resources/{name}/signal"
         self.place = session.place
 

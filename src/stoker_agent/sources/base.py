@@ -100,38 +100,38 @@ class Polled:
         self._web.close()
 
 
-def document(said: Any) -> Document:
+def document(data: Any) -> Document:
     """
     Parse a server's metadata, already decoded from JSON. Entries that are not maps are ignored.
 
-    Raises Unreachable if ``said`` is not a map.
+    Raises Unreachable if ``data`` is not a map.
     """
-    if not isinstance(said, dict):
+    if not isinstance(data, dict):
         raise Unreachable("the document is no map")
-    found, collect = said.get("deployments"), said.get("os-collect-config")
+    entries, collect = data.get("deployments"), data.get("os-collect-config")
     return Document(
-        [each for each in found if isinstance(each, dict)] if isinstance(found, list) else [],
+        [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else [],
         collect if isinstance(collect, dict) else {},
-        isinstance(found, list),
-        _whole(said.get("concurrency"), Document._field_defaults["concurrency"]),
-        _whole(said.get("max_log_bytes"), Document._field_defaults["log_bytes"]),
+        isinstance(entries, list),
+        _whole(data.get("concurrency"), Document._field_defaults["concurrency"]),
+        _whole(data.get("max_log_bytes"), Document._field_defaults["log_bytes"]),
     )
 
 
-def read_carried(said: Any, verifier: Optional[Verifier], source: str) -> Document:
+def read_carried(data: Any, verifier: Optional[Verifier], source: str) -> Document:
     """
     Verify and parse a document that was read from an object or a queue.
 
     Without a verifier, the document is accepted unverified. An empty map means that no document was published yet.
     Raises Unverified, or Unreachable as ``document`` does.
     """
-    if verifier is not None and said != {}:
-        verifier.accept(verifier.revision(said, source))
-    return document(said)
+    if verifier is not None and data != {}:
+        verifier.accept(verifier.revision(data, source))
+    return document(data)
 
 
-def _whole(said: Any, default: int) -> int:
-    return said if isinstance(said, int) and not isinstance(said, bool) and said >= 1 else default
+def _whole(value: Any, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 1 else default
 
 
 def parse_json(text: bytes) -> Any:
@@ -152,5 +152,5 @@ def seconds(section: Mapping[str, Any], default: float = 10.0) -> float:
 
 def ca_file(section: Mapping[str, Any], default: Optional[str]) -> Optional[str]:
     """Return the path of the section's CA certificate, or ``default``."""
-    said = section.get("ca_certificate") or section.get("ca_file")
-    return str(said) if said else default
+    path = section.get("ca_certificate") or section.get("ca_file")
+    return str(path) if path else default

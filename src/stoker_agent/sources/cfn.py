@@ -23,8 +23,8 @@ class Cfn(Polled):
         self._url = str(section["metadata_url"])
         self._access, self._secret = str(section["access_key_id"]), str(section["secret_access_key"])
         self._stack = str(section["stack_name"])
-        said = section["path"]
-        self._paths = [str(each) for each in (said if isinstance(said, list) else [said])]
+        paths = section["path"]
+        self._paths = [str(path) for path in (paths if isinstance(paths, list) else [paths])]
         self._seconds = seconds(section)
         self._last: Optional[List[bytes]] = None
 
@@ -94,9 +94,9 @@ def _text(body: bytes, field: str) -> bytes:
         raise Unreachable(f"the server's answer is no XML: {error}") from None
     for detail in root.iter():
         if _plain(detail.tag) == "StackResourceDetail":
-            for each in detail:
-                if _plain(each.tag) == field:
-                    return (each.text or "{}").encode()
+            for element in detail:
+                if _plain(element.tag) == field:
+                    return (element.text or "{}").encode()
     raise Unreachable(f"the server's answer has no {field} of a StackResourceDetail")
 
 
@@ -105,7 +105,7 @@ def _plain(tag: str) -> str:
     return tag.rpartition("}")[2]
 
 
-def _below(said: Any, path: str) -> Any:
+def _below(data: Any, path: str) -> Any:
     for word in _words(path)[2]:
-        said = said.get(word, {}) if isinstance(said, dict) else {}
-    return said
+        data = data.get(word, {}) if isinstance(data, dict) else {}
+    return data

@@ -18,7 +18,7 @@ class Heat(Polled):
     def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str]) -> None:
         super().__init__(Web(ca_file(section, trusted)), longest)
         self._session = Session(self._web, Login.of(section), seconds(section))
-        stack, name = (urllib.parse.quote(str(section[each]), safe="/") for each in ("stack_id", "resource_name"))
+        stack, name = (urllib.parse.quote(str(section[key]), safe="/") for key in ("stack_id", "resource_name"))
         self._path = f"/stacks/{stack}/resources/{name}/metadata"
         self._last: Optional[bytes] = None
 
@@ -29,10 +29,10 @@ class Heat(Polled):
             raise Unreachable(f"the server answered {answer.summary()}")
         if answer.body == self._last:
             return None
-        said = parse_json(answer.body)
-        found = document(said.get("metadata") if isinstance(said, dict) else None)
+        data = parse_json(answer.body)
+        content = document(data.get("metadata") if isinstance(data, dict) else None)
         self._last = answer.body
-        return found
+        return content
 
     def reset(self) -> None:
         """Return the document at the next ``fetch`` in any case."""

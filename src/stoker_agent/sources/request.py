@@ -51,9 +51,9 @@ class Request(Polled):
             return None
         # An empty object means that no document was published yet. The state of a refused document is not recorded: the
         # next poll reads it again, and the failures make another source take over.
-        found = read_carried(parse_json(answer.body) if answer.body.strip() else {}, self._verifier, self.name)
+        content = read_carried(parse_json(answer.body) if answer.body.strip() else {}, self._verifier, self.name)
         self._state, self._digest = state, digest
-        return found
+        return content
 
     def reset(self) -> None:
         """Return the document at the next ``fetch`` in any case."""
@@ -81,10 +81,10 @@ def _state(answer: Answer) -> _State:
     """
     if answer.etag:
         return answer.etag.strip().strip('"'), None
-    said = answer.headers.get("last-modified")
+    modified = answer.headers.get("last-modified")
     try:
-        now, written = (parsedate_to_datetime(each or "") for each in (answer.headers.get("date"), said))
+        now, written = (parsedate_to_datetime(date or "") for date in (answer.headers.get("date"), modified))
         old = (now - written).total_seconds() >= _SETTLED_SECONDS
     except (ValueError, TypeError, IndexError):
         old = False
-    return (None, said) if old else _NONE
+    return (None, modified) if old else _NONE

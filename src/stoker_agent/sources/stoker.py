@@ -31,16 +31,18 @@ class Stoker:
     def fetch(self, wait: float) -> Optional[Document]:
         """Return the document, or None if it did not change within ``wait`` seconds. See ``Source``."""
         headers = {"X-Stoker-Agent": f"{__version__}; hooks={','.join(available(self._own_hooks))}"}
-        held = 0
+        seconds = 0
         if self._etag is not None:
             headers["If-None-Match"] = self._etag
-            held = math.ceil(min(wait, self._wait))
+            seconds = math.ceil(min(wait, self._wait))
         self._pause = 0.0
-        answer = self._channel.call("GET", f"/agent/v1/document?wait={held}", headers=headers, seconds=held + 20.0)
+        answer = self._channel.call(
+            "GET", f"/agent/v1/document?wait={seconds}", headers=headers, seconds=seconds + 20.0
+        )
         if answer.status == 200:
-            self._wait, found = _document(answer, self._wait)
+            self._wait, content = _document(answer, self._wait)
             self._etag = answer.etag
-            return found
+            return content
         if answer.status in (401, 403, 404):
             raise Refused("the server refuses this agent's key: was this server deleted, or enrolled again?")
         if answer.status != 304:
@@ -67,10 +69,10 @@ class Stoker:
 
 def _document(answer: Answer, wait: float) -> Tuple[float, Document]:
     """Return the server's limit for the next poll in seconds, and the document."""
-    said: Any = parse_json(answer.body)
+    data: Any = parse_json(answer.body)
     try:
-        if isinstance(said["deployments"], list):
-            return max(1.0, float(int(said.get("poll_wait", wait)))), document(said)
+        if isinstance(data["deployments"], list):
+            return max(1.0, float(int(data.get("poll_wait", wait)))), document(data)
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
     raise Unreachable(f"the document cannot be read: {answer.body[:100]!r}")

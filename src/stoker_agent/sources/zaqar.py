@@ -51,16 +51,16 @@ class Zaqar(Polled):
             self._marker = ""
         marker = self._marker
         while True:
-            found, following = self._read(marker)
-            newest = self._newest([*newest, *found])
-            if len(found) < _PAGE or following == marker:
+            bodies, following = self._read(marker)
+            newest = self._newest([*newest, *bodies])
+            if len(bodies) < _PAGE or following == marker:
                 break
             marker = following
-        made = document(newest[0]) if newest and newest != self._last else None
+        content = document(newest[0]) if newest and newest != self._last else None
         # The marker moves only after the whole read: messages of an incomplete read are read again.
         self._marker = following
         self._last = newest or self._last
-        return made
+        return content
 
     def reset(self) -> None:
         """Read the queue from its beginning at the next ``fetch``."""
@@ -82,7 +82,7 @@ class Zaqar(Polled):
                 _log.warning("message.skipped: a message is skipped: %s", error)
         if not genuine:
             return []
-        revision, newest = max(genuine, key=lambda each: each[0])
+        revision, newest = max(genuine, key=lambda pair: pair[0])
         self._verifier.accept(revision)
         return [newest]
 
@@ -94,10 +94,10 @@ class Zaqar(Polled):
             return [], marker
         if answer.status != 200:
             raise Unreachable(f"the messaging service answered {answer.summary()}")
-        said: Any = parse_json(answer.body)
+        data: Any = parse_json(answer.body)
         try:
-            bodies = [message["body"] for message in said["messages"]]
-            following = [link["href"] for link in said.get("links") or [] if link["rel"] == "next"] if bodies else []
+            bodies = [message["body"] for message in data["messages"]]
+            following = [link["href"] for link in data.get("links") or [] if link["rel"] == "next"] if bodies else []
         except (KeyError, TypeError, AttributeError):
             raise Unreachable(f"the messages cannot be read: {answer.body[:100]!r}") from None
         for href in following:

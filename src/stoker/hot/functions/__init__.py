@@ -76,8 +76,8 @@ class Function:
 
 def _load() -> dict[str, Function]:
     names = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
-    found = (Function.of(importlib.import_module(f"{__name__}.{name}")) for name in names)
-    return {function.name: function for function in found}
+    functions = (Function.of(importlib.import_module(f"{__name__}.{name}")) for name in names)
+    return {function.name: function for function in functions}
 
 
 FUNCTIONS = _load()
@@ -126,12 +126,12 @@ def functions_of(version: str) -> dict[str, str]:
     """Name and description of each function of a version."""
     if version in CFN_VERSIONS:
         own = {name: function.description for name, function in FUNCTIONS.items() if name.startswith("Fn::")}
-        return own | {name: each.description for name, each in FOREIGN.items()}
+        return own | {name: foreign.description for name, foreign in FOREIGN.items()}
     return {
         name: function.description
         for name, function in FUNCTIONS.items()
         if function.since <= version and not (function.until is not None and version >= function.until)
-    } | {name: each.description for name, each in FOREIGN.items() if version < (each.until or "")}
+    } | {name: foreign.description for name, foreign in FOREIGN.items() if version < (foreign.until or "")}
 
 
 @cache

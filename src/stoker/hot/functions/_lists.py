@@ -19,10 +19,10 @@ def concatenate(name: str, argument: Any) -> list[Any]:
     """The items of all lists; null counts as an empty list."""
     if not isinstance(argument, list):
         raise StackValidationFailed(f'"{name}" needs a list of lists, not {kind_of(argument)}')
-    for each in argument:
-        if each is not None and not isinstance(each, list):
-            raise StackValidationFailed(f'"{name}" joins lists, not {kind_of(each)}')
-    return [item for each in argument for item in each or ()]
+    for part in argument:
+        if part is not None and not isinstance(part, list):
+            raise StackValidationFailed(f'"{name}" joins lists, not {kind_of(part)}')
+    return [item for part in argument for item in part or ()]
 
 
 def comparable(value: Any) -> Any:

@@ -106,9 +106,9 @@ class _Meter:
             parts = value
         else:
             return 1, 0
-        known = self._known.get(id(value))
-        if known is not None and not utils.is_mutable(value):
-            return known[1:]
+        measured = self._known.get(id(value))
+        if measured is not None and not utils.is_mutable(value):
+            return measured[1:]
         weight, levels = 1, 0
         for part in parts:
             added, below = self._measure(part)

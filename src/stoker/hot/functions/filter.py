@@ -21,7 +21,7 @@ def evaluate(argument: Any, scope: Scope) -> list[Any] | None:
     """A null in place of the values removes nothing; a null in place of the list gives null."""
     check(argument, scope.version)
     values, items = argument
-    if any(each is not None and not isinstance(each, list) for each in argument):
+    if any(part is not None and not isinstance(part, list) for part in argument):
         raise StackValidationFailed('"filter" needs two lists: the values to leave out, and the list to filter')
     if not items:
         return [] if items == [] else None

@@ -15,9 +15,9 @@ UNTIL = ""
 
 
 def evaluate(argument: Any, _scope: Scope) -> Any:
-    found, *keys = argument
+    value, *keys = argument
     for key in keys:
-        if not isinstance(key, str) or not isinstance(found, dict) or key not in found:
+        if not isinstance(key, str) or not isinstance(value, dict) or key not in value:
             raise StackValidationFailed(f'"Fn::FindInMap": the mapping has no {quote_word(key)}')
-        found = found[key]
-    return found
+        value = value[key]
+    return value

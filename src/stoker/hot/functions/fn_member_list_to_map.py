@@ -32,6 +32,6 @@ def evaluate(argument: Any, scope: Scope) -> dict[str, str]:
     if not isinstance(members, list) or not all(isinstance(member, str) for member in members):
         raise StackValidationFailed('"Fn::MemberListToMap": the third part must be a list of texts')
     pairs: dict[str, dict[str, str]] = {}
-    for found in filter(None, map(_MEMBER.fullmatch, members)):
-        pairs.setdefault(found["index"], {})[found["part"]] = found["said"]
+    for match in filter(None, map(_MEMBER.fullmatch, members)):
+        pairs.setdefault(match["index"], {})[match["part"]] = match["said"]
     return {pair[key]: pair[value] for pair in pairs.values() if key in pair and value in pair}

@@ -45,27 +45,27 @@ def _netloc(parts: dict[str, Any]) -> str:
     return f"{login}{'@' if login else ''}{shown}{port}"
 
 
-def _port(said: Any) -> str:
-    if said is None or said == "":
+def _port(value: Any) -> str:
+    if value is None or value == "":
         return ""
     try:
-        number = index_of(said)
+        number = index_of(value)
     except ValueError:
         number = 0
     if not 1 <= number <= 65535:
-        raise StackValidationFailed(f'"make_url": {quote_word(said)} is no port')
+        raise StackValidationFailed(f'"make_url": {quote_word(value)} is no port')
     return f":{number}"
 
 
-def _query(said: Any) -> str:
-    if said is None:
+def _query(query: Any) -> str:
+    if query is None:
         return ""
-    if not isinstance(said, dict):
-        raise StackValidationFailed(f'"make_url" query must be a map, not {kind_of(said)}')
-    for name, value in said.items():
+    if not isinstance(query, dict):
+        raise StackValidationFailed(f'"make_url" query must be a map, not {kind_of(query)}')
+    for name, value in query.items():
         if isinstance(value, dict | list):
             raise StackValidationFailed(f'"make_url" query: {quote_word(name)} must be text, not {kind_of(value)}')
-    return urlencode({name: "" if value is None else value for name, value in said.items()}, safe="/")
+    return urlencode({name: "" if value is None else value for name, value in query.items()}, safe="/")
 
 
 def _text(parts: dict[str, Any], name: str) -> str:

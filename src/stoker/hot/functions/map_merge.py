@@ -22,8 +22,8 @@ def evaluate(argument: Any, _scope: Scope) -> dict[str, Any]:
     if not isinstance(argument, list):
         raise StackValidationFailed(f'"map_merge" needs a list of maps, not {kind_of(argument)}')
     merged: dict[str, Any] = {}
-    for each in argument:
-        if each is not None and not isinstance(each, dict):
-            raise StackValidationFailed(f'"map_merge" merges maps, not {kind_of(each)}')
-        merged |= each or {}
+    for part in argument:
+        if part is not None and not isinstance(part, dict):
+            raise StackValidationFailed(f'"map_merge" merges maps, not {kind_of(part)}')
+        merged |= part or {}
     return merged

@@ -42,8 +42,8 @@ def evaluate(argument: Any, scope: Scope) -> dict[str, Any]:
     return changed
 
 
-def _map(said: Any) -> dict[str, Any]:
+def _map(value: Any) -> dict[str, Any]:
     """Null counts as an empty map."""
-    if said is not None and not isinstance(said, dict):
+    if value is not None and not isinstance(value, dict):
         raise StackValidationFailed(_SHAPE)
-    return said or {}
+    return value or {}

@@ -23,9 +23,9 @@ _SIDE_BY_SIDE = "2017-09-01"
 
 
 def check(argument: Any, version: str) -> None:
-    known = {"template", "for_each"} | ({"permutations"} if version >= _SIDE_BY_SIDE else set())
-    if not isinstance(argument, dict) or not {"template", "for_each"} <= set(argument) <= known:
-        raise StackValidationFailed(f'"repeat" needs a map of {", ".join(sorted(known))}')
+    keys = {"template", "for_each"} | ({"permutations"} if version >= _SIDE_BY_SIDE else set())
+    if not isinstance(argument, dict) or not {"template", "for_each"} <= set(argument) <= keys:
+        raise StackValidationFailed(f'"repeat" needs a map of {", ".join(sorted(keys))}')
     if not isinstance(argument["for_each"], dict):
         raise StackValidationFailed(f'"repeat" for_each must be a map, not {kind_of(argument["for_each"])}')
 
@@ -35,8 +35,8 @@ def evaluate(argument: Any, scope: Scope) -> list[Any]:
     words, permutations = argument["for_each"], argument.get("permutations", True)
     if not isinstance(permutations, bool):
         raise StackValidationFailed('"repeat" permutations must be true or false')
-    lists = [_items(word, said, scope.version, maps=permutations) for word, said in words.items()]
-    if any(said is None for said in words.values()):
+    lists = [_items(word, values, scope.version, maps=permutations) for word, values in words.items()]
+    if any(values is None for values in words.values()):
         return []
     template = argument["template"]
     if permutations:
@@ -55,14 +55,14 @@ def evaluate(argument: Any, scope: Scope) -> list[Any]:
     return [filling.fill(template, dict(zip(words, chosen, strict=True))) for chosen in combinations]
 
 
-def _items(word: str, said: Any, version: str, *, maps: bool) -> list[Any]:
-    if said is None:
+def _items(word: str, values: Any, version: str, *, maps: bool) -> list[Any]:
+    if values is None:
         return []
-    if isinstance(said, dict) and version >= _MAPS and maps:
-        return list(said)
-    if not isinstance(said, list):
-        raise StackValidationFailed(f'"repeat" goes through lists, but {quote_word(word)} is {kind_of(said)}')
-    return said
+    if isinstance(values, dict) and version >= _MAPS and maps:
+        return list(values)
+    if not isinstance(values, list):
+        raise StackValidationFailed(f'"repeat" goes through lists, but {quote_word(word)} is {kind_of(values)}')
+    return values
 
 
 class _Filling:
@@ -90,8 +90,8 @@ class _Filling:
                     f'"repeat": within a text {quote_word(word)} must be text, not {kind_of(item)}'
                 )
         ordered = sorted(used, key=lambda word: (-len(word), word))
-        made = replace(NAME, text, {word: str(used[word]) for word in ordered}) if used else text
-        self._left -= len(made)
+        filled = replace(NAME, text, {word: str(used[word]) for word in ordered}) if used else text
+        self._left -= len(filled)
         if self._left < 0:
             raise StackValidationFailed(f'"repeat": the result would be longer than {MAX_WEIGHT} characters')
-        return made
+        return filled

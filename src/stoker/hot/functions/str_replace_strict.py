@@ -15,6 +15,6 @@ __all__ = ["NAME", "SINCE", "check", "evaluate"]
 
 
 def evaluate(argument: Any, scope: Scope) -> str:
-    made = str_replace.evaluate(argument, scope)
+    text = str_replace.evaluate(argument, scope)
     must_occur(NAME, argument)
-    return made
+    return text

@@ -17,9 +17,9 @@ __all__ = ["NAME", "SINCE", "check", "evaluate"]
 
 
 def evaluate(argument: Any, scope: Scope) -> str:
-    made = str_replace.evaluate(argument, scope)
+    text = str_replace.evaluate(argument, scope)
     must_occur(NAME, argument)
     for word, value in argument["params"].items():
         if value is None or value in ("", [], {}):
             raise StackValidationFailed(f'"{NAME}": the value for {quote_word(word)} is empty')
-    return made
+    return text

@@ -28,9 +28,9 @@ def evaluate(argument: Any, scope: Scope) -> Any:
     return parts if len(argument) == 2 else parts[_index(argument[2], len(parts))]
 
 
-def _index(said: Any, count: int) -> int:
+def _index(value: Any, count: int) -> int:
     try:
-        index = index_of(said)
+        index = index_of(value)
     except ValueError:
         raise StackValidationFailed('"str_split": the index must be a whole number') from None
     if not -count <= index < count:

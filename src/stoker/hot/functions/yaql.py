@@ -35,8 +35,8 @@ def evaluate(argument: Any, scope: Scope) -> Any:
         raise StackValidationFailed('"yaql" expression must be text')
     expression = _parse(argument["expression"])
     try:
-        found = _engine().evaluate(expression, argument.get("data", {}), scope.budget)
-        check_plain(found)
+        result = _engine().evaluate(expression, argument.get("data", {}), scope.budget)
+        check_plain(result)
     except RequestLimitExceeded as error:
         raise RequestLimitExceeded(f'"yaql": {error.message}') from None
     except Flaw as flaw:
@@ -44,7 +44,7 @@ def evaluate(argument: Any, scope: Scope) -> Any:
     except Exception as error:
         # An expression can fail with any Python exception.
         raise StackValidationFailed(f'"yaql": {clip(str(error) or type(error).__name__)}') from None
-    return found
+    return result
 
 
 def _parse(expression: str) -> Any:

@@ -88,8 +88,8 @@ def bind(
     version. With ``flaws``, problems are added there, their values are UNKNOWN, and the caller raises the error.
     """
     collector = Flaws() if flaws is None else flaws
-    given = {**environment.parameters, **(supplied or {})}
-    for name in given:
+    values = {**environment.parameters, **(supplied or {})}
+    for name in values:
         if name not in template.parameters:
             hint = did_you_mean(name, template.parameters)
             sentence = f"The Parameter ({clip(name)}) was not defined in template{hint or '.'}"
@@ -97,7 +97,7 @@ def bind(
     pseudo = {name: value for name, value in pseudo.items() if name in names_of(template.version)}
     schemas = template.parameters.values()
     bound = {
-        schema.name: _value(schema, given.get(schema.name), environment.parameter_defaults.get(schema.name), collector)
+        schema.name: _value(schema, values.get(schema.name), environment.parameter_defaults.get(schema.name), collector)
         for schema in schemas
     }
     if flaws is None:
@@ -110,8 +110,8 @@ def bind(
     )
 
 
-def _value(schema: ParameterSchema, given: Any, site_default: Any, flaws: Flaws) -> Any:
-    chosen = site_default if given is None else given
+def _value(schema: ParameterSchema, value: Any, site_default: Any, flaws: Flaws) -> Any:
+    chosen = site_default if value is None else value
     if chosen is None:
         chosen = schema.default
     path = ("parameters", schema.name)

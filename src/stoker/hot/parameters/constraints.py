@@ -220,10 +220,10 @@ class Rule:
 
     def problem(self, value: Any, *, hidden: bool = False) -> str | None:
         """The message for the user, or None; a hidden value is not repeated."""
-        found = self.constraint.problem(value)
-        if found and hidden and not self.description:
+        problem = self.constraint.problem(value)
+        if problem and hidden and not self.description:
             return f"the value does not satisfy its {self.constraint.KEY}"
-        return found and (self.description or found)
+        return problem and (self.description or problem)
 
 
 _KINDS: tuple[type[Constraint], ...] = (Range, Length, Modulo, AllowedValues, AllowedPattern, Custom)
@@ -236,10 +236,10 @@ def parse_rule(raw: Any, type_name: str, version: str, path: Path) -> Rule:
     for key in data:
         if key != "description" and key not in kinds:
             raise flaw((*path, key), f"Invalid key '{key}' for parameter constraints", InvalidSchemaError)
-    found = [kinds[key] for key in data if key in kinds]
-    if len(found) != 1:
+    constraints = [kinds[key] for key in data if key in kinds]
+    if len(constraints) != 1:
         raise flaw(path, "exactly one constraint must be expressed", InvalidSchemaError)
-    [kind] = found
+    [kind] = constraints
     if type_name not in kind.TYPES:
         raise flaw((*path, kind.KEY), f"{kind.KEY} constraint invalid for {type_name}", InvalidSchemaError)
     description = scalar_text(data.get("description"), (*path, "description"))

@@ -34,18 +34,18 @@ class ParameterSchema:
     tags: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
 
-    def accept(self, given: Any) -> Any:
-        """Convert ``given`` to a value of this parameter. Raises ValueError with a message for the user."""
+    def accept(self, value: Any) -> Any:
+        """Convert ``value`` to the type of this parameter. Raises ValueError with a message for the user."""
         try:
-            value = values.convert(self.type, given)
+            converted = values.convert(self.type, value)
         except ValueError:
             if self.hidden:
                 raise ValueError(f"the value is no {self.type}") from None
             raise
-        problem = self._problem(value, self.rules)
+        problem = self._problem(converted, self.rules)
         if problem:
             raise ValueError(problem)
-        return value
+        return converted
 
     def check_default(self) -> str | None:
         """
@@ -60,7 +60,7 @@ class ParameterSchema:
         return sum(rule.constraint.size for rule in self.rules if isinstance(rule.constraint, AllowedPattern))
 
     def _problem(self, value: Any, rules: tuple[Rule, ...]) -> str | None:
-        return next((found for rule in rules if (found := rule.problem(value, hidden=self.hidden))), None)
+        return next((problem for rule in rules if (problem := rule.problem(value, hidden=self.hidden))), None)
 
 
 def parse_schema(name: str, raw: Any, version: str) -> ParameterSchema:

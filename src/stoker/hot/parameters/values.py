@@ -21,64 +21,64 @@ _TRUE = ("1", "t", "true", "on", "y", "yes")
 _FALSE = ("0", "f", "false", "off", "n", "no")
 
 
-def convert(type_name: str, given: Any) -> Any:
-    """Convert ``given`` to a value of a parameter's type, within the limits of plain data."""
+def convert(type_name: str, value: Any) -> Any:
+    """Convert ``value`` to a parameter's type, within the limits of plain data."""
     try:
-        check_plain(given)
+        check_plain(value)
     except Flaw as flaw:
         raise ValueError(flaw.sentence) from None
-    return TYPES[type_name](given)
+    return TYPES[type_name](value)
 
 
-def text(given: Any) -> str:
+def text(value: Any) -> str:
     """Convert the value of a parameter of type ``string``. Raises ValueError."""
-    if isinstance(given, (dict, list)) or given is None:
-        raise ValueError(f"text is needed, not {kind_of(given)}")
-    return str(given)
+    if isinstance(value, (dict, list)) or value is None:
+        raise ValueError(f"text is needed, not {kind_of(value)}")
+    return str(value)
 
 
-def number(given: Any) -> int | float:
+def number(value: Any) -> int | float:
     """Convert the value of a parameter of type ``number``. Raises ValueError."""
-    if isinstance(given, (int, float)) and not isinstance(given, bool):
-        return given
-    if not isinstance(given, str) or len(given) > _LONGEST_NUMBER or not _NUMBER.fullmatch(given):
-        raise ValueError(f"{_describe(given)} is not a number")
-    found = int(given) if _INTEGER.fullmatch(given) else float(given)
-    if not math.isfinite(found):
-        raise ValueError(f"{quote_word(given)} is too large")
-    return found
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    if not isinstance(value, str) or len(value) > _LONGEST_NUMBER or not _NUMBER.fullmatch(value):
+        raise ValueError(f"{_describe(value)} is not a number")
+    result = int(value) if _INTEGER.fullmatch(value) else float(value)
+    if not math.isfinite(result):
+        raise ValueError(f"{quote_word(value)} is too large")
+    return result
 
 
-def boolean(given: Any) -> bool:
+def boolean(value: Any) -> bool:
     """Convert the value of a parameter of type ``boolean``. Raises ValueError."""
-    word = str(given).strip().lower()
-    if isinstance(given, (dict, list)) or word not in _TRUE + _FALSE:
-        raise ValueError(f"{_describe(given)} is not a boolean; acceptable values are {', '.join(_TRUE + _FALSE)}")
+    word = str(value).strip().lower()
+    if isinstance(value, (dict, list)) or word not in _TRUE + _FALSE:
+        raise ValueError(f"{_describe(value)} is not a boolean; acceptable values are {', '.join(_TRUE + _FALSE)}")
     return word in _TRUE
 
 
-def comma_delimited_list(given: Any) -> list[str]:
+def comma_delimited_list(value: Any) -> list[str]:
     """Convert the value of a parameter of type ``comma_delimited_list``. Raises ValueError."""
-    if isinstance(given, list):
-        return [_item(item) for item in given]
-    if isinstance(given, dict) or given is None:
-        raise ValueError(f"a list or text with commas is needed, not {kind_of(given)}")
-    return str(given).split(",") if given != "" else []
+    if isinstance(value, list):
+        return [_item(item) for item in value]
+    if isinstance(value, dict) or value is None:
+        raise ValueError(f"a list or text with commas is needed, not {kind_of(value)}")
+    return str(value).split(",") if value != "" else []
 
 
-def json_value(given: Any) -> Any:
+def json_value(value: Any) -> Any:
     """Convert the value of a parameter of type ``json``. Raises ValueError."""
     # Heat keeps empty text, and many templates use it for "no value".
-    if not isinstance(given, str) or not given:
-        return given
+    if not isinstance(value, str) or not value:
+        return value
     try:
-        return read_json(given)
+        return read_json(value)
     except ValueError as error:
         raise ValueError(f"Value must be valid JSON: {error}") from None
 
 
-def _describe(given: Any) -> str:
-    return quote_word(given) if isinstance(given, str) else kind_of(given)
+def _describe(value: Any) -> str:
+    return quote_word(value) if isinstance(value, str) else kind_of(value)
 
 
 def _item(item: Any) -> str:
