@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 
-from stoker.deployments import cancellation, service
+from stoker.deployments import run_end
 from stoker.deployments.documents import LOG_BYTES, Documents
 from stoker.store import deployments
 from stoker.store import runs as stored
 from support.deployments import begin
+from support.work import ManualWork
+
+WORK = ManualWork()
 
 
 def entries(store):
@@ -23,7 +26,7 @@ def deliver(store, made, channel):
 
 
 def cancel(store, made):
-    return store.write(lambda tx: cancellation.cancel(tx, deployments.get(tx, made.id), "Cancelled"))
+    return store.write(lambda tx: run_end.cancel(tx, WORK, deployments.get(tx, made.id), "Cancelled"))
 
 
 def run_of(store, made):
@@ -50,7 +53,7 @@ def test_stokers_agent_gets_the_cancellation_and_reports_the_result(store):
     assert run_of(store, made).state == "CANCELLING"
     (entry,) = entries(store)
     assert (entry["id"], entry["cancel"]) == (made.config_id, True)
-    ended = store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, made.id), SAID, LOG_BYTES))
+    ended = store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, made.id), SAID, LOG_BYTES))
     assert ended.status == "FAILED"
     assert ended.status_reason.startswith("Cancelled: ended by TERM after 0.2 s")
     assert (run_of(store, made).state, run_of(store, made).status_code) == ("DONE", "143")
@@ -69,9 +72,9 @@ def test_a_delivered_run_of_an_upstream_agent_cannot_be_cancelled(store):
 def test_a_forced_cancellation_fails_the_run_and_still_reaches_the_agent(store):
     made = begin(store, "a")
     deliver(store, made, "STOKER_PUSH")
-    store.write(lambda tx: cancellation.force_fail(tx, deployments.get(tx, made.id), "Deployment cancelled."))
+    store.write(lambda tx: run_end.force_fail(tx, WORK, deployments.get(tx, made.id), "Deployment cancelled."))
     assert entries(store)[0]["cancel"] is True
-    store.write(lambda tx: cancellation.record_stopped(tx, deployments.get(tx, made.id), SAID))
+    store.write(lambda tx: run_end.record_stopped(tx, deployments.get(tx, made.id), SAID))
     with store.read() as tx:
         found = deployments.get(tx, made.id)
     assert (found.status, found.status_reason) == ("FAILED", "Deployment cancelled.")

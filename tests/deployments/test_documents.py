@@ -9,14 +9,21 @@ from datetime import timedelta
 
 import pytest
 
-from stoker.deployments import cancellation, runs, service
+from stoker.deployments import run_end, runs, service
 from stoker.deployments.documents import LOG_BYTES, Documents
 from stoker.servers import enrollment
 from stoker.store import deployments, servers
 from stoker.store import documents as stored_documents
 from stoker.store import runs as stored
 from stoker.store.notifier import ALL
-from support.deployments import begin
+from support.deployments import Env, begin
+from support.work import ManualWork
+
+WORK = ManualWork()
+
+
+def end(tx, made, **values):
+    return run_end.apply_signal(tx, WORK, deployments.get(tx, made.id), {"deploy_status_code": 0, **values}, LOG_BYTES)
 
 
 def entries(document):
@@ -30,7 +37,7 @@ def test_the_agents_document_lists_pending_runs_by_name(store):
     done = begin(store, "c")
     assert entries(documents.load_agent("s")) == ["a", "b", "c"]
 
-    store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, done.id), {"deploy_status_code": 0}, LOG_BYTES))
+    store.write(lambda tx: end(tx, done))
     assert documents.agent("s") is None, "the change was not heard"
     assert entries(documents.load_agent("s")) == ["a", "b"]
 
@@ -52,7 +59,7 @@ def test_every_change_is_a_new_revision(store):
     first = documents.load_agent(server).revision
     made = begin(store, "a", server=server)
     second = documents.load_agent(server).revision
-    store.write(lambda tx: service.withdraw(tx, deployments.get(tx, made.id)))
+    store.write(lambda tx: service.withdraw(tx, Env(), deployments.get(tx, made.id)))
 
     assert first < second < documents.load_agent(server).revision
 
@@ -62,7 +69,7 @@ def test_the_document_of_an_unknown_server_ends_with_its_last_deployment(store):
     documents = Documents(store)
     one, other = begin(store, "a"), begin(store, "b")
     for made, entries_left in ((one, 1), (other, 0)):
-        store.write(lambda tx, id=made.id: service.withdraw(tx, deployments.get(tx, id)))
+        store.write(lambda tx, id=made.id: service.withdraw(tx, Env(), deployments.get(tx, id)))
         assert len(entries(documents.load_agent("s"))) == entries_left
     with store.read() as tx:
         assert stored_documents.revision(tx, "s") == 0
@@ -136,7 +143,7 @@ def test_progress_is_the_status_reason_until_the_end(store):
 
     assert say(42, "loading\0") == "Running (42 %): loading"
     assert say(None, None) == "Running"
-    store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, made.id), {}, LOG_BYTES))
+    store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, made.id), {}, LOG_BYTES))
     assert say(99, "late") == "Outputs received"
 
 
@@ -152,7 +159,9 @@ def run_of(store, deployment):
 def test_the_start_of_a_run_without_progress_follows_from_its_duration(store, said, seconds):
     made = begin(store, "a")
     store.write(
-        lambda tx: service.apply_signal(tx, made, {"deploy_status_code": 0, "deploy_run_seconds": said}, LOG_BYTES)
+        lambda tx: run_end.apply_signal(
+            tx, WORK, made, {"deploy_status_code": 0, "deploy_run_seconds": said}, LOG_BYTES
+        )
     )
     run = run_of(store, made)
     assert "deploy_run_seconds" not in run.output_values
@@ -214,7 +223,7 @@ def test_a_run_that_ended_before_its_delivery_was_noted_keeps_its_end(store):
     documents = Documents(store)
     made = begin(store, "a")
     document = documents.load_agent("s")
-    store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, made.id), {"deploy_status_code": 0}, LOG_BYTES))
+    store.write(lambda tx: end(tx, made))
     documents.record_sent(document, "STOKER_PUSH")
     found = recorded(store, made, "DONE")
     assert found.status == "COMPLETE"
@@ -223,7 +232,7 @@ def test_a_run_that_ended_before_its_delivery_was_noted_keeps_its_end(store):
 def test_a_run_outside_its_window_is_not_delivered(store):
     documents = Documents(store)
     made = begin(store, "a")
-    store.write(lambda tx: cancellation.cancel(tx, deployments.get(tx, made.id), "Cancelled"))
+    store.write(lambda tx: run_end.cancel(tx, WORK, deployments.get(tx, made.id), "Cancelled"))
     assert documents.load_agent("s").unreceived == []
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stoker.deployments import log_storage, retention, runs, service
+from stoker.deployments import log_storage, retention, run_end, runs
 from stoker.deployments.documents import LOG_BYTES
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.store import deployments
@@ -22,6 +22,9 @@ from stoker.work import open_work
 from support.clock import age
 from support.deployments import begin
 from support.search import examples
+from support.work import ManualWork
+
+WORK = ManualWork()
 
 
 def log(store, config_id, offset, data, stream="stdout", **how):
@@ -176,7 +179,7 @@ def test_text_that_might_begin_a_secret_is_stored_at_the_end(store):
     made = secret_run(store, "hunter22")
     assert log(store, made.config_id, 0, b"going hun") == 9
     assert log(store, made.config_id, 0, b"going hunter", stream="stderr") == 12
-    store.write(lambda tx: service.apply_signal(tx, made, {"deploy_status_code": 0}, LOG_BYTES))
+    store.write(lambda tx: run_end.apply_signal(tx, WORK, made, {"deploy_status_code": 0}, LOG_BYTES))
     assert [each.data for each in chunks(store, made.id)] == ["going ", "going ", "hun", "******"]
 
 
@@ -190,7 +193,7 @@ def test_a_part_of_a_secret_before_a_gap_is_masked(store):
 def test_a_report_is_masked_and_its_reason_too(store):
     made = secret_run(store, "hunter22")
     values = {"deploy_stdout": "it is hunter22\n", "result": "hunter22", "deploy_status_reason": "no hunter22"}
-    store.write(lambda tx: service.apply_signal(tx, made, values, LOG_BYTES))
+    store.write(lambda tx: run_end.apply_signal(tx, WORK, made, values, LOG_BYTES))
     assert text(store, made.id) == "it is ********\n"
     with store.read() as tx:
         found = deployments.get(tx, made.id)
@@ -223,7 +226,7 @@ def test_output_expires_only_after_its_run_has_ended(store):
     over, going = begin(store, "over"), begin(store, "going")
     for made in (over, going):
         log(store, made.config_id, 0, b"old")
-    store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, over.id), {}, LOG_BYTES))
+    store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, over.id), {}, LOG_BYTES))
     assert retention.purge(store, datetime.now(UTC) - timedelta(days=30)) == 0
     age(store, logs, 31 * 86400)
     log(store, going.config_id, 3, b"new")
@@ -236,7 +239,7 @@ def test_old_output_is_purged_daily(store):
     daily = retention.Retention(store, work, 30)
     made = begin(store, "a")
     log(store, made.config_id, 0, b"old")
-    store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, made.id), {}, LOG_BYTES))
+    store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, made.id), {}, LOG_BYTES))
     age(store, logs, 31 * 86400)
     work.start()
     try:

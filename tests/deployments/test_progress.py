@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.deployments import cancellation, runs, service
+from stoker.deployments import run_end, runs
 from stoker.deployments.documents import LOG_BYTES
 from stoker.store import deployments
 from stoker.store import runs as stored
 from stoker.store.schema import runs as table
 from support.clock import age
 from support.deployments import begin
+from support.work import ManualWork
+
+WORK = ManualWork()
 
 
 def run_of(store, deployment):
@@ -19,7 +22,7 @@ def run_of(store, deployment):
 
 
 def take(store, deployment, **values):
-    return store.write(lambda tx: service.apply_signal(tx, deployments.get(tx, deployment.id), values, LOG_BYTES))
+    return store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, deployment.id), values, LOG_BYTES))
 
 
 def state_now(store, deployment):
@@ -98,7 +101,7 @@ def test_a_heartbeat_keeps_the_progress(store):
 def test_a_run_stays_cancelling_during_further_progress(store):
     made = begin(store, "a")
     beat(store, made)
-    store.write(lambda tx: cancellation.cancel(tx, deployments.get(tx, made.id), "Cancelled"))
+    store.write(lambda tx: run_end.cancel(tx, WORK, deployments.get(tx, made.id), "Cancelled"))
     beat(store, made)
     store.write(lambda tx: runs.progress(tx, server_id="s", config_id=made.config_id, percent=7, message=None))
     with store.read() as tx:

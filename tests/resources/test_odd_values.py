@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stoker.deployments import service
+from stoker.deployments.configs import new_config
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.status import Action
 from stoker.resources.base import WAKE
@@ -144,7 +144,7 @@ def test_a_wait_condition_that_never_began_can_be_shown(heat):
 def test_an_invalid_component_fails_its_deployment(heat):
     for config in ("text", ["x"], {"configs": [5]}, {"configs": [{"actions": 5}]}, {"configs": 5}, None):
         made, _ = heat.store.write(
-            lambda tx, config=config: service.new_config(tx, heat.project, group="component", config=config)
+            lambda tx, config=config: new_config(tx, heat.project, group="component", config=config)
         )
         deployment = {"type": "OS::Heat::SoftwareDeployment", "properties": {"config": made.id, "server": "s"}}
         stack = heat.create(template({"r": deployment}), name=f"s{made.id}")
@@ -153,7 +153,7 @@ def test_an_invalid_component_fails_its_deployment(heat):
 
 
 def test_an_external_component_may_be_any_config(heat):
-    made, _ = heat.store.write(lambda tx: service.new_config(tx, heat.project, config="text"))
+    made, _ = heat.store.write(lambda tx: new_config(tx, heat.project, config="text"))
     component = {
         "type": "OS::Heat::SoftwareComponent",
         "external_id": made.id,

@@ -6,9 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from stoker.deployments import standalone
+from stoker.deployments import service
+from stoker.deployments.configs import content_of
 from stoker.deployments.deadlines import DEADLINE as RUN_DEADLINE
-from stoker.stacks import deployment_actions
+from stoker.deployments.owners import Client
+from stoker.deployments.planning import RunRequest
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options
 from stoker.store import configs, logs
@@ -77,16 +79,16 @@ def test_a_run_of_a_rest_client_has_no_deadline_after_its_end(heat, how):
     config_id = Fleet(heat).config()
 
     def begin(tx):
-        content = standalone.content_of(configs.get(tx, config_id, "p"))
-        wanted = standalone.RunRequest(content=content, action="RUN", name="n", signal_transport="AUTO", timeout=60)
-        return standalone.begin(tx, services, wanted, project_id="p", server_id=machine.id)
+        content = content_of(configs.get(tx, config_id, "p"))
+        wanted = RunRequest(content=content, action="RUN", name="n", signal_transport="AUTO", timeout=60)
+        return service.start_run(tx, services, Client(), wanted, project_id="p", server_id=machine.id)
 
     made = heat.store.write(begin)
     assert heat.work.kinds() == [RUN_DEADLINE]
     if how == "reported":
         heat.report(made)
     else:
-        heat.store.write(lambda tx: deployment_actions.cancel(tx, heat.engine, made, "ann"))
+        heat.store.write(lambda tx: service.cancel(tx, heat.engine.env, made, "ann"))
     assert heat.work.jobs == []
 
 

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
-from stoker.deployments import cancellation, held_runs, server_removal, service
+from stoker.deployments import held_runs, run_end, server_removal, service
 from stoker.deployments.deadlines import DEADLINE
+from stoker.deployments.owners import Client
+from stoker.deployments.planning import RunRequest
 from stoker.model.deployment import Deployment
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
 from stoker.model.server import Kind, Server
+from stoker.model.trigger import Content
 from stoker.policy import holds
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import STACK
@@ -24,6 +27,7 @@ from stoker.stacks.queries import export
 from stoker.store import audit, deployments, documents, runs, servers
 from support.blocking import until_blocked
 from support.clock import Clock
+from support.deployments import Env
 from support.stacks import World, world
 from support.templates import config, deployment, server, template
 
@@ -87,22 +91,17 @@ def begin(
     **more: Any,
 ):
     """As a REST client: of no stack."""
-    run = service.Run(
+    request = RunRequest(
+        content=Content(name=None, group=group, config="#!/bin/sh", options={}, facts={}),
         action="CREATE",
         name="n",
-        group=group,
-        config="#!/bin/sh",
-        inputs=(),
-        outputs=(),
-        options={},
-        input_values={},
         signal_transport="STOKER_SIGNAL",
-        awaits_signal=True,
         requested_by="anna",
     )
     said = {"server_id": ID, "deployment_id": f"d-{project}-{group}", **more}
-    found = authorizer or heat.engine.env.authorizer
-    return heat.store.write(lambda tx: service.begin(tx, run, authorizer=found, project_id=project, **said))
+    own = heat.engine.env
+    env = Env(own.work, own.transports, own.platform, own.signal_tokens, authorizer or own.authorizer, own.listeners)
+    return heat.store.write(lambda tx: service.start_run(tx, env, Client(), request, project_id=project, **said))
 
 
 def literal(id: str, **properties: Any) -> dict[str, Any]:
@@ -450,7 +449,7 @@ def test_a_held_run_that_was_cancelled_does_not_run_when_the_window_opens(heat, 
     stack = heat.create(template({"config": config(), "server": governed(NIGHT), "d": deployment()}))
     (made,) = heat.deployments()
     heat.store.write(
-        lambda tx: cancellation.cancel(tx, deployments.get(tx, made.id, for_update=True), "Cancelled by anna")
+        lambda tx: run_end.cancel(tx, heat.work, deployments.get(tx, made.id, for_update=True), "Cancelled by anna")
     )
     clock.until(heat.work, "2026-05-02T02:00")
 

@@ -126,9 +126,7 @@ def test_a_new_update_supersedes_a_running_one(heat):
     server_id = heat.resources(stack)["server"].physical_id
 
     with pytest.raises(EntityNotFound):
-        heat.store.write(
-            lambda tx: signals.signal_run(tx, heat.engine, server_id=server_id, config_id=stale, values={})
-        )
+        heat.store.write(lambda tx: signals.deliver(tx, heat.engine, signals.find_run(tx, server_id, stale), {}))
     ((_, body),) = heat.to_run(server_id)
     assert json.loads(body)["config"] == "three"
     assert heat.signal(stack, "d").status == "COMPLETE"

@@ -3,38 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from stoker import transports
 from stoker.deployments import service
+from stoker.deployments.listeners import RunListeners
+from stoker.deployments.owners import Client
+from stoker.deployments.planning import RunRequest
+from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.deployment import Deployment
+from stoker.model.trigger import Content
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.store.open import Store
+from stoker.transports import Transports
 from support.work import ManualWork
+
+
+@dataclass
+class Env:
+    """The services of deployments, for transports that need no platform."""
+
+    work: ManualWork = field(default_factory=ManualWork)
+    transports: Transports = field(default_factory=transports.load)
+    platform: Any = None
+    signal_tokens: SignalTokens = field(default_factory=lambda: SignalTokens(b"secret"))
+    authorizer: DeploymentAuthorizer = field(default_factory=lambda: DeploymentAuthorizer(ManualWork()))
+    listeners: RunListeners = field(default_factory=RunListeners)
 
 
 def begin(
     store: Store, name: str, *, awaits: bool = True, server: str = "s", inputs: Sequence[Mapping[str, Any]] = ()
 ) -> Deployment:
     """Start a deployment in a transaction of its own. Its id is ``{server}-{name}``."""
-    run = service.Run(
+    request = RunRequest(
+        content=Content(
+            name=name,
+            group="script",
+            config="#!/bin/sh",
+            inputs=tuple({key: value for key, value in entry.items() if key != "value"} for entry in inputs),
+            outputs=({"name": "result"},),
+            options={},
+            facts={},
+        ),
         action="CREATE",
         name=name,
-        group="script",
-        config="#!/bin/sh",
-        inputs=tuple(inputs),
-        outputs=({"name": "result"},),
-        options={},
-        input_values={},
+        input_values={entry["name"]: entry["value"] for entry in inputs},
         signal_transport="STOKER_SIGNAL" if awaits else "NO_SIGNAL",
-        awaits_signal=awaits,
     )
     return store.write(
-        lambda tx: service.begin(
-            tx,
-            run,
-            authorizer=DeploymentAuthorizer(ManualWork()),
-            project_id="p",
-            server_id=server,
-            deployment_id=f"{server}-{name}",
+        lambda tx: service.start_run(
+            tx, Env(), Client(), request, project_id="p", server_id=server, deployment_id=f"{server}-{name}"
         )
     )

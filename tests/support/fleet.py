@@ -8,10 +8,10 @@ from typing import Any
 from uuid import uuid4
 
 from stoker.deployments import service
+from stoker.deployments.configs import new_config
 from stoker.model.deployment import OWN_CHANNEL, Deployment
 from stoker.model.server import Kind, Server
 from stoker.model.trigger import Target, TargetStatus, Trigger
-from stoker.stacks import deployment_actions
 from stoker.store import deployments, servers, targets, triggers
 from stoker.store import runs as stored_runs
 from stoker.triggers import creation, lifecycle
@@ -54,7 +54,7 @@ class Fleet:
     def config(self, **said: Any) -> str:
         """Add a config and return its id."""
         said = {"name": "job", "group": "script", "config": "true", **said}
-        made, _ = self.world.store.write(lambda tx: service.new_config(tx, self.world.project, **said))
+        made, _ = self.world.store.write(lambda tx: new_config(tx, self.world.project, **said))
         return made.id
 
     def trigger(self, requested_by: str = "ann", **said: Any) -> Trigger:
@@ -130,14 +130,14 @@ class Fleet:
         return self.now(made)
 
     def do(self, deed: Any, deployment: Deployment, *more: Any, **said: Any) -> Any:
-        """Run a function of ``stacks.deployment_actions``."""
+        """Run a function of ``deployments.service``."""
         return self.world.store.write(
-            lambda tx: deed(tx, self.world.engine, deployments.get(tx, deployment.id), *more, **said)
+            lambda tx: deed(tx, self.world.engine.env, deployments.get(tx, deployment.id), *more, **said)
         )
 
     def retry(self, deployment: Deployment) -> Deployment:
         """Retry a deployment."""
-        return self.do(deployment_actions.retry, deployment, "bob")
+        return self.do(service.retry, deployment, "bob")
 
     def exact(self, trigger: Trigger) -> dict[str, int]:
         """

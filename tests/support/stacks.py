@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from stoker import resources, transports
 from stoker.backends.remote_heat import RemoteHeatClient
-from stoker.deployments.owners import Owners
+from stoker.deployments.listeners import RunListeners
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
@@ -36,7 +36,7 @@ from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.transports.base import Objects as ObjectsPort
 from stoker.triggers import jobs as trigger_jobs
-from stoker.triggers.lifecycle import TriggerOwner
+from stoker.triggers.lifecycle import TriggerListener
 from stoker.work import Work
 from support.work import ManualWork
 
@@ -45,7 +45,7 @@ def signal_named(tx: Tx, engine: Engine, stack: Stack, name: str, said: Mapping[
     """Signal a resource by its name."""
     target = signals.find_target(tx, stack, name)
     assert target is not None, name
-    signals.signal_resource(tx, engine, stack, target, said)
+    signals.deliver(tx, engine, target, said)
 
 
 def site(store: Store, work: Work, objects: Callable[[Work], ObjectsPort] | None = None) -> LocalPlatform:
@@ -150,8 +150,8 @@ class World:
         """Report a run as its agent does."""
         said = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0, **values}
         self.store.write(
-            lambda tx: signals.signal_run(
-                tx, self.engine, server_id=deployment.server_id, config_id=deployment.config_id, values=said
+            lambda tx: signals.deliver(
+                tx, self.engine, signals.find_run(tx, deployment.server_id, deployment.config_id), said
             )
         )
         self.work.run(ADVANCE)
@@ -233,9 +233,9 @@ def world(
         AnyProject(),
         Keys(store, b"secret"),
         deployment_policy=deployment_policy,
-        owners=Owners(trigger=TriggerOwner()),
+        listeners=RunListeners(trigger=TriggerListener()),
     )
-    engine = nested.engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
+    engine = nested.create_engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)
     trigger_jobs.register(store, engine)
     return World(store, engine, work, machines)

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from stoker.deployments import service
 from stoker.deployments.deadlines import DEADLINE
 from stoker.model.errors import EntityNotFound, StokerError
-from stoker.stacks import deployment_actions, signals
+from stoker.stacks import signals
 from stoker.store.open import Store
 from stoker.triggers.lifecycle import GO_ON
 from support.fleet import Fleet
@@ -73,7 +74,7 @@ def act(fleet, deed, one):
         fleet.retry(one)
     else:
         fleet.do(
-            deployment_actions.delete if deed == "delete" else deployment_actions.cancel,
+            service.remove if deed == "delete" else service.cancel,
             one,
             *(() if deed == "delete" else ("bob",)),
         )
@@ -148,7 +149,7 @@ class Agents:
         engine = fleet.world.engine
         with contextlib.suppress(EntityNotFound):  # withdrawn meanwhile
             fleet.world.store.write(
-                lambda tx: signals.signal_run(tx, engine, server_id=server_id, config_id=config_id, values=said)
+                lambda tx: signals.deliver(tx, engine, signals.find_run(tx, server_id, config_id), said)
             )
         fleet.world.work.run(GO_ON)
 

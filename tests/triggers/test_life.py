@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
+from stoker.deployments import service
 from stoker.deployments.deadlines import DEADLINE
 from stoker.model.deployment import WINDOW
 from stoker.model.errors import Conflict, EntityNotFound
-from stoker.stacks import deployment_actions
 from stoker.store import configs, deployments, targets, triggers
 from stoker.triggers.lifecycle import SHARE
 from support.fleet import counts
@@ -145,16 +145,16 @@ def test_a_forced_cancel_does_not_wait_for_agents(fleet):
 def test_a_single_target_is_cancelled(fleet):
     trigger = over(fleet, 2, max_concurrent=1)
     (first,) = fleet.running(trigger)
-    assert fleet.do(deployment_actions.cancel, first, "bob").status == "FAILED"
+    assert fleet.do(service.cancel, first, "bob").status == "FAILED"
     assert fleet.exact(trigger) == {"queued": 0, "running": 1, "complete": 0, "failed": 0, "cancelled": 1}
     (second,) = fleet.running(trigger)
     fleet.deliver(second)
-    assert fleet.do(deployment_actions.cancel, second, "bob").cancelling
+    assert fleet.do(service.cancel, second, "bob").cancelling
     fleet.end(second, 1)
     assert fleet.exact(trigger)["cancelled"] == 2
     assert fleet.now(trigger).status == "CANCELLED"
     with pytest.raises(Conflict, match="nothing to cancel"):
-        fleet.do(deployment_actions.cancel, second, "bob")
+        fleet.do(service.cancel, second, "bob")
 
 
 def test_a_run_beyond_its_timeout_has_failed(fleet):
@@ -182,18 +182,18 @@ def test_an_ended_run_has_no_deadline(fleet):
     trigger = over(fleet, 2, timeout=60)
     first, second = fleet.running(trigger)
     fleet.end(first)
-    fleet.do(deployment_actions.cancel, second, "bob")
+    fleet.do(service.cancel, second, "bob")
     assert DEADLINE not in fleet.world.work.kinds()
 
 
 def test_a_deployment_that_is_deleted_counts_as_cancelled(fleet):
     trigger = over(fleet, 3, max_concurrent=1)
     first = fleet.running(trigger)[0]
-    fleet.do(deployment_actions.delete, first)
+    fleet.do(service.remove, first)
     assert fleet.exact(trigger) == {"queued": 1, "running": 1, "complete": 0, "failed": 0, "cancelled": 1}
     second = fleet.running(trigger)[0]
     fleet.end(second)
-    fleet.do(deployment_actions.delete, second)
+    fleet.do(service.remove, second)
     assert fleet.exact(trigger)["complete"] == 1
 
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 import sqlalchemy as sa
 
+from stoker.deployments import service
 from stoker.deployments.deadlines import DEADLINE
 from stoker.model.audit import Outcome
 from stoker.model.errors import DeploymentRefused
-from stoker.stacks import deployment_actions
 from stoker.store import audit, servers
 from stoker.store.schema import containers, queues
 from support.clock import Clock
@@ -87,7 +87,7 @@ def test_a_retry_is_authorized_again(fleet):
     fleet.end(made, 1)
     govern(fleet, one.id, {"groups": ["puppet"]})
     with pytest.raises(DeploymentRefused):
-        fleet.do(deployment_actions.retry, made, "bob")
+        fleet.do(service.retry, made, "bob")
     assert fleet.exact(trigger)["failed"] == 1
 
 

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from stoker.deployments import runs
+from stoker.deployments import runs, service
 from stoker.identity import stack_users
 from stoker.messaging import Messaging, SignedUrls
 from stoker.messaging.subscription_service import SubscriptionService
@@ -16,7 +16,7 @@ from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Kind
 from stoker.objects import Objects, object_operations
 from stoker.objects.object_operations import New
-from stoker.stacks import deployment_actions, signals
+from stoker.stacks import signals
 from stoker.stacks.inbound_signals import InboundSignals
 from stoker.store import configs, containers, deployments, logs, orphans, queues
 from stoker.store import runs as stored
@@ -82,7 +82,7 @@ def arrive(fleet, transport, deployment, said):
             fleet.world.report(deployment, **said)
         case _:
             run = parse_qs(urlsplit(inputs_of(fleet, deployment)["deploy_signal_id"]).query)["run"][0]
-            write(lambda tx: signals.signal_by_id(tx, fleet.world.engine, deployment, said, run=run))
+            write(lambda tx: signals.deliver(tx, fleet.world.engine, deployment, said, number=run))
 
 
 @pytest.mark.parametrize("transport", [each for each in NAMES if each != "NO_SIGNAL"])
@@ -120,7 +120,7 @@ def test_the_stack_user_of_a_queue_belongs_to_the_deployment(fleet, one):
         user = stack_users.find(tx, values["deploy_user_id"])
     assert user is not None
     assert (user.resource_id, user.name) == (made.id, values["deploy_username"])
-    fleet.do(deployment_actions.delete, made)
+    fleet.do(service.remove, made)
     with fleet.world.store.read() as tx:
         assert stack_users.find(tx, values["deploy_user_id"]) is None
 
@@ -189,13 +189,13 @@ def test_a_retried_run_has_its_own_result(fleet, one, transport):
 
 def test_a_late_result_of_an_earlier_run_changes_nothing(fleet, one):
     trigger, made = one("CFN_SIGNAL")
-    fleet.do(deployment_actions.cancel, made, "bob")
+    fleet.do(service.cancel, made, "bob")
     again = fleet.retry(made)
 
     def signal(run=None, **said):
         return fleet.world.store.write(
-            lambda tx: signals.signal_by_id(tx, fleet.world.engine, again, {**RESULT, **said}, run=run)
-        ).status
+            lambda tx: signals.deliver(tx, fleet.world.engine, again, {**RESULT, **said}, number=run)
+        )
 
     assert signal(run="1") == "IN_PROGRESS"
     assert signal(deploy_config_id=made.config_id) == "IN_PROGRESS"

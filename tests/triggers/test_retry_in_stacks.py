@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from stoker.deployments import service
 from stoker.model.errors import ActionInProgress, Conflict
 from stoker.model.status import Action
-from stoker.stacks import deployment_actions
 from stoker.store import deployments, stacks
 
 CONFIG = {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "x", "group": "script"}}
@@ -79,7 +79,7 @@ def test_impossible_retries_are_refused(fleet):
     fleet.retry(failed)
     fleet.world.report(of(fleet, first), deploy_status_code=1)
     fleet.retry(of(fleet, first))
-    fleet.do(deployment_actions.cancel, of(fleet, second), "bob")
+    fleet.do(service.cancel, of(fleet, second), "bob")
     with pytest.raises((Conflict, ActionInProgress)):
         fleet.retry(of(fleet, first))
     assert now(fleet, stack) == "UPDATE_FAILED"

@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from stoker.deployments import service
+from stoker.deployments.configs import delete_config
 from stoker.http.heat.schedules import serialize
 from stoker.model.audit import Outcome
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, ResourceInUse, Unavailable
@@ -160,12 +160,12 @@ def test_a_scheduled_config_cannot_be_deleted(clock):
     id = clock.trigger["config_id"]
     made = clock.create()
     with pytest.raises(ResourceInUse, match="nightly"):
-        clock.write(lambda tx: service.delete_config(tx, id, "p"))
+        clock.write(lambda tx: delete_config(tx, id, "p"))
     other = clock.fleet.config()
     clock.change(made, trigger={**clock.trigger, "config_id": other})
-    clock.write(lambda tx: service.delete_config(tx, id, "p"))
+    clock.write(lambda tx: delete_config(tx, id, "p"))
     clock.delete(made)
-    clock.write(lambda tx: service.delete_config(tx, other, "p"))
+    clock.write(lambda tx: delete_config(tx, other, "p"))
 
 
 def test_a_schedule_that_could_not_start_adds_a_stack_event(clock):

@@ -1,41 +1,157 @@
 """
 Owners of deployments: a stack's resource, a trigger, or the client that created the deployment.
 
-The owner is told, in the same transaction, what happens to the deployment's runs.
+An owner determines how results of a run return. A deployment without a resource uses its own id where others use the id
+of their resource: in names of queues and objects, for its stack user and in its signal URL.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
+from stoker.deployments.derive import DEPLOY_PREFIX
+from stoker.deployments.env import DeploymentEnv
 from stoker.model.deployment import Deployment
+from stoker.model.errors import EntityNotFound, Invalid
+from stoker.store import deployments, servers, stacks, triggers
 from stoker.store.tx import Tx
+from stoker.transports.base import NeedsProvisioning, SignalTransport, TransportTarget
+from stoker.transports.selection import AUTO
 
-if TYPE_CHECKING:
-    from stoker.deployments.standalone import DeploymentEnv
-
-
-class Owner:
-    """A client, which needs no notice. Other owners override the methods. Deployment and owner are locked."""
-
-    def run_ended(self, tx: Tx, env: DeploymentEnv, deployment: Deployment, *, cancelled: bool = False) -> None:
-        """Handle the end of a run. ``cancelled``: its agent was instructed to stop the run before it ended."""
-
-    def run_restarted(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
-        """Handle another run of a deployment that had ended. The run may have ended already."""
-
-    def removing(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
-        """Handle the removal of a deployment by a client, before the deployment is deleted."""
+#: Transports whose results arrive at the deployment's own URL: upstream agents post there without a resource.
+_BY_URL = ("CFN_SIGNAL", "HEAT_SIGNAL")
+#: Inputs that transports may add; each transport adds some of them.
+_SIGNAL_INPUTS = tuple(
+    DEPLOY_PREFIX + name
+    for name in (
+        *("signal_id", "signal_verb", "queue_id"),
+        *("auth_url", "username", "user_id", "password", "project_id", "region_name"),
+    )
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Owners:
-    """The kinds of owners of this process."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """A REST client."""
 
-    trigger: Owner = field(default_factory=Owner)
-    client: Owner = field(default_factory=Owner)
+    #: True if an earlier run has opened the object or queue for results.
+    has_transport: bool = False
 
-    def of(self, deployment: Deployment) -> Owner:
-        """Return the deployment's owner."""
-        return self.client if deployment.trigger_id is None else self.trigger
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The columns of a deployment that name its owner."""
+        return {}
+
+    def target(self, deployment_id: str, project_id: str, name: str | None = None, run: int = 0) -> TransportTarget:
+        """Return the remote end of the transport. ``run`` is the number of the run; 0 if not known."""
+        return TransportTarget(
+            resource_id=deployment_id,
+            resource_name=deployment_id,
+            name=name or deployment_id,
+            stack_id=deployment_id,
+            stack_name="deployment",
+            project_id=project_id,
+            run=str(run) if run else "",
+        )
+
+    def transport(self, tx: Tx, env: DeploymentEnv, name: str | None, server_id: str) -> SignalTransport:
+        """
+        Return the signal transport called ``name``, or for None and AUTO the one that suits the server.
+
+        Raises Invalid if there is no such transport, or if the transport requires a resource.
+        """
+        transports = env.transports
+        if name not in (None, *transports.signal_names):
+            raise Invalid(f"signal_transport {name!r:.100} is none of {', '.join(transports.signal_names)}")
+        if name is None or name == AUTO:
+            # an upstream agent can post to a URL in any case
+            server = servers.find(tx, server_id)
+            name = "STOKER_SIGNAL" if server is not None and server.has_channel else "CFN_SIGNAL"
+        transport = transports.signal_transports[name]
+        if getattr(transport, "logs_in", False) and name not in _BY_URL and not env.platform.keeps_users:
+            raise Invalid(f"{name} needs a user at Keystone, which only resources of stacks get: use CFN_SIGNAL")
+        return transport
+
+    def signal_inputs(
+        self, tx: Tx, env: DeploymentEnv, transport: SignalTransport, target: TransportTarget
+    ) -> Mapping[str, Any]:
+        """Return the ``deploy_*`` inputs that tell the agent where to send its result."""
+        if transport.signal_name not in _BY_URL:
+            return transport.signal_inputs(tx, env.platform, target)
+        url = signal_url(env, target.project_id, target.resource_id, int(target.run))
+        return {f"{DEPLOY_PREFIX}signal_id": url, f"{DEPLOY_PREFIX}signal_verb": "POST"}
+
+    def possible_inputs(self, transport: SignalTransport) -> Mapping[str, Any]:
+        """Return the names that ``signal_inputs`` may return, with empty values."""
+        has_inputs = transport.signal_name in _BY_URL or isinstance(transport, NeedsProvisioning)
+        return dict.fromkeys(_SIGNAL_INPUTS if has_inputs else (), "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger(Client):
+    """A trigger, whose deployments run as those of a client."""
+
+    id: str
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The columns of a deployment that name its owner."""
+        return {"trigger_id": self.id}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackResource:
+    """A resource of a stack, which names its transport."""
+
+    #: The resource, with the number of the run.
+    resource: TransportTarget
+    #: True if an earlier run has opened the object or queue for results.
+    has_transport: bool
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The columns of a deployment that name its owner."""
+        return {"stack_id": self.resource.stack_id, "resource_id": self.resource.resource_id}
+
+    def target(self, _deployment_id: str, _project_id: str, _name: str | None = None, _run: int = 0) -> TransportTarget:
+        """Return the resource."""
+        return self.resource
+
+    def transport(self, _tx: Tx, env: DeploymentEnv, name: str | None, _server_id: str) -> SignalTransport:
+        """Return the signal transport called ``name``, even if new deployments may not use it."""
+        return env.transports.signal_transports[name or ""]
+
+    def signal_inputs(
+        self, tx: Tx, env: DeploymentEnv, transport: SignalTransport, target: TransportTarget
+    ) -> Mapping[str, Any]:
+        """Return the ``deploy_*`` inputs that tell the agent where to send its result."""
+        return transport.signal_inputs(tx, env.platform, target)
+
+
+Owner = StackResource | Trigger | Client
+
+
+def signal_url(env: DeploymentEnv, project_id: str, deployment_id: str, run: int) -> str:
+    """Return the signal URL of one run. The URL authorizes its holder to signal only this run of this deployment."""
+    token = env.signal_tokens.token(deployment_id)
+    return (
+        f"{env.platform.public_url}/v1/{project_id}/software_deployments/{deployment_id}/signal?token={token}&run={run}"
+    )
+
+
+def lock(tx: Tx, deployment: Deployment) -> Deployment:
+    """
+    Lock stack, trigger and deployment, in this order. Return the deployment.
+
+    Raises EntityNotFound if the deployment was deleted.
+    """
+    if deployment.stack_id is not None:
+        stacks.find(tx, deployment.stack_id, for_update=True)
+    if deployment.trigger_id is not None:
+        triggers.find(tx, deployment.trigger_id, for_update=True)
+    locked = deployments.find(tx, deployment.id, for_update=True)
+    if locked is None:
+        raise EntityNotFound.of("Software deployment", deployment.id)
+    return locked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.deployments import service
+from stoker.deployments import run_end
 from stoker.deployments.deadlines import DEADLINE
 from stoker.store import deployments, server_policies, servers
 from stoker.store.tx import Tx
@@ -19,12 +19,12 @@ def release_server(tx: Tx, work: Work, server_id: str, name: str) -> None:
     # a run that starts concurrently is visible after this lock, or finds no server
     servers.find(tx, server_id, for_update=True)
     reason = f"Server {name} was removed"
-    for each in server_policies.under_way(tx, server_id):
-        work.cancel(tx, DEADLINE, each.config_id)
-        if each.belongs:
-            args = {"deployment_id": each.id, "config_id": each.config_id, "reason": reason}
-            work.defer(tx, DEADLINE, each.config_id, args)
+    for run in server_policies.under_way(tx, server_id):
+        if run.belongs:
+            work.cancel(tx, DEADLINE, run.config_id)
+            args = {"deployment_id": run.id, "config_id": run.config_id, "reason": reason}
+            work.defer(tx, DEADLINE, run.config_id, args)
             continue
-        held = deployments.find(tx, each.id, for_update=True)
-        if held is not None:
-            service.fail(tx, held, reason)
+        deployment = deployments.find(tx, run.id, for_update=True)
+        if deployment is not None:
+            run_end.fail(tx, work, deployment, reason)

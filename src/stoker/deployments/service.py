@@ -1,312 +1,266 @@
 """
-Creation, change and withdrawal of configs and deployments, and signals to them.
+The life of a deployment: start and end of its runs, and its removal. The path is the same for every owner.
 
 All functions act within the caller's write transaction. Every run of every deployment starts here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments import held_runs, log_storage, runs, schema
+from stoker.deployments import owners, run_end, runs
+from stoker.deployments.deadlines import cancel_deadline, set_deadline
 from stoker.deployments.derive import without_secrets
-from stoker.deployments.signals import resolve_signal
-from stoker.model.config import UNGROUPED, Config
-from stoker.model.deployment import Deployment, Signal
-from stoker.model.errors import Invalid, ResourceInUse
+from stoker.deployments.env import DeploymentEnv
+from stoker.deployments.held_runs import WAITING
+from stoker.deployments.owners import Client, Owner
+from stoker.deployments.planning import PlannedRun, RunRequest, plan_rerun, plan_run
+from stoker.model.deployment import Deployment
+from stoker.model.errors import Conflict, DeploymentRefused
 from stoker.model.status import Action, Status
-from stoker.policy.authorizer import AuthorizationRequest, DeploymentAuthorizer
-from stoker.store import configs, deployments, logs, schedules
+from stoker.policy.authorizer import AuthorizationRequest
+from stoker.store import configs, deployments, logs
 from stoker.store import runs as stored
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
+from stoker.transports.base import NeedsProvisioning
+from stoker.work import Work
 
-#: Status reasons until an agent reports progress.
-WAITING = held_runs.WAITING
 NOT_WAITING = "Not waiting for outputs signal"
 
 
-def new_config(
+def start_run(
     tx: Tx,
-    project_id: str,
+    env: DeploymentEnv,
+    owner: Owner,
+    request: RunRequest,
     *,
-    name: Any = None,
-    group: Any = None,
-    config: Any = None,
-    inputs: Any = None,
-    outputs: Any = None,
-    options: Any = None,
-) -> tuple[Config, str]:
-    """
-    Store a new config. Return the config and its rendered form. Raises Invalid for values that Heat does not store.
-    """
-    if options is not None and not isinstance(options, Mapping):
-        raise Invalid(f"options must be a map, not {type(options).__name__}")
-    made = Config(
-        id=str(uuid4()),
-        project_id=project_id,
-        name=_text(name, "name"),
-        group=_text(group, "group"),
-        config=config,
-        inputs=schema.inputs(inputs),
-        outputs=schema.outputs(outputs),
-        options=options or {},
-        created_at=tx.now,
-    )
-    return made, configs.add(tx, made)
-
-
-def delete_config(tx: Tx, id: str, project_id: str) -> None:
-    """
-    Delete a config.
-
-    Raises EntityNotFound, or ResourceInUse while a deployment or schedule uses the config (Heat answers 500 in this
-    case).
-    """
-    configs.lock(tx, id)
-    configs.get(tx, id, project_id)
-    if configs.in_use(tx, id):
-        raise ResourceInUse(f"The software config ({id}) is used by a deployment: delete that first.")
-    schedule = schedules.using_config(tx, id)
-    if schedule is not None:
-        raise ResourceInUse(
-            f"The software config ({id}) is used by the schedule {schedule.name!r} ({schedule.id}): delete or change"
-            " that first."
-        )
-    configs.delete(tx, id)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One run to start: the parts of its derived config, and whether a signal ends the run."""
-
-    action: str
-    name: str | None
-    group: str
-    config: Any
-    inputs: tuple[Mapping[str, Any], ...]
-    outputs: tuple[Mapping[str, Any], ...]
-    options: Mapping[str, Any]
-    input_values: Mapping[str, Any]
-    signal_transport: str
-    awaits_signal: bool
-    #: Name of the requesting user; None: an action of a stack starts the run.
-    requested_by: str | None = None
-
-
-def begin(
-    tx: Tx,
-    run: Run,
-    *,
-    authorizer: DeploymentAuthorizer,
     project_id: str,
     server_id: str,
-    deployment_id: str,
-    resource_id: str | None = None,
-    stack_id: str | None = None,
-    trigger_id: str | None = None,
+    deployment_id: str | None = None,
+    before: Deployment | None = None,
 ) -> Deployment:
-    """Create a deployment with its first run. Return the deployment. Raises DeploymentRefused."""
-    entry = authorizer.authorize(
-        tx,
-        AuthorizationRequest(
-            project_id=project_id,
-            server_id=server_id,
-            deployment_id=deployment_id,
-            action=run.action,
-            group=run.group,
-            stack_id=stack_id,
-            trigger_id=trigger_id,
-            actor=run.requested_by,
-        ),
-    )
-    made = Deployment(
-        id=deployment_id,
-        project_id=project_id,
-        server_id=server_id,
-        config_id=_derive(tx, run, project_id),
-        action=run.action,
-        status=Status.IN_PROGRESS if run.awaits_signal else Status.COMPLETE,
-        # Without a signal, the reason never changes again, so it must not mention a maintenance window.
-        status_reason=(entry.reason or WAITING) if run.awaits_signal else NOT_WAITING,
-        input_values=without_secrets(run.input_values, run.inputs),
-        output_values={},
-        created_at=tx.now,
-        signal_transport=run.signal_transport,
-        resource_id=resource_id,
-        stack_id=stack_id,
-        trigger_id=trigger_id,
-        held_by=entry.held_by,
-        admitted=entry.admitted,
-    )
-    return add(tx, made, run.requested_by)
-
-
-def add(tx: Tx, new: Deployment, requested_by: str | None) -> Deployment:
-    """Store a deployment with its first run, and notify its server's agent."""
-    deployments.add(tx, new)
-    _start_run(tx, new, requested_by)
-    return new
-
-
-def change_config(tx: Tx, before: Deployment, changed: Deployment, requested_by: str) -> Deployment:
-    """Start another run of a deployment with the config that a REST client chose."""
-    _replace_run(tx, before, changed, requested_by)
-    if changed.has_ended:
-        runs.record_end(tx, changed, {})
-    return changed
-
-
-def start_first(tx: Tx, changed: Deployment, requested_by: str) -> Deployment:
-    """Start the first run of a deployment that was stored without a status. The run may end immediately."""
-    deployments.save(tx, changed)
-    stored.forget(tx, changed.id)
-    _start_run(tx, changed, requested_by)
-    if changed.has_ended:
-        runs.record_end(tx, changed, {})
-    tx.notify(deployment_topic(changed.id))
-    return changed
-
-
-def authorize(tx: Tx, deployment: Deployment, actor: str, *, authorizer: DeploymentAuthorizer) -> Deployment:
     """
-    Apply the server's policy to a deployment that a REST client creates or changes.
+    Derive a config and start its run, as the first of a new deployment or as a later one of the deployment ``before``.
+
+    Creates the transport's object or queue for results. ``deployment_id``: the id of a new deployment. Returns the
+    deployment. Raises Invalid, UserParameterMissing, DeploymentRefused.
+    """
+    id = deployment_id or str(uuid4())
+    transport = owner.transport(tx, env, request.signal_transport, server_id)
+    target = owner.target(id, project_id, request.name, 1)
+    provisioning = transport if isinstance(transport, NeedsProvisioning) and not owner.has_transport else None
+    if provisioning is not None:
+        provisioning.open(tx, env.platform, target)
+    inputs = owner.signal_inputs(tx, env, transport, target)
+    run = plan_run(tx, request, transport, inputs, project_id=project_id, server_id=server_id)
+    try:
+        if before is not None:
+            return _start(tx, env, run, before)
+        new = _new_deployment(tx, run, owner, id, server_id)
+        return _start(tx, env, run, new, is_first=True)
+    except DeploymentRefused:
+        if provisioning is not None:
+            provisioning.close(tx, env.platform, target)
+        raise
+
+
+def restart_run(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None) -> Deployment:
+    """Start another run of the same config, for a deployment without a resource. Raises DeploymentRefused."""
+    return _start(tx, env, plan_rerun(tx, env, deployment, requested_by), deployment)
+
+
+def create(tx: Tx, env: DeploymentEnv, new: Deployment, requested_by: str) -> Deployment:
+    """
+    Create a deployment that runs a client's config unchanged, as in Heat. Return it. Raises DeploymentRefused.
+    """
+    admitted = authorize(tx, env, new, requested_by)
+    deployments.add(tx, admitted)
+    record_run(tx, admitted, requested_by)
+    return admitted
+
+
+def authorize(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str) -> Deployment:
+    """
+    Apply the server's policy to a deployment of a client's config.
 
     Returns the deployment as admitted, not stored yet. Raises DeploymentRefused.
     """
-    asking = replace(_again(deployment, deployment.action, None, actor), config_id=deployment.config_id)
-    entry = authorizer.authorize(tx, asking)
-    found = replace(deployment, admitted=entry.admitted, held_by=entry.held_by)
-    if entry.reason is not None and found != deployment and deployment.status == Status.IN_PROGRESS:
-        return replace(found, status_reason=entry.reason)
-    return found
+    request = replace(_authorization(deployment, deployment.action, requested_by), config_id=deployment.config_id)
+    admission = env.authorizer.authorize(tx, request)
+    admitted = replace(deployment, admitted=admission.admitted, held_by=admission.held_by)
+    if admission.reason is not None and admitted != deployment and deployment.status == Status.IN_PROGRESS:
+        return replace(admitted, status_reason=admission.reason)
+    return admitted
 
 
-def begin_again(tx: Tx, deployment: Deployment, run: Run, *, authorizer: DeploymentAuthorizer) -> Deployment:
+def signal(tx: Tx, env: DeploymentEnv, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:
+    """Apply a signal to a locked deployment and tell its owner. Late and repeated signals change nothing."""
+    return _tell_end(tx, env, deployment, run_end.apply_signal(tx, env.work, deployment, values, log_bytes))
+
+
+def fail(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
     """
-    Start a later run of a deployment and delete the derived config of the previous run.
+    Job: fail a run whose deadline has passed, or whose server was removed.
 
-    Outputs stay readable until the new run reports its own. Raises DeploymentRefused, except for the run that cleans
-    up.
+    ``args``: ``deployment_id``, ``config_id`` of the run, and ``reason`` unless the run timed out.
     """
-    asking = _again(deployment, run.action, run.group, run.requested_by)
-    if run.action == Action.DELETE:
-        entry = authorizer.authorize_cleanup(tx, asking, admitted=deployment.admitted)
-    else:
-        entry = authorizer.authorize(tx, asking)
-    changed = replace(
-        deployment,
-        config_id=_derive(tx, run, deployment.project_id),
-        action=run.action,
-        status=Status.IN_PROGRESS if run.awaits_signal else Status.COMPLETE,
-        status_reason=(entry.reason or WAITING) if run.awaits_signal else NOT_WAITING,
-        input_values=without_secrets(run.input_values, run.inputs),
-        signal_transport=run.signal_transport,
-        held_by=entry.held_by,
-        cancelling=False,
-        admitted=entry.admitted,
-        updated_at=tx.now,
-    )
-    _replace_run(tx, deployment, changed, run.requested_by)
-    return changed
+    known = deployments.find(tx, args["deployment_id"])
+    deployment = owners.lock(tx, known) if known else None
+    if deployment is not None and deployment.config_id == args["config_id"]:
+        reason = args.get("reason") or f"Timed out: {deployment.status_reason}"
+        _tell_end(tx, env, deployment, run_end.fail(tx, env.work, deployment, reason))
 
 
-def rerun(
-    tx: Tx, deployment: Deployment, config: Config, requested_by: str | None, *, authorizer: DeploymentAuthorizer
-) -> Deployment:
+def cancel(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str, *, force: bool = False) -> Deployment:
     """
-    Start another run of a deployment whose config a client created. ``config`` is a new copy of that config.
+    Cancel the current run of a deployment.
 
-    Raises DeploymentRefused.
+    The run ends when its agent has stopped it; with ``force`` it ends now. Raises Conflict if the deployment has ended.
     """
-    asking = _again(deployment, deployment.action, config.group or UNGROUPED, requested_by)
-    entry = authorizer.authorize(tx, asking)
-    configs.add(tx, config)
-    changed = replace(
-        deployment,
-        config_id=config.id,
-        status=Status.IN_PROGRESS,
-        status_reason=entry.reason or WAITING,
-        held_by=entry.held_by,
-        cancelling=False,
-        admitted=entry.admitted,
-        updated_at=tx.now,
-    )
-    _replace_run(tx, deployment, changed, requested_by, config.inputs)
-    return changed
+    before = owners.lock(tx, deployment)
+    if before.status != Status.IN_PROGRESS:
+        raise Conflict(
+            f"The deployment ({before.id}) is {before.status or 'not under way'}: there is nothing to cancel."
+        )
+    stop = run_end.force_fail if force else run_end.cancel
+    return _tell_end(tx, env, before, stop(tx, env.work, before, f"Cancelled by {requested_by}"))
 
 
-def apply_signal(tx: Tx, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:
+def retry(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str) -> Deployment:
     """
-    Apply the values of a signal, which may report only progress. Return the changed deployment.
+    Run a failed deployment again.
 
-    A deployment that has ended is returned unchanged. At most ``log_bytes`` of each stream are kept.
+    A deployment of a stack is retried by an update of the stack with its present template. Raises Conflict if the
+    deployment has not failed or the stack permits no retry.
     """
-    if deployment.status != Status.IN_PROGRESS:
-        return deployment
-    if runs.is_progress(values):
-        return runs.record_progress(tx, deployment, runs.progress_of(tx, values))
-    log_storage.store_report(tx, deployment, values, log_bytes)
-    config = configs.find(tx, deployment.config_id)
-    settled = resolve_signal(deployment, config.outputs if config else (), Signal(values))
-    return save(tx, replace(settled, cancelling=False, updated_at=tx.now), values)
+    failed = owners.lock(tx, deployment)
+    if failed.status != Status.FAILED:
+        raise Conflict(
+            f"The deployment ({failed.id}) is {failed.status or 'not under way'}: only what failed is retried."
+        )
+    listener = env.listeners.of(failed)
+    retried = listener.retry(tx, failed)
+    if retried is None:
+        retried = restart_run(tx, env, failed, requested_by)
+        listener.run_restarted(tx, env, retried)
+    return retried
 
 
-def fail(tx: Tx, deployment: Deployment, reason: str) -> Deployment:
-    """Fail a run without further reports. The run leaves the server's document."""
-    if deployment.status != Status.IN_PROGRESS:
-        return deployment
-    return save(tx, replace(deployment, status=Status.FAILED, status_reason=reason, updated_at=tx.now))
+def remove(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
+    """
+    Remove a deployment at the request of a client.
+
+    A resource that waits for the deployment fails, unless the resource itself is being deleted. The stack creates a
+    missing deployment again when an update needs it. A trigger counts the deployment as cancelled.
+    """
+    removed = owners.lock(tx, deployment)
+    withdraw(tx, env, removed)
+    env.listeners.of(removed).removed(tx, env, removed)
 
 
-def save(tx: Tx, changed: Deployment, values: Mapping[str, Any] = MappingProxyType({})) -> Deployment:
-    """Store a changed deployment. ``values``: those of the report that ended the run, if there is one."""
-    deployments.save(tx, changed)
-    if changed.has_ended:
-        runs.record_end(tx, changed, values)
-    tx.bump_document(changed.server_id)
-    tx.notify(deployment_topic(changed.id))
-    return changed
+def withdraw(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
+    """
+    Delete a deployment with its runs, their output, its derived config and the object or queue for its results.
 
-
-def withdraw(tx: Tx, deployment: Deployment) -> None:
-    """Delete a deployment with its runs, their output and its derived config."""
+    The object or queue of a resource stays until the resource is deleted.
+    """
+    cancel_deadline(tx, env.work, deployment)
     deployments.delete(tx, deployment.id)
     configs.delete_owned(tx, deployment.config_id)
     stored.forget(tx, deployment.id)
     logs.forget(tx, deployment.id)
     tx.bump_or_drop_document(deployment.server_id)
     tx.notify(deployment_topic(deployment.id))
+    if deployment.resource_id is None:
+        close_transport(tx, env, Client(), deployment)
 
 
-def _start_run(
-    tx: Tx, deployment: Deployment, requested_by: str | None, inputs: Iterable[Mapping[str, Any]] = ()
-) -> None:
+def close_transport(tx: Tx, env: DeploymentEnv, owner: Owner, deployment: Deployment) -> None:
+    """Close the object or queue for the deployment's results."""
+    transport = env.transports.signal_transports.get(deployment.signal_transport or "")
+    if isinstance(transport, NeedsProvisioning):
+        transport.close(tx, env.platform, owner.target(deployment.id, deployment.project_id))
+
+
+def record_run(tx: Tx, deployment: Deployment, requested_by: str | None, inputs: Any = ()) -> None:
     """Record a run and notify the server's agent. Every run of every deployment starts here."""
     runs.record(tx, deployment, requested_by, inputs)
     tx.bump_document(deployment.server_id)
 
 
-def _replace_run(
-    tx: Tx,
-    before: Deployment,
-    changed: Deployment,
-    requested_by: str | None,
-    inputs: Iterable[Mapping[str, Any]] = (),
-) -> None:
-    """End the previous run, if necessary, and start the next. The previous derived config is no longer needed."""
+def supersede_run(tx: Tx, work: Work, before: Deployment, changed: Deployment) -> None:
+    """Store a deployment with its next run. The previous run ends, and its derived config is no longer needed."""
     deployments.save(tx, changed)
+    cancel_deadline(tx, work, before)
     stored.supersede(tx, before.id, before.config_id)
     configs.delete_owned(tx, before.config_id)
-    _start_run(tx, changed, requested_by, inputs)
     tx.notify(deployment_topic(changed.id))
 
 
-def _again(deployment: Deployment, action: str | None, group: str | None, actor: str | None) -> AuthorizationRequest:
+def _start(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deployment, *, is_first: bool = False) -> Deployment:
+    """
+    Start a run, unless the server's policy denies it. No policy denies the run with which a resource cleans up.
+
+    Outputs of the previous run stay readable until the new run reports its own.
+    """
+    request = _authorization(before, run.action, run.requested_by, run.config.group)
+    if run.action == Action.DELETE and before.resource_id is not None and not is_first:
+        admission = env.authorizer.authorize_cleanup(tx, request, admitted=before.admitted)
+    else:
+        admission = env.authorizer.authorize(tx, request)
+    configs.add(tx, run.config)
+    inputs, awaits_signal = run.config.inputs, run.awaits_signal
+    started = replace(
+        before,
+        config_id=run.config.id,
+        action=run.action,
+        status=Status.IN_PROGRESS if awaits_signal else Status.COMPLETE,
+        # Without a signal, the reason never changes again, so it must not mention a maintenance window.
+        status_reason=(admission.reason or WAITING) if awaits_signal else NOT_WAITING,
+        # A client's config has the client's own values.
+        input_values=without_secrets(run.input_values, inputs) if run.transport else run.input_values,
+        signal_transport=run.transport.signal_name if run.transport else None,
+        held_by=admission.held_by,
+        cancelling=False,
+        admitted=admission.admitted,
+        updated_at=None if is_first else tx.now,
+    )
+    if is_first:
+        deployments.add(tx, started)
+    else:
+        supersede_run(tx, env.work, before, started)
+    record_run(tx, started, run.requested_by, inputs)
+    if run.timeout is not None and awaits_signal:
+        set_deadline(tx, env.work, started, run.timeout)
+    return started
+
+
+def _new_deployment(tx: Tx, run: PlannedRun, owner: Owner, id: str, server_id: str) -> Deployment:
+    """Return a deployment that has not started."""
+    return Deployment(
+        id=id,
+        project_id=run.config.project_id,
+        server_id=server_id,
+        config_id=run.config.id,
+        action=run.action,
+        status=None,
+        status_reason=None,
+        input_values={},
+        output_values={},
+        created_at=tx.now,
+        stack_id=owner.columns.get("stack_id"),
+        resource_id=owner.columns.get("resource_id"),
+        trigger_id=owner.columns.get("trigger_id"),
+    )
+
+
+def _authorization(
+    deployment: Deployment, action: str | None, actor: str | None, group: str | None = None
+) -> AuthorizationRequest:
     return AuthorizationRequest(
         project_id=deployment.project_id,
         server_id=deployment.server_id,
@@ -319,28 +273,8 @@ def _again(deployment: Deployment, action: str | None, group: str | None, actor:
     )
 
 
-def _derive(tx: Tx, run: Run, project_id: str) -> str:
-    derived = Config(
-        id=str(uuid4()),
-        project_id=project_id,
-        name=run.name,
-        group=run.group or UNGROUPED,
-        config=run.config,
-        inputs=run.inputs,
-        outputs=run.outputs,
-        options=run.options,
-        created_at=tx.now,
-        is_owned=True,
-    )
-    configs.add(tx, derived)
-    return derived.id
-
-
-def _text(value: Any, what: str) -> str | None:
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise Invalid(f"{what} must be a string, not {type(value).__name__}")
-    if len(value) > 255 or "\0" in value:
-        raise Invalid(f"{what} must be at most 255 characters, without NUL")
-    return value
+def _tell_end(tx: Tx, env: DeploymentEnv, before: Deployment, after: Deployment) -> Deployment:
+    """Tell the owner if the run has ended. Return the deployment."""
+    if after.has_ended and not before.has_ended:
+        env.listeners.of(after).run_ended(tx, env, after, cancelled=before.cancelling)
+    return after

@@ -9,6 +9,8 @@ from typing import Any
 from stoker.model.deployment import Deployment, Signal
 from stoker.model.status import Status
 
+#: Value of a result: id of the derived config that was run.
+RUN = "deploy_config_id"
 ALWAYS = ("deploy_stdout", "deploy_stderr", "deploy_status_code")
 #: Stoker's own: the agent's reason for a missing regular result (interrupted, timed out, no hook).
 REASON = "deploy_status_reason"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from stoker.deployments import service
+from stoker.deployments.configs import new_config
 from stoker.model.stack import Resource
 from stoker.resources import software_config
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, ResourceType, physical_name
@@ -16,14 +16,14 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
         text = yaml.safe_dump(properties["cloud_config"] or {}, allow_unicode=True)
     except RecursionError:
         raise ResourceFailure("cloud_config: the value is nested too deeply to be written as YAML") from None
-    made, _ = service.new_config(
+    config, _ = new_config(
         context.tx,
         context.project_id,
         name=physical_name(context, resource),
         group="Heat::Ungrouped",
         config=f"#cloud-config\n{text}",
     )
-    return Outcome(physical_id=made.id)
+    return Outcome(physical_id=config.id)
 
 
 TYPE = ResourceType(

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stoker import transports
-from stoker.deployments import cancellation, representation, runs, service
-from stoker.deployments.deadlines import cancel_deadline
-from stoker.deployments.derive import must_replace
-from stoker.deployments.standalone import RUN
+from stoker.deployments import representation, run_end, runs, service
+from stoker.deployments.derive import derived_inputs, must_replace
+from stoker.deployments.signals import RUN
 from stoker.hot import UNKNOWN
 from stoker.hot.words import clip
+from stoker.model.deployment import Deployment
 from stoker.model.errors import StackValidationFailed
 from stoker.model.server import LONGEST_ID
 from stoker.model.stack import Resource
@@ -29,6 +29,7 @@ from stoker.resources.base import (
     Properties,
     Replace,
     ResourceFailure,
+    ResourceType,
     Signalled,
 )
 from stoker.resources.properties import Property
@@ -74,50 +75,59 @@ ATTRIBUTES: Mapping[str, str] = {
 }
 
 
-def create(context: Context, resource: Resource, properties: Properties, render: deployment_runs.Render) -> Outcome:
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
     """Start the first run, or another run of the same deployment if an earlier create failed."""
-    source = deployment_runs.source_of(context, properties)
-    if not deployment_runs.is_triggered(source, properties, Action.CREATE):
-        return DONE
-    run = deployment_runs.plan(context, resource, properties, Action.CREATE, source, render)
-    return deployment_runs.begin(context, resource, properties, run)
+    return _run(context, resource, properties, Action.CREATE)
 
 
-def update(context: Context, resource: Resource, properties: Properties, render: deployment_runs.Render) -> Outcome:
+def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
     """Start another run of the deployment. Raises Replace if an input with ``replace_on_change`` changed."""
-    source = deployment_runs.source_of(context, properties)
-    if not deployment_runs.is_triggered(source, properties, Action.UPDATE):
+    content = deployment_runs.content_for(context, properties)
+    if not deployment_runs.is_triggered(content, properties, Action.UPDATE):
         return DONE
-    run = deployment_runs.plan(context, resource, properties, Action.UPDATE, source, render)
-    old = deployment_runs.find_deployment(context, resource)
-    before = configs.find(context.tx, old.config_id) if old else None
-    if before is not None and (name := must_replace(before.inputs, run.inputs)):
-        raise Replace(f"input {name} changed")
-    return deployment_runs.begin(context, resource, properties, run)
+    deployment = deployment_runs.find_deployment(context, resource)
+    before = configs.find(context.tx, deployment.config_id) if deployment else None
+    if before is not None:
+        inputs = derived_inputs(content.inputs, properties["input_values"] or {}, {})
+        if name := must_replace(before.inputs, inputs):
+            raise Replace(f"input {name} changed")
+    return deployment_runs.start(context, resource, properties, Action.UPDATE, content)
 
 
-def delete(context: Context, resource: Resource, render: deployment_runs.Render) -> Outcome:
+def delete(context: Context, resource: Resource) -> Outcome:
     """Run the config for DELETE if the deployment requires it, then remove the deployment."""
-    old = deployment_runs.find_deployment(context, resource)
-    properties = resource.properties
-    if old is None or not deployment_runs.deletes_on_server(context, old, properties):
-        return deployment_runs.remove(context, resource, old)
-    source = deployment_runs.source_of(context, properties)
-    run = deployment_runs.plan(context, resource, properties, Action.DELETE, source, render)
-    outcome = deployment_runs.begin(context, resource, properties, run)
+    deployment = deployment_runs.find_deployment(context, resource)
+    if deployment is None or not deployment_runs.deletes_on_server(context, deployment, resource.properties):
+        return _remove(context, resource, deployment)
+    content = deployment_runs.content_for(context, resource.properties)
+    outcome = deployment_runs.start(context, resource, resource.properties, Action.DELETE, content)
     return check(context, resource) if outcome.done else outcome
 
 
 def check(context: Context, resource: Resource) -> Outcome:
     """Return whether the current run has ended. Raises ResourceFailure if the run failed."""
     deployment = deployment_runs.find_deployment(context, resource)
-    if deployment is None:
-        return deployment_runs.remove(context, resource, None) if resource.action is Action.DELETE else DONE
-    if not deployment.has_ended:
+    if deployment is not None and not deployment.has_ended:
         return Outcome(done=False)
-    if deployment.status == Status.FAILED:
+    if deployment is not None and deployment.status == Status.FAILED:
         raise ResourceFailure(f"Deployment to server failed: {deployment.status_reason}")
-    return deployment_runs.remove(context, resource, deployment) if resource.action is Action.DELETE else DONE
+    return _remove(context, resource, deployment) if resource.action is Action.DELETE else DONE
+
+
+def _run(context: Context, resource: Resource, properties: Properties, action: Action) -> Outcome:
+    """Start a run if this action of the stack runs the config."""
+    content = deployment_runs.content_for(context, properties)
+    if not deployment_runs.is_triggered(content, properties, action):
+        return DONE
+    return deployment_runs.start(context, resource, properties, action, content)
+
+
+def _remove(context: Context, resource: Resource, deployment: Deployment | None) -> Outcome:
+    """Delete the deployment, unless a user has deleted it already, and the transport's object or queue."""
+    if deployment is not None:
+        service.withdraw(context.tx, context.env, deployment)
+    deployment_runs.close(context, resource)
+    return DONE
 
 
 def attribute(context: Context, resource: Resource, name: str) -> Any:
@@ -146,36 +156,25 @@ def signal(context: Context, resource: Resource, details: Mapping[str, Any]) -> 
     # With every transport, Stoker's agent names the run that it reports.
     if details.get(RUN, deployment.config_id) != deployment.config_id:
         return Signalled(f"deployment {deployment.id}: late, of an earlier run")
-    said = {name: value for name, value in details.items() if name != RUN}
-    settled = service.apply_signal(context.tx, deployment, said, context.log_bytes)
-    if settled.status != Status.IN_PROGRESS:
-        cancel_deadline(context.tx, context.env.work, settled)
-    if runs.is_progress(said):
-        return Signalled(f"deployment {settled.id} goes on")
-    if settled.status != Status.FAILED:
-        return Signalled(f"deployment {settled.id} succeeded")
-    code = settled.output_values.get("deploy_status_code")
-    return Signalled(f"deployment {settled.id} failed" + (f" ({code})" if code else ""))
+    values = {name: value for name, value in details.items() if name != RUN}
+    changed = run_end.apply_signal(context.tx, context.env.work, deployment, values, context.log_bytes)
+    if runs.is_progress(values):
+        return Signalled(f"deployment {changed.id} goes on")
+    if changed.status != Status.FAILED:
+        return Signalled(f"deployment {changed.id} succeeded")
+    code = changed.output_values.get("deploy_status_code")
+    return Signalled(f"deployment {changed.id} failed" + (f" ({code})" if code else ""))
 
 
-def actions(render: deployment_runs.Render) -> Mapping[Action, Callable[[Context, Resource], Outcome]]:
-    """
-    Return the handlers of SUSPEND and RESUME, which run the config if the deployment's ``actions`` contain the action.
-    """
+def _action(action: Action) -> Callable[[Context, Resource], Outcome]:
+    """Return the handler of SUSPEND or RESUME, which runs the config if the deployment's ``actions`` contain it."""
 
-    def doing(action: Action) -> Callable[[Context, Resource], Outcome]:
-        def do(context: Context, resource: Resource) -> Outcome:
-            if not resource.properties:
-                return DONE  # the resource was never created
-            source = deployment_runs.source_of(context, resource.properties)
-            if not deployment_runs.is_triggered(source, resource.properties, action):
-                return DONE
-            run = deployment_runs.plan(context, resource, resource.properties, action, source, render)
-            return deployment_runs.begin(context, resource, resource.properties, run)
+    def do(context: Context, resource: Resource) -> Outcome:
+        if not resource.properties:
+            return DONE  # the resource was never created
+        return _run(context, resource, resource.properties, action)
 
-        return do
-
-    return {action: doing(action) for action in (Action.SUSPEND, Action.RESUME)}
+    return do
 
 
 def adopt(context: Context, resource: Resource, _properties: Properties) -> Outcome:
@@ -192,22 +191,46 @@ def adopt(context: Context, resource: Resource, _properties: Properties) -> Outc
 
 
 def exists(context: Context, id: str) -> bool:
-    found = deployments.find(context.tx, id)
-    return found is not None and found.project_id == context.project_id
+    deployment = deployments.find(context.tx, id)
+    return deployment is not None and deployment.project_id == context.project_id
 
 
 def cancel(context: Context, resource: Resource) -> None:
     """Fail the run with Heat's message. The run leaves the server's document, so the agent stops it."""
     deployment = deployment_runs.find_deployment(context, resource)
     if deployment is not None:
-        cancel_deadline(context.tx, context.env.work, deployment)
-        cancellation.force_fail(context.tx, deployment, "Deployment cancelled.")
+        run_end.force_fail(context.tx, context.env.work, deployment, "Deployment cancelled.")
 
 
 def validate(properties: Properties) -> None:
-    wanted = properties["signal_transport"]
-    known = transports.load().signal_names
-    if wanted not in (UNKNOWN, None, *known):
+    name, names = properties["signal_transport"], transports.load().signal_names
+    if name not in (UNKNOWN, None, *names):
         raise StackValidationFailed(
-            f"signal_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(known)}]"
+            f"signal_transport: {clip(repr(name))} is not an allowed value [{', '.join(names)}]"
         )
+
+
+def deployment_type(name: str, description: str, properties: Mapping[str, Property] | None = None) -> ResourceType:
+    """Return the type of a deployment. ``properties``: its own, in addition to those of all deployments."""
+    return ResourceType(
+        name=name,
+        properties={**PROPERTIES, **(properties or {})},
+        attributes=None,
+        create=create,
+        update=update,
+        delete=delete,
+        check=check,
+        attribute=attribute,
+        show=show,
+        validate=validate,
+        signal=signal,
+        cancel=cancel,
+        retain=deployment_runs.close,
+        actions={action: _action(action) for action in (Action.SUSPEND, Action.RESUME)},
+        adopt=adopt,
+        exists=exists,
+        retries=True,
+        agents_transport="signal_transport",
+        reached_by=deployment_runs.reached_by,
+        description=description,
+    )

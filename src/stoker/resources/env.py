@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stoker.deployments.owners import Owners
+from stoker.deployments.listeners import RunListeners
 from stoker.identity.project_lookup import ProjectLookup
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.stack import Resource, Stack
@@ -225,8 +225,8 @@ class ResourceEnv:
     stack_users: StackUsers | None = None
     #: Who may deploy to a server whose policy does not specify it: STACK or PROJECT.
     deployment_policy: str = PROJECT
-    #: Who is told of the ends of runs.
-    owners: Owners = field(default_factory=Owners)
+    #: Who is told what happens to deployments.
+    listeners: RunListeners = field(default_factory=RunListeners)
 
     @property
     def authorizer(self) -> DeploymentAuthorizer:

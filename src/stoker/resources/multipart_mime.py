@@ -10,7 +10,7 @@ from email.mime.text import MIMEText
 from pathlib import PurePosixPath
 from uuid import UUID
 
-from stoker.deployments import service
+from stoker.deployments.configs import new_config
 from stoker.hot import UNKNOWN
 from stoker.hot.words import clip
 from stoker.model.config import UNGROUPED
@@ -44,14 +44,14 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
             _append_parts(whole, text, part)
         else:
             whole.attach(_part(text, part["subtype"] or _subtype(part["filename"]), part["filename"]))
-    made, _ = service.new_config(
+    config, _ = new_config(
         context.tx,
         context.project_id,
         name=physical_name(context, resource),
         group=properties["group"],
         config=whole.as_string(),
     )
-    return Outcome(physical_id=made.id)
+    return Outcome(physical_id=config.id)
 
 
 def validate(properties: Properties) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.deployments import service
+from stoker.deployments.configs import new_config
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
@@ -25,7 +25,7 @@ _CONFIG = Property(
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    made, _ = service.new_config(
+    config, _ = new_config(
         context.tx,
         context.project_id,
         name=physical_name(context, resource),
@@ -35,7 +35,7 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
         inputs=properties["inputs"],
         outputs=properties["outputs"],
     )
-    return Outcome(physical_id=made.id)
+    return Outcome(physical_id=config.id)
 
 
 def attribute(context: Context, resource: Resource, name: str) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.deployments import representation, schema, service
+from stoker.deployments import representation, schema
+from stoker.deployments.configs import new_config
 from stoker.hot import UNKNOWN
 from stoker.model.config import UNGROUPED
 from stoker.model.stack import Resource
@@ -49,7 +50,7 @@ COMMON: Mapping[str, Property] = {
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    made, _ = service.new_config(
+    config, _ = new_config(
         context.tx,
         context.project_id,
         name=physical_name(context, resource),
@@ -59,7 +60,7 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
         inputs=properties["inputs"],
         outputs=properties["outputs"],
     )
-    return Outcome(physical_id=made.id)
+    return Outcome(physical_id=config.id)
 
 
 def adopt(context: Context, resource: Resource, _properties: Properties) -> Outcome:

@@ -15,7 +15,7 @@ from stoker.backends.factory import create_backends, start_backends
 from stoker.backends.garbage_collector import CollectedObject
 from stoker.backends.remote_heat import RemoteHeatClient, regions_of
 from stoker.deployments.documents import Documents
-from stoker.deployments.owners import Owners
+from stoker.deployments.listeners import RunListeners
 from stoker.deployments.retention import Retention
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.hot import BudgetLimits
@@ -55,7 +55,7 @@ from stoker.store.tx import Tx
 from stoker.transports.base import OBJECTS as OBJECT_STORE
 from stoker.transports.base import QUEUES
 from stoker.triggers import jobs as trigger_jobs
-from stoker.triggers.lifecycle import TriggerOwner
+from stoker.triggers.lifecycle import TriggerListener
 from stoker.work import open_work
 
 if TYPE_CHECKING:
@@ -193,12 +193,12 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
         keys,
         logins,
         settings.deployment_policy,
-        Owners(trigger=TriggerOwner()),
+        RunListeners(trigger=TriggerListener()),
     )
     types = with_signatures(resources.load(), carriers)
     if keystone or external.queues:
         types = with_stack_users(types, for_types.transports, site.queues, logins, users=keystone is not None)
-    engine = nested.engine(types, for_types, limits)
+    engine = nested.create_engine(types, for_types, limits)
     jobs.register(store, engine)
     trigger_jobs.register(store, engine)
     retention = Retention(store, work, settings.log_retention_days)

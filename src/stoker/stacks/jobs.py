@@ -14,7 +14,7 @@ from stoker.resources.base import WAKE
 from stoker.resources.label_groups import REFRESH
 from stoker.resources.remote_stack import REMOTE
 from stoker.resources.server_base import PUBLISH
-from stoker.stacks import operations, signals
+from stoker.stacks import operations
 from stoker.stacks.engine import ADVANCE, DEADLINE, Engine
 from stoker.stacks.engine.advance import advance
 from stoker.stacks.engine.commit import commit, wake_resource
@@ -22,7 +22,7 @@ from stoker.stacks.engine.session import StackSession
 from stoker.stacks.label_groups import REFRESH_DEADLINE, labels_changed, refresh_members, time_out
 from stoker.stacks.publishing import plan, publish
 from stoker.stacks.remote_stacks import RemoteStacks
-from stoker.store import deployments, stacks
+from stoker.store import stacks
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
@@ -37,7 +37,7 @@ def register(store: Store, engine: Engine) -> None:
 
     engine.env.work.register(ADVANCE, doing(go_on, background=True))
     engine.env.work.register(DEADLINE, doing(time_out_stack))
-    engine.env.work.register(DEPLOYMENT_DEADLINE, doing(time_out_deployment))
+    engine.env.work.register(DEPLOYMENT_DEADLINE, doing(lambda tx, engine, args: service.fail(tx, engine.env, args)))
     engine.env.work.register(
         holds.JOB,
         doing(lambda tx, engine, args: held_runs.reevaluate(tx, engine.env.work, args["server_id"])),
@@ -78,17 +78,6 @@ def time_out_stack(tx: Tx, engine: Engine, args: Args) -> None:
     else:
         operations.abort_operation(session, "Timed out", "timed out")
         commit(session)
-
-
-def time_out_deployment(tx: Tx, engine: Engine, args: Args) -> None:
-    """Job: fail a run whose deadline has passed."""
-    known = deployments.find(tx, args["deployment_id"])
-    deployment = signals.lock(tx, known) if known else None
-    if deployment is None or deployment.config_id != args["config_id"]:
-        return
-    ended = service.fail(tx, deployment, args.get("reason") or f"Timed out: {deployment.status_reason}")
-    if ended is not deployment:
-        signals.report(tx, engine, ended, before=deployment)
 
 
 def _current(tx: Tx, engine: Engine, args: Args) -> StackSession | None:

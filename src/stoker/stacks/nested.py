@@ -28,18 +28,19 @@ from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import Options
 from stoker.stacks.queries import outputs
 from stoker.stacks.queries.prefetch import prefetch_stack
+from stoker.stacks.run_listener import ResourceListener
 from stoker.stacks.templates.check import MAX_DEPTH
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
 from stoker.stacks.templates.scope import LiveScope
 from stoker.store import resources, rows, stacks
 
 
-def engine(types: Mapping[str, ResourceType], env: ResourceEnv, limits: Limits | None = None) -> Engine:
+def create_engine(types: Mapping[str, ResourceType], env: ResourceEnv, limits: Limits | None = None) -> Engine:
     """Return an engine with support for nested stacks."""
-    nested = NestedStacks()
-    made = Engine(types, env, nested, limits or Limits())
-    nested.engine = made
-    return made
+    nested, listener = NestedStacks(), ResourceListener()
+    env = replace(env, listeners=replace(env.listeners, resource=listener))
+    nested.engine = listener.engine = engine = Engine(types, env, nested, limits or Limits())
+    return engine
 
 
 #: Output whose value ``get_resource`` returns for the resource of a nested stack.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments import standalone
+from stoker.deployments.planning import RunRequest, check_request
 from stoker.model.config import UNGROUPED
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, RequestLimitExceeded
 from stoker.model.stack import Stack
@@ -19,7 +19,6 @@ from stoker.stacks.engine.session import StackSession
 from stoker.store import deployments, resources, targets
 from stoker.store import triggers as stored
 from stoker.store.tx import Tx
-from stoker.transports.selection import AUTO
 from stoker.triggers import lifecycle
 from stoker.triggers.request import SOURCE_KEYS, TriggerRequest
 from stoker.triggers.targets import TRIGGER, ResolvedTrigger, Source, find_stack, resolve
@@ -145,15 +144,15 @@ def check(tx: Tx, engine: Engine, resolved: ResolvedTrigger, request: TriggerReq
     if request.require_window:
         _check_windows(resolved)
     for server, own in resolved.servers:
-        wanted = standalone.RunRequest(
+        run_request = RunRequest(
             content=content,
             action=resolved.action,
             name=own.name,
             input_values={**own.input_values, **request.input_values},
-            signal_transport=request.signal_transport or AUTO,
+            signal_transport=request.signal_transport,
             timeout=request.timeout or resolved.source.timeout,
         )
-        standalone.check(tx, engine.env, wanted, server.id)
+        check_request(tx, engine.env, run_request, server.id)
         if content.input_key is None:
             break  # all servers get the same content
 

@@ -14,9 +14,11 @@ from typing import Any
 
 import structlog
 
-from stoker.deployments import cancellation, deadlines, standalone
-from stoker.deployments.owners import Owner
-from stoker.deployments.standalone import DeploymentEnv, RunRequest
+from stoker.deployments import run_end, service
+from stoker.deployments.env import DeploymentEnv
+from stoker.deployments.listeners import RunListener
+from stoker.deployments.owners import Trigger as TriggerOwner
+from stoker.deployments.planning import RunRequest
 from stoker.model.deployment import CANCELLED, Deployment
 from stoker.model.errors import Conflict, EntityNotFound, StokerError
 from stoker.model.status import Status
@@ -24,7 +26,6 @@ from stoker.model.trigger import Content, Stopped, Target, TargetStatus, Trigger
 from stoker.store import deployments, servers, targets, triggers
 from stoker.store.notifier import trigger_topic
 from stoker.store.tx import Tx
-from stoker.transports.selection import AUTO
 from stoker.work import defer_once
 
 _log = structlog.get_logger("stoker.triggers")
@@ -71,7 +72,7 @@ def go_on(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
     return trigger
 
 
-class TriggerOwner(Owner):
+class TriggerListener(RunListener):
     """Counts the ends of a trigger's deployments, and continues the trigger."""
 
     def run_ended(self, tx: Tx, env: DeploymentEnv, deployment: Deployment, *, cancelled: bool = False) -> None:
@@ -97,8 +98,8 @@ class TriggerOwner(Owner):
         if deployment.status != Status.IN_PROGRESS:  # no signal is awaited
             self.run_ended(tx, env, deployment)
 
-    def removing(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
-        """Count a deployment of a trigger that is about to be deleted. A running one counts as cancelled."""
+    def removed(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
+        """Count a deleted deployment of a trigger. A running one counts as cancelled."""
         trigger, target = _of(tx, deployment)
         if trigger is None or target is None:
             return
@@ -141,7 +142,7 @@ def delete_some(tx: Tx, env: DeploymentEnv, ended: Trigger, most: int | None = N
     for each in share:
         held = deployments.find(tx, each.deployment_id or "", for_update=True)
         if held is not None:
-            standalone.withdraw(tx, env, held)
+            service.withdraw(tx, env, held)
     if len(share) == len(found):
         triggers.delete(tx, ended.id)
     else:
@@ -177,29 +178,29 @@ def _begin_one(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, t
     try:
         if servers.find(tx, target.server_id) is None:
             raise EntityNotFound(f"Server {target.server_name} was removed")
-        made = standalone.begin(
+        deployment = service.start_run(
             tx,
             env,
+            TriggerOwner(id=trigger.id),
             RunRequest(
                 content=content,
                 action=trigger.action,
                 name=target.name,
                 input_values={**target.input_values, **trigger.input_values},
-                signal_transport=trigger.options.signal_transport or AUTO,
+                signal_transport=trigger.options.signal_transport,
                 timeout=trigger.options.timeout,
                 requested_by=trigger.requested_by,
                 secret=trigger.options.secret,
             ),
             project_id=trigger.project_id,
             server_id=target.server_id,
-            trigger_id=trigger.id,
         )
     except StokerError as error:  # a failure of one server must not affect the others
         return _count(tx, trigger, target, TargetStatus.FAILED, error.message)
-    begun = replace(target, deployment_id=made.id)
-    if made.status == Status.IN_PROGRESS:
-        return _count(tx, trigger, begun, TargetStatus.IN_PROGRESS, "")
-    return _count(tx, trigger, begun, TargetStatus.COMPLETE, made.status_reason or "")
+    started = replace(target, deployment_id=deployment.id)
+    if deployment.status == Status.IN_PROGRESS:
+        return _count(tx, trigger, started, TargetStatus.IN_PROGRESS, "")
+    return _count(tx, trigger, started, TargetStatus.COMPLETE, deployment.status_reason or "")
 
 
 def _stop_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
@@ -210,10 +211,9 @@ def _stop_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
         if held is None:
             trigger = _count(tx, trigger, each, TargetStatus.CANCELLED, reason)
             continue
-        stop = cancellation.force_fail if trigger.options.forced else cancellation.cancel
-        stopped = stop(tx, held, reason)
+        stop = run_end.force_fail if trigger.options.forced else run_end.cancel
+        stopped = stop(tx, env.work, held, reason)
         if stopped.status != Status.IN_PROGRESS:
-            deadlines.cancel_deadline(tx, env.work, stopped)
             trigger = _count(tx, trigger, each, TargetStatus.CANCELLED, stopped.status_reason or "")
     if len(found) == SHARE:
         defer_once(env.work, tx, GO_ON, trigger.id, {"trigger_id": trigger.id})

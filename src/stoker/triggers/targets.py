@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from stoker.deployments import standalone
-from stoker.deployments.standalone import content_of
+from stoker.deployments.configs import content_of, source_inputs
 from stoker.model.config import UNGROUPED, Config
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, Invalid
@@ -18,7 +17,7 @@ from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
 from stoker.model.trigger import Content
 from stoker.resources.base import physical_name
-from stoker.resources.deployment_runs import COMPONENT
+from stoker.resources.deployment_runs import COMPONENT, as_structured
 from stoker.servers import enrollment
 from stoker.stacks import type_names
 from stoker.stacks.engine import Engine
@@ -111,7 +110,7 @@ def _of_deployment(tx: Tx, deployment: Deployment) -> Source:
     Its config counts as a derived config, whether Stoker or a client derived it.
     """
     config = configs.get(tx, deployment.config_id, deployment.project_id)
-    inputs, values = standalone.source_inputs(config.inputs)
+    inputs, values = source_inputs(config.inputs)
     name = config.name or deployment.id
     base = {**deployment.input_values, **values}  # the deployment's values may contain REDACTED in place of secrets
     return Source(
@@ -165,7 +164,7 @@ def _of_deployments(tx: Tx, engine: Engine, stack: Stack, resource: Resource, *,
         inner = stacks.find(tx, resource.physical_id) if resource.physical_id else None
         members = [(inner, each) for each in resources.of_stack(tx, inner.id)] if inner else []
     return Source(
-        content=_as_structured(content, properties),
+        content=as_structured(content, properties),
         own=_one_a_server(_own(tx, engine, each, one, config) for each, one in members if _is_there(one)),
         name=properties.get("name") or content.name or resource.name,
         input_values=properties.get("input_values") or {},
@@ -192,7 +191,7 @@ def _of_config(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> Sour
         raise Invalid(f"The deployments of {resource.name} put its inputs in place differently: trigger them instead.")
     content = content_of(config)
     return Source(
-        content=_as_structured(content, using[0].properties) if using else content,
+        content=as_structured(content, using[0].properties) if using else content,
         own=_one_a_server(_own(tx, engine, tree[each.stack_id], each, config) for each in using),
         name=content.name or resource.name,
         said={},
@@ -206,13 +205,6 @@ def _config(tx: Tx, project_id: str, id: str | None) -> Config | None:
 def _is_there(resource: Resource) -> bool:
     gone = resource.action in (Action.INIT, Action.DELETE)
     return resource.current and not gone and bool(resource.properties.get("server"))
-
-
-def _as_structured(content: Content, properties: Mapping[str, Any]) -> Content:
-    if "input_key" not in properties:
-        return content
-    strict = properties["input_values_validate"] == "STRICT"
-    return replace(content, input_key=properties["input_key"], strict=strict)
 
 
 def _own(tx: Tx, engine: Engine, stack: Stack, resource: Resource, config: Config | None) -> TargetDefaults:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from stoker.deployments import log_storage, runs
+from stoker.deployments.signals import RUN
 from stoker.http import params
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import RunState
 from stoker.model.errors import Invalid
 from stoker.stacks import signals
+from stoker.store.tx import Tx
 
 #: The maximum offset in an output stream, in bytes, so that the end of a chunk fits into a database integer.
 _FARTHEST = 2**62
@@ -16,12 +18,13 @@ _FARTHEST = 2**62
 def signal(request: RequestContext) -> Response:
     """Apply the result of a run, and return the status of its deployment."""
     values = params.body(request)
-    status = request.app.store.write(
-        lambda tx: signals.signal_run(
-            tx, request.app.engine, server_id=request.server, config_id=request.path["config_id"], values=values
-        )
-    )
-    return Response(200, {"status": status})
+    config_id = request.path["config_id"]
+
+    def do(tx: Tx) -> str | None:
+        run = signals.find_run(tx, request.server, config_id)
+        return signals.deliver(tx, request.app.engine, run, {**values, RUN: config_id})
+
+    return Response(200, {"status": request.app.store.write(do) or ""})
 
 
 def progress(request: RequestContext) -> Response:

@@ -57,7 +57,7 @@ def _take(request: RequestContext, details: dict[str, Any]) -> str:
             raise EntityNotFound.of("Resource", arn.resource or "")
         if params.get("Run") not in (None, str(resource.data.get("runs"))):
             return resource.name  # a late signal of an earlier run has no effect
-        signals.signal_resource(tx, request.app.engine, stack, resource, details)
+        signals.deliver(tx, request.app.engine, resource, details)
         return resource.name
 
     return request.app.store.write(do)

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import asdict
 
-from stoker.deployments import service
+from stoker.deployments.configs import delete_config, new_config
 from stoker.deployments.derive import redact_config
 from stoker.deployments.schema import Type
 from stoker.http import paged_list
@@ -123,7 +123,7 @@ def create(request: RequestContext, body: NewConfig) -> Response:
     def do(tx: Tx) -> str:
         if 0 <= limit <= configs.count(tx, request.project):
             raise RequestLimitExceeded(f"this project may have {limit} software configs and has them: delete some")
-        _, rendered = service.new_config(tx, request.project, **asdict(body))
+        _, rendered = new_config(tx, request.project, **asdict(body))
         return rendered
 
     return _respond(request.app.store.write(do))
@@ -140,7 +140,7 @@ def show(request: RequestContext) -> Response:
 @operation(204, errors=(409,))
 def delete(request: RequestContext) -> Response:
     """Delete a config. Raises EntityNotFound, or ResourceInUse if a deployment or a schedule uses the config."""
-    request.app.store.write(lambda tx: service.delete_config(tx, request.path["config_id"], request.project))
+    request.app.store.write(lambda tx: delete_config(tx, request.path["config_id"], request.project))
     return Response(204)
 
 

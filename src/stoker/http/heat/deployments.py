@@ -9,8 +9,11 @@ from uuid import uuid4
 from msgspec import UNSET, Meta
 from msgspec.structs import asdict
 
-from stoker.deployments import representation, service, standalone
-from stoker.deployments.standalone import RunRequest
+from stoker.deployments import changes as deployment_changes
+from stoker.deployments import representation, service
+from stoker.deployments.configs import content_of
+from stoker.deployments.owners import Client
+from stoker.deployments.planning import RunRequest
 from stoker.http import paged_list
 from stoker.http.contracts import operation
 from stoker.http.decoders import convert
@@ -34,7 +37,6 @@ from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid, RequestLimitExceeded
 from stoker.model.status import Action
-from stoker.stacks import deployment_actions
 from stoker.store import configs, deployments
 from stoker.store.tx import Tx
 
@@ -154,8 +156,8 @@ def create(request: RequestContext, body: NewDeployment) -> Response:
         _learn_secrets(tx, request, body.config_id, body.input_values or {})
         if body.signal_transport is not None:
             return _respond(tx, _create_derived(tx, request, body))
-        deployment = _authorize(tx, request, _create_from_config(tx, request, body))
-        return _respond(tx, service.add(tx, deployment, request.user.user_name))
+        deployment = _create_from_config(tx, request, body)
+        return _respond(tx, service.create(tx, request.app.engine.env, deployment, request.user.user_name))
 
     return request.app.store.write(do)
 
@@ -180,8 +182,8 @@ def update(request: RequestContext, body: DeploymentChanges) -> Response:
     def do(tx: Tx) -> Response:
         deployment = deployments.get(tx, request.path["deployment_id"], request.project)
         _learn_secrets(tx, request, changes.get("config_id", deployment.config_id), body.input_values or {})
-        changed = deployment_actions.change(tx, request.app.engine, deployment, changes, request.user.user_name)
-        return _respond(tx, changed)
+        user = request.user.user_name
+        return _respond(tx, deployment_changes.change(tx, request.app.engine.env, deployment, changes, user))
 
     return request.app.store.write(do)
 
@@ -192,7 +194,7 @@ def delete(request: RequestContext) -> Response:
 
     def do(tx: Tx) -> None:
         deployment = deployments.get(tx, request.path["deployment_id"], request.project)
-        deployment_actions.delete(tx, request.app.engine, deployment)
+        service.remove(tx, request.app.engine.env, deployment)
 
     request.app.store.write(do)
     return Response(204)
@@ -226,11 +228,6 @@ def _create_from_config(tx: Tx, request: RequestContext, body: NewDeployment) ->
     )
 
 
-def _authorize(tx: Tx, request: RequestContext, deployment: Deployment) -> Deployment:
-    """Raises DeploymentRefused."""
-    return service.authorize(tx, deployment, request.user.user_name, authorizer=request.app.engine.env.authorizer)
-
-
 def _create_derived(tx: Tx, request: RequestContext, body: NewDeployment) -> Deployment:
     """
     Start a run of a config that Stoker derives from the request's config.
@@ -239,7 +236,7 @@ def _create_derived(tx: Tx, request: RequestContext, body: NewDeployment) -> Dep
     """
     source = configs.get(tx, body.config_id, request.project)
     run = RunRequest(
-        content=standalone.content_of(source),
+        content=content_of(source),
         action=body.action or Action.CREATE.value,
         name=body.name or source.name,
         input_values=body.input_values or {},
@@ -248,7 +245,7 @@ def _create_derived(tx: Tx, request: RequestContext, body: NewDeployment) -> Dep
         requested_by=request.user.user_name,
     )
     env = request.app.engine.env
-    return standalone.begin(tx, env, run, project_id=request.project, server_id=body.server_id)
+    return service.start_run(tx, env, Client(), run, project_id=request.project, server_id=body.server_id)
 
 
 def _respond(tx: Tx, deployment: Deployment) -> Response:

@@ -133,7 +133,7 @@ def signal(request: RequestContext) -> Response:
         kind = request.app.engine.type(found.type)
         if found.action in _DEAF and kind.signal is None:
             raise Invalid(f"Signal resource during {found.action} is not supported.")
-        signals.signal_resource(tx, request.app.engine, stack, found, details or {})
+        signals.deliver(tx, request.app.engine, found, details or {})
 
     request.app.store.write(do)
     return Response(200, b"null")

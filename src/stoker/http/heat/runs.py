@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from stoker.deployments import representation
+from stoker.deployments import representation, service
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Count, Flag, Id, Query, Time, fill
 from stoker.http.heat.deployments import SoftwareDeployment
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import Deployment, Run, RunState
 from stoker.model.errors import EntityNotFound
-from stoker.stacks import deployment_actions, signals
+from stoker.stacks import signals
 from stoker.store import deployments, runs
 from stoker.store.tx import Tx
 
@@ -74,9 +74,8 @@ def cancel(request: RequestContext, body: Cancellation) -> Response:
     """Cancel the current run. It ends when the agent has stopped it, or with ``force`` at once. Raises Conflict."""
 
     def do(tx: Tx) -> Response:
-        deployment = _deployment(tx, request)
-        user, force = request.user.user_name, bool(body.force)
-        return _accept(tx, deployment_actions.cancel(tx, request.app.engine, deployment, user, force=force))
+        deployment, env = _deployment(tx, request), request.app.engine.env
+        return _accept(tx, service.cancel(tx, env, deployment, request.user.user_name, force=bool(body.force)))
 
     return request.app.store.write(do)
 
@@ -86,8 +85,8 @@ def retry(request: RequestContext, body: Body) -> Response:  # noqa: ARG001  # a
     """Run a failed deployment again. A deployment of a stack is retried by an update of the stack. Raises Conflict."""
 
     def do(tx: Tx) -> Response:
-        deployment = _deployment(tx, request)
-        return _accept(tx, deployment_actions.retry(tx, request.app.engine, deployment, request.user.user_name))
+        deployment, env = _deployment(tx, request), request.app.engine.env
+        return _accept(tx, service.retry(tx, env, deployment, request.user.user_name))
 
     return request.app.store.write(do)
 
@@ -100,11 +99,11 @@ def signal(request: RequestContext, body: dict[str, Any], query: SignalQuery) ->
     The body contains deploy_stdout, deploy_stderr, deploy_status_code and the config's outputs.
     """
 
-    def do(tx: Tx) -> Deployment:
+    def do(tx: Tx) -> str | None:
         deployment = _find_signal_target(tx, request)
-        return signals.signal_by_id(tx, request.app.engine, deployment, body, run=query.run)
+        return signals.deliver(tx, request.app.engine, deployment, body, number=query.run, has_event=True)
 
-    return Response(200, {"status": request.app.store.write(do).status})
+    return Response(200, {"status": request.app.store.write(do)})
 
 
 def serialize(tx: Tx, run: Run, now: datetime) -> DeploymentRun:

@@ -37,11 +37,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The resource types, environment and limits of a site. Create engines with ``stacks.nested.engine``."""
+    """The resource types, environment and limits of a site. Create engines with ``stacks.nested.create_engine``."""
 
     types: Mapping[str, ResourceType]
     env: ResourceEnv
-    #: Set by ``stacks.nested.engine``.
+    #: Set by ``stacks.nested.create_engine``.
     nested: Nested
     limits: Limits = field(default_factory=Limits)
 
