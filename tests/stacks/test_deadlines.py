@@ -10,7 +10,7 @@ from stoker.deployments import service
 from stoker.deployments.configs import content_of
 from stoker.deployments.deadlines import DEADLINE as RUN_DEADLINE
 from stoker.deployments.owners import Client
-from stoker.deployments.planning import RunRequest
+from stoker.deployments.run_plan import RunRequest
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options
 from stoker.store import configs, logs

@@ -13,7 +13,7 @@ import pytest
 from stoker.deployments import held_runs, run_end, server_removal, service
 from stoker.deployments.deadlines import DEADLINE
 from stoker.deployments.owners import Client
-from stoker.deployments.planning import RunRequest
+from stoker.deployments.run_plan import RunRequest
 from stoker.model.deployment import Deployment
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
 from stoker.model.server import Kind, Server

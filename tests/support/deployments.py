@@ -10,7 +10,7 @@ from stoker import transports
 from stoker.deployments import service
 from stoker.deployments.listeners import RunListeners
 from stoker.deployments.owners import Client
-from stoker.deployments.planning import RunRequest
+from stoker.deployments.run_plan import RunRequest
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.deployment import Deployment
 from stoker.model.trigger import Content

@@ -90,8 +90,8 @@ def force_fail(tx: Tx, work: Work, deployment: Deployment, reason: str) -> Deplo
     if deployment.status != Status.IN_PROGRESS:
         return deployment
     run = stored.find(tx, deployment.id, deployment.config_id)
-    is_told = run is not None and run.sent_at is not None and runs.is_own(run)
-    return _stop(tx, work, deployment, reason, cancelling=is_told)
+    is_notified = run is not None and run.sent_at is not None and runs.is_own(run)
+    return _stop(tx, work, deployment, reason, cancelling=is_notified)
 
 
 def record_stopped(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) -> Deployment:

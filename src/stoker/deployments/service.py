@@ -17,7 +17,7 @@ from stoker.deployments.derive import without_secrets
 from stoker.deployments.env import DeploymentEnv
 from stoker.deployments.held_runs import WAITING
 from stoker.deployments.owners import Client, Owner
-from stoker.deployments.planning import PlannedRun, RunRequest, plan_rerun, plan_run
+from stoker.deployments.run_plan import PlannedRun, RunRequest, plan_rerun, plan_run
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Conflict, DeploymentRefused
 from stoker.model.status import Action, Status

@@ -9,7 +9,7 @@ from typing import Any
 from stoker.deployments import service
 from stoker.deployments.configs import content_of
 from stoker.deployments.owners import StackResource
-from stoker.deployments.planning import RunRequest
+from stoker.deployments.run_plan import RunRequest
 from stoker.model.config import UNGROUPED
 from stoker.model.deployment import Deployment
 from stoker.model.errors import UserParameterMissing

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments.planning import RunRequest, check_request
+from stoker.deployments.run_plan import RunRequest, check_request
 from stoker.model.config import UNGROUPED
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, RequestLimitExceeded
 from stoker.model.stack import Stack

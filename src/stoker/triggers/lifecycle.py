@@ -18,7 +18,7 @@ from stoker.deployments import run_end, service
 from stoker.deployments.env import DeploymentEnv
 from stoker.deployments.listeners import RunListener
 from stoker.deployments.owners import Trigger as TriggerOwner
-from stoker.deployments.planning import RunRequest
+from stoker.deployments.run_plan import RunRequest
 from stoker.model.deployment import CANCELLED, Deployment
 from stoker.model.errors import Conflict, EntityNotFound, StokerError
 from stoker.model.status import Status

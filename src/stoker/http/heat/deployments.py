@@ -13,7 +13,7 @@ from stoker.deployments import changes as deployment_changes
 from stoker.deployments import representation, service
 from stoker.deployments.configs import content_of
 from stoker.deployments.owners import Client
-from stoker.deployments.planning import RunRequest
+from stoker.deployments.run_plan import RunRequest
 from stoker.http import paged_list
 from stoker.http.contracts import operation
 from stoker.http.decoders import convert
