@@ -32,7 +32,7 @@ class World:
         self.held.set()
 
     def decide(self, asked: Asked) -> Said:
-        self.held.wait(30)
+        self.held.wait(60)
         for word, left in self.fails.items():
             if word in asked.path and left:
                 return left.pop(0)
@@ -141,7 +141,7 @@ def acknowledged(runs: Runs, id: str) -> bool:
 def test_each_result_goes_to_the_target_in_its_inputs(there, runs, report, transport):
     reporter = report()
     ended(runs, reporter, "c1", said(there, transport))
-    reporter.wait(30)
+    reporter.wait(60)
     (asked,) = results(there)
     assert (asked.verb, asked.path) == PATHS[transport]
     assert values(asked) == _told(transport)
@@ -153,7 +153,7 @@ def test_each_result_goes_to_the_target_in_its_inputs(there, runs, report, trans
 def test_a_run_of_the_stoker_source_is_reported_to_stoker(there, runs, report, transport):
     reporter = report()
     ended(runs, reporter, "c1", {**said(there, transport), "deploy_signal_transport": transport}, source="stoker")
-    reporter.wait(30)
+    reporter.wait(60)
     told = [] if transport == "NO_SIGNAL" else ["/stoker/agent/v1/runs/c1/signal"]
     assert [each.path for each in there.asked] == told
     assert acknowledged(runs, "c1")
@@ -163,7 +163,7 @@ def test_a_run_of_the_stoker_source_is_reported_to_stoker(there, runs, report, t
 def test_a_result_without_a_sender_is_acknowledged_at_once(there, runs, report, inputs):
     reporter = report(enrolled=False)
     ended(runs, reporter, "c1", inputs)
-    reporter.wait(30)
+    reporter.wait(60)
     assert acknowledged(runs, "c1")
     assert there.asked == []
 
@@ -176,7 +176,7 @@ def test_a_failed_report_is_retried_until_it_is_accepted(there, world, runs, rep
     world.fails[PATHS[transport][1]] = list(TROUBLE)
     reporter = report()
     ended(runs, reporter, "c1", said(there, transport))
-    reporter.wait(30)
+    reporter.wait(60)
     assert acknowledged(runs, "c1")
     assert [values(each) for each in results(there)] == [_told(transport)] * (len(TROUBLE) + 1)
 
@@ -186,7 +186,7 @@ def test_a_failed_login_is_retried(there, world, runs, report, transport):
     world.fails["tokens"] = [Said(500), Said(lost=True), Said(200, b"odd")]
     reporter = report()
     ended(runs, reporter, "c1", said(there, transport))
-    reporter.wait(30)
+    reporter.wait(60)
     assert len(results(there)) == 1
     assert acknowledged(runs, "c1")
 
@@ -201,9 +201,9 @@ def test_a_refused_result_is_not_sent_again(there, world, runs, report, transpor
     world.fails[PATHS[transport][1]] = [Said(status, b"no")]
     reporter = report()
     ended(runs, reporter, "c1", said(there, transport))
-    reporter.wait(30)
+    reporter.wait(60)
     ended(runs, reporter, "c2", said(there, "CFN_SIGNAL"))
-    reporter.wait(30)
+    reporter.wait(60)
     assert acknowledged(runs, "c1")
     assert len(results(there)) == 2
 
@@ -213,7 +213,7 @@ def test_a_login_that_is_refused_is_final(there, world, runs, report, transport)
     world.fails["tokens"] = [Said(401)]
     reporter = report()
     ended(runs, reporter, "c1", said(there, transport))
-    reporter.wait(30)
+    reporter.wait(60)
     assert len(there.asked) == 1
     assert acknowledged(runs, "c1")
 
@@ -222,7 +222,7 @@ def test_many_results_share_one_login(there, runs, report):
     reporter = report()
     for n in range(5):
         ended(runs, reporter, f"c{n}", said(there, ("HEAT_SIGNAL", "ZAQAR_SIGNAL")[n % 2]))
-    reporter.wait(30)
+    reporter.wait(60)
     assert len(results(there)) == 5
     assert len(there.asked) == 6
 
@@ -232,7 +232,7 @@ def test_secrets_are_not_in_the_log(there, world, runs, report, caplog):
     reporter = report()
     ended(runs, reporter, "c1", said(there, "CFN_SIGNAL"))
     ended(runs, reporter, "c2", said(there, "HEAT_SIGNAL"))
-    reporter.wait(30)
+    reporter.wait(60)
     assert "is refused, and not sent again" in caplog.text
     assert "secret" not in caplog.text
     assert "pw" not in caplog.text
@@ -257,7 +257,7 @@ def test_results_of_an_earlier_agent_process_are_sent_unless_acknowledged(there,
     for n in range(3):
         runs.end(f"c{n}", {**RESULT, "n": n})
     runs.acknowledge("c1")
-    report().wait(30)
+    report().wait(60)
     assert [each.json["n"] for each in there.asked] == [0, 2]
 
 
@@ -266,7 +266,7 @@ def test_the_result_of_an_unreadable_entry_goes_to_stoker(there, runs, report, t
     runs.begin(entry("c1", said(there, "CFN_SIGNAL")), "cfn")
     runs.end("c1", RESULT)
     runs.folder("c1").joinpath("entry.json").write_text(text)
-    report().wait(30)
+    report().wait(60)
     assert [each.path for each in there.asked] == ["/stoker/agent/v1/runs/c1/signal"]
 
 
@@ -275,7 +275,7 @@ def test_a_large_result_is_cut_to_head_and_tail(there, runs, report, transport, 
     long = {**RESULT, "deploy_stdout": "".join(f"line é {n}\n" for n in range(200_000)), "deploy_stderr": "err\n" * 9}
     reporter = report()
     ended(runs, reporter, "c1", said(there, transport), result=long)
-    reporter.wait(30)
+    reporter.wait(60)
     (asked,) = results(there)
     assert limit * 0.9 < len(asked.body) <= limit
     found = values(asked)
@@ -289,7 +289,7 @@ def test_a_large_result_is_cut_to_head_and_tail(there, runs, report, transport, 
 def test_outputs_that_are_too_large_become_a_failure_with_the_reason(there, runs, report):
     reporter = report()
     ended(runs, reporter, "c1", said(there, "HEAT_SIGNAL"), result={**RESULT, "big": "x" * 1_000_000})
-    reporter.wait(30)
+    reporter.wait(60)
     (asked,) = results(there)
     assert asked.json["deploy_status_code"] == 1
     assert "larger than a report may be" in asked.json["deploy_status_reason"]

@@ -71,7 +71,7 @@ class Following:
 
     def stop(self) -> None:
         self.poller.stop()
-        self._thread.join(10)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
 

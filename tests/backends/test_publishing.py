@@ -55,7 +55,7 @@ def test_a_document_published_while_its_server_is_deleted_is_not_recreated(here)
         until_blocked(here.store, publishing.is_set)
 
     def publish_meanwhile():
-        deleted.wait(20)
+        deleted.wait(60)
         publish()
         publishing.set()
 

@@ -321,7 +321,7 @@ class LittleHeat:
                 return
             if isinstance(step, Wait):
                 step.reached.set()
-                assert step.go.wait(30)
+                assert step.go.wait(60)
             elif isinstance(step, Raw):
                 yield step.content
             else:

@@ -60,7 +60,7 @@ def test_sigterm_ends_the_server_during_a_long_poll(tmp_path):
         server = made["server"]["id"]
         stoker.until(lambda: stoker.heat("GET", f"/servers/{server}").body["server"]["last_seen"] is not None)
         assert stoker.stop() == 0
-        waiting.join(timeout=20)
+        waiting.join(timeout=60)
         assert answers == [200]
         assert "Traceback" not in stoker.output
 
@@ -148,7 +148,7 @@ def test_settings_from_a_file_and_the_environment(tmp_path, plain):
         assert (said.status, said.body["error"]["type"]) == (400, "RequestLimitExceeded")
     finally:
         process.terminate()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=60) == 0
 
 
 @pytest.mark.parametrize(

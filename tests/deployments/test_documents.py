@@ -203,7 +203,7 @@ def test_a_document_that_no_agent_acknowledges_delivers_nothing(store):
     store.notifier.subscribe(lambda name, _: name == f"d/{made.id}" and topic.set())
     document = documents.load_agent("s")
     documents.record_sent(document, "STOKER_PUSH")
-    assert topic.wait(30)  # the sending is recorded
+    assert topic.wait(60)  # the sending is recorded
     run = run_of(store, made)
     assert (run.state, run.delivered_at) == ("QUEUED", None)
     assert run.sent_at is not None
@@ -216,7 +216,7 @@ def test_subscribers_are_notified_of_a_delivery(store):
     made = begin(store, "a")
     store.notifier.subscribe(lambda topic, _: topic == f"d/{made.id}" and heard.set())
     documents.record_sent(documents.load_agent("s"), "STOKER_PUSH")
-    assert heard.wait(30)
+    assert heard.wait(60)
 
 
 def test_a_run_that_ended_before_its_delivery_was_noted_keeps_its_end(store):

@@ -29,7 +29,7 @@ def other(stoker):
 def token(stoker, roles, *, project=None, lives=3600):
     made, user = uuid.uuid4().hex, uuid.uuid4().hex
     now = int(time.time() * 1e6)
-    with sqlite3.connect(stoker.state_dir / "stoker.db", timeout=30) as database:
+    with sqlite3.connect(stoker.state_dir / "stoker.db", timeout=60) as database:
         if project is None:
             project = uuid.uuid4().hex
             database.execute("INSERT INTO projects VALUES (?, ?, 'default', '', 1)", (project, f"p-{project}"))

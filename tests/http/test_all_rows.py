@@ -101,7 +101,7 @@ def there(stoker: Served) -> dict[str, str]:
 
 def ask(stoker: Served, verb: str, path: str, headers: dict[str, str], body: bytes) -> int:
     """As it is said, which urllib would not do; the status."""
-    connection = http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=60)
     try:
         connection.putrequest(verb, path, skip_host="Host" in headers)
         for name, value in headers.items():

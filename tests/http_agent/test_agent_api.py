@@ -39,7 +39,7 @@ def test_an_unchanged_document_is_304_with_the_same_etag(agent):
 
 def test_a_held_poll_is_answered_by_a_deployment(agent, stoker):
     etag = agent.document().headers["ETag"]
-    with closing(http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=40)) as poll:
+    with closing(http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=60)) as poll:
         headers = {"Authorization": f"Bearer {agent.key}", "If-None-Match": etag}
         poll.request("GET", "/agent/v1/document?wait=40", headers=headers)
         until_read(poll.sock)

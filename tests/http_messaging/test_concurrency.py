@@ -23,7 +23,7 @@ def at_once(do, clients=CLIENTS):
     ready = threading.Barrier(clients)
 
     def one(n):
-        ready.wait(30)
+        ready.wait(60)
         return do(n)
 
     with ThreadPoolExecutor(clients) as pool:

@@ -45,7 +45,7 @@ class Swift:
         said = dict(headers or {})
         if token is not None:
             said["X-Auth-Token"] = token or self.stoker.token
-        connection = http.client.HTTPConnection("127.0.0.1", self.stoker.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.stoker.port, timeout=60)
         try:
             connection.putrequest(verb, path, skip_accept_encoding=True)
             for name, value in said.items():

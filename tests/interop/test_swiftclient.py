@@ -57,7 +57,7 @@ def cloud(session):
 
 def fetch(url: str, method: str = "GET", data: bytes | None = None) -> bytes:
     request = urllib.request.Request(url, data, method=method)
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return answer.read()
 
 

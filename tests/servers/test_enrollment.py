@@ -58,7 +58,7 @@ def test_one_of_many_concurrent_agents_gets_the_key(store, keys):
     start, got = threading.Barrier(8), []
 
     def offer(n: int) -> None:
-        start.wait(20)
+        start.wait(60)
         with contextlib.suppress(Unauthorized):
             got.append(trade(store, keys, token, f"instance {n}")[1])
 
@@ -66,7 +66,7 @@ def test_one_of_many_concurrent_agents_gets_the_key(store, keys):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert len(got) == 1
 
 
@@ -120,14 +120,14 @@ def test_concurrent_enrollments_of_one_name_give_one_server(store):
     start, ids = threading.Barrier(6), []
 
     def ask() -> None:
-        start.wait(20)
+        start.wait(60)
         ids.append(enrolled(store)[0].id)
 
     threads = [threading.Thread(target=ask) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert len(ids) == 6
     assert len(set(ids)) == 1
 

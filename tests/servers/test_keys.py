@@ -101,7 +101,7 @@ def test_a_key_read_before_its_revocation_is_not_cached(store):
         def _key(self, server_id: str, generation: int) -> str:
             if threading.current_thread() is reader:
                 read.set()
-                revoked.wait(20)
+                revoked.wait(60)
             return super()._key(server_id, generation)
 
     read, revoked = threading.Event(), threading.Event()
@@ -110,10 +110,10 @@ def test_a_key_read_before_its_revocation_is_not_cached(store):
     add(store, "a")
     old = issue(store, slow, "a")
     reader.start()
-    assert read.wait(20)
+    assert read.wait(60)
     issue(store, slow, "a")
     revoked.set()
-    reader.join(20)
+    reader.join(60)
     refused(slow, old)
 
 
@@ -125,13 +125,13 @@ def test_other_processes_are_notified_of_a_revocation(store, keys):
         theirs = Keys(other, b"the site's secret")
         heard = threading.Event()
         other.notifier.subscribe(lambda topic, _: heard.set() if topic in ("*", key_topic("a")) else None)
-        assert heard.wait(20)  # it listens now
+        assert heard.wait(60)  # it listens now
         add(store, "a")
         key = issue(store, keys, "a")
         assert theirs.authenticate(key) == "a"
         heard.clear()
         store.write(lambda tx: enrollment.forget(tx, "a"))
-        assert heard.wait(20)
+        assert heard.wait(60)
         refused(theirs, key)
     finally:
         other.close()

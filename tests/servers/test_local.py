@@ -67,7 +67,7 @@ class Place:
                 os.kill(pid, signal.SIGKILL)
         for local in self.past:
             for child in local._children.values():
-                child.wait(20)
+                child.wait(60)
 
     def add(self, id: str) -> None:
         add_resource(self.store, stack_id="s", resource_id=id)
@@ -92,7 +92,7 @@ class Place:
         return agent_of(id, self.root(id) / "agent.pid")
 
 
-def until(true: Callable[[], bool], seconds: float = 20) -> None:
+def until(true: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "it never came true"
@@ -146,7 +146,7 @@ def test_deleting_ends_the_agent_and_every_daemon_and_removes_the_root(place, id
     waiting = threading.Thread(target=daemon.communicate)
     waiting.start()
     place.delete(id)
-    waiting.join(20)
+    waiting.join(60)
     assert daemon.returncode == -signal.SIGKILL
     assert place.keys.get_cached(key) is None
     with place.store.read() as tx:
@@ -182,7 +182,7 @@ def test_a_clean_stop_ends_agents_and_keeps_daemons_and_files(place, id):
         place.begin()
         until(lambda: place.agent(id) is not None)
         place.delete(id)
-        assert daemon.wait(20) == -signal.SIGTERM
+        assert daemon.wait(60) == -signal.SIGTERM
 
 
 def test_after_kill_9_the_running_agent_is_adopted_and_supervised(place, id):

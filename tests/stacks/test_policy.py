@@ -506,7 +506,7 @@ def meanwhile(heat: World, do: Callable[[Any], None]) -> Deployment:
 
     with ThreadPoolExecutor() as threads:
         made = threads.submit(begin, heat, authorizer=Slow())
-        entered.wait(20)
+        entered.wait(60)
         threads.submit(heat.store.write, do).result(20)
         done.set()
         made.result(20)
@@ -546,13 +546,13 @@ def test_a_template_changes_the_current_labels(heat):
     def relabel(tx: Any) -> None:
         found = servers.find(tx, ID, for_update=True)
         held.set()
-        begun.wait(20)
+        begun.wait(60)
         until_blocked(heat.store, made.done)  # the other has read what it reads without a lock
         servers.set_labels(tx, ID, {**found.labels, "zone": "a"})
 
     with ThreadPoolExecutor() as threads:
         other = threads.submit(heat.store.write, relabel)
-        held.wait(20)
+        held.wait(60)
         said = template({"server": governed(name="web1", labels={"tier": "db"})})
         made = threads.submit(heat.update, stack, said)
         begun.set()

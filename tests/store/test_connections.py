@@ -27,7 +27,7 @@ def test_the_error_of_a_missing_connection_names_the_busy_ones(database_url, mon
     def read() -> None:
         with store.read():
             taken.release()
-            assert release.wait(30)
+            assert release.wait(60)
 
     free = most - store.engine.pool.checkedout()  # SQLite's writer has one for itself
     readers = [threading.Thread(target=read) for _ in range(free)]
@@ -35,7 +35,7 @@ def test_the_error_of_a_missing_connection_names_the_busy_ones(database_url, mon
         for reader in readers:
             reader.start()
         for _ in readers:
-            assert taken.acquire(timeout=30)
+            assert taken.acquire(timeout=60)
         with pytest.raises(Unavailable, match="busy"), store.read():
             pass
         if store.dialect == "postgresql":  # SQLite's writer waits for no reader
@@ -44,7 +44,7 @@ def test_the_error_of_a_missing_connection_names_the_busy_ones(database_url, mon
     finally:
         release.set()
         for reader in readers:
-            reader.join(30)
+            reader.join(60)
     with store.read() as tx:
         assert tx.run(sa.text("SELECT 1")).scalar() == 1
     store.close()
@@ -75,7 +75,7 @@ def test_a_server_under_load_stays_within_its_connections(tmp_path, postgresql_s
         with ThreadPoolExecutor(40) as clients:
             statuses = set(clients.map(create, range(400)))
         end.set()
-        counter.join(30)
+        counter.join(60)
     counting.dispose()
     assert statuses == {200}
     assert 5 < most <= CONNECTIONS, most

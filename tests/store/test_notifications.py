@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 
 import psycopg
@@ -11,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from stoker.model.errors import Unavailable
 from stoker.store import notifications, postgresql
@@ -192,22 +192,31 @@ def stop_sender(sender: NotificationSender) -> None:
 
 
 def test_a_process_that_stops_regularly_clears_no_cache(url, hurried):
-    leaving, there = Store(url), Store(url)
+    stopped, killed, there = Store(url), Store(url), Store(url)
     try:
         notified = Notified(there)
         there.start_listener()
-        leaving.start_listener()
+        stopped.start_listener()
+        killed.start_listener()
         notified.wait_for(lambda: notified.all.count((ALL, 0)) == 2)
-        leaving.write(lambda tx: tx.notify("last"))
-        leaving.close()
-        assert ("last", 0) in notified.all or notified.wait(("last", 0)) is None
-        end = time.monotonic() + 2 * notifications.GONE
-        while time.monotonic() < end:  # the fence: heartbeats that went back and forth for longer than GONE
-            there.write(lambda tx: tx.notify("tick"))
-            notified.wait_for(lambda: False, seconds=0.2)
-        assert notified.all.count((ALL, 0)) == 2
+        with capture_logs() as entries:
+            stopped.write(lambda tx: tx.notify("last"))
+            stopped.close()
+            notified.wait(("last", 0))
+            killed.write(lambda tx: tx.notify("later"))
+            notified.wait(("later", 0))
+            stop_sender(killed._sender)
+            # The fence: the loss of a process that sent later is noticed.
+            notified.wait_for(lambda: killed._sender.id in lost_senders(entries))
+        assert lost_senders(entries) == [killed._sender.id]
+        assert notified.all.count((ALL, 0)) == 3
     finally:
         there.close()
+        killed.close()
+
+
+def lost_senders(entries: list) -> list[str]:
+    return [entry["sender"] for entry in list(entries) if entry["event"] == "notification_sender.lost"]
 
 
 def test_a_program_that_only_writes_notifies_before_it_ends(url):

@@ -47,7 +47,7 @@ def together(acts: list[Callable[[], Any]]) -> list[Any]:
     outcomes: list[Any] = [None] * len(acts)
 
     def run(n: int) -> None:
-        start.wait(20)
+        start.wait(60)
         try:
             outcomes[n] = acts[n]()
         except Exception as error:
@@ -69,16 +69,16 @@ def busy(store: Store) -> Iterator[None]:
 
     def hold(_: Tx) -> None:
         inside.set()
-        assert leave.wait(20)
+        assert leave.wait(60)
 
     holder = threading.Thread(target=store.write, args=(hold,))
     holder.start()
-    assert inside.wait(20)
+    assert inside.wait(60)
     try:
         yield
     finally:
         leave.set()
-        holder.join(20)
+        holder.join(60)
 
 
 def as_one_group(store: Store, works: list[Callable[[Tx], Any]]) -> list[Any]:
@@ -97,7 +97,7 @@ def as_one_group(store: Store, works: list[Callable[[Tx], Any]]) -> list[Any]:
             thread.start()
         until(lambda: len(store._writer._waiting) == len(works))
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     return outcomes
 
 
@@ -237,7 +237,7 @@ def test_a_deadlock_is_retried(postgresql_server):
                 tries.append(first)
                 tx.run(_HOLD, {"id": first})
                 if tries.count(first) == 1:
-                    met.wait(20)
+                    met.wait(60)
                 tx.run(_HOLD, {"id": second})
                 tx.run(_SET, {"id_": first, "description": "done"})
 
@@ -387,7 +387,7 @@ def test_background_writes_alternate_with_other_writes(sqlite):
             thread.start()
         until(lambda: len(sqlite._writer._waiting) + len(sqlite._writer._background) == len(writes))
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert sorted(order) == ["long 0", "long 1", "long 2", "short", "short"]
     assert max(order.index("short"), 5 - 1 - order[::-1].index("short")) <= 2, order
     assert order[1:3] == ["short", "short"] or order[:2] == ["short", "short"]
@@ -406,7 +406,7 @@ def test_a_long_transaction_should_yield_to_waiting_ones(sqlite):
 
     other = threading.Thread(target=sqlite.write, args=(lambda _: None,))
     sqlite.write(long)
-    other.join(20)
+    other.join(60)
     assert seen == [False, True]
 
 

@@ -70,7 +70,7 @@ class OwnAgent:
         """Send a signal and wait for the end of the agent."""
         assert self.process is not None
         self.process.send_signal(sign)
-        self.process.wait(30)
+        self.process.wait(60)
 
     def enroll(self, stoker: Served, name: str, url: str | None = None) -> None:
         """

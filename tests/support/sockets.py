@@ -6,7 +6,7 @@ import socket
 import time
 from pathlib import Path
 
-_PATIENCE = 30
+_PATIENCE = 60
 
 
 def until_read(connection: socket.socket) -> None:

@@ -164,7 +164,7 @@ def test_cancel_reaches_the_agent(stoker, agent):
 def post(url, said, **headers):
     request = urllib.request.Request(url, json.dumps(said).encode(), headers, method="POST")
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as error:
         return error.code, error.read()

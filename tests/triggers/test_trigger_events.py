@@ -82,13 +82,13 @@ class Late:
         self._written, self._let = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._write)
         self._thread.start()
-        assert self._written.wait(30)
+        assert self._written.wait(60)
 
     def _write(self) -> None:
         def do(tx) -> None:
             self._do(tx)
             self._written.set()
-            assert self._let.wait(30)
+            assert self._let.wait(60)
 
         self._store.write(do)
 
