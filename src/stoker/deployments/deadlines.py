@@ -28,11 +28,11 @@ def seconds_of(inputs: Iterable[Mapping[str, Any]]) -> float | None:
     ``inputs`` are those of the derived config. An author may declare an input of the same name, so the last entry
     counts: Stoker appends its own inputs. A value that is not a positive number of seconds is ignored.
     """
-    said: list[Any] = [each.get("value") for each in inputs if each["name"] == TIMEOUT]
-    if not said or isinstance(said[-1], bool):
+    values: list[Any] = [entry.get("value") for entry in inputs if entry["name"] == TIMEOUT]
+    if not values or isinstance(values[-1], bool):
         return None
     try:
-        seconds = float(said[-1])
+        seconds = float(values[-1])
     except (TypeError, ValueError, OverflowError):
         return None
     return seconds if math.isfinite(seconds) and 0 < seconds < _LONGEST else None

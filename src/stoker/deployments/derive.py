@@ -47,11 +47,11 @@ def derived_inputs(
     The declared inputs come first, then values without a declared input, then ``facts``: the ``deploy_*`` inputs. A
     declared input has its value in ``values``, else its default, else null.
     """
-    given = [{**entry, "value": values.get(entry["name"], entry.get("default"))} for entry in declared]
-    known = {entry["name"] for entry in given}
-    extra = [{"name": name, "type": "String", "value": value} for name, value in values.items() if name not in known]
+    declared_inputs = [{**entry, "value": values.get(entry["name"], entry.get("default"))} for entry in declared]
+    names = {entry["name"] for entry in declared_inputs}
+    extra = [{"name": name, "type": "String", "value": value} for name, value in values.items() if name not in names]
     added = [_fact(name, value) for name, value in facts.items()]
-    return (*given, *extra, *added)
+    return (*declared_inputs, *extra, *added)
 
 
 def _fact(name: str, value: Any) -> dict[str, Any]:
@@ -95,7 +95,9 @@ def redact_metadata(tx: Tx, metadata: Mapping[str, Any]) -> dict[str, Any]:
     """
     Return a resource's metadata as shown to people. The metadata of a server contains the configs that it has to run.
     """
-    configs = [redact_config(tx, each) if _is_config(each) else each for each in _as_list(metadata.get("deployments"))]
+    configs = [
+        redact_config(tx, config) if _is_config(config) else config for config in _as_list(metadata.get("deployments"))
+    ]
     shown = {**metadata, "deployments": configs} if configs else metadata
     redacted: dict[str, Any] = tx.secrets.redact(shown)
     return redacted

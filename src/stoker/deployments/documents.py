@@ -123,7 +123,7 @@ class Documents:
             revision = documents.revision(tx, server_id)
             bodies = deployments.bodies(tx, server_id, project_id)
             if redacted:
-                bodies = [rows.dump(redact_config(tx, rows.load(each))) for each in bodies]
+                bodies = [rows.dump(redact_config(tx, rows.load(body))) for body in bodies]
             unsent = runs.unsent(tx, server_id, project_id) if bodies and not redacted else ()
         document = Document(revision, f'{{"metadata":[{",".join(bodies)}]}}'.encode(), unsent)
         # Users may ask for any id. Documents of ids without deployments are not cached, so that they cannot fill the

@@ -51,16 +51,16 @@ def append_log(
         raise Invalid(f"stream must be stdout or stderr, not {stream!r}")
     deployment = of_server(tx, server_id, config_id)
     find_run(tx, deployment)
-    size, held = logs.lock_received(tx, deployment.id, config_id, stream)
+    size, held_bytes = logs.lock_received(tx, deployment.id, config_id, stream)
     if offset > size and not gap:
         return size
     if again and most // 2 <= offset < size:
         logs.drop(tx, deployment.id, config_id, stream, most // 2, size, reaching=offset)
-        size, held = offset, held[: max(0, len(held) - (size - offset))]
+        size, held_bytes = offset, held_bytes[: max(0, len(held_bytes) - (size - offset))]
     start = max(offset, size)
     fresh = data[start - offset :]
     if fresh:
-        _take(tx, deployment, stream, start, fresh, Received(size, held), most)
+        _take(tx, deployment, stream, start, fresh, Received(size, held_bytes), most)
         tx.notify(deployment_topic(deployment.id))
     return max(size, start + len(fresh))
 
@@ -90,16 +90,16 @@ def _is_whole(text: str) -> bool:
 
 def _take(tx: Tx, deployment: Deployment, stream: str, offset: int, data: bytes, before: Received, most: int) -> None:
     """Store new bytes with secrets masked. ``before``: the state of the stream so far."""
-    end, held = offset + len(data), b""
+    end, held_bytes = offset + len(data), b""
     if before.held and offset == before.size:
         offset, data = offset - len(before.held), before.held + data
     elif before.held:  # the bytes between are lost, and the held bytes may begin a secret
         _keep(tx, deployment, stream, before.size - len(before.held), release(before.held), before.size, most)
     if tx.secrets.texts:
-        data, held = Masker(tx.secrets.texts).mask(data)
+        data, held_bytes = Masker(tx.secrets.texts).mask(data)
     if data:
         _keep(tx, deployment, stream, offset, data, before.size, most)
-    logs.grow(tx, deployment.id, deployment.config_id, stream, end, held)
+    logs.grow(tx, deployment.id, deployment.config_id, stream, end, held_bytes)
 
 
 def _keep(tx: Tx, deployment: Deployment, stream: str, offset: int, data: bytes, before: int, most: int) -> None:

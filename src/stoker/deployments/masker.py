@@ -21,12 +21,12 @@ class Masker:
     """Masks one stream of one run."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        found = {
-            text.encode("utf-8", "replace") for each in secrets for text in variants(each) if len(text) >= SHORTEST
+        encoded = {
+            text.encode("utf-8", "replace") for secret in secrets for text in variants(secret) if len(text) >= SHORTEST
         }
         #: Longest first, because one secret may be the beginning of another.
-        self._secrets = sorted(found, key=len, reverse=True)
-        self._expression = re.compile(b"|".join(map(re.escape, self._secrets))) if found else None
+        self._secrets = sorted(encoded, key=len, reverse=True)
+        self._expression = re.compile(b"|".join(map(re.escape, self._secrets))) if encoded else None
 
     def mask(self, data: bytes) -> tuple[bytes, bytes]:
         """Return (``data`` with secrets masked, bytes at its end that may begin a secret, unmasked)."""
@@ -50,6 +50,6 @@ class Masker:
         return longest
 
 
-def release(held: bytes) -> bytes:
+def release(held_bytes: bytes) -> bytes:
     """Return held bytes at the end of a stream: masked if long enough to reveal the beginning of a secret."""
-    return held if len(held) < SHORTEST else _STAR * len(held)
+    return held_bytes if len(held_bytes) < SHORTEST else _STAR * len(held_bytes)

@@ -42,8 +42,8 @@ def record(tx: Tx, deployment: Deployment, requested_by: str | None, inputs: Ite
 
 def record_end(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) -> None:
     """Record that the current run has ended. ``values``: the reported values, empty if there is no report."""
-    said = deployment.output_values
-    code = said.get("deploy_status_code")
+    outputs = deployment.output_values
+    code = outputs.get("deploy_status_code")
     unfinished = runs.end(
         tx,
         deployment.id,
@@ -51,12 +51,12 @@ def record_end(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) -> Non
         status=deployment.status or "",
         code=None if code is None else str(code).replace("\0", "")[:64],
         reason=deployment.status_reason,
-        outputs=rows.dump({name: value for name, value in said.items() if name not in _NOT_KEPT}),
+        outputs=rows.dump({name: value for name, value in outputs.items() if name not in _NOT_KEPT}),
         began=_began(tx, values.get(DURATION)),
     )
-    for stream, (size, held) in unfinished.items():
+    for stream, (size, held_bytes) in unfinished.items():
         of = (tx, deployment.id, deployment.config_id)
-        logs.append(*of, stream=stream, offset=size - len(held), data=release(held), at=tx.now)
+        logs.append(*of, stream=stream, offset=size - len(held_bytes), data=release(held_bytes), at=tx.now)
         logs.grow(*of, stream, size)
 
 
@@ -80,8 +80,8 @@ def progress(tx: Tx, *, server_id: str, config_id: str, percent: int | None, mes
     """
     deployment = of_server(tx, server_id, config_id)
     if deployment.status == Status.IN_PROGRESS:
-        said = Progress(RunState.RUNNING, percent, message and message.replace("\0", "")[:_MESSAGE], tx.now)
-        record_progress(tx, deployment, said, OWN_CHANNEL)
+        report = Progress(RunState.RUNNING, percent, message and message.replace("\0", "")[:_MESSAGE], tx.now)
+        record_progress(tx, deployment, report, OWN_CHANNEL)
 
 
 def heartbeat(tx: Tx, *, server_id: str, config_id: str) -> None:
@@ -89,9 +89,9 @@ def heartbeat(tx: Tx, *, server_id: str, config_id: str) -> None:
     deployment = deployments.of_run(tx, server_id, config_id)
     if deployment is None:
         raise EntityNotFound.of("Run", config_id)
-    known = runs.find(tx, deployment.id, config_id)
+    run = runs.find(tx, deployment.id, config_id)
     runs.heartbeat(tx, deployment.id, config_id, OWN_CHANNEL)
-    if known is None or known.started_at is None or known.unresponsive_for(tx.now):
+    if run is None or run.started_at is None or run.unresponsive_for(tx.now):
         tx.notify(deployment_topic(deployment.id))
 
 
@@ -109,7 +109,7 @@ def progress_of(tx: Tx, values: Mapping[str, Any]) -> Progress:
     return Progress(RunState.RUNNING, percent, message, tx.now)
 
 
-def record_progress(tx: Tx, deployment: Deployment, said: Progress, channel: str | None = None) -> Deployment:
+def record_progress(tx: Tx, deployment: Deployment, progress: Progress, channel: str | None = None) -> Deployment:
     """
     Record progress of a run. Return the changed deployment.
 
@@ -119,21 +119,21 @@ def record_progress(tx: Tx, deployment: Deployment, said: Progress, channel: str
     # adds the run's secrets to the transaction, so that the message is redacted
     configs.secret_inputs(tx, deployment.config_id, deployment.project_id)
     if deployment.cancelling:  # the pending cancellation remains visible
-        said = replace(said, state=RunState.CANCELLING)
+        progress = replace(progress, state=RunState.CANCELLING)
         changed = deployment
     else:
-        changed = replace(deployment, status_reason=describe_progress(said))
+        changed = replace(deployment, status_reason=describe_progress(progress))
         deployments.save(tx, changed)
-    runs.record_progress(tx, deployment.id, deployment.config_id, said, channel)
+    runs.record_progress(tx, deployment.id, deployment.config_id, progress, channel)
     tx.notify(deployment_topic(deployment.id))
     return changed
 
 
-def describe_progress(said: Progress) -> str:
+def describe_progress(progress: Progress) -> str:
     """Return progress as a status reason, such as ``Running (40 %): copying files``."""
-    word = said.state.capitalize()
-    percent = "" if said.percent is None else f" ({said.percent} %)"
-    return f"{word}{percent}: {said.message}" if said.message else f"{word}{percent}"
+    word = progress.state.capitalize()
+    percent = "" if progress.percent is None else f" ({progress.percent} %)"
+    return f"{word}{percent}: {progress.message}" if progress.message else f"{word}{percent}"
 
 
 def find_run(tx: Tx, deployment: Deployment) -> None:
@@ -143,8 +143,8 @@ def find_run(tx: Tx, deployment: Deployment) -> None:
 
 def of_server(tx: Tx, server_id: str, config_id: str) -> Deployment:
     """Return the locked deployment of a run. Raises EntityNotFound if the server has no such run."""
-    known = deployments.of_run(tx, server_id, config_id)
-    deployment = deployments.find(tx, known.id, for_update=True) if known else None
+    unlocked = deployments.of_run(tx, server_id, config_id)
+    deployment = deployments.find(tx, unlocked.id, for_update=True) if unlocked else None
     if deployment is None or deployment.config_id != config_id:
         raise EntityNotFound.of("Run", config_id)
     return deployment

@@ -41,25 +41,29 @@ def _as_list(entries: Any, where: str) -> list[Any]:
 
 
 def _input(entry: Any, where: str) -> dict[str, Any]:
-    known = _check_keys(entry, where, _INPUT_KEYS)
-    kept = {key: value for key, value in known.items() if value is not None or key == "value"}
+    checked = _check_keys(entry, where, _INPUT_KEYS)
+    kept = {key: value for key, value in checked.items() if value is not None or key == "value"}
     _describe(kept, where)
-    kept["type"] = _type(known, where)
+    kept["type"] = _type(checked, where)
     if _flag(kept.pop("replace_on_change", False), f"{where}.replace_on_change"):
         kept["replace_on_change"] = True
     if _flag(kept.pop("secret", False), f"{where}.secret"):
         kept["secret"] = True
-    if kept.get("default") is not None and "type" in known and not (kept["default"] == "" and kept["type"] != "String"):
+    if (
+        kept.get("default") is not None
+        and "type" in checked
+        and not (kept["default"] == "" and kept["type"] != "String")
+    ):
         kept["default"] = coerce(kept["type"], kept["default"], f"{where}.default")
     return kept
 
 
 def _output(entry: Any, where: str) -> dict[str, Any]:
-    known = _check_keys(entry, where, _OUTPUT_KEYS)
-    kept = {key: value for key, value in known.items() if value is not None}
+    checked = _check_keys(entry, where, _OUTPUT_KEYS)
+    kept = {key: value for key, value in checked.items() if value is not None}
     _describe(kept, where)
-    kept["type"] = _type(known, where)
-    kept["error_output"] = _flag(known.get("error_output", False), f"{where}.error_output")
+    kept["type"] = _type(checked, where)
+    kept["error_output"] = _flag(checked.get("error_output", False), f"{where}.error_output")
     return kept
 
 

@@ -108,8 +108,8 @@ def fail(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
 
     ``args``: ``deployment_id``, ``config_id`` of the run, and ``reason`` unless the run timed out.
     """
-    known = deployments.find(tx, args["deployment_id"])
-    deployment = owners.lock(tx, known) if known else None
+    unlocked = deployments.find(tx, args["deployment_id"])
+    deployment = owners.lock(tx, unlocked) if unlocked else None
     if deployment is not None and deployment.config_id == args["config_id"]:
         reason = args.get("reason") or f"Timed out: {deployment.status_reason}"
         _tell_end(tx, env, deployment, run_end.fail(tx, env.work, deployment, reason))

@@ -28,25 +28,25 @@ def resolve_signal(deployment: Deployment, outputs: Iterable[Mapping[str, Any]],
     """
     if deployment.status != Status.IN_PROGRESS:
         return deployment
-    said = signal.values
-    kept = {name: said.get(name) for name in ALWAYS}
-    reasons = [str(said[REASON])] if said.get(REASON) else []
-    code = said.get("deploy_status_code")
+    values = signal.values
+    kept = {name: values.get(name) for name in ALWAYS}
+    reasons = [str(values[REASON])] if values.get(REASON) else []
+    code = values.get("deploy_status_code")
     if code and str(code) != "0":
         reasons.append(f"deploy_status_code : Deployment exited with non-zero status code: {code}")
     for output in outputs:
         name = output["name"]
-        if name not in said:
+        if name not in values:
             continue
-        kept[name] = said[name]
+        kept[name] = values[name]
         # Heat fails if the key is present. Here an empty error output is not an error.
-        if output.get("error_output") and said[name] not in (None, ""):
-            reasons.append(f"{name} : {said[name]}")
+        if output.get("error_output") and values[name] not in (None, ""):
+            reasons.append(f"{name} : {values[name]}")
     status = Status.FAILED if reasons else Status.COMPLETE
-    if said.get(STATUS) in (Status.COMPLETE, Status.FAILED):
-        status = Status(said[STATUS])
+    if values.get(STATUS) in (Status.COMPLETE, Status.FAILED):
+        status = Status(values[STATUS])
         if status is Status.COMPLETE:
-            reasons = reasons[:1] if said.get(REASON) else []
+            reasons = reasons[:1] if values.get(REASON) else []
     words = ", ".join(reasons) or ("Outputs received" if status is Status.COMPLETE else "The agent says that it failed")
     return replace(
         deployment,

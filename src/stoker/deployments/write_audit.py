@@ -77,8 +77,8 @@ def _subject(tx: Tx, owner: str) -> _Subject:
         id = resource.physical_id or resource.id
         if servers.find(tx, id) is not None:
             return _Subject(server_id=id, stack_id=resource.stack_id)
-        found = deployments.find(tx, id) is not None
-        return _Subject(deployment_id=id if found else None, stack_id=resource.stack_id)
+        is_deployment = deployments.find(tx, id) is not None
+        return _Subject(deployment_id=id if is_deployment else None, stack_id=resource.stack_id)
     if stacks.find(tx, owner) is not None:
         return _Subject(stack_id=owner)
     return _Subject(deployment_id=owner)

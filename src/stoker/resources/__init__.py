@@ -18,6 +18,6 @@ from stoker.resources.base import ResourceType
 def load() -> Mapping[str, ResourceType]:
     """Import all resource types; return them by name and by alias."""
     modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
-    found = [module.TYPE for module in modules if hasattr(module, "TYPE")]  # modules without TYPE are shared helpers
-    found += [point.load() for point in entry_points(group="stoker.resources")]
-    return {name: each for each in found for name in (each.name, *each.aliases)}
+    types = [module.TYPE for module in modules if hasattr(module, "TYPE")]  # modules without TYPE are shared helpers
+    types += [point.load() for point in entry_points(group="stoker.resources")]
+    return {name: resource_type for resource_type in types for name in (resource_type.name, *resource_type.aliases)}

@@ -29,16 +29,16 @@ def reference(_context: Context, resource: Resource) -> Any:
 
 def of_url(context: Context, url: str) -> Resource | None:
     """Return the handle of this stack to which the URL belongs; None if there is none."""
-    _, known, path = unquote(urlsplit(url).path).partition("/waitcondition/")
+    _, separator, path = unquote(urlsplit(url).path).partition("/waitcondition/")
     try:
-        arn = Arn.parse(path) if known else None
+        arn = Arn.parse(path) if separator else None
     except Invalid:
         arn = None
     if arn is None or arn.resource is None or (arn.project_id, arn.stack_id) != (context.project_id, context.stack_id):
         return None
-    found = resources.find_by_name(context.tx, context.stack_id, arn.resource)
+    resource = resources.find_by_name(context.tx, context.stack_id, arn.resource)
     # A replaced handle may have had the same name, so the URL decides.
-    return found if found is not None and found.data.get("url") == url else None
+    return resource if resource is not None and resource.data.get("url") == url else None
 
 
 def signal(_context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:

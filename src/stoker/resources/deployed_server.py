@@ -20,8 +20,8 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
     if enrolled := _find_enrolled(context, name):
         had = server_base.begin(context, resource, properties, enrolled.id, own_agent=True)
         server_policy.represent(context, resource, enrolled.id)
-        said = server_policy.apply(context, resource, properties, enrolled.id)
-        return Outcome(physical_id=enrolled.id, data={"name": name, "enrolled": True, "transports": had, **said})
+        policy_data = server_policy.apply(context, resource, properties, enrolled.id)
+        return Outcome(physical_id=enrolled.id, data={"name": name, "enrolled": True, "transports": had, **policy_data})
     servers.add(
         context.tx,
         Server(
@@ -36,15 +36,15 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
         ),
     )
     had = server_base.begin(context, resource, properties, resource.id, own_agent=False)
-    said = server_policy.apply(context, resource, properties, resource.id)
-    return Outcome(physical_id=resource.id, data={"name": name, "enrolled": False, "transports": had, **said})
+    policy_data = server_policy.apply(context, resource, properties, resource.id)
+    return Outcome(physical_id=resource.id, data={"name": name, "enrolled": False, "transports": had, **policy_data})
 
 
 def _find_enrolled(context: Context, name: str) -> Server | None:
-    found = [
+    enrolled = [
         server for server in servers.find_by_name(context.tx, name, context.project_id) if server.kind is Kind.ENROLLED
     ]
-    return found[0] if found else None
+    return enrolled[0] if enrolled else None
 
 
 def reached_by(context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
@@ -58,10 +58,10 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
     name = properties["name"] or physical_name(context, resource)
     if resource.physical_id and not resource.data.get("enrolled"):
         servers.rename(context.tx, resource.physical_id, name)
-    known = bool(resource.data.get("enrolled"))
-    had = server_base.begin(context, resource, properties, resource.physical_id or resource.id, own_agent=known)
-    said = server_policy.apply(context, resource, properties, resource.physical_id or resource.id)
-    return Outcome(data={**server_policy.without(resource.data), "name": name, "transports": had, **said})
+    is_enrolled = bool(resource.data.get("enrolled"))
+    had = server_base.begin(context, resource, properties, resource.physical_id or resource.id, own_agent=is_enrolled)
+    policy_data = server_policy.apply(context, resource, properties, resource.physical_id or resource.id)
+    return Outcome(data={**server_policy.without(resource.data), "name": name, "transports": had, **policy_data})
 
 
 def delete(context: Context, resource: Resource) -> Outcome:

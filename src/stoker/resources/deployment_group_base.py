@@ -43,12 +43,12 @@ def group_of(one: ResourceType, name: str, alias: str, description: str) -> Reso
     ``name`` and ``alias`` are names of the new type.
     """
     assert one.properties is not None
-    shared = {key: each for key, each in one.properties.items() if key != "server"}
+    shared = {key: schema for key, schema in one.properties.items() if key != "server"}
 
     def members(resource: Resource, properties: Properties) -> Members:
-        given = {key: properties[key] for key in shared if properties[key] is not None}
+        member_properties = {key: properties[key] for key in shared if properties[key] is not None}
         return {
-            server: {"type": one.name, "properties": {**given, "server": id}}
+            server: {"type": one.name, "properties": {**member_properties, "server": id}}
             for server, id in label_groups.members(resource, properties).items()
         }
 
@@ -114,8 +114,8 @@ class _Many:
         servers = properties["servers"]
         if servers in (None, UNKNOWN) or not isinstance(policy, Mapping):
             return
-        for name, said in policy.items():
-            if isinstance(said, Mapping) and said.get("health_check") is not None and (taken := clash(servers)):
+        for name, entry in policy.items():
+            if isinstance(entry, Mapping) and entry.get("health_check") is not None and (taken := clash(servers)):
                 problem = f"the health of a server would have the name of the server {taken!r}: name that one otherwise"
                 raise PropertyError((name, "health_check"), problem)
 
@@ -141,8 +141,8 @@ def _foreseen(
         if servers is UNKNOWN:
             return ()
         some = {"any": UNKNOWN} if servers is None else dict(islice(servers.items(), most))
-        given = {key: properties[key] for key in shared if properties[key] is not None}
-        return tuple((name, one.name, {**given, "server": id}) for name, id in some.items())
+        member_properties = {key: properties[key] for key in shared if properties[key] is not None}
+        return tuple((name, one.name, {**member_properties, "server": id}) for name, id in some.items())
 
     return members
 

@@ -49,17 +49,17 @@ class Group:
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Create the members. A group that failed is retried in place, with the policy for changes if it has one."""
-        known = context.nested.status(context, resource.physical_id)
-        if known is None or known.deleted:
+        nested_status = context.nested.status(context, resource.physical_id)
+        if nested_status is None or nested_status.deleted:
             return self._begin(context, resource, properties, CREATING)
         # The group failed earlier; it is retried in place.
-        said = resource.definition.get("update_policy") or {}
-        return self._begin(context, resource, properties, CHANGING if said.get(CHANGING) else CREATING)
+        policy = resource.definition.get("update_policy") or {}
+        return self._begin(context, resource, properties, CHANGING if policy.get(CHANGING) else CREATING)
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Start a roll-out of the changed members. Raises Replace if the nested stack does not exist."""
-        known = context.nested.status(context, resource.physical_id)
-        if known is None or known.deleted:
+        nested_status = context.nested.status(context, resource.physical_id)
+        if nested_status is None or nested_status.deleted:
             raise Replace(resource.name)
         return self._begin(context, resource, properties, CHANGING)
 
@@ -78,9 +78,9 @@ class Group:
         kept = {name: value for name, value in without(resource.data).items() if name != "adopt"}
         return nested_base.began_status(context, id, {**kept, "made_from": context.nested.fingerprint(context)})
 
-    def check_policy(self, said: Any, _properties: Properties) -> None:
+    def check_policy(self, policy: Any, _properties: Properties) -> None:
         """Validate the ``update_policy``. Raises PropertyError."""
-        update_policy.check(self.policies, said)
+        update_policy.check(self.policies, policy)
 
     def _begin(self, context: Context, resource: Resource, properties: Properties, name: str) -> Outcome:
         asked = replace(resource, properties=properties)
@@ -135,8 +135,8 @@ class Group:
         lenient = rollout.stage is Stage.BACK or policy.tolerated(len(members)) > 0
         inner = NestedSpec(asked.template, frozen_members=asked.frozen_members, lenient=lenient)
         id = resource.physical_id
-        known = context.nested.status(context, id)
-        if id and known is not None and not known.deleted:
+        nested_status = context.nested.status(context, id)
+        if id and nested_status is not None and not nested_status.deleted:
             context.nested.update(context, resource, inner)
         else:
             id = context.nested.create(context, resource, inner)
@@ -168,7 +168,7 @@ class Group:
         if status is None:
             raise ResourceFailure("the nested stack is gone")
         inside = context.nested.resources(context, resource) if status.status is Status.FAILED else ()
-        by_name = {each.name: each for each in inside if each.current}
+        by_name = {member.name: member for member in inside if member.current}
         if rollout.stage is Stage.BACK:
             raise NestedFailure(_after_all(rollout, broken(by_name, rollout.now)), rollout.reason[1])
         if status.status is not Status.FAILED:
@@ -178,7 +178,7 @@ class Group:
             by_name = {name: by_name[health_of(name)] for name in turn if health_of(name) in by_name}
         failed = broken(by_name, turn)
         text, kind = status.failure()
-        if not failed or any(each.status is Status.FAILED and not each.current for each in inside):
+        if not failed or any(member.status is Status.FAILED and not member.current for member in inside):
             raise NestedFailure(text, kind)  # the failure is not a member's, so the tolerance does not apply
         rollout = replace(rollout, failed={**rollout.failed, **failed})
         total = len(self._members(resource))
@@ -208,8 +208,8 @@ class Group:
         """
         values = ("properties", "metadata")
         return {
-            name: {key: literal(part) if key in values else part for key, part in said.items()}
-            for name, said in self.members(resource, resource.properties).items()
+            name: {key: literal(part) if key in values else part for key, part in definition.items()}
+            for name, definition in self.members(resource, resource.properties).items()
         }
 
     def _checks(self, resource: Resource, rollout: Rollout, policy: UpdatePolicy) -> Members:
@@ -218,19 +218,23 @@ class Group:
         run again.
         """
         members = self.members(resource, resource.properties)
-        found: dict[str, Mapping[str, Any]] = {}
+        checks: dict[str, Mapping[str, Any]] = {}
         for name in rollout.sound:
-            given = members[name]["properties"]
-            said = {
+            member_properties = members[name]["properties"]
+            candidates = {
                 "config": policy.health_check,
-                "server": given["server"],
-                "signal_transport": given.get("signal_transport"),
+                "server": member_properties["server"],
+                "signal_transport": member_properties.get("signal_transport"),
                 "timeout": policy.health_timeout,
             }
-            known = {key: value for key, value in said.items() if value is not None}
+            check_properties = {key: value for key, value in candidates.items() if value is not None}
             round = {"round": rollout.round}
-            found[health_of(name)] = {"type": "OS::Heat::SoftwareDeployment", "properties": known, "metadata": round}
-        return found
+            checks[health_of(name)] = {
+                "type": "OS::Heat::SoftwareDeployment",
+                "properties": check_properties,
+                "metadata": round,
+            }
+        return checks
 
     def _policy(self, resource: Resource, name: str) -> UpdatePolicy:
         return update_policy.of_resource(self.policies, resource.definition.get("update_policy"), name)
@@ -243,11 +247,11 @@ def _is_busy(context: Context, resource: Resource) -> bool:
 
 def _present(context: Context, resource: Resource) -> Members:
     """Return the members of the nested stack's current template."""
-    known = context.nested.status(context, resource.physical_id)
-    if known is None or known.deleted:
+    nested_status = context.nested.status(context, resource.physical_id)
+    if nested_status is None or nested_status.deleted:
         return {}
-    found: Members = context.nested.template(context, resource).get("resources") or {}
-    return found
+    members: Members = context.nested.template(context, resource).get("resources") or {}
+    return members
 
 
 def _changing(
@@ -257,21 +261,26 @@ def _changing(
     Return the members to change: members that differ from their definition or are not complete, and members
     whose last health check failed or did not finish.
     """
-    inside = {each.name: each for each in context.nested.resources(context, resource) if each.current}
+    inside = {member.name: member for member in context.nested.resources(context, resource) if member.current}
     before = Rollout.of(resource)
     unproven = frozenset(before.unproven) if before is not None and policy.health_check else frozenset()
     ill = frozenset(name for name in members if policy.health_check and broken(inside, (health_of(name),)))
     return [
         name
-        for name, said in members.items()
-        if present.get(name) != said or not _is_made(inside.get(name), said) or name in unproven or name in ill
+        for name, definition in members.items()
+        if present.get(name) != definition
+        or not _is_made(inside.get(name), definition)
+        or name in unproven
+        or name in ill
     ]
 
 
-def _is_made(resource: Resource | None, said: Mapping[str, Any]) -> bool:
+def _is_made(resource: Resource | None, definition: Mapping[str, Any]) -> bool:
     if resource is None or resource.action is Action.INIT or resource.status is not Status.COMPLETE:
         return False
-    return all((resource.definition.get(part) or {}) == (said.get(part) or {}) for part in ("properties", "metadata"))
+    return all(
+        (resource.definition.get(part) or {}) == (definition.get(part) or {}) for part in ("properties", "metadata")
+    )
 
 
 def _after_all(rollout: Rollout, failed: Mapping[str, str]) -> str:
@@ -279,14 +288,14 @@ def _after_all(rollout: Rollout, failed: Mapping[str, str]) -> str:
     Return the reason of a group that failed: the first failure, and the members that were and were not rolled back.
     """
     back = [name for name in rollout.now if name not in failed]
-    said = [rollout.reason[0]]
+    reasons = [rollout.reason[0]]
     if back:
-        said.append(f"brought back to what it was before: {_few(back)}")
+        reasons.append(f"brought back to what it was before: {_few(back)}")
     if failed:
-        said.append(f"could not be brought back: {_few(failed)}")
-    return "; ".join(said)
+        reasons.append(f"could not be brought back: {_few(failed)}")
+    return "; ".join(reasons)
 
 
 def _few(names: Iterable[str]) -> str:
-    said = list(names)
-    return ", ".join(said[:_FEW]) + (f" and {len(said) - _FEW} more" if len(said) > _FEW else "")
+    listed = list(names)
+    return ", ".join(listed[:_FEW]) + (f" and {len(listed) - _FEW} more" if len(listed) > _FEW else "")

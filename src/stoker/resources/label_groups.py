@@ -27,17 +27,17 @@ _LONGEST = 200
 
 def validate(properties: Properties) -> None:
     """Require exactly one of ``servers`` and ``labels``. Raises StackValidationFailed."""
-    given = [properties[name] for name in ("servers", "labels") if properties[name] is not None]
-    if not given or (len(given) == 2 and UNKNOWN not in given):
-        which = "both are given" if given else "neither is given"
+    values = [properties[name] for name in ("servers", "labels") if properties[name] is not None]
+    if not values or (len(values) == 2 and UNKNOWN not in values):
+        which = "both are given" if values else "neither is given"
         raise StackValidationFailed(f"exactly one of servers and labels says which servers it is of, and {which}")
-    said = properties["labels"]
-    if said is None or said is UNKNOWN or weigh(said)[1]:
+    wanted = properties["labels"]
+    if wanted is None or wanted is UNKNOWN or weigh(wanted)[1]:
         return
-    if not said:
+    if not wanted:
         raise StackValidationFailed("labels: at least one is needed")
     try:
-        labels.check_labels(said)
+        labels.check_labels(wanted)
     except Invalid as error:
         raise StackValidationFailed(error.message) from None
 
@@ -45,8 +45,8 @@ def validate(properties: Properties) -> None:
 def members(resource: Resource, properties: Properties) -> Mapping[str, str]:
     """Return server ids by member name."""
     if properties.get("labels"):
-        found: Mapping[str, str] = resource.data.get(_KEY) or {}
-        return found
+        chosen: Mapping[str, str] = resource.data.get(_KEY) or {}
+        return chosen
     return properties.get("servers") or {}
 
 
@@ -58,8 +58,8 @@ def choose(context: Context, resource: Resource, properties: Properties) -> Reso
         return replace(resource, data={name: value for name, value in resource.data.items() if name != _KEY})
     selectors.lock(context.tx, context.project_id)
     selectors.put(context.tx, resource.id, context.project_id, properties["labels"])
-    found = servers.find_by_labels(context.tx, context.project_id, properties["labels"])
-    return replace(resource, data={**resource.data, _KEY: _named(found, resource.data.get(_KEY) or {})})
+    selected = servers.find_by_labels(context.tx, context.project_id, properties["labels"])
+    return replace(resource, data={**resource.data, _KEY: _named(selected, resource.data.get(_KEY) or {})})
 
 
 def reselect(context: Context, resource: Resource) -> None:
@@ -73,8 +73,8 @@ def is_outdated(context: Context, resource: Resource) -> bool:
     wanted = resource.properties.get("labels")
     if not wanted:
         return False
-    found = servers.find_by_labels(context.tx, context.project_id, wanted)
-    return {each.id for each in found} != set(members(resource, resource.properties).values())
+    selected = servers.find_by_labels(context.tx, context.project_id, wanted)
+    return {server.id for server in selected} != set(members(resource, resource.properties).values())
 
 
 def forget(context: Context, resource: Resource) -> None:
@@ -93,16 +93,16 @@ def stack_ended(tx: Tx, work: Work, stack_id: str) -> None:
         request_refresh(tx, work, resource_id)
 
 
-def _named(found: Iterable[Server], before: Mapping[str, Any]) -> dict[str, str]:
+def _named(selected: Iterable[Server], before: Mapping[str, Any]) -> dict[str, str]:
     """Name the servers. Existing names do not change, because a name identifies a deployment."""
-    found = list(found)
-    known = {id: name for name, id in before.items()}
-    taken = {known[each.id] for each in found if each.id in known}
+    selected = list(selected)
+    old_names = {id: name for name, id in before.items()}
+    taken = {old_names[server.id] for server in selected if server.id in old_names}
     names: dict[str, str] = {}
-    for each in found:
-        name = known.get(each.id) or _free(each, taken)
+    for server in selected:
+        name = old_names.get(server.id) or _free(server, taken)
         taken.add(name)
-        names[name] = each.id
+        names[name] = server.id
     return names
 
 

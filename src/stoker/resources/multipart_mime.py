@@ -65,16 +65,16 @@ def validate(properties: Properties) -> None:
             raise StackValidationFailed(f"parts: the filename {clip(repr(filename))} cannot be printed")
 
 
-def _content(context: Context, said: str) -> str:
-    """Return the content of the config with the id ``said``; if there is none, return ``said`` as text."""
+def _content(context: Context, text: str) -> str:
+    """Return the content of the config whose id is ``text``; if there is none, return ``text``."""
     try:
-        id = str(UUID(said))
+        id = str(UUID(text))
     except ValueError:
-        return said
-    found = configs.find(context.tx, id)
-    if found is None or found.project_id != context.project_id:
-        return said
-    content = "" if found.config is None else found.config
+        return text
+    config = configs.find(context.tx, id)
+    if config is None or config.project_id != context.project_id:
+        return text
+    content = "" if config.config is None else config.config
     return content if isinstance(content, str) else rows.dump(content)
 
 
@@ -82,16 +82,16 @@ def _append_parts(whole: MIMEMultipart, text: str, part: Properties) -> None:
     for inner in email.message_from_string(text).walk():
         if not inner.is_multipart():
             raw = inner.get_payload(decode=True)
-            said = raw.decode(errors="replace") if isinstance(raw, bytes) else str(inner.get_payload())
+            content = raw.decode(errors="replace") if isinstance(raw, bytes) else str(inner.get_payload())
             subtype = part["subtype"] or inner.get_content_subtype()
-            whole.attach(_part(said, subtype, part["filename"] or inner.get_filename()))
+            whole.attach(_part(content, subtype, part["filename"] or inner.get_filename()))
 
 
 def _part(text: str, subtype: str, filename: str | None) -> Message:
-    made = MIMEText(text, subtype, "us-ascii" if text.isascii() else "utf-8")
+    part = MIMEText(text, subtype, "us-ascii" if text.isascii() else "utf-8")
     if filename:
-        made.add_header("Content-Disposition", "attachment", filename=filename)
-    return made
+        part.add_header("Content-Disposition", "attachment", filename=filename)
+    return part
 
 
 def _subtype(filename: str | None) -> str:

@@ -36,8 +36,8 @@ class NestedBase:
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Create the nested stack; retry in place if it exists."""
-        known = context.nested.status(context, resource.physical_id)
-        if known is not None and not known.deleted:
+        nested_status = context.nested.status(context, resource.physical_id)
+        if nested_status is not None and not nested_status.deleted:
             return self.update(context, resource, properties)  # a failed stack is retried in place
         inner = self.spec(context, resource, properties)
         id = context.nested.create(context, resource, inner)
@@ -55,8 +55,8 @@ class NestedBase:
             raise Replace(resource.name)  # the nested stack was not created, or no longer exists
         assert resource.physical_id is not None
         context.nested.update(context, resource, self.spec(context, resource, properties))
-        made = _current_status(context, resource.physical_id)
-        return Outcome(made, data={**resource.data, "made_from": context.nested.fingerprint(context)})
+        done = _current_status(context, resource.physical_id)
+        return Outcome(done, data={**resource.data, "made_from": context.nested.fingerprint(context)})
 
 
 def began_status(context: Context, id: str, data: Mapping[str, Any]) -> Outcome:

@@ -57,8 +57,8 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
     owner = Owner(context.stack_id, resource.id, resource.name)
     context.env.compute.create(context.tx, server_id=resource.id, project_id=context.project_id, name=name, owner=owner)
     had = server_base.begin(context, resource, properties, resource.id, own_agent=True)
-    said = server_policy.apply(context, resource, properties, resource.id)
-    return Outcome(done=False, physical_id=resource.id, data={"name": name, "transports": had, **said})
+    policy_data = server_policy.apply(context, resource, properties, resource.id)
+    return Outcome(done=False, physical_id=resource.id, data={"name": name, "transports": had, **policy_data})
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -66,8 +66,8 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
     if resource.physical_id and name:
         servers.rename(context.tx, resource.physical_id, name)
     had = server_base.begin(context, resource, properties, resource.id, own_agent=True)
-    said = server_policy.apply(context, resource, properties, resource.id)
-    return Outcome(data={**server_policy.without(resource.data), "name": name, "transports": had, **said})
+    policy_data = server_policy.apply(context, resource, properties, resource.id)
+    return Outcome(data={**server_policy.without(resource.data), "name": name, "transports": had, **policy_data})
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
@@ -85,8 +85,10 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
     if name == "os_collect_config":
         return server_base.collect_config(context, resource)
     if name == "user_data":
-        said = resource.properties
-        return server_base.user_data(context, resource, said.get("user_data_format") or "", said.get("user_data") or "")
+        properties = resource.properties
+        return server_base.user_data(
+            context, resource, properties.get("user_data_format") or "", properties.get("user_data") or ""
+        )
     if name in ("name", "instance_name"):
         return resource.data.get("name")
     if name == "console_urls":

@@ -51,7 +51,7 @@ class Property:
 
 
 def check(
-    schema: Mapping[str, Property], given: Any, at: Path = (), errors: list[PropertyError] | None = None
+    schema: Mapping[str, Property], values: Any, at: Path = (), errors: list[PropertyError] | None = None
 ) -> dict[str, Any]:
     """
     Return all properties of the schema, converted, with defaults (None if a property has no default).
@@ -59,23 +59,23 @@ def check(
     Values that are UNKNOWN are accepted everywhere. Raises PropertyError. With ``errors``, the function appends one
     error for each invalid property instead, and returns UNKNOWN for the property.
     """
-    if given is UNKNOWN:
+    if values is UNKNOWN:
         return dict.fromkeys(schema, UNKNOWN)
-    if not isinstance(given, Mapping):
-        raise PropertyError(at, f"Value must be a map, not {_what(given)}")
-    for name in given:
+    if not isinstance(values, Mapping):
+        raise PropertyError(at, f"Value must be a map, not {_what(values)}")
+    for name in values:
         if name not in schema:
             hint = did_you_mean(name, schema) or f"; known are {', '.join(sorted(schema)) or 'none'}"
             _refuse(PropertyError((*at, name), f"Unknown Property {name}{hint}", at_parent=True), errors)
-    found = {}
+    checked = {}
     for name, wanted in schema.items():
-        value = given.get(name)
+        value = values.get(name)
         try:
-            found[name] = _value(wanted, name, value, at)
+            checked[name] = _value(wanted, name, value, at)
         except PropertyError as error:
             _refuse(error, errors)
-            found[name] = UNKNOWN
-    return found
+            checked[name] = UNKNOWN
+    return checked
 
 
 def _refuse(error: PropertyError, errors: list[PropertyError] | None) -> None:
@@ -92,13 +92,13 @@ def _value(wanted: Property, name: str, value: Any, at: Path) -> Any:
     return wanted.default
 
 
-def plain(given: Any) -> dict[str, Any]:
-    """Return the properties of a type without a schema. Raises PropertyError if ``given`` is not a map."""
-    if given is UNKNOWN:
+def plain(values: Any) -> dict[str, Any]:
+    """Return the properties of a type without a schema. Raises PropertyError if ``values`` is not a map."""
+    if values is UNKNOWN:
         return {}
-    if not isinstance(given, Mapping):
-        raise PropertyError((), f"Value must be a map, not {_what(given)}")
-    return dict(given)
+    if not isinstance(values, Mapping):
+        raise PropertyError((), f"Value must be a map, not {_what(values)}")
+    return dict(values)
 
 
 def fit(wanted: Property, value: Any, at: Path) -> Any:
@@ -107,9 +107,9 @@ def fit(wanted: Property, value: Any, at: Path) -> Any:
         return value
     fitting = _FIT[wanted.kind](wanted, value, at)
     if wanted.allowed and fitting not in wanted.allowed:
-        known = ", ".join(f'"{each}"' for each in wanted.allowed)
+        allowed = ", ".join(f'"{choice}"' for choice in wanted.allowed)
         hint = did_you_mean(fitting, wanted.allowed)
-        raise PropertyError(at, f'"{fitting}" is not an allowed value [{known}]{hint}')
+        raise PropertyError(at, f'"{fitting}" is not an allowed value [{allowed}]{hint}')
     if isinstance(fitting, int | float) and not isinstance(fitting, bool):
         _within(wanted, fitting, at)
     return fitting

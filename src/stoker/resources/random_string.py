@@ -39,15 +39,15 @@ def generate(properties: Properties) -> str:
 
 
 def _alphabets(properties: Properties) -> list[tuple[str, int]]:
-    found = [(CLASSES[entry["class"]], entry["min"]) for entry in properties["character_classes"] or ()]
-    found += [(entry["sequence"], entry["min"]) for entry in properties["character_sequences"] or ()]
-    return found or [(CLASSES["lettersdigits"], 1)]
+    alphabets = [(CLASSES[entry["class"]], entry["min"]) for entry in properties["character_classes"] or ()]
+    alphabets += [(entry["sequence"], entry["min"]) for entry in properties["character_sequences"] or ()]
+    return alphabets or [(CLASSES["lettersdigits"], 1)]
 
 
 def validate(properties: Properties) -> None:
     entries = [*_listed(properties["character_classes"]), *_listed(properties["character_sequences"])]
     least = [entry["min"] for entry in entries]
-    if any(each is UNKNOWN for each in (*least, properties["length"])):
+    if any(number is UNKNOWN for number in (*least, properties["length"])):
         return
     if sum(least) > properties["length"]:
         raise StackValidationFailed(

@@ -68,7 +68,7 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
     """Update the stack. Raises Replace if the region changes, because the new region needs a new stack."""
-    before, after = ((said.get("context") or {}).get("region_name") for said in (resource.properties, properties))
+    before, after = ((values.get("context") or {}).get("region_name") for values in (resource.properties, properties))
     if before != after or resource.physical_id is None:
         raise Replace(resource.name)
     return _task(context, resource, Action.UPDATE, properties)
@@ -98,11 +98,11 @@ def attribute(_context: Context, resource: Resource, name: str, path: tuple[Any,
 
 
 def validate(properties: Properties) -> None:
-    said = properties["context"]
-    if not isinstance(said, Mapping):
+    remote = properties["context"]
+    if not isinstance(remote, Mapping):
         return
     for name in ("credential_secret_id", "ca_cert", "insecure"):
-        if said.get(name) not in (None, False, UNKNOWN):
+        if remote.get(name) not in (None, False, UNKNOWN):
             raise StackValidationFailed(f"context.{name}: {_CONTEXT[name].description}")
 
 

@@ -16,13 +16,13 @@ from stoker.resources.update_policy import BATCHES
 
 
 def _members(_resource: Resource, properties: Properties) -> Members:
-    made: dict[str, dict[str, Any]] = {}
+    members: dict[str, dict[str, Any]] = {}
     for index, type_name in enumerate(properties["resources"]):
-        said: dict[str, Any] = {"type": type_name, "properties": dict(properties["resource_properties"] or {})}
+        member: dict[str, Any] = {"type": type_name, "properties": dict(properties["resource_properties"] or {})}
         if index and not properties["concurrent"]:
-            said["depends_on"] = [str(index - 1)]
-        made[str(index)] = said
-    return made
+            member["depends_on"] = [str(index - 1)]
+        members[str(index)] = member
+    return members
 
 
 def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
@@ -31,20 +31,20 @@ def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, 
         return None
     members = sorted(look.names, key=int)
     if name == "refs":
-        return select([look.reference(each) for each in members], path)
+        return select([look.reference(member) for member in members], path)
     if name == "attributes":
         if not path:
             return None  # the path names the attribute
         wanted, *rest = path
-        return {each: look.attribute(each, str(wanted), tuple(rest)) for each in members}
+        return {member: look.attribute(member, str(wanted), tuple(rest)) for member in members}
     return nested_base.inside(context, resource, name, path)
 
 
 def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
-    types, given = properties["resources"], properties["resource_properties"]
+    types, values = properties["resources"], properties["resource_properties"]
     if types is UNKNOWN:
         return ()
-    plain = {} if given is UNKNOWN or given is None else given
+    plain = {} if values is UNKNOWN or values is None else values
     return tuple((str(index), name, plain) for index, name in enumerate(types) if name is not UNKNOWN)
 
 

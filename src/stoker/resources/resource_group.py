@@ -70,12 +70,12 @@ def _names(count: int, removed: Iterable[str]) -> list[str]:
 
 def _member(name: str, properties: Properties) -> dict[str, Any]:
     wanted = properties["resource_def"]
-    said = {
+    definition = {
         "type": wanted["type"],
         "properties": _fill(wanted.get("properties") or {}, properties["index_var"], name),
         "metadata": wanted.get("metadata"),
     }
-    return {key: part for key, part in said.items() if part is not None}
+    return {key: part for key, part in definition.items() if part is not None}
 
 
 def _fill(value: Any, word: str, name: str) -> Any:
@@ -139,13 +139,13 @@ def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, 
         return select(_OWN[name](resource, look, members), path)
     if name == "attributes":
         return _of_each(look, members, path)
-    return [look.attribute(each, name, path) for each in members]
+    return [look.attribute(member, name, path) for member in members]
 
 
 _OWN: Mapping[str, Callable[[Resource, NestedView, Sequence[str]], Any]] = {
     "removed_rsrc_list": lambda resource, _, __: resource.data.get("removed") or [],
-    "refs": lambda _, look, names: [look.reference(each) for each in names],
-    "refs_map": lambda _, look, names: {each: look.reference(each) for each in names},
+    "refs": lambda _, look, names: [look.reference(name) for name in names],
+    "refs_map": lambda _, look, names: {name: look.reference(name) for name in names},
 }
 
 
@@ -153,7 +153,7 @@ def _of_each(look: NestedView, members: Sequence[str], path: tuple[Any, ...]) ->
     if not path:
         return None  # the path names the attribute
     wanted, *rest = path
-    return {each: look.attribute(each, str(wanted), tuple(rest)) for each in members}
+    return {member: look.attribute(member, str(wanted), tuple(rest)) for member in members}
 
 
 def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
@@ -161,8 +161,14 @@ def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
     wanted = properties["resource_def"]
     if wanted is UNKNOWN or properties["count"] == 0 or wanted["type"] is UNKNOWN:
         return ()
-    given = wanted.get("properties")
-    return (("0", wanted["type"], {} if given is UNKNOWN else _fill(given or {}, str(properties["index_var"]), "0")),)
+    member_properties = wanted.get("properties")
+    return (
+        (
+            "0",
+            wanted["type"],
+            {} if member_properties is UNKNOWN else _fill(member_properties or {}, str(properties["index_var"]), "0"),
+        ),
+    )
 
 
 def every_member(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
@@ -173,9 +179,9 @@ def every_member(properties: Properties) -> Iterable[tuple[str, str, Properties]
         return sample
     removed = [str(one) for policy in policies for one in policy["resource_list"]]
     wanted, word = properties["resource_def"], str(properties["index_var"])
-    given = wanted.get("properties")
+    member_properties = wanted.get("properties")
     return (
-        (name, wanted["type"], {} if given is UNKNOWN else _fill(given or {}, word, name))
+        (name, wanted["type"], {} if member_properties is UNKNOWN else _fill(member_properties or {}, word, name))
         for name in _names(count, removed)
     )
 

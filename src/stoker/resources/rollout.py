@@ -56,16 +56,20 @@ class Rollout:
     @classmethod
     def of(cls, resource: Resource) -> Rollout | None:
         """Read the roll-out from the resource's data; None if there is none."""
-        said = resource.data.get(_KEY)
-        if not isinstance(said, Mapping):
+        stored = resource.data.get(_KEY)
+        if not isinstance(stored, Mapping):
             return None
-        batches = {"now": tuple(said["now"]), "left": tuple(map(tuple, said["left"])), "reason": tuple(said["reason"])}
-        return cls(**{**said, **batches, "stage": Stage(said["stage"])})
+        batches = {
+            "now": tuple(stored["now"]),
+            "left": tuple(map(tuple, stored["left"])),
+            "reason": tuple(stored["reason"]),
+        }
+        return cls(**{**stored, **batches, "stage": Stage(stored["stage"])})
 
     def into(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return ``data`` with the roll-out in it."""
-        said = {name: getattr(self, name) for name in self.__slots__}
-        return {**data, _KEY: said, "round": self.round, "failed": self.failed}
+        stored = {name: getattr(self, name) for name in self.__slots__}
+        return {**data, _KEY: stored, "round": self.round, "failed": self.failed}
 
     @property
     def later(self) -> frozenset[str]:
@@ -137,33 +141,33 @@ def plan_members(
     if rollout.stage is Stage.HEALTH:
         return MembersPlan({**present, **checks}, frozenset(present) - frozenset(checks))
     later = rollout.later
-    said: dict[str, Mapping[str, Any]] = {}
-    for name, each in members.items():
+    planned: dict[str, Mapping[str, Any]] = {}
+    for name, definition in members.items():
         if name not in later:
-            said[name] = each
+            planned[name] = definition
         elif name in present:
-            said[name] = present[name]
-    well = {health_of(name) for name in said} if policy.health_check else set()
+            planned[name] = present[name]
+    well = {health_of(name) for name in planned} if policy.health_check else set()
     # Old members are removed first. If a roll-back may restore them, the last batch removes them.
     stays = well | (present.keys() - members.keys() if policy.goes_back and rollout.left else set())
-    kept = {name: each for name, each in present.items() if name in stays and name not in said}
-    return MembersPlan({**said, **kept}, later | frozenset(rollout.failed) | frozenset(kept))
+    kept = {name: definition for name, definition in present.items() if name in stays and name not in planned}
+    return MembersPlan({**planned, **kept}, later | frozenset(rollout.failed) | frozenset(kept))
 
 
 def _back(rollout: Rollout, present: Members) -> MembersPlan:
-    said = dict(present)
+    restored = dict(present)
     for name in rollout.now:
         before = rollout.before.get(name)
         if before is not None:
-            said[name] = before
+            restored[name] = before
         else:
-            said.pop(name, None)
+            restored.pop(name, None)
         if before is None or name not in rollout.failed:
-            said.pop(health_of(name), None)  # the result applies to a definition that no longer exists
-    return MembersPlan(said, frozenset(said) - frozenset(rollout.now))
+            restored.pop(health_of(name), None)  # the result applies to a definition that no longer exists
+    return MembersPlan(restored, frozenset(restored) - frozenset(rollout.now))
 
 
 def broken(resources: Mapping[str, Resource], names: tuple[str, ...]) -> dict[str, str]:
     """Return the failed resources among ``names``, with their reasons."""
-    found = {name: resources[name] for name in names if name in resources}
-    return {name: each.reason for name, each in found.items() if each.status is Status.FAILED}
+    present = {name: resources[name] for name in names if name in resources}
+    return {name: resource.reason for name, resource in present.items() if resource.status is Status.FAILED}

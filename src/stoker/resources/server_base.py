@@ -91,21 +91,21 @@ def _unsigned(name: str) -> str:
 
 def adopt(context: Context, resource: Resource, _properties: Properties) -> Outcome:
     """Link an existing server to this resource. Raises ResourceFailure if it does not exist or belongs to a stack."""
-    found = servers.find(context.tx, resource.physical_id or "")
+    server = servers.find(context.tx, resource.physical_id or "")
     enrolled = bool(resource.data.get("enrolled"))
-    right = found is not None and found.project_id == context.project_id and found.stack_id is None
-    if found is None or not right or enrolled is not (found.kind is Kind.ENROLLED):
+    right = server is not None and server.project_id == context.project_id and server.stack_id is None
+    if server is None or not right or enrolled is not (server.kind is Kind.ENROLLED):
         raise ResourceFailure(f"The server ({resource.physical_id}) is not there to be adopted.")
     if enrolled:
-        server_policy.represent(context, resource, found.id)
+        server_policy.represent(context, resource, server.id)
         return DONE
-    servers.relink(context.tx, found.id, context.stack_id, resource.id, resource.name)
+    servers.relink(context.tx, server.id, context.stack_id, resource.id, resource.name)
     return DONE
 
 
 def exists(context: Context, id: str) -> bool:
-    found = servers.find(context.tx, id)
-    return found is not None and found.project_id == context.project_id
+    server = servers.find(context.tx, id)
+    return server is not None and server.project_id == context.project_id
 
 
 def live_metadata(context: Context, resource: Resource) -> Mapping[str, Any]:
@@ -120,11 +120,11 @@ def collect_config(context: Context, resource: Resource) -> Mapping[str, Any]:
 
     The sections of former transports are present with null values, so that the agent drops their configuration.
     """
-    known = context.env.transports.metadata_transports
+    transports_by_name = context.env.transports.metadata_transports
     site = context.env.platform
     target = replace(target_of(context, resource), own_agent=_has_own_agent(resource, resource.properties))
-    names = [name for name in all_transports(resource) if name in known]
-    all_sections = [known[name].sections(context.tx, site, target) for name in names]
+    names = [name for name in all_transports(resource) if name in transports_by_name]
+    all_sections = [transports_by_name[name].sections(context.tx, site, target) for name in names]
     sections = all_sections[0] if all_sections else {}
     emptied: dict[str, Any] = {}
     for before in all_sections[1:]:
@@ -134,8 +134,8 @@ def collect_config(context: Context, resource: Resource) -> Mapping[str, Any]:
 
 def all_transports(resource: Resource) -> list[str]:
     """Return the server's current transport, followed by its former ones."""
-    found: list[str] = resource.data.get("transports") or []
-    return found
+    names: list[str] = resource.data.get("transports") or []
+    return names
 
 
 def reached_by(
@@ -148,11 +148,11 @@ def reached_by(
 
 def _chosen(context: Context, properties: Properties, *, own_agent: bool) -> str:
     """Return the name of the transport. ``own_agent``: Stoker's agent with its own channel, enrolled or local."""
-    known = context.env.transports
-    name: str = properties["software_config_transport"] or known.default_metadata
+    offered = context.env.transports
+    name: str = properties["software_config_transport"] or offered.default_metadata
     if name != AUTO:
         return name
-    carried = not known.requires_signatures or _says_own_agent(properties, otherwise=own_agent)
+    carried = not offered.requires_signatures or _says_own_agent(properties, otherwise=own_agent)
     return selection.select_metadata(context.env.platform, own_agent=own_agent, carried=carried)
 
 
@@ -168,8 +168,8 @@ def _has_own_agent(resource: Resource, properties: Properties) -> bool:
 
 
 def _says_own_agent(properties: Properties, *, otherwise: bool) -> bool:
-    said = properties.get("agent")
-    return said == OWN_AGENT if said else otherwise
+    agent = properties.get("agent")
+    return agent == OWN_AGENT if agent else otherwise
 
 
 def begin(
@@ -186,9 +186,9 @@ def begin(
     if context.env.transports.is_rejected(name, own_agent=_says_own_agent(properties, otherwise=own_agent)):
         raise ResourceFailure(_unsigned(name))
     had = all_transports(resource)
-    said = properties.get("agent")
-    if said != (resource.properties.get("agent") if had else None):
-        servers.set_agent(context.tx, server_id, said)
+    agent = properties.get("agent")
+    if agent != (resource.properties.get("agent") if had else None):
+        servers.set_agent(context.tx, server_id, agent)
     if had and had[0] == name:
         if _has_own_agent(resource, properties) is not _has_own_agent(resource, resource.properties):
             context.tx.bump_document(server_id)  # the sections for another agent may differ
@@ -196,20 +196,23 @@ def begin(
     now = context.env.transports.metadata_transports[name]
     if isinstance(now, NeedsProvisioning) and name not in had:
         now.open(context.tx, context.env.platform, target_of(context, resource))
-    found = [name, *(each for each in had if each != name)]
-    if any(isinstance(context.env.transports.metadata_transports.get(each), PublishingTransport) for each in found):
+    names = [name, *(transport for transport in had if transport != name)]
+    if any(
+        isinstance(context.env.transports.metadata_transports.get(transport), PublishingTransport)
+        for transport in names
+    ):
         documents.carry(context.tx, server_id, resource.id)
         context.tx.bump_document(server_id)
-    return found
+    return names
 
 
 def end(context: Context, resource: Resource) -> None:
     """Delete the objects and queues of all the server's transports, former ones included."""
-    known = context.env.transports.metadata_transports
+    by_name = context.env.transports.metadata_transports
     context.env.work.cancel(context.tx, PUBLISH, resource.physical_id or resource.id)
-    for each in (known[name] for name in all_transports(resource) if name in known):
-        if isinstance(each, NeedsProvisioning):
-            each.close(context.tx, context.env.platform, target_of(context, resource))
+    for transport in (by_name[name] for name in all_transports(resource) if name in by_name):
+        if isinstance(transport, NeedsProvisioning):
+            transport.close(context.tx, context.env.platform, target_of(context, resource))
 
 
 def retain(context: Context, resource: Resource) -> None:
@@ -227,9 +230,9 @@ def user_data(context: Context, resource: Resource, format: str, text: str) -> s
     Return the user data with which the server boots. If ``text`` is the id of a config, the config's content replaces
     it.
     """
-    known = configs.find(context.tx, text) if format != HEAT_CFNTOOLS and _ID.fullmatch(text) else None
-    if known is not None and known.project_id == context.project_id and isinstance(known.config, str):
-        text = known.config
+    config = configs.find(context.tx, text) if format != HEAT_CFNTOOLS and _ID.fullmatch(text) else None
+    if config is not None and config.project_id == context.project_id and isinstance(config.config, str):
+        text = config.config
     own_agent = _says_own_agent(resource.properties, otherwise=False)
     return build(
         Boot(
@@ -249,8 +252,8 @@ def _document_key(context: Context, resource: Resource) -> str:
     Return the key with which the agent verifies documents; empty for an enrolled agent, which has its key already.
     """
     server_id = resource.physical_id or resource.id
-    known = servers.find(context.tx, server_id)
-    return context.env.keys.present(server_id, 0) if known is None or not known.key_generation else ""
+    server = servers.find(context.tx, server_id)
+    return context.env.keys.present(server_id, 0) if server is None or not server.key_generation else ""
 
 
 def _first_collectors(resource: Resource) -> list[str]:

@@ -40,12 +40,12 @@ PROPERTIES: Mapping[str, Property] = {
 
 def validate(properties: Properties) -> None:
     """Validate labels and policy as far as they are known. Raises StackValidationFailed."""
-    said = {name: properties.get(name) for name in (LABELS, POLICY)}
+    values = {name: properties.get(name) for name in (LABELS, POLICY)}
     try:
-        if said[LABELS] is not None and not _has_unknown(said[LABELS]):
-            labels.check_labels(said[LABELS])
-        if said[POLICY] is not None and not _has_unknown(said[POLICY]):
-            rules.read(said[POLICY])
+        if values[LABELS] is not None and not _has_unknown(values[LABELS]):
+            labels.check_labels(values[LABELS])
+        if values[POLICY] is not None and not _has_unknown(values[POLICY]):
+            rules.read(values[POLICY])
     except Invalid as error:
         raise StackValidationFailed(error.message) from None
 
@@ -60,10 +60,10 @@ def apply(context: Context, resource: Resource, properties: Properties, server_i
     if server is None:
         return {}
     wanted = properties.get(LABELS)
-    said = None if properties.get(POLICY) is None else _policy(context, properties.get(POLICY))
+    policy = None if properties.get(POLICY) is None else _policy(context, properties.get(POLICY))
     kept = {
         LABELS: _label(context, server, resource, None if wanted is None else labels.check_labels(wanted)),
-        POLICY: _govern(context, server, resource, said),
+        POLICY: _govern(context, server, resource, policy),
     }
     return {_KEPT: kept} if any(kept.values()) else {}
 
@@ -105,8 +105,8 @@ def _policy(context: Context, value: Any) -> Mapping[str, Any]:
 
 def _others(context: Context, server: Server, resource: Resource) -> dict[str, str]:
     """Return the other resources that represent the server, without resources of stacks that no longer exist."""
-    found = {id: stacks.find(context.tx, top) for id, top in server.stands_for.items() if id != resource.id}
-    return {id: top.id for id, top in found.items() if top is not None and top.deleted_at is None}
+    roots = {id: stacks.find(context.tx, top) for id, top in server.stands_for.items() if id != resource.id}
+    return {id: top.id for id, top in roots.items() if top is not None and top.deleted_at is None}
 
 
 def _label(

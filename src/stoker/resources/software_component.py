@@ -41,9 +41,9 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
 def attribute(context: Context, resource: Resource, name: str) -> Any:
     if name != "configs":
         raise NoSuchAttribute(name)
-    found = configs.find(context.tx, resource.physical_id or "")
+    config = configs.find(context.tx, resource.physical_id or "")
     # ``external_id`` may name a config of any other group.
-    return found.config.get("configs") if found and isinstance(found.config, dict) else None
+    return config.config.get("configs") if config and isinstance(config.config, dict) else None
 
 
 def validate(properties: Properties) -> None:
@@ -70,7 +70,7 @@ def validate(properties: Properties) -> None:
 TYPE = ResourceType(
     name="OS::Heat::SoftwareComponent",
     properties={
-        **{name: each for name, each in software_config.COMMON.items() if name != "group"},
+        **{name: schema for name, schema in software_config.COMMON.items() if name != "group"},
         "configs": Property(
             kind="list", each=_CONFIG, required=True, description="What is run for which actions, and by which hook."
         ),

@@ -83,8 +83,8 @@ def delete(context: Context, resource: Resource) -> Outcome:
 def attribute(context: Context, resource: Resource, name: str) -> Any:
     if name != "config":
         raise NoSuchAttribute(name)
-    found = configs.find(context.tx, resource.physical_id or "")
-    return found.config if found else None
+    config = configs.find(context.tx, resource.physical_id or "")
+    return config.config if config else None
 
 
 def show(context: Context, resource: Resource) -> Any:

@@ -47,9 +47,13 @@ def with_stack_users(
     ``users``: Keystone stores the users. ``logins`` None: Stoker cannot create users in Keystone, so resources that
     need one are refused.
     """
-    known = {**transports.signal_transports, **transports.metadata_transports}
-    logging_in = frozenset(name for name, each in known.items() if isinstance(each, NeedsUser) and each.logs_in)
-    opening = {name: each.signed_method for name, each in known.items() if isinstance(each, PresignedQueue)}
+    by_name = {**transports.signal_transports, **transports.metadata_transports}
+    logging_in = frozenset(
+        name for name, transport in by_name.items() if isinstance(transport, NeedsUser) and transport.logs_in
+    )
+    opening = {
+        name: transport.signed_method for name, transport in by_name.items() if isinstance(transport, PresignedQueue)
+    }
     defaults = {"signal_transport": transports.default_signal, "software_config_transport": transports.default_metadata}
 
     def wrapped(kind: ResourceType, property: str) -> ResourceType:

@@ -65,10 +65,10 @@ def reference(_context: Context, resource: Resource) -> Any:
 
 def attribute(_context: Context, resource: Resource, name: str) -> Any:
     url = resource.data.get("url")
-    known = {"token": "", "endpoint": url, "curl_cli": f"curl -i -X PUT '{url}'"}
-    if name not in known:
+    values = {"token": "", "endpoint": url, "curl_cli": f"curl -i -X PUT '{url}'"}
+    if name not in values:
         raise NoSuchAttribute(name)
-    return known[name]
+    return values[name]
 
 
 def waiting_for(context: Context, resource: Resource) -> Iterable[str]:
@@ -77,9 +77,9 @@ def waiting_for(context: Context, resource: Resource) -> Iterable[str]:
 
 def of_url(context: Context, url: str) -> Resource | None:
     """Return the handle of this stack to which the URL belongs; None if there is none."""
-    found = resources.find(context.tx, _id_in(url))
-    own = found is not None and found.stack_id == context.stack_id and found.data.get("url") == url
-    return found if own else None
+    resource = resources.find(context.tx, _id_in(url))
+    own = resource is not None and resource.stack_id == context.stack_id and resource.data.get("url") == url
+    return resource if own else None
 
 
 def _id_in(url: str) -> str:

@@ -76,19 +76,19 @@ def schema(creating: Mapping[str, Property], changing: Mapping[str, Property]) -
     return {CREATING: Property(kind="map", schema=creating), CHANGING: Property(kind="map", schema=changing)}
 
 
-def check(wanted: Mapping[str, Property], said: Any) -> dict[str, UpdatePolicy | None]:
+def check(wanted: Mapping[str, Property], values: Any) -> dict[str, UpdatePolicy | None]:
     """Return both policies by name. A policy that is UNKNOWN yet counts as absent. Raises PropertyError."""
-    both = schemas.check(wanted, said)
-    return {name: _policy(name, each) for name, each in both.items()}
+    both = schemas.check(wanted, values)
+    return {name: _policy(name, value) for name, value in both.items()}
 
 
-def _policy(name: str, said: Any) -> UpdatePolicy | None:
-    if said is None or said is UNKNOWN:
+def _policy(name: str, value: Any) -> UpdatePolicy | None:
+    if value is None or value is UNKNOWN:
         return None
-    known = {key: value for key, value in said.items() if value is not UNKNOWN}
-    if known.get("health_timeout") is not None and said.get("health_check") is None:
+    settings = {key: setting for key, setting in value.items() if setting is not UNKNOWN}
+    if settings.get("health_timeout") is not None and value.get("health_check") is None:
         raise PropertyError((name, "health_timeout"), "a health_check is needed that it is the timeout of")
-    return UpdatePolicy(**known)
+    return UpdatePolicy(**settings)
 
 
 def of_resource(wanted: Mapping[str, Property], update_policy: Any, name: str) -> UpdatePolicy:

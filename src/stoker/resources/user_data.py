@@ -186,16 +186,16 @@ def _parts(boot: Boot) -> list[MIMEText]:
 
 def _own_parts(text: str) -> list[MIMEText]:
     """Return the parts of a MIME message one by one; any other text as one part, whose type cloud-init detects."""
-    said = email.message_from_string(text)
-    if not said.is_multipart():
+    message = email.message_from_string(text)
+    if not message.is_multipart():
         return [_part(text, "", "plain")]
-    found = []
-    for part in said.walk():
+    parts = []
+    for part in message.walk():
         if not part.is_multipart():
             raw = part.get_payload(decode=True)
             content = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else ""
-            found.append(_part(content, part.get_filename() or "", part.get_content_subtype()))
-    return found
+            parts.append(_part(content, part.get_filename() or "", part.get_content_subtype()))
+    return parts
 
 
 def _part(text: str, filename: str, subtype: str) -> MIMEText:
@@ -215,11 +215,11 @@ def _boto(public_url: str) -> str:
 
 def _ignition(text: str) -> dict[str, Any] | None:
     try:
-        said = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    version = said.get("ignition", {}) if isinstance(said, dict) else {}
-    return said if isinstance(version, dict) and "version" in version else None
+    version = document.get("ignition", {}) if isinstance(document, dict) else {}
+    return document if isinstance(version, dict) and "version" in version else None
 
 
 def _with_metadata(ignition: dict[str, Any], metadata: Mapping[str, Any]) -> str:
@@ -239,5 +239,5 @@ def _with_metadata(ignition: dict[str, Any], metadata: Mapping[str, Any]) -> str
         for place in _PLACES
     ]
     storage = ignition.get("storage") if isinstance(ignition.get("storage"), dict) else {}
-    known = storage.get("files") if isinstance(storage, dict) and isinstance(storage.get("files"), list) else []
-    return json.dumps({**ignition, "storage": {**(storage or {}), "files": [*(known or []), *files]}})
+    own_files = storage.get("files") if isinstance(storage, dict) and isinstance(storage.get("files"), list) else []
+    return json.dumps({**ignition, "storage": {**(storage or {}), "files": [*(own_files or []), *files]}})

@@ -71,23 +71,23 @@ class _Waiting:
         until = resource.data.get("until")
         if until is not None and context.tx.now < datetime.fromisoformat(until):
             return Outcome(False)
-        said = self._signals(context, resource.properties)
-        reasons = ";".join(str(each["reason"]) for each in said.values())
-        progress = f"{len(said)} of {resource.properties[self.words.count]} received"
+        signals = self._signals(context, resource.properties)
+        reasons = ";".join(str(signal["reason"]) for signal in signals.values())
+        progress = f"{len(signals)} of {resource.properties[self.words.count]} received"
         raise ResourceFailure(clip(f"{progress} - {reasons}" if reasons else progress))
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
         if name != self.words.data:
             raise NoSuchAttribute(name)
-        return json.dumps({id: said["data"] for id, said in self._signals(context, resource.properties).items()})
+        return json.dumps({id: signal["data"] for id, signal in self._signals(context, resource.properties).items()})
 
     def _is_over(self, context: Context, properties: Properties) -> bool:
         """Return whether enough signals have arrived. Raises ResourceFailure if one of them reports a failure."""
-        said = self._signals(context, properties)
-        failures = [str(each["reason"]) for each in said.values() if each["status"] != SUCCESS]
+        signals = self._signals(context, properties)
+        failures = [str(signal["reason"]) for signal in signals.values() if signal["status"] != SUCCESS]
         if failures:
             raise ResourceFailure(clip(";".join(failures)))
-        return bool(len(said) >= properties[self.words.count])
+        return bool(len(signals) >= properties[self.words.count])
 
     def _listen(self, context: Context, properties: Properties, until: datetime) -> None:
         if self.listen is not None:
@@ -95,9 +95,11 @@ class _Waiting:
 
     def _signals(self, context: Context, properties: Properties) -> Mapping[str, Any]:
         handle = self.find(context, properties.get(self.words.handle) or "")
-        said = handle.metadata if handle is not None else {}
+        metadata = handle.metadata if handle is not None else {}
         # The template may define other metadata of the handle.
-        return {id: each for id, each in said.items() if isinstance(each, Mapping) and each.keys() >= _PARTS}
+        return {
+            id: signal for id, signal in metadata.items() if isinstance(signal, Mapping) and signal.keys() >= _PARTS
+        }
 
 
 def _cancel(context: Context, resource: Resource) -> None:
@@ -148,9 +150,9 @@ def wait_type(
 
 def waiters(context: Context, type_name: str, property_name: str, reference: str | None) -> Iterable[str]:
     """Return the ids of the stack's resources of this type that wait for the handle with this reference."""
-    for each in resources.in_progress(context.tx, context.stack_id):
-        if each.type == type_name and each.properties.get(property_name) == reference:
-            yield each.id
+    for resource in resources.in_progress(context.tx, context.stack_id):
+        if resource.type == type_name and resource.properties.get(property_name) == reference:
+            yield resource.id
 
 
 def target_of_handle(context: Context, id: str) -> TransportTarget:

@@ -109,18 +109,18 @@ def _details(context: Context, resource: Resource, transport: Any) -> str | None
     site, target = context.env.platform, target_of(context, resource)
     match transport:
         case "CFN_SIGNAL":
-            said = {"alarm_url": site.signed_url(target, "waitcondition", "PUT")}
+            details = {"alarm_url": site.signed_url(target, "waitcondition", "PUT")}
         case "HEAT_SIGNAL":
-            said = {**_login(context, resource), "alarm_url": _endpoint(context, resource)}
+            details = {**_login(context, resource), "alarm_url": _endpoint(context, resource)}
         case "TEMP_URL_SIGNAL":
-            said = {"alarm_url": site.objects.url(target, _place(target), "PUT")}
+            details = {"alarm_url": site.objects.url(target, _place(target), "PUT")}
         case "ZAQAR_SIGNAL":
-            said = {**_login(context, resource), "queue_id": resource.id}
+            details = {**_login(context, resource), "queue_id": resource.id}
         case "NO_SIGNAL":
-            said = {}
+            details = {}
         case _:
             return None
-    return json.dumps(said)
+    return json.dumps(details)
 
 
 def _login(context: Context, resource: Resource) -> dict[str, Any]:

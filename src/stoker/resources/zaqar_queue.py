@@ -27,12 +27,12 @@ _NAME = 64
 
 def messaging_of(context: Context) -> Messaging:
     """Return the embedded messaging service. Raises ResourceFailure if the service is external or disabled."""
-    found = context.env.platform.messaging
-    if found is None:
+    messaging = context.env.platform.messaging
+    if messaging is None:
         raise ResourceFailure(
             "OS::Zaqar types need the messaging service that Stoker itself serves: messaging = embedded"
         )
-    return found
+    return messaging
 
 
 @contextmanager

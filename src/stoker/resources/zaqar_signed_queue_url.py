@@ -25,30 +25,30 @@ _ATTRIBUTES = {
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
     queue = properties["queue"]
-    made = messaging_of(context).sign(
+    signed_url = messaging_of(context).sign(
         context.project_id,
         queue,
         properties["paths"] or _PATHS,
         properties["methods"] or ["GET"],
         context.tx.now + timedelta(seconds=properties["ttl"] or 86400),
     )
-    return Outcome(physical_id=physical_name(context, resource), data={**made, "queue_name": queue})
+    return Outcome(physical_id=physical_name(context, resource), data={**signed_url, "queue_name": queue})
 
 
 def attribute(_context: Context, resource: Resource, name: str) -> Any:
     if name not in _ATTRIBUTES:
         raise NoSuchAttribute(name)
-    said = resource.data
+    signed_url = resource.data
     if name != "query_str":
-        return said.get(name)
+        return signed_url.get(name)
     return urlencode(
         {
-            "signature": said.get("signature"),
-            "expires": said.get("expires"),
-            "paths": ",".join(said.get("paths", ())),
-            "methods": ",".join(said.get("methods", ())),
-            "project_id": said.get("project"),
-            "queue_name": said.get("queue_name"),
+            "signature": signed_url.get("signature"),
+            "expires": signed_url.get("expires"),
+            "paths": ",".join(signed_url.get("paths", ())),
+            "methods": ",".join(signed_url.get("methods", ())),
+            "project_id": signed_url.get("project"),
+            "queue_name": signed_url.get("queue_name"),
         }
     )
 

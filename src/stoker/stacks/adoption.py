@@ -21,35 +21,35 @@ from stoker.store.tx import Tx
 
 def read_adoption_data(data: Any) -> Mapping[str, Any]:
     """Return the resources of abandon data. Raises Invalid if the data is malformed."""
-    found = data.get("resources") if isinstance(data, Mapping) else None
-    if not isinstance(found, Mapping) or not all(isinstance(each, Mapping) for each in found.values()):
+    resources = data.get("resources") if isinstance(data, Mapping) else None
+    if not isinstance(resources, Mapping) or not all(isinstance(resource, Mapping) for resource in resources.values()):
         raise Invalid('adopt_stack_data must be what abandon gave: a map with "template" and "resources"')
-    for name, each in found.items():
-        if not isinstance(each.get("resource_id"), str | None) or not isinstance(
-            each.get("resource_data") or {}, Mapping
+    for name, resource in resources.items():
+        if not isinstance(resource.get("resource_id"), str | None) or not isinstance(
+            resource.get("resource_data") or {}, Mapping
         ):
             raise Invalid(
                 f"adopt_stack_data: resources.{name} needs a resource_id that is text, and resource_data a map"
             )
-    return found
+    return resources
 
 
 #: Key in a placeholder's data: the object to take over.
 _TAKES = "takes"
 
 
-def placeholders(tx: Tx, stack_id: str, resolved: ResolvedStack, found: Mapping[str, Any]) -> list[Resource]:
+def placeholders(tx: Tx, stack_id: str, resolved: ResolvedStack, adopted: Mapping[str, Any]) -> list[Resource]:
     """Return placeholder rows for resources of a new stack that take over existing objects."""
-    made = []
-    for name, said in found.items():
+    new = []
+    for name, abandoned in adopted.items():
         definition = resolved.definitions.get(name)
-        if definition is None or not said.get("resource_id"):
+        if definition is None or not abandoned.get("resource_id"):
             continue
         # Only "resources" was checked, so a client's own "adopt" is dropped.
-        data = {key: value for key, value in (said.get("resource_data") or {}).items() if key != "adopt"}
-        if "resources" in said:
-            data["adopt"] = read_adoption_data(said)
-        made.append(
+        data = {key: value for key, value in (abandoned.get("resource_data") or {}).items() if key != "adopt"}
+        if "resources" in abandoned:
+            data["adopt"] = read_adoption_data(abandoned)
+        new.append(
             Resource(
                 id=str(uuid4()),
                 stack_id=stack_id,
@@ -57,11 +57,11 @@ def placeholders(tx: Tx, stack_id: str, resolved: ResolvedStack, found: Mapping[
                 type=definition["type"],
                 action=Action.INIT,
                 status=Status.COMPLETE,
-                data={_TAKES: {"physical_id": said["resource_id"], "data": data}},
+                data={_TAKES: {"physical_id": abandoned["resource_id"], "data": data}},
                 created_at=tx.now,
             )
         )
-    return made
+    return new
 
 
 def is_placeholder(resource: Resource) -> bool:

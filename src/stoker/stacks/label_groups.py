@@ -39,7 +39,7 @@ def labels_changed(tx: Tx, engine: Engine, changed: Sequence[LabelChange]) -> No
     Each change has the project, the labels before and the labels after; None means that the server does not exist.
     """
     # Sorted, so that two transactions that change the same projects take the locks in the same order.
-    for project_id in sorted({each[0] for each in changed}):
+    for project_id in sorted({change[0] for change in changed}):
         selectors.lock(tx, project_id)
         labels = [(before, after) for id, before, after in changed if id == project_id]
         for resource_id, wanted in sorted(selectors.of_project(tx, project_id)):
@@ -99,8 +99,8 @@ def refuse_refresh(tx: Tx, stack: Stack) -> None:
 
 def _locked(tx: Tx, resource_id: str) -> tuple[Stack | None, Resource | None]:
     """Lock the stack of a resource. Return the stack and the resource as read after the lock."""
-    known = resources.find(tx, resource_id)
-    stack = stacks.find(tx, known.stack_id, for_update=True) if known else None
+    unlocked = resources.find(tx, resource_id)
+    stack = stacks.find(tx, unlocked.stack_id, for_update=True) if unlocked else None
     return stack, resources.find(tx, resource_id)
 
 

@@ -64,8 +64,8 @@ class _Status:
         return self.stack.deleted_at is not None
 
     def failure(self) -> tuple[str, str]:
-        found = _FAILED.fullmatch(self.stack.reason)
-        return (f".{found['path']}", found["kind"]) if found else (f": {self.stack.reason}", "Error")
+        match = _FAILED.fullmatch(self.stack.reason)
+        return (f".{match['path']}", match["kind"]) if match else (f": {self.stack.reason}", "Error")
 
 
 class _View:
@@ -141,8 +141,8 @@ class NestedStacks:
             operations.abort(context.tx, self.engine, stack)
 
     def status(self, context: Context, id: str | None) -> _Status | None:
-        found = stacks.find(context.tx, id) if id else None
-        return _Status(found) if found is not None and found.project_id == context.project_id else None
+        stack = stacks.find(context.tx, id) if id else None
+        return _Status(stack) if stack is not None and stack.project_id == context.project_id else None
 
     def output(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
         stack = self._stack(context, resource)
@@ -150,8 +150,8 @@ class NestedStacks:
             return None
         if name not in stack.outputs:
             raise NoSuchAttribute(name)
-        said = outputs.one_value(context.tx, self.engine, stack, name)
-        return select(said["output_value"], path)
+        output = outputs.one_value(context.tx, self.engine, stack, name)
+        return select(output["output_value"], path)
 
     def reference(self, context: Context, resource: Resource) -> Any:
         stack = self._stack(context, resource)
@@ -183,8 +183,8 @@ class NestedStacks:
 
     def fingerprint(self, context: Context) -> str:
         root = self._root(context)
-        said = rows.dump([root.files, root.environment.get("parameter_defaults"), _registry(root)])
-        return hashlib.sha256(said.encode()).hexdigest()[:16]
+        content = rows.dump([root.files, root.environment.get("parameter_defaults"), _registry(root)])
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def _prepare(self, context: Context, resource: Resource, spec: NestedSpec, identity: Identity) -> ResolvedStack:
         root = self._root(context)

@@ -168,8 +168,8 @@ def update(
     session.parameters.check_update(resolved.parameters)
     if resolved.planned_deployments and stack.parent_id is None:
         # Existing deployments may stay unchanged. If one runs again, its server's policy applies at that time.
-        there = {each.name for each in resources.of_stack(tx, stack.id) if each.current}
-        new = [each for each in resolved.planned_deployments if each.top not in there]
+        present = {resource.name for resource in resources.of_stack(tx, stack.id) if resource.current}
+        new = [deployment for deployment in resolved.planned_deployments if deployment.top not in present]
         refuse_deployments(tx, engine, stack, resolved, new)
     changes: dict[str, Any] = {"updated_at": tx.now}
     if options.timeout_mins is not None:
@@ -231,7 +231,7 @@ def cancel(tx: Tx, engine: Engine, stack_id: str, *, rollback: bool) -> Stack:
     stack = stacks.get(tx, stack_id, for_update=True)
     allowed = (Action.UPDATE,) if rollback else (Action.UPDATE, Action.CREATE)
     if stack.status is not Status.IN_PROGRESS or stack.action not in allowed:
-        states = " or ".join(f"{each}_IN_PROGRESS" for each in allowed)
+        states = " or ".join(f"{action}_IN_PROGRESS" for action in allowed)
         raise NotSupported(f"Cancelling a stack in {stack.action}_{stack.status} is not supported, only in {states}.")
     session = StackSession(tx, engine, stack)
     if rollback:
@@ -252,11 +252,11 @@ def abort_operation(session: StackSession, reason: str, word: str, *, rollback: 
     """Fail the operation for ``reason`` and cancel all resources in progress."""
     present = resources.of_stack(session.tx, session.stack.id)
     session.read_all(present)
-    for each in present:
-        if each.status is Status.IN_PROGRESS:
-            why = f"{each.action} aborted (Task {each.action.lower()} from {each.type} {word})"
-            session.abandon_resource(each, why)
-            session.type_of(each).cancel(session.context, each)
+    for resource in present:
+        if resource.status is Status.IN_PROGRESS:
+            why = f"{resource.action} aborted (Task {resource.action.lower()} from {resource.type} {word})"
+            session.abandon_resource(resource, why)
+            session.type_of(resource).cancel(session.context, resource)
     phases.fail(session, reason, rollback=rollback)
     advance(session)
 

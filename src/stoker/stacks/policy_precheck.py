@@ -46,14 +46,17 @@ def plan_deployments(
     ``within`` is the place of a nested template, ``top`` its resource in the outermost template. Raises
     StackValidationFailed for a deployment that the policy of a server in the same template denies.
     """
-    for name, each in resources.items():
-        if each.type.name not in type_names.DEPLOYMENTS | type_names.GROUPS or each.definition.external_id is not None:
+    for name, resource in resources.items():
+        if (
+            resource.type.name not in type_names.DEPLOYMENTS | type_names.GROUPS
+            or resource.definition.external_id is not None
+        ):
             continue
-        place, group = f"resources.{name}", _group(each, resources)
-        actions = each.properties.get("actions")
+        place, group = f"resources.{name}", _group(resource, resources)
+        actions = resource.properties.get("actions")
         if group != COMPONENT and isinstance(actions, list) and "CREATE" not in actions:
             continue  # nothing runs at creation, and the policy may change before a later run
-        for key, id, written in _servers(each):
+        for key, id, written in _servers(resource):
             if isinstance(id, str) and id:
                 yield PlannedDeployment(top or name, f"{within}{place}.properties.{key}", id, group)
             else:
@@ -63,7 +66,7 @@ def plan_deployments(
 def precheck(
     tx: Tx,
     authorizer: DeploymentAuthorizer,
-    found: Collection[PlannedDeployment],
+    planned: Collection[PlannedDeployment],
     *,
     stack: Tree,
     project_id: str,
@@ -76,46 +79,46 @@ def precheck(
     ``stands_for``: a resource of the stack may come to represent such a server.
     """
     asked: set[tuple[str, str | None]] = set()
-    for each in found:
-        if (each.server_id, each.group) in asked:
+    for deployment in planned:
+        if (deployment.server_id, deployment.group) in asked:
             continue
-        asked.add((each.server_id, each.group))
+        asked.add((deployment.server_id, deployment.group))
         try:
             authorizer.precheck(
                 tx,
-                server_id=each.server_id,
+                server_id=deployment.server_id,
                 project_id=project_id,
                 stack=stack,
-                group=each.group,
+                group=deployment.group,
                 actor=actor,
                 standing=stands_for,
             )
         except DeploymentRefused as refused:
-            raise DeploymentRefused(f"{each.place}: {refused.message}", refused.decision) from None
+            raise DeploymentRefused(f"{deployment.place}: {refused.message}", refused.decision) from None
 
 
-def _servers(each: OutlinedResource) -> Iterator[tuple[str, Any, Any]]:
+def _servers(resource: OutlinedResource) -> Iterator[tuple[str, Any, Any]]:
     """Yield (property, the server's id as far as known, the value in the template)."""
-    if each.type.name in type_names.DEPLOYMENTS:
-        yield "server", each.properties.get("server"), each.definition.properties.get("server")
+    if resource.type.name in type_names.DEPLOYMENTS:
+        yield "server", resource.properties.get("server"), resource.definition.properties.get("server")
         return
-    known, written = each.properties.get("servers"), each.definition.properties.get("servers")
-    if not isinstance(known, Mapping):
+    ids, written = resource.properties.get("servers"), resource.definition.properties.get("servers")
+    if not isinstance(ids, Mapping):
         return
-    for name, id in known.items():
+    for name, id in ids.items():
         yield f"servers.{name}", id, written.get(name) if isinstance(written, Mapping) else None
 
 
-def _group(each: OutlinedResource, resources: Mapping[str, OutlinedResource]) -> str | None:
-    config = resources.get(_referenced_name(each.definition.properties.get("config")) or "")
+def _group(resource: OutlinedResource, resources: Mapping[str, OutlinedResource]) -> str | None:
+    config = resources.get(_referenced_name(resource.definition.properties.get("config")) or "")
     if config is None:
         return None
     if config.type.name in type_names.COMPONENTS:
         return COMPONENT
     if config.type.name not in type_names.CONFIGS:
         return None
-    said = config.properties.get("group")
-    return None if said is UNKNOWN else said or UNGROUPED
+    group = config.properties.get("group")
+    return None if group is UNKNOWN else group or UNGROUPED
 
 
 def _check_own(place: str, written: Any, group: str | None, resources: Mapping[str, OutlinedResource]) -> None:
@@ -126,12 +129,12 @@ def _check_own(place: str, written: Any, group: str | None, resources: Mapping[s
     server = resources.get(name or "")
     if name is None or group is None or server is None or server.type.name not in type_names.SERVERS:
         return
-    said = server.properties.get(rules.NAME)
-    if said is None or weigh(said)[1]:
+    value = server.properties.get(rules.NAME)
+    if value is None or weigh(value)[1]:
         return
-    held = rules.Policy(allow=rules.PROJECT, groups=rules.read(said).groups)
+    group_policy = rules.Policy(allow=rules.PROJECT, groups=rules.read(value).groups)
     target = Target(id=name, name=name, project_id="")
-    why = rules.decide(held, target, project_id="", stack=None, group=group)
+    why = rules.decide(group_policy, target, project_id="", stack=None, group=group)
     if why is not None:
         raise StackValidationFailed(f"{place}: {why}")
 
@@ -140,5 +143,5 @@ def _referenced_name(written: Any) -> str | None:
     """Return the name in a ``get_resource`` call."""
     if not isinstance(written, Mapping) or len(written) != 1:
         return None
-    said = written.get("get_resource")
-    return said if isinstance(said, str) else None
+    name = written.get("get_resource")
+    return name if isinstance(name, str) else None

@@ -52,9 +52,9 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
     receives it.
     """
     server_id = args["server_id"]
-    known = resources.find(tx, args["resource_id"])
+    unlocked = resources.find(tx, args["resource_id"])
     # Read again after the lock: a concurrent deletion removes objects and queues, which this job must not recreate.
-    stack = stacks.find(tx, known.stack_id, for_update=True) if known else None
+    stack = stacks.find(tx, unlocked.stack_id, for_update=True) if unlocked else None
     resource = resources.find(tx, args["resource_id"])
     if resource is None or stack is None or resource.action is Action.DELETE:
         return
@@ -65,7 +65,11 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         return
     document = {**resource.metadata, **kind.live_metadata(context, resource)}
     key = _agent_key(tx, engine, server_id)
-    content = [document, [each.metadata_name for each in transports], hashlib.sha256(key.encode()).hexdigest()]
+    content = [
+        document,
+        [transport.metadata_name for transport in transports],
+        hashlib.sha256(key.encode()).hexdigest(),
+    ]
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
     before = documents.published(tx, server_id)
     if before.digest != digest or args.get("again"):
@@ -73,11 +77,11 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         # lower revisions.
         now = max(rows.to_micros(tx.now), before.revision + 1) if before.digest != digest else before.revision
         signed = signatures.sign(document, agent_key=key, server_id=server_id, revision=now)
-        for each in transports:
-            each.publish(tx, engine.env.platform, target_of(context, resource), signed)
+        for transport in transports:
+            transport.publish(tx, engine.env.platform, target_of(context, resource), signed)
         documents.set_published(tx, server_id, documents.Published(digest, now))
         _record_sent(tx, server_id, stack.project_id, transports[0].metadata_name)
-    if any(each.expires for each in transports):
+    if any(transport.expires for transport in transports):
         defer_once(engine.env.work, tx, PUBLISH, server_id, {**args, "again": True}, at=tx.now + _AGAIN)
 
 
@@ -104,6 +108,6 @@ def _record_sent(tx: Tx, server_id: str, project_id: str, channel: str) -> None:
 
 
 def _pushing(context: Context, resource: Resource) -> list[PublishingTransport]:
-    known = context.env.transports.metadata_transports
-    found = (known[name] for name in server_base.all_transports(resource) if name in known)
-    return [each for each in found if isinstance(each, PublishingTransport)]
+    by_name = context.env.transports.metadata_transports
+    candidates = (by_name[name] for name in server_base.all_transports(resource) if name in by_name)
+    return [transport for transport in candidates if isinstance(transport, PublishingTransport)]

@@ -60,17 +60,17 @@ class RemoteStacks:
         def ask(verb: str, path: str, body: Any = None) -> Answer:
             return self._engine.env.remote_heats.ask(wanted["region"], project_id, verb, path, body)
 
-        found = ask("GET", f"/stacks/{wanted['name']}")
+        answer = ask("GET", f"/stacks/{wanted['name']}")
         action = wanted["action"]
-        if found.status == 404:
+        if answer.status == 404:
             if action == "DELETE":
                 return {}, None
             if action != "CREATE" or sent:
                 raise Refused(f"the stack {wanted['name']} is not there any more")
             _check_status(ask("POST", "/stacks", {"stack_name": wanted["name"], **wanted["body"]}), 201)
             return None
-        _check_status(found, 200)
-        stack = found.body["stack"]
+        _check_status(answer, 200)
+        stack = answer.body["stack"]
         path = f"/stacks/{wanted['name']}/{stack['id']}"
         if not sent and action != "CREATE":
             self._send(ask, action, path, wanted["body"])
@@ -80,7 +80,7 @@ class RemoteStacks:
             return None  # a Heat may report the start of the action with a delay
         if status.endswith("_FAILED"):
             return {"physical_id": stack["id"]}, f"{status}: {stack['stack_status_reason']}"
-        outputs = {each["output_key"]: each.get("output_value") for each in stack.get("outputs", ())}
+        outputs = {output["output_key"]: output.get("output_value") for output in stack.get("outputs", ())}
         return {"physical_id": stack["id"], "outputs": outputs}, None
 
     @staticmethod
@@ -118,5 +118,5 @@ class RemoteStacks:
 
 def _check_status(answer: Answer, *statuses: int) -> None:
     if answer.status not in statuses:
-        said = answer.body.get("error", {}).get("message") if isinstance(answer.body, dict) else None
-        raise Refused(f"the other Heat answered {answer.status}: {said or 'nothing more'}")
+        message = answer.body.get("error", {}).get("message") if isinstance(answer.body, dict) else None
+        raise Refused(f"the other Heat answered {answer.status}: {message or 'nothing more'}")

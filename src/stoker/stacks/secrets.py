@@ -31,7 +31,7 @@ def redacted_template(tx: Tx, stack: Stack, source: Source) -> dict[str, Any]:
                 for name, schema in declared.items()
             }
     if isinstance(resources := template.get("resources"), Mapping):
-        template["resources"] = {name: _redact_resource(each) for name, each in resources.items()}
+        template["resources"] = {name: _redact_resource(resource) for name, resource in resources.items()}
     if stack.parent_id is None:
         return template
     redacted: dict[str, Any] = tx.secrets.redact(template)
@@ -44,7 +44,7 @@ def _redact_resource(resource: Any) -> Any:
         return resource
     if not isinstance(inputs := properties.get("inputs"), list):
         return resource
-    return {**resource, "properties": {**properties, "inputs": [_redact_input(each) for each in inputs]}}
+    return {**resource, "properties": {**properties, "inputs": [_redact_input(entry) for entry in inputs]}}
 
 
 def _redact_input(entry: Any) -> Any:
@@ -61,13 +61,13 @@ def redacted_environment(tx: Tx, stack: Stack, source: Source) -> dict[str, Any]
     """
     shown = Environment.parse(source.environment).to_json()
     hidden = set(stack.parameters.get("hidden", ()))
-    given = {**shown.get("parameters", {}), **source.supplied}
+    parameters = {**shown.get("parameters", {}), **source.supplied}
     if defaults := shown.get("parameter_defaults"):
         tree = [stack, *stacks.prefetch(tx, [stack.root_id])]
-        known = {name for each in tree for name in each.parameters.get("values", ())}
-        hidden |= {name for each in tree for name in each.parameters.get("hidden", ())}
-        shown["parameter_defaults"] = tx.secrets.redact(_without(defaults, hidden | (defaults.keys() - known)))
-    return {**shown, "parameters": tx.secrets.redact(_without(given, hidden))}
+        names = {name for member in tree for name in member.parameters.get("values", ())}
+        hidden |= {name for member in tree for name in member.parameters.get("hidden", ())}
+        shown["parameter_defaults"] = tx.secrets.redact(_without(defaults, hidden | (defaults.keys() - names)))
+    return {**shown, "parameters": tx.secrets.redact(_without(parameters, hidden))}
 
 
 def visible_files(tx: Tx, stack: Stack) -> dict[str, str]:

@@ -43,12 +43,12 @@ def take(tx: Tx, engine: Engine, stack_id: str, name: str | None) -> Snapshot:
     source = stacks.source(tx, stack_id)
     session = StackSession(tx, engine, stack)
     phases.begin_operation(session, Action.SNAPSHOT)
-    for each in resources.of_stack(tx, stack_id):
-        if each.current and each.action not in _NOT_TOUCHED and each.status is Status.COMPLETE:
-            finish_action(session, begin_action(session, each, Action.SNAPSHOT), DONE, planned=False)
+    for resource in resources.of_stack(tx, stack_id):
+        if resource.current and resource.action not in _NOT_TOUCHED and resource.status is Status.COMPLETE:
+            finish_action(session, begin_action(session, resource, Action.SNAPSHOT), DONE, planned=False)
     phases.complete(session)
     commit(session)
-    made = Snapshot(
+    snapshot = Snapshot(
         id=str(uuid4()),
         stack_id=stack_id,
         name=name,
@@ -57,8 +57,8 @@ def take(tx: Tx, engine: Engine, stack_id: str, name: str | None) -> Snapshot:
         data={**export.redacted_export(tx, stack), "source": source},
         created_at=tx.now,
     )
-    snapshots.add(tx, made)
-    return made
+    snapshots.add(tx, snapshot)
+    return snapshot
 
 
 def restore(tx: Tx, engine: Engine, stack_id: str, snapshot: Snapshot) -> None:
@@ -74,5 +74,5 @@ def restore(tx: Tx, engine: Engine, stack_id: str, snapshot: Snapshot) -> None:
     operations.update(tx, engine, stack_id, resolved, Options(), action=Action.RESTORE)
 
 
-def _plain(said: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: said[name] for name in ("template", "files", "environment", "supplied")}
+def _plain(source: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: source[name] for name in ("template", "files", "environment", "supplied")}

@@ -59,15 +59,15 @@ def create(
         )
         for position, (server, own) in enumerate(resolved.servers)
     ]
-    said: dict[str, Any] = {**source.said}
+    source_view: dict[str, Any] = {**source.view}
     if request.labels is not None:
-        said["labels"] = dict(request.labels)
+        source_view["labels"] = dict(request.labels)
     trigger = Trigger(
         id=id,
         project_id=project_id,
-        name=request.name or _deployment_name(said.get("resource") or source.name, resolved.action),
+        name=request.name or _deployment_name(source_view.get("resource") or source.name, resolved.action),
         action=resolved.action,
-        source=said,
+        source=source_view,
         stack_id=source.stack_id,
         input_values=request.input_values,
         options=Options(
@@ -202,19 +202,19 @@ def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, reques
     id = str(uuid4())
     if not trigger.total:
         raise Conflict(f"The trigger ({trigger.id}) could not start ({trigger.status_reason}): begin a new one.")
-    found = [each for each in targets.of_trigger(tx, trigger.id) if not only_failed or each.status in _AGAIN]
-    if not found:
+    retried = [target for target in targets.of_trigger(tx, trigger.id) if not only_failed or target.status in _AGAIN]
+    if not retried:
         raise Conflict(f"Nothing of the trigger ({trigger.id}) failed or was cancelled: say only_failed: false.")
     fresh = [
         replace(
-            each,
+            target,
             trigger_id=id,
             position=position,
             status=TargetStatus.QUEUED,
             status_reason="",
             deployment_id=None,
         )
-        for position, each in enumerate(found)
+        for position, target in enumerate(retried)
     ]
     new = Trigger(
         id=id,

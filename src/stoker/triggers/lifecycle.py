@@ -137,17 +137,17 @@ def delete_some(tx: Tx, env: DeploymentEnv, ended: Trigger, most: int | None = N
 
     Deletes the trigger too if no deployment remains. Returns the number of deleted deployments.
     """
-    found = [each for each in targets.of_trigger(tx, ended.id) if each.deployment_id]
-    share = found[:most]
-    for each in share:
-        held = deployments.find(tx, each.deployment_id or "", for_update=True)
-        if held is not None:
-            service.withdraw(tx, env, held)
-    if len(share) == len(found):
+    remaining = [target for target in targets.of_trigger(tx, ended.id) if target.deployment_id]
+    share = remaining[:most]
+    for target in share:
+        deployment = deployments.find(tx, target.deployment_id or "", for_update=True)
+        if deployment is not None:
+            service.withdraw(tx, env, deployment)
+    if len(share) == len(remaining):
         triggers.delete(tx, ended.id)
     else:
-        for each in share:
-            targets.save(tx, replace(each, deployment_id=None))
+        for target in share:
+            targets.save(tx, replace(target, deployment_id=None))
     return len(share)
 
 
@@ -162,10 +162,10 @@ def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
         turn = targets.list_queued(tx, trigger.id, min(room, left, _TURN))
         assert turn, "a trigger counts its targets"
         left -= len(turn)
-        for each in turn:
+        for target in turn:
             if trigger.options.stopped:
                 break
-            trigger = _begin_one(tx, env, trigger, content, each)
+            trigger = _begin_one(tx, env, trigger, content, target)
     return trigger
 
 
@@ -205,17 +205,17 @@ def _begin_one(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, t
 
 def _stop_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
     reason = f"Cancelled by {trigger.options.stopped_by}"
-    found = targets.to_stop(tx, trigger.id, SHARE, again=trigger.options.forced)
-    for each in found:
-        held = deployments.find(tx, each.deployment_id or "", for_update=True)
-        if held is None:
-            trigger = _count(tx, trigger, each, TargetStatus.CANCELLED, reason)
+    running = targets.to_stop(tx, trigger.id, SHARE, again=trigger.options.forced)
+    for target in running:
+        deployment = deployments.find(tx, target.deployment_id or "", for_update=True)
+        if deployment is None:
+            trigger = _count(tx, trigger, target, TargetStatus.CANCELLED, reason)
             continue
         stop = run_end.force_fail if trigger.options.forced else run_end.cancel
-        stopped = stop(tx, env.work, held, reason)
+        stopped = stop(tx, env.work, deployment, reason)
         if stopped.status != Status.IN_PROGRESS:
-            trigger = _count(tx, trigger, each, TargetStatus.CANCELLED, stopped.status_reason or "")
-    if len(found) == SHARE:
+            trigger = _count(tx, trigger, target, TargetStatus.CANCELLED, stopped.status_reason or "")
+    if len(running) == SHARE:
         defer_once(env.work, tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
     return trigger
 

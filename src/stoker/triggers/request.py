@@ -46,31 +46,31 @@ class TriggerRequest:
     require_window: bool = False
 
 
-def parse(said: Any) -> TriggerRequest:
+def parse(body: Any) -> TriggerRequest:
     """Parse the body of a request to trigger, decoded from JSON. Raises Invalid with the wrong key."""
-    if not isinstance(said, Mapping):
-        raise Invalid(f"a trigger must be a map, not {type(said).__name__}")
-    if unknown := sorted(set(said) - set(KNOWN)):
+    if not isinstance(body, Mapping):
+        raise Invalid(f"a trigger must be a map, not {type(body).__name__}")
+    if unknown := sorted(set(body) - set(KNOWN)):
         raise Invalid(f"a trigger has no {unknown[0]!r:.100}; known are {', '.join(KNOWN)}")
-    texts = {name: _text(said.get(name), name) for name in ("action", "stack", *_SOURCES, "name", "signal_transport")}
+    texts = {name: _text(body.get(name), name) for name in ("action", "stack", *_SOURCES, "name", "signal_transport")}
     named = [name for name in _SOURCES if texts[name] is not None]
     if len(named) != 1:
         raise Invalid("a trigger needs one of: stack and resource, deployment_id, config_id")
     if (texts["stack"] is None) is (texts["resource"] is not None):
         raise Invalid("a resource is named with its stack: stack (a name or an id) and resource")
-    chosen = said.get("servers"), said.get("labels")
+    chosen = body.get("servers"), body.get("labels")
     if None not in chosen:
         raise Invalid("servers are named one by one or by their labels, not both")
-    percentage = _number(said.get("max_fail_percentage"), "max_fail_percentage", 0, 100)
+    percentage = _number(body.get("max_fail_percentage"), "max_fail_percentage", 0, 100)
     return TriggerRequest(
         **texts,
-        servers=_servers(said.get("servers")),
-        labels=labels(said.get("labels")),
-        input_values=_mapping(said.get("input_values"), "input_values"),
-        timeout=_number(said.get("timeout"), "timeout", 1, _LONGEST),
-        max_concurrent=_whole(said.get("max_concurrent"), "max_concurrent"),
+        servers=_servers(body.get("servers")),
+        labels=labels(body.get("labels")),
+        input_values=_mapping(body.get("input_values"), "input_values"),
+        timeout=_number(body.get("timeout"), "timeout", 1, _LONGEST),
+        max_concurrent=_whole(body.get("max_concurrent"), "max_concurrent"),
         max_fail_percentage=100 if percentage is None else percentage,
-        require_window=flag(said.get("require_window"), "require_window"),
+        require_window=flag(body.get("require_window"), "require_window"),
     )
 
 
@@ -85,7 +85,7 @@ def labels(value: Any) -> Mapping[str, str] | None:
     """Return a map of labels, or None. Raises Invalid for an empty map, which would select every server."""
     if value is None:
         return None
-    if not isinstance(value, Mapping) or not all(isinstance(each, str) for each in value.values()):
+    if not isinstance(value, Mapping) or not all(isinstance(label, str) for label in value.values()):
         raise Invalid("labels must be a map of texts")
     if not value:
         raise Invalid("labels names none: every server would have them")
@@ -95,14 +95,14 @@ def labels(value: Any) -> Mapping[str, str] | None:
 def _servers(value: Any) -> tuple[str, ...] | None:
     if value is None:
         return None
-    if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list | tuple) or not all(isinstance(server, str) for server in value):
         raise Invalid("servers must be a list of names or ids")
     if not value:
         raise Invalid("servers names none")
     if len(value) > MOST:
         raise Invalid(f"servers may be {MOST}, not {len(value)}")
-    for each in value:
-        _text(each, "servers")
+    for server in value:
+        _text(server, "servers")
     return tuple(value)
 
 

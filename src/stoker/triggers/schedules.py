@@ -47,39 +47,39 @@ _CLOCK = ("cron", "at", "timezone", "enabled")
 KNOWN = ("name", "trigger", *_CLOCK, "require_window", "misfire_policy")
 
 
-def create(tx: Tx, engine: Engine, project_id: str, said: Mapping[str, Any], *, requested_by: str) -> Schedule:
+def create(tx: Tx, engine: Engine, project_id: str, body: Mapping[str, Any], *, requested_by: str) -> Schedule:
     """
     Store a schedule from a request body and defer its first job.
 
     Raises Invalid, EntityNotFound or Conflict if the trigger could not start now.
     """
-    if "trigger" not in said or "name" not in said:
+    if "trigger" not in body or "name" not in body:
         raise Invalid("a schedule needs a name and a trigger: what to trigger")
     empty = Schedule(
         id=str(uuid4()), project_id=project_id, name="", body={}, requested_by=requested_by, created_at=tx.now
     )
-    made = _with(tx, engine, empty, said)
-    if made.cron is None and made.at is None:
+    schedule = _with(tx, engine, empty, body)
+    if schedule.cron is None and schedule.at is None:
         raise Invalid("a schedule needs cron, or at for one time")
-    made = _place(tx, engine, made)
-    schedules.add(tx, made)
-    return made
+    schedule = _place(tx, engine, schedule)
+    schedules.add(tx, schedule)
+    return schedule
 
 
-def change(tx: Tx, engine: Engine, held: Schedule, said: Mapping[str, Any]) -> Schedule:
-    """Change a locked schedule. Keys missing in ``said`` stay unchanged. Raises the same errors as ``create``."""
-    changed = _with(tx, engine, held, said)
-    if any(name in said for name in _CLOCK):
+def change(tx: Tx, engine: Engine, schedule: Schedule, body: Mapping[str, Any]) -> Schedule:
+    """Change a locked schedule. Keys missing in ``body`` stay unchanged. Raises the same errors as ``create``."""
+    changed = _with(tx, engine, schedule, body)
+    if any(name in body for name in _CLOCK):
         changed = _place(tx, engine, changed)
     schedules.save(tx, changed)
     return changed
 
 
-def delete(tx: Tx, engine: Engine, held: Schedule) -> None:
+def delete(tx: Tx, engine: Engine, schedule: Schedule) -> None:
     """Delete a locked schedule. Its triggers stay."""
     for kind in (RUN, TIDY):
-        engine.env.work.cancel(tx, kind, held.id)
-    schedules.delete(tx, held.id)
+        engine.env.work.cancel(tx, kind, schedule.id)
+    schedules.delete(tx, schedule.id)
 
 
 def run(store: Store, engine: Engine, args: Mapping[str, Any]) -> None:
@@ -174,10 +174,10 @@ def _count_passed(schedule: Schedule, due: datetime, now: datetime) -> tuple[int
     """Return the number of times from ``due`` until ``now``, and whether the last of them is recent enough."""
     count, last = 1, due
     if schedule.cron is not None:
-        for each in cron.read(schedule.cron, schedule.timezone).times(due):
-            if each > now or count == _COUNTED:
+        for time in cron.read(schedule.cron, schedule.timezone).times(due):
+            if time > now or count == _COUNTED:
                 break
-            count, last = count + 1, each
+            count, last = count + 1, time
     return count, now - last <= LATE
 
 
@@ -201,30 +201,30 @@ def _at(tx: Tx, engine: Engine, schedule: Schedule) -> Schedule:
     return schedule
 
 
-def _with(tx: Tx, engine: Engine, old: Schedule, said: Mapping[str, Any]) -> Schedule:
-    if unknown := sorted(set(said) - set(KNOWN)):
+def _with(tx: Tx, engine: Engine, old: Schedule, body: Mapping[str, Any]) -> Schedule:
+    if unknown := sorted(set(body) - set(KNOWN)):
         raise Invalid(f"a schedule has no {unknown[0]!r:.100}; known are {', '.join(KNOWN)}")
-    if said.get("cron") is not None and said.get("at") is not None:
+    if body.get("cron") is not None and body.get("at") is not None:
         raise Invalid("a schedule has cron or at, not both")
     changed = old
-    if "name" in said:
-        changed = replace(changed, name=_name(said["name"]))
-    if "timezone" in said:
-        changed = replace(changed, timezone=_zone(said["timezone"]))
-    if said.get("cron") is not None:
-        changed = replace(changed, cron=_cron(said["cron"], changed.timezone), at=None)
-    if said.get("at") is not None:
-        changed = replace(changed, at=_moment(said["at"], changed.timezone), cron=None)
-    if said.get("misfire_policy") is not None:
-        changed = replace(changed, misfire_policy=_misfire_policy(said["misfire_policy"]))
+    if "name" in body:
+        changed = replace(changed, name=_name(body["name"]))
+    if "timezone" in body:
+        changed = replace(changed, timezone=_zone(body["timezone"]))
+    if body.get("cron") is not None:
+        changed = replace(changed, cron=_cron(body["cron"], changed.timezone), at=None)
+    if body.get("at") is not None:
+        changed = replace(changed, at=_moment(body["at"], changed.timezone), cron=None)
+    if body.get("misfire_policy") is not None:
+        changed = replace(changed, misfire_policy=_misfire_policy(body["misfire_policy"]))
     flags: dict[str, Any] = {
-        name: request.flag(said[name], name) for name in ("require_window", "enabled") if said.get(name) is not None
+        name: request.flag(body[name], name) for name in ("require_window", "enabled") if body.get(name) is not None
     }
     changed = replace(changed, **flags)
-    if "trigger" in said:
-        request.parse(body := _restore_redacted(said["trigger"], old))
-        changed = replace(changed, body=body)
-    if "trigger" in said or changed.require_window > old.require_window:
+    if "trigger" in body:
+        request.parse(trigger := _restore_redacted(body["trigger"], old))
+        changed = replace(changed, body=trigger)
+    if "trigger" in body or changed.require_window > old.require_window:
         changed = _resolve(tx, engine, changed)
     return changed
 
@@ -267,8 +267,8 @@ def _cron(value: Any, zone: str) -> str:
 
 def _moment(value: Any, zone: str) -> datetime:
     try:
-        found = datetime.fromisoformat(value)
-        return (found if found.tzinfo else found.replace(tzinfo=cron.zone_of(zone))).astimezone(UTC)
+        moment = datetime.fromisoformat(value)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=cron.zone_of(zone))).astimezone(UTC)
     except (TypeError, ValueError, OverflowError):
         raise Invalid(f"at must be a time such as 2026-01-01T00:00:00Z, not {value!r:.100}") from None
 

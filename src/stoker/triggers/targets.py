@@ -51,7 +51,7 @@ class Source:
     name: str
     input_values: Mapping[str, Any] = field(default_factory=dict)
     #: The source as shown to users.
-    said: Mapping[str, Any]
+    view: Mapping[str, Any]
     stack_id: str | None = None
     timeout: float | None = None
     #: Names of inputs whose values contain a secret of the stack.
@@ -79,14 +79,14 @@ def _source(tx: Tx, engine: Engine, project_id: str, request: TriggerRequest) ->
     if request.config_id is not None:
         config = configs.get(tx, request.config_id, project_id)
         content = content_of(config)
-        return Source(content=content, name=content.name or config.id, said={"config_id": config.id})
+        return Source(content=content, name=content.name or config.id, view={"config_id": config.id})
     if request.deployment_id is not None:
         deployment = deployments.get(tx, request.deployment_id, project_id)
         resource = resources.find(tx, deployment.resource_id) if deployment.resource_id else None
         if resource is None:
             return _of_deployment(tx, deployment)
-        found = _of_resource(tx, engine, stacks.get(tx, resource.stack_id), resource)
-        return replace(found, said={**found.said, "deployment_id": deployment.id})
+        source = _of_resource(tx, engine, stacks.get(tx, resource.stack_id), resource)
+        return replace(source, view={**source.view, "deployment_id": deployment.id})
     stack = find_stack(tx, project_id, request.stack or "")
     name = request.resource or ""
     resource = resources.find_by_name(tx, stack.id, name) or resources.with_physical_id(tx, stack.id, name)
@@ -97,10 +97,10 @@ def _source(tx: Tx, engine: Engine, project_id: str, request: TriggerRequest) ->
 
 def find_stack(tx: Tx, project_id: str, named: str) -> Stack:
     """Return a stack by its name or id. A nested stack is found by its id only. Raises EntityNotFound."""
-    found = stacks.find_by_name(tx, named, project_id) or (stacks.find(tx, named) if is_id(named) else None)
-    if found is None or found.project_id != project_id or found.deleted_at is not None:
+    stack = stacks.find_by_name(tx, named, project_id) or (stacks.find(tx, named) if is_id(named) else None)
+    if stack is None or stack.project_id != project_id or stack.deleted_at is not None:
         raise EntityNotFound.of("Stack", named)
-    return found
+    return stack
 
 
 def _of_deployment(tx: Tx, deployment: Deployment) -> Source:
@@ -118,7 +118,7 @@ def _of_deployment(tx: Tx, deployment: Deployment) -> Source:
         own=(TargetDefaults(server_id=deployment.server_id, name=name, input_values=base),),
         name=name,
         input_values=base,
-        said={"deployment_id": deployment.id},
+        view={"deployment_id": deployment.id},
     )
 
 
@@ -141,7 +141,7 @@ def _of_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> So
     return replace(
         source,
         content=replace(source.content, facts=facts),
-        said={"stack": stack.name, "stack_id": stack.id, "resource": resource.name},
+        view={"stack": stack.name, "stack_id": stack.id, "resource": resource.name},
         stack_id=stack.id,
         secret=_secret_names(tx, source),
     )
@@ -149,8 +149,8 @@ def _of_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> So
 
 def _secret_names(tx: Tx, source: Source) -> tuple[str, ...]:
     secrets = tx.secrets.texts
-    given = [source.input_values, *(each.input_values for each in source.own)] if secrets else []
-    names = {name for values in given for name, value in values.items() if contains_secret(value, secrets)}
+    inputs = [source.input_values, *(defaults.input_values for defaults in source.own)] if secrets else []
+    names = {name for values in inputs for name, value in values.items() if contains_secret(value, secrets)}
     return tuple(sorted(names))
 
 
@@ -162,13 +162,13 @@ def _of_deployments(tx: Tx, engine: Engine, stack: Stack, resource: Resource, *,
     members = [(stack, resource)]
     if grouped:
         inner = stacks.find(tx, resource.physical_id) if resource.physical_id else None
-        members = [(inner, each) for each in resources.of_stack(tx, inner.id)] if inner else []
+        members = [(inner, parent) for parent in resources.of_stack(tx, inner.id)] if inner else []
     return Source(
         content=as_structured(content, properties),
-        own=_one_a_server(_own(tx, engine, each, one, config) for each, one in members if _is_there(one)),
+        own=_one_a_server(_own(tx, engine, parent, member, config) for parent, member in members if _is_there(member)),
         name=properties.get("name") or content.name or resource.name,
         input_values=properties.get("input_values") or {},
-        said={},
+        view={},
         timeout=properties.get("timeout"),
     )
 
@@ -178,23 +178,23 @@ def _of_config(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> Sour
     config = _config(tx, stack.project_id, resource.physical_id)
     if config is None:
         raise Invalid(f"The resource {resource.name} has no config.")
-    tree = {each.id: each for each in stacks.tree(tx, stack.root_id)}
+    tree = {member.id: member for member in stacks.tree(tx, stack.root_id)}
     using = [
-        each
-        for each in resources.prefetch(tx, list(tree))
-        if engine.type(each.type).name in type_names.DEPLOYMENTS
-        and _is_there(each)
-        and each.properties.get("config") == config.id
+        user
+        for user in resources.prefetch(tx, list(tree))
+        if engine.type(user.type).name in type_names.DEPLOYMENTS
+        and _is_there(user)
+        and user.properties.get("config") == config.id
     ]
-    rendered = {(each.properties.get("input_key"), each.properties.get("input_values_validate")) for each in using}
+    rendered = {(user.properties.get("input_key"), user.properties.get("input_values_validate")) for user in using}
     if len(rendered) > 1:
         raise Invalid(f"The deployments of {resource.name} put its inputs in place differently: trigger them instead.")
     content = content_of(config)
     return Source(
         content=as_structured(content, using[0].properties) if using else content,
-        own=_one_a_server(_own(tx, engine, tree[each.stack_id], each, config) for each in using),
+        own=_one_a_server(_own(tx, engine, tree[user.stack_id], user, config) for user in using),
         name=content.name or resource.name,
-        said={},
+        view={},
     )
 
 
@@ -217,67 +217,66 @@ def _own(tx: Tx, engine: Engine, stack: Stack, resource: Resource, config: Confi
     )
 
 
-def _one_a_server(found: Iterable[TargetDefaults]) -> tuple[TargetDefaults, ...]:
+def _one_a_server(defaults: Iterable[TargetDefaults]) -> tuple[TargetDefaults, ...]:
     """Return the first entry for each server."""
     by_server: dict[str, TargetDefaults] = {}
-    for each in found:
-        by_server.setdefault(each.server_id, each)
+    for entry in defaults:
+        by_server.setdefault(entry.server_id, entry)
     return tuple(by_server.values())
 
 
-def _action(content: Content, said: str | None) -> str:
+def _action(content: Content, action: str | None) -> str:
     if content.group != COMPONENT:
-        return said or TRIGGER
+        return action or TRIGGER
     entries = content.config.get("configs") if isinstance(content.config, Mapping) else None
-    known: dict[str, None] = {}
+    names: dict[str, None] = {}
     for entry in entries if isinstance(entries, list) else ():
         actions = entry.get("actions") if isinstance(entry, Mapping) else None
-        known |= {str(each): None for each in actions} if isinstance(actions, list) else {}
-    if said is None:
-        raise Invalid(f"action is needed: the component has {', '.join(known) or 'none'}")
-    if said not in known:
-        raise Invalid(f"The component has no action {said!r:.100}: it has {', '.join(known) or 'none'}")
-    return said
+        names |= {str(name): None for name in actions} if isinstance(actions, list) else {}
+    if action is None:
+        raise Invalid(f"action is needed: the component has {', '.join(names) or 'none'}")
+    if action not in names:
+        raise Invalid(f"The component has no action {action!r:.100}: it has {', '.join(names) or 'none'}")
+    return action
 
 
 def _servers(
     tx: Tx, project_id: str, source: Source, request: TriggerRequest
 ) -> Sequence[tuple[Server, TargetDefaults]]:
     """Return the servers of the trigger, each once. Raises Invalid if there are none."""
-    own = {each.server_id: each for each in source.own}
-    found: Iterable[Server]
+    own = {defaults.server_id: defaults for defaults in source.own}
+    selected: Iterable[Server]
     if request.servers is not None:
-        found = [enrollment.find(tx, project_id, each) for each in request.servers]
+        selected = [enrollment.find(tx, project_id, server) for server in request.servers]
     elif request.labels is not None:
-        found = sorted(servers.find_by_labels(tx, project_id, request.labels), key=lambda each: each.created_at)
-        if own:
-            found = [each for each in found if each.id in own]
+        matching = sorted(servers.find_by_labels(tx, project_id, request.labels), key=lambda server: server.created_at)
+        selected = [server for server in matching if not own or server.id in own]
     else:
-        found = _find_servers(tx, project_id, source.own)
-    chosen = {each.id: each for each in found}
-    if not chosen:
+        selected = _find_servers(tx, project_id, source.own)
+    by_id = {server.id: server for server in selected}
+    if not by_id:
         raise Invalid(_nothing(source, request))
     default = TargetDefaults(server_id="", name=source.name, input_values=source.input_values)
-    return [(each, own.get(each.id) or replace(default, server_id=each.id)) for each in chosen.values()]
+    return [(server, own.get(server.id) or replace(default, server_id=server.id)) for server in by_id.values()]
 
 
 def _find_servers(tx: Tx, project_id: str, own: Sequence[TargetDefaults]) -> list[Server]:
     """Return the servers of existing deployments. Many servers are read in one query, few are read one by one."""
     if len(own) > 20:
-        known = {each.id: each for each in servers.list_all(tx, project_id)}
+        by_id = {server.id: server for server in servers.list_all(tx, project_id)}
     else:
-        known = {each.id: each for one in own if (each := servers.find(tx, one.server_id)) is not None}
-    ours = {id: each for id, each in known.items() if each.project_id == project_id}
-    for one in own:
-        if one.server_id not in ours:
-            raise EntityNotFound(f"The Server ({one.server_id}) could not be found: no agent could run it there.")
-    return [ours[one.server_id] for one in own]
+        by_id = {server.id: server for defaults in own if (server := servers.find(tx, defaults.server_id)) is not None}
+    ours = {id: server for id, server in by_id.items() if server.project_id == project_id}
+    for defaults in own:
+        if defaults.server_id not in ours:
+            raise EntityNotFound(f"The Server ({defaults.server_id}) could not be found: no agent could run it there.")
+    return [ours[defaults.server_id] for defaults in own]
 
 
 def _nothing(source: Source, request: TriggerRequest) -> str:
     if request.labels is not None:
-        said = ", ".join(f"{name}={value}" for name, value in request.labels.items())
-        return f"no server has the labels {said}"[:400]
+        labels = ", ".join(f"{name}={value}" for name, value in request.labels.items())
+        return f"no server has the labels {labels}"[:400]
     if source.stack_id is not None:
         return "no deployment has brought that to any server: say which by servers or labels"
     return "servers or labels are needed: a config says nothing of where to run it"

@@ -47,7 +47,7 @@ def create(request: RequestContext) -> Response:
         operations.refuse_deployments(tx, request.app.engine, stack, resolved, resolved.planned_deployments)
         stacks.learn_hidden(tx, stack)
     redact = tx.secrets.redact
-    values = {name: redact(preview.known(value)) for name, value in resolved.outputs.items()}
+    values = {name: redact(preview.without_unknown(value)) for name, value in resolved.outputs.items()}
     outputs = [{**each, "output_value": values.get(each["output_key"])} for each in output_names(stack)]
     shown = serializers.stack(stack, stack_lookup.links(request), outputs)
     for left_out in ("stack_status", "stack_status_reason"):
@@ -83,10 +83,10 @@ def _serialize_outline(
             "creation_time": None,
             "updated_time": None,
             "description": each.definition.description,
-            "metadata": tx.secrets.redact(preview.known(each.metadata) or {}),
+            "metadata": tx.secrets.redact(preview.without_unknown(each.metadata) or {}),
             "attributes": dict.fromkeys(each.type.attributes or ()),
             "required_by": sorted(required_by.get(name, ())),
-            "properties": tx.secrets.redact(preview.known(each.properties)),
+            "properties": tx.secrets.redact(preview.without_unknown(each.properties)),
         }
         shown.append(one if parent is None else {**one, "parent_resource": parent})
     return shown

@@ -63,6 +63,6 @@ class Engine:
 
     def type(self, name: str) -> ResourceType:
         """Return the type of an existing resource."""
-        found = self.find_type(name)
-        assert found is not None, name
-        return found
+        resource_type = self.find_type(name)
+        assert resource_type is not None, name
+        return resource_type

@@ -66,10 +66,10 @@ def apply_step(session: StackSession, name: str, *, past_hook: bool = False) -> 
 
 
 def _map(definition: Definition, part: str, scope: hot.Scope) -> dict[str, Any]:
-    found = hot.evaluate(getattr(definition, part), scope)
-    if found is not None and not isinstance(found, dict):
-        raise StackValidationFailed(f"{part}: Value must be a map, not {kind_of(found)}")
-    return found or {}
+    value = hot.evaluate(getattr(definition, part), scope)
+    if value is not None and not isinstance(value, dict):
+        raise StackValidationFailed(f"{part}: Value must be a map, not {kind_of(value)}")
+    return value or {}
 
 
 def _must_wait(

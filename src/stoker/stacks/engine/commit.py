@@ -55,10 +55,10 @@ def _outlived_its_beginning(session: StackSession) -> bool:
 
 def wake_resource(tx: Tx, engine: Engine, resource_id: str, failure: str | None = None) -> None:
     """Check a resource after a report and continue its stack. ``failure``: why the resource can no longer succeed."""
-    found = resources.find(tx, resource_id)
-    if found is None:
+    unlocked = resources.find(tx, resource_id)
+    if unlocked is None:
         return
-    stack = stacks.find(tx, found.stack_id, for_update=True)
+    stack = stacks.find(tx, unlocked.stack_id, for_update=True)
     resource: Resource | None = resources.find(tx, resource_id)
     if stack is None or resource is None:
         return

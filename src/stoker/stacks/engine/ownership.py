@@ -37,9 +37,9 @@ def retain(session: StackSession, resource: Resource) -> None:
 def _retain_all(session: StackSession, stack: Stack) -> None:
     tx = session.tx
     inner = StackSession(tx, session.engine, stack)
-    for each in resources.of_stack(tx, stack.id):
-        retain(inner, each)
-        resources.delete_all(tx, [each.id])
+    for resource in resources.of_stack(tx, stack.id):
+        retain(inner, resource)
+        resources.delete_all(tx, [resource.id])
     phases.begin_operation(inner, Action.DELETE)
     phases.complete(inner)
     inner.set(deleted_at=tx.now)

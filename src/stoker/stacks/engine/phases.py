@@ -43,17 +43,17 @@ def begin_apply(session: StackSession, action: Action, resolved: ResolvedStack, 
     stacks.set_source(session.tx, session.stack.id, resolved.source)
     present = resources.of_stack(session.tx, session.stack.id)
     session.read_all(present)
-    for each in present:
-        if each.current and each.name not in resolved.definitions:
-            session.retire(each)
+    for resource in present:
+        if resource.current and resource.name not in resolved.definitions:
+            session.retire(resource)
     _begin_phase(session, Phase.APPLY, plans.forward(resolved.needs), resolved.definitions)
 
 
 def begin_create(session: StackSession, resolved: ResolvedStack, placeholders: Iterable[Resource] = ()) -> None:
     """Start the first operation of a stack. ``placeholders``: resources to adopt."""
     session.read_all(())
-    for each in placeholders:
-        session.add(each)
+    for placeholder in placeholders:
+        session.add(placeholder)
     session.stack_event()
     _begin_phase(session, Phase.APPLY, plans.forward(resolved.needs), resolved.definitions)
 
@@ -73,7 +73,7 @@ def begin_action(session: StackSession, action: Action) -> None:
     begin_operation(session, action, updated_at=session.tx.now)
     everything = resources.of_stack(session.tx, session.stack.id)
     session.read_all(everything)
-    present = [each for each in everything if each.current and each.action is not Action.INIT]
+    present = [resource for resource in everything if resource.current and resource.action is not Action.INIT]
     order = plans.backward if action is Action.SUSPEND else plans.forward_by_id
     _begin_phase(session, Phase.ACTION, order(present), {})
 

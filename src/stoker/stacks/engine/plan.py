@@ -48,19 +48,19 @@ def forward(needs: Mapping[str, Collection[str]]) -> Mapping[str, Collection[str
 def backward(outdated: Iterable[Resource]) -> Mapping[str, Collection[str]]:
     """Return the order of the cleanup phase, by resource id: each resource after those that require it."""
     listed = list(outdated)
-    after: dict[str, list[str]] = {each.id: [] for each in listed}
-    for each in listed:
-        for id in each.requires.values():
+    after: dict[str, list[str]] = {resource.id: [] for resource in listed}
+    for resource in listed:
+        for id in resource.requires.values():
             if id in after:
-                after[id].append(each.id)
+                after[id].append(resource.id)
     return after
 
 
 def forward_by_id(present: Iterable[Resource]) -> Mapping[str, Collection[str]]:
     """Return the order of the action phase, by resource id: each resource after its requirements."""
     listed = list(present)
-    ids = {each.id for each in listed}
-    return {each.id: [id for id in each.requires.values() if id in ids] for each in listed}
+    ids = {resource.id for resource in listed}
+    return {resource.id: [id for id in resource.requires.values() if id in ids] for resource in listed}
 
 
 class NewPlan:
@@ -84,11 +84,11 @@ class NewPlan:
 
     def definitions(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the definitions of steps that have not ended."""
-        return {key: said for key, said in self._definitions.items() if key in self._waiting}
+        return {key: definition for key, definition in self._definitions.items() if key in self._waiting}
 
     def ready(self, limit: int) -> list[str]:
-        found = [key for key, waiting in self._waiting.items() if waiting == 0 and key not in self._running]
-        return found[:limit]
+        keys = [key for key, waiting in self._waiting.items() if waiting == 0 and key not in self._running]
+        return keys[:limit]
 
     def definition(self, key: str) -> Mapping[str, Any] | None:
         return self._definitions.get(key)

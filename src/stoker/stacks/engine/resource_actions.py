@@ -19,7 +19,7 @@ CHANGED = "state changed"
 
 def begin(session: StackSession, resource: Resource | None, definition: Definition, action: Action) -> Resource:
     """Start an action that brings a resource to ``definition``. ``resource`` is None if there is none of this name."""
-    said = definition.to_json()
+    stored_definition = definition.to_json()
     requires = session.requirements(definition)
     if resource is None:
         began = Resource(
@@ -30,7 +30,7 @@ def begin(session: StackSession, resource: Resource | None, definition: Definiti
             action=action,
             status=Status.IN_PROGRESS,
             reason=CHANGED,
-            definition=said,
+            definition=stored_definition,
             requires=requires,
             created_at=session.tx.now,
         )
@@ -42,7 +42,7 @@ def begin(session: StackSession, resource: Resource | None, definition: Definiti
             action=action,
             status=Status.IN_PROGRESS,
             reason=CHANGED,
-            definition=said,
+            definition=stored_definition,
             requires=requires,
             updated_at=session.tx.now if action is Action.UPDATE else resource.updated_at,
             hook=None,
@@ -64,13 +64,13 @@ def finish_action(session: StackSession, resource: Resource, outcome: Outcome, *
 
     ``planned``: the action belongs to a step of the present plan.
     """
-    known = _with(resource, outcome)
+    updated = _with(resource, outcome)
     if not outcome.done:
-        session.change(replace(known, reason=outcome.reason or known.reason))
+        session.change(replace(updated, reason=outcome.reason or updated.reason))
         if planned:
-            session.plan.start(key_of(known))
+            session.plan.start(key_of(updated))
         return False
-    done = replace(known, status=Status.COMPLETE, reason=outcome.reason or CHANGED)
+    done = replace(updated, status=Status.COMPLETE, reason=outcome.reason or CHANGED)
     session.event(done)
     if planned and breakpoints.pauses(session, done, "post"):
         session.plan.start(key_of(done))
@@ -148,8 +148,8 @@ def _with(resource: Resource, outcome: Outcome) -> Resource:
 def _reason(resource: Resource, error: Exception) -> str:
     """Return the reason with Heat's path to the failed resource: ``resources.group.resources.0: …``."""
     # PostgreSQL refuses NUL in text columns.
-    said = str(error).replace("\0", "")
+    message = str(error).replace("\0", "")
     if isinstance(error, NestedFailure):
-        return f"{error.kind}: resources.{resource.name}{said}"
+        return f"{error.kind}: resources.{resource.name}{message}"
     kind = type(error).__name__ if isinstance(error, StokerError) else "Error"
-    return f"{kind}: resources.{resource.name}: {said}"
+    return f"{kind}: resources.{resource.name}: {message}"

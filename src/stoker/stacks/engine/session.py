@@ -93,34 +93,34 @@ class StackSession:
     def resource(self, name: str) -> Resource | None:
         """Return the current incarnation of the resource called ``name``, or None."""
         if name not in self._by_name:
-            found = None if self._all_read else resources.find_by_name(self.tx, self.stack.id, name)
-            self._by_name[name] = found
+            stored = None if self._all_read else resources.find_by_name(self.tx, self.stack.id, name)
+            self._by_name[name] = stored
         return self._by_name[name]
 
     def requirements(self, definition: hot.Definition) -> dict[str, str | None]:
         """Return the ids of the resources that ``definition`` requires, by name. The clean-up deletes them after it."""
-        found = {name: self.resource(name) for name in sorted(definition.requires)}
-        return {name: each.id if each else None for name, each in found.items()}
+        required = {name: self.resource(name) for name in sorted(definition.requires)}
+        return {name: resource.id if resource else None for name, resource in required.items()}
 
     def resource_by_id(self, id: str) -> Resource | None:
         """Return the resource with the id, current or not, or None."""
         if id not in self._by_id and not self._all_read:
-            found = resources.find(self.tx, id)
-            if found is not None:
-                self._remember(found)
+            stored = resources.find(self.tx, id)
+            if stored is not None:
+                self._remember(stored)
         return self._by_id.get(id)
 
-    def read_all(self, found: Iterable[Resource]) -> None:
-        """Take ``found`` as all resources of the stack, so that no later lookup reads the database."""
-        for each in found:
-            if each.id not in self._by_id:
-                self._remember(each)
+    def read_all(self, everything: Iterable[Resource]) -> None:
+        """Take ``everything`` as all resources of the stack, so that no later lookup reads the database."""
+        for resource in everything:
+            if resource.id not in self._by_id:
+                self._remember(resource)
         self._all_read = True
 
     def names(self) -> list[str]:
         """Return the names of all current resources. Requires ``read_all``."""
         assert self._all_read
-        return [name for name, each in self._by_name.items() if each is not None]
+        return [name for name, resource in self._by_name.items() if resource is not None]
 
     def add(self, resource: Resource) -> None:
         """Add a new resource."""
@@ -171,9 +171,9 @@ class StackSession:
     def save(self) -> None:
         """Write all changes. May be called repeatedly, where a query needs the changes."""
         self.add_unreached()
-        for each in (*self._new.values(), *self._changed.values()):
-            if each.physical_id and self.engine.type(each.type).has_live_metadata:
-                self.tx.bump_document(each.physical_id)  # the metadata for the server's agent includes the resource
+        for resource in (*self._new.values(), *self._changed.values()):
+            if resource.physical_id and self.engine.type(resource.type).has_live_metadata:
+                self.tx.bump_document(resource.physical_id)  # the metadata for the server's agent includes the resource
         resources.delete_all(self.tx, self._dropped)
         resources.add_all(self.tx, list(self._new.values()))
         resources.save_all(self.tx, self._changed.values())
@@ -233,7 +233,7 @@ class StackSession:
             self._unposted.append(new)
 
     def _tell_sinks(self) -> None:
-        payload, self._unposted = [_format_event(each) for each in self._unposted], []
+        payload, self._unposted = [_format_event(event) for event in self._unposted], []
         messaging = self.engine.env.platform.messaging
         if not payload or messaging is None:
             return

@@ -20,8 +20,8 @@ def export(tx: Tx, stack: Stack) -> dict[str, Any]:
     """Return Heat's abandon data: everything needed to adopt the stack, including values of hidden parameters."""
     source = stacks.source(tx, stack.id)
     environment = dict(source.environment)
-    given = {**environment.get("parameters", {}), **source.supplied}
-    environment["parameters"] = given
+    parameters = {**environment.get("parameters", {}), **source.supplied}
+    environment["parameters"] = parameters
     prefetch_trees(tx, [stack.root_id])
     return {
         "name": stack.name,
@@ -51,13 +51,13 @@ def redacted_export(tx: Tx, stack: Stack) -> dict[str, Any]:
 
 
 def _resources(tx: Tx, stack: Stack) -> dict[str, Any]:
-    inner = {each.parent_resource_id: each for each in stacks.children(tx, stack.id)}
-    present = [each for each in resources.of_stack(tx, stack.id) if each.current]
-    return {each.name: _export_resource(tx, each, inner.get(each.id)) for each in present}
+    inner = {resource.parent_resource_id: resource for resource in stacks.children(tx, stack.id)}
+    present = [resource for resource in resources.of_stack(tx, stack.id) if resource.current]
+    return {resource.name: _export_resource(tx, resource, inner.get(resource.id)) for resource in present}
 
 
 def _export_resource(tx: Tx, resource: Resource, inner: Stack | None) -> dict[str, Any]:
-    said = {
+    exported = {
         "name": resource.name,
         "resource_id": resource.physical_id,
         "type": resource.declared_type,
@@ -67,21 +67,21 @@ def _export_resource(tx: Tx, resource: Resource, inner: Stack | None) -> dict[st
         "resource_data": dict(resource.data),
     }
     if inner is not None:
-        said["resources"] = _resources(tx, inner)
-    return said
+        exported["resources"] = _resources(tx, inner)
+    return exported
 
 
 def abandon(tx: Tx, engine: Engine, stack_id: str) -> dict[str, Any]:
     """Delete a stack without deleting its objects. Return its abandon data. Raises ActionInProgress."""
     stack = stacks.get(tx, stack_id, for_update=True)
     phases.refuse_busy(stack)
-    said = export(tx, stack)
-    for each in stacks.tree(tx, stack.id):
-        found = resources.of_stack(tx, each.id)
-        for resource in found:
+    exported = export(tx, stack)
+    for member in stacks.tree(tx, stack.id):
+        own_resources = resources.of_stack(tx, member.id)
+        for resource in own_resources:
             disown(tx, engine, resource)
-        resources.delete_all(tx, [resource.id for resource in found])
-        session = StackSession(tx, engine, each)
+        resources.delete_all(tx, [resource.id for resource in own_resources])
+        session = StackSession(tx, engine, member)
         phases.forget_plan(session)  # a failed operation leaves steps that were not reached
         session.set(
             action=Action.DELETE,
@@ -91,4 +91,4 @@ def abandon(tx: Tx, engine: Engine, stack_id: str) -> dict[str, Any]:
         )
         session.stack_event()
         commit(session, notify_parent=False)
-    return said
+    return exported

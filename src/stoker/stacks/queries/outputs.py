@@ -48,11 +48,11 @@ def _named(name: str, output: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(name: str, output: Mapping[str, Any], scope: LiveScope) -> dict[str, Any]:
-    said = {**_named(name, output), "output_value": None}
+    shown = {**_named(name, output), "output_value": None}
     if "error" in output:
-        return {**said, "output_error": output["error"]}
+        return {**shown, "output_error": output["error"]}
     try:
-        said["output_value"] = hot.evaluate(output["value"], scope)
+        shown["output_value"] = hot.evaluate(output["value"], scope)
     except StokerError as error:
-        said["output_error"] = str(error)
-    return said
+        shown["output_error"] = str(error)
+    return shown

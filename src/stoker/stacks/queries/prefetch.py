@@ -17,9 +17,9 @@ def prefetch_stack(tx: Tx, engine: Engine, stack: Stack) -> StackSession:
 
     A read transaction keeps the session for later calls. In a write transaction, each call reads the current state.
     """
-    known = tx.prefetched.get(("stack", stack.id)) if tx.prefetched is not None else None
-    if isinstance(known, StackSession):
-        return known
+    prefetched = tx.prefetched.get(("stack", stack.id)) if tx.prefetched is not None else None
+    if isinstance(prefetched, StackSession):
+        return prefetched
     session = StackSession(tx, engine, stack)
     present = resources.of_stack(tx, stack.id)
     session.read_all(present)
@@ -38,10 +38,10 @@ def prefetch_trees(tx: Tx, roots: Iterable[str]) -> None:
     if tx.prefetched is not None:
         unknown = {id for id in roots if ("tree", id) not in tx.prefetched}
         tx.prefetched |= {("tree", id): True for id in unknown}
-        found = stacks.prefetch(tx, unknown)
-        present = resources.prefetch(tx, [each.id for each in found])
+        members = stacks.prefetch(tx, unknown)
+        present = resources.prefetch(tx, [stack.id for stack in members])
         _prefetch_details(tx, present)
-        deployments.prefetch_bodies(tx, [each.physical_id or each.id for each in present])
+        deployments.prefetch_bodies(tx, [resource.physical_id or resource.id for resource in present])
 
 
 def is_prefetched(tx: Tx, stack: Stack) -> bool:
@@ -51,6 +51,6 @@ def is_prefetched(tx: Tx, stack: Stack) -> bool:
 
 def _prefetch_details(tx: Tx, present: Iterable[Resource]) -> None:
     """Read the deployments and configs of the resources."""
-    ids = [each.physical_id for each in present if each.physical_id]
-    found = deployments.prefetch(tx, ids)
-    configs.prefetch(tx, [*ids, *(each.config_id for each in found)])
+    ids = [resource.physical_id for resource in present if resource.physical_id]
+    prefetched = deployments.prefetch(tx, ids)
+    configs.prefetch(tx, [*ids, *(deployment.config_id for deployment in prefetched)])

@@ -105,7 +105,7 @@ class Checker:
         self.outline = self._check(template, parameters, environment, depth=1)
         for flaw in self._unknown_types.flaws():
             self._flaws.add(flaw)
-        return {name: each.definition.to_json() for name, each in self.outline.items()}
+        return {name: resource.definition.to_json() for name, resource in self.outline.items()}
 
     def warnings(self) -> list[str]:
         """Return the warnings: unusual parts of the templates that are no errors."""
@@ -123,18 +123,18 @@ class Checker:
             raise RequestLimitExceeded(f"a preview shows at most {MOST_OUTLINED} resources, this stack has more")
         if 0 <= limit < self._count:
             raise RequestLimitExceeded(f"a stack may have {limit} resources with all inside of it, this one has more")
-        types = {name: self._type(environment, each) for name, each in template.resources.items()}
+        types = {name: self._type(environment, resource) for name, resource in template.resources.items()}
         scope = StaticScope(template.version, parameters, self._files, types, self._budget)
         #: Paths with errors from the parser, so that they are not reported twice.
         flawed = {flaw.path[:4] for flaw in self._flaws}
         outline = {}
-        for name, each in template.resources.items():
+        for name, resource in template.resources.items():
             if depth == 1:
                 self._top = name
             final = replace(
-                each,
+                resource,
                 type=types[name].name,
-                mapped_from=each.type if each.type != types[name].name else None,
+                mapped_from=resource.type if resource.type != types[name].name else None,
                 hooks=environment.registry.hooks(name),
                 restricted_actions=environment.registry.restricted_actions(name),
             )
@@ -144,7 +144,7 @@ class Checker:
             outline[name] = OutlinedResource(
                 type=types[name], definition=definition, properties=values, metadata=metadata, inside=inside
             )
-        self.stands_for |= any(each.type.name == STANDS_FOR for each in outline.values())
+        self.stands_for |= any(resource.type.name == STANDS_FOR for resource in outline.values())
         with self._collect((), named_already=True):
             # Outer before inner, so that an error is reported at the group rather than at its sample member.
             self.planned_deployments[:0] = plan_deployments(
@@ -207,9 +207,9 @@ class Checker:
             with self._collect(place):
                 return self._provided(name, environment)
             return _ANY_TYPE
-        found = self._engine.types.get(name) if name is not None else None
-        if found is not None:
-            return found
+        resource_type = self._engine.types.get(name) if name is not None else None
+        if resource_type is not None:
+            return resource_type
         self._unknown_types.add(definition, name, "".join(self._within), self._top if self._within else None)
         return _ANY_TYPE
 
@@ -217,15 +217,15 @@ class Checker:
         """Return the resource type that a template file provides."""
         template = self._parse(name)
         properties = {
-            each.name: Property(
-                kind=_KINDS[each.type],
-                required=each.default is None and each.name not in environment.parameter_defaults,
+            schema.name: Property(
+                kind=_KINDS[schema.type],
+                required=schema.default is None and schema.name not in environment.parameter_defaults,
                 update_allowed=True,
-                description=each.description,
+                description=schema.description,
             )
-            for each in template.parameters.values()
+            for schema in template.parameters.values()
         }
-        attributes = {each.name: each.description for each in template.outputs.values()}
+        attributes = {output.name: output.description for output in template.outputs.values()}
         return replace(TEMPLATE, name=name, properties=properties, attributes=attributes)
 
     def _parse(self, name: str) -> Template:
@@ -254,12 +254,14 @@ class Checker:
         errors: list[PropertyError] = []
         checked: Properties = {}
         try:
-            known = kind.properties
-            checked = schemas.plain(values) if known is None else schemas.check(known, values, errors=errors)
+            if kind.properties is None:
+                checked = schemas.plain(values)
+            else:
+                checked = schemas.check(kind.properties, values, errors=errors)
         except PropertyError as error:
             errors.append(error)
-        for each in errors:
-            self._add_property_error(each, (*place, "properties"))
+        for property_error in errors:
+            self._add_property_error(property_error, (*place, "properties"))
         if errors:
             return dict.fromkeys(kind.properties or (), UNKNOWN), metadata
         try:
@@ -286,12 +288,12 @@ class Checker:
                     return UNKNOWN
         # One by one, to find all errors.
         values = dict.fromkeys(properties, UNKNOWN)
-        for name, said in properties.items():
+        for name, value in properties.items():
             path = (*place, name)
             if path in flawed:
                 continue
             try:
-                values[name] = hot.evaluate(said, scope)
+                values[name] = hot.evaluate(value, scope)
             except RequestLimitExceeded as error:
                 raise self._with_place(error, path) from None
             except IncorrectAttribute as error:
@@ -316,9 +318,9 @@ class Checker:
             inner = self._deeper(name, kind.name, template, bound, below, depth)
             return InnerOutline(resources=inner, template=template)
         members: dict[str, OutlinedResource] = {}
-        for member, type_name, given in self._members(kind, properties):
-            made = Definition(name=member, type=type_name, properties=hot.literal(given))
-            members |= self._deeper(name, _GROUPS_TEMPLATE, _frozen(made), {}, below, depth)
+        for member, type_name, member_properties in self._members(kind, properties):
+            definition = Definition(name=member, type=type_name, properties=hot.literal(member_properties))
+            members |= self._deeper(name, _GROUPS_TEMPLATE, _frozen(definition), {}, below, depth)
         return InnerOutline(resources=members) if members else None
 
     def _members(self, kind: ResourceType, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
@@ -351,22 +353,22 @@ class Checker:
         """Return the parameters of a nested template, as far as known before the stack exists."""
         values: dict[str, Any] = dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN)
         for schema in template.parameters.values():
-            given = properties.get(schema.name)
-            if given is None:
-                given = environment.parameter_defaults.get(schema.name)
-            if given is None:
-                given = schema.default
+            value = properties.get(schema.name)
+            if value is None:
+                value = environment.parameter_defaults.get(schema.name)
+            if value is None:
+                value = schema.default
             values[schema.name] = UNKNOWN
             path: Path = ("resources", name, "properties", schema.name)
             try:
-                values[schema.name] = given if _is_unknown(given) else schema.accept(given)
+                values[schema.name] = value if _is_unknown(value) else schema.accept(value)
             except ValueError as error:
                 self._flaws.add(Flaw(clip(str(error)), path, error="Property error", place=heat_path(path)))
         return values
 
 
-def _map(said: Any, scope: StaticScope) -> Any:
-    value = hot.evaluate(said, scope)
+def _map(source: Any, scope: StaticScope) -> Any:
+    value = hot.evaluate(source, scope)
     if value is not UNKNOWN and value is not None and not isinstance(value, dict):
         raise StackValidationFailed(f"Value must be a map, not {kind_of(value)}")
     return value

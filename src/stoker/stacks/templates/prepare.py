@@ -170,12 +170,12 @@ def prepare_inner(
     resolved = _resolve(engine, template, Flaws(), environment, source, identity, files, budget)
     if not spec.frozen_members and not spec.lenient:
         return resolved
-    held, may_fail = frozenset(spec.frozen_members), {"may_fail": True} if spec.lenient else {}
-    said = {
-        name: {**each, **({"is_frozen": True} if name in held else may_fail)}
-        for name, each in resolved.definitions.items()
+    frozen, may_fail = frozenset(spec.frozen_members), {"may_fail": True} if spec.lenient else {}
+    definitions = {
+        name: {**definition, **({"is_frozen": True} if name in frozen else may_fail)}
+        for name, definition in resolved.definitions.items()
     }
-    return replace(resolved, definitions=said)
+    return replace(resolved, definitions=definitions)
 
 
 def _resolve(
@@ -200,7 +200,7 @@ def _resolve(
     except StokerError as error:
         redact_error(error, hidden)
         raise
-    needs = {name: each.requires for name, each in template.resources.items()}
+    needs = {name: resource.requires for name, resource in template.resources.items()}
     sinks = tuple({"target": sink.queue, "ttl": sink.ttl} for sink in environment.event_sinks)
     return ResolvedStack(
         source,
@@ -214,7 +214,7 @@ def _resolve(
         checker.outline,
         checker.outputs,
         redact(checker.output_errors, hidden),
-        tuple(redact_text(each, hidden) for each in checker.warnings()),
+        tuple(redact_text(warning, hidden) for warning in checker.warnings()),
     )
 
 
@@ -226,7 +226,7 @@ def _environment(request: StackRequest, files: Mapping[str, str], template: Temp
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise Invalid("environment_files must be a list of names in files")
     merged = Environment.parse(None)
-    types = {each.name: each.type for each in template.parameters.values()} if template else {}
+    types = {schema.name: schema.type for schema in template.parameters.values()} if template else {}
     for name in names:
         if name not in files:
             raise Invalid(f"environment_files: {name!r} is not in files")
@@ -235,11 +235,11 @@ def _environment(request: StackRequest, files: Mapping[str, str], template: Temp
 
 
 def _files(files: Any) -> dict[str, str]:
-    found = mapping(files, "files")
-    for name, content in found.items():
+    texts = mapping(files, "files")
+    for name, content in texts.items():
         if not isinstance(content, str):
             raise Invalid(f"files.{name} must be text, not {type(content).__name__}")
-    return found
+    return texts
 
 
 def mapping(value: Any, what: str) -> dict[str, Any]:

@@ -68,26 +68,26 @@ _KINDS = {
 def changes(tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack) -> list[Change]:
     """Return the changes of an update to ``resolved``, or of the creation of a stack that does not exist yet."""
     session = StackSession(tx, engine, stack)
-    present = {each.name: each for each in resources.of_stack(tx, stack.id) if each.current}
+    present = {resource.name: resource for resource in resources.of_stack(tx, stack.id) if resource.current}
     session.read_all(present.values())
     session.set(parameters=resolved.parameters.to_json(), version=resolved.template.version)
-    found: dict[str, Change] = {}
-    scope = _Beforehand(session, found)
+    by_name: dict[str, Change] = {}
+    scope = _Beforehand(session, by_name)
     for name in hot.order(resolved.template):
-        found[name] = _change(session, scope, Definition.from_json(resolved.definitions[name]))
+        by_name[name] = _change(session, scope, Definition.from_json(resolved.definitions[name]))
     gone = [
         Change(
             kind=Kind.DELETED,
-            name=each.name,
-            type=each.type,
-            definition=each.definition,
-            properties=each.properties,
-            resource=each,
+            name=resource.name,
+            type=resource.type,
+            definition=resource.definition,
+            properties=resource.properties,
+            resource=resource,
         )
-        for each in present.values()
-        if each.name not in resolved.definitions
+        for resource in present.values()
+        if resource.name not in resolved.definitions
     ]
-    return [*found.values(), *gone]
+    return [*by_name.values(), *gone]
 
 
 def _change(session: StackSession, scope: _Beforehand, definition: Definition) -> Change:
@@ -108,28 +108,28 @@ def _change(session: StackSession, scope: _Beforehand, definition: Definition) -
         name=definition.name,
         type=definition.type,
         definition=definition.to_json(),
-        properties=known(properties),
+        properties=without_unknown(properties),
         resource=resource if exists else None,
         differing=tuple(sorted(differing)),
         certain=not hot.weigh(properties)[1],
     )
 
 
-def known(value: Any) -> Any:
+def without_unknown(value: Any) -> Any:
     """Return ``value`` with null in place of unknown parts."""
     if value is UNKNOWN:
         return None
     if isinstance(value, Mapping):
-        return {name: known(part) for name, part in value.items()}
-    return [known(part) for part in value] if isinstance(value, list) else value
+        return {name: without_unknown(part) for name, part in value.items()}
+    return [without_unknown(part) for part in value] if isinstance(value, list) else value
 
 
 class _Beforehand(LiveScope):
     """Evaluates unchanged resources only. Values of all others are UNKNOWN."""
 
-    def __init__(self, session: StackSession, found: Mapping[str, Change]) -> None:
+    def __init__(self, session: StackSession, changes: Mapping[str, Change]) -> None:
         super().__init__(session)
-        self._found = found
+        self._found = changes
 
     def resource_id(self, name: str) -> Any:
         if self._found[name].kind in (Kind.ADDED, Kind.REPLACED):

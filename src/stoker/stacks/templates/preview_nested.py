@@ -56,9 +56,9 @@ class _NestedPreview:
         yield from self.at(inner, resolved, below)
 
     def _gone(self, stack: Stack) -> Iterator[tuple[Stack, Change]]:
-        for each in resources.of_stack(self.tx, stack.id):
-            if each.current:
-                change = _gone(each)
+        for resource in resources.of_stack(self.tx, stack.id):
+            if resource.current:
+                change = _gone(resource)
                 yield stack, change
                 inner = self._inner(change)
                 if inner is not None:

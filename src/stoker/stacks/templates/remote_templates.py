@@ -56,18 +56,20 @@ def _read(text: str) -> None:
         raise StackValidationFailed("Template format version not found.")
 
 
-def _check(engine: Engine, text: str, given: Any, budget: Budget) -> None:
+def _check(engine: Engine, text: str, parameters: Any, budget: Budget) -> None:
     from stoker.stacks.templates.check import Checker  # check.py imports this module
 
     flaws = Flaws(text)
     template = hot.parse(text, {}, flaws)
-    supplied = given if isinstance(given, Mapping) else {}
-    known = {name: value for name, value in supplied.items() if not hot.weigh(value)[1]}
+    supplied = parameters if isinstance(parameters, Mapping) else {}
+    resolved = {name: value for name, value in supplied.items() if not hot.weigh(value)[1]}
     own = Flaws()
-    bound = hot.bind(template, Environment(), supplied=known, pseudo={}, flaws=own)
+    bound = hot.bind(template, Environment(), supplied=resolved, pseudo={}, flaws=own)
     for flaw in own:
         # A value that is not yet known counts as missing in ``bind``.
-        is_unknown = given is UNKNOWN or (flaw.path and flaw.path[-1] in supplied and flaw.path[-1] not in known)
+        is_unknown = parameters is UNKNOWN or (
+            flaw.path and flaw.path[-1] in supplied and flaw.path[-1] not in resolved
+        )
         if not is_unknown:
             flaws.add(flaw)
     values = {**bound.values, **dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN)}

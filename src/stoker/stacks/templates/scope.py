@@ -117,10 +117,10 @@ def _incorrect(name: str, attribute: str) -> StackValidationFailed:
 class IncorrectAttribute(StackValidationFailed):
     """The type has no such attribute."""
 
-    def __init__(self, message: str, attribute: str, known: Iterable[str]) -> None:
+    def __init__(self, message: str, attribute: str, names: Iterable[str]) -> None:
         super().__init__(message)
         self._attribute = attribute
-        self._known = known
+        self._known = names
 
     def with_hint(self) -> str:
         """Return the message with a suggestion of a similar attribute."""

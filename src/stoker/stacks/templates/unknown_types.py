@@ -35,8 +35,8 @@ _FEW = 5
 class UnknownTypes:
     """Collects the unknown types of a template."""
 
-    def __init__(self, known: Collection[str]) -> None:
-        self._known = known
+    def __init__(self, names: Collection[str]) -> None:
+        self._known = names
         self._resources: dict[tuple[str, str | None], list[tuple[str, str]]] = {}
 
     def add(self, definition: Definition, resolved: str | None, within: str, top: str | None) -> None:

@@ -28,16 +28,16 @@ def describe_template(engine: Engine, request: StackRequest, *, show_nested: boo
     """Return Heat's answer to ``validate``. Parameters may be missing. Raises a kind of Invalid."""
     flaws = Flaws(request.template, JOINT_OF_VALIDATE)
     template, files, environment = read(request, flaws)
-    given = {**environment.parameters, **mapping(request.parameters, "parameters")}
+    parameters = {**environment.parameters, **mapping(request.parameters, "parameters")}
     defaults = environment.parameter_defaults
-    values = {each.name: _value(each, given, defaults, flaws) for each in template.parameters.values()}
+    values = {schema.name: _value(schema, parameters, defaults, flaws) for schema in template.parameters.values()}
     bound = {**dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN), **values}
     budget = engine.budget()
     checker = Checker(engine, files, budget, flaws)
     checker.check(hot.decide(template, bound, files, budget, flaws), bound, environment)
     flaws.raise_any()
-    shown = _describe(template, given, defaults)
-    shown["Environment"] = _environment(template, environment, given, checker.outline)
+    shown = _describe(template, parameters, defaults)
+    shown["Environment"] = _environment(template, environment, parameters, checker.outline)
     if show_nested and (nested := _nested(checker.outline, defaults)):
         shown["NestedParameters"] = nested
     if warnings := checker.warnings():
@@ -45,8 +45,8 @@ def describe_template(engine: Engine, request: StackRequest, *, show_nested: boo
     return shown
 
 
-def _value(schema: ParameterSchema, given: Mapping[str, Any], defaults: Mapping[str, Any], flaws: Flaws) -> Any:
-    chosen = given.get(schema.name)
+def _value(schema: ParameterSchema, parameters: Mapping[str, Any], defaults: Mapping[str, Any], flaws: Flaws) -> Any:
+    chosen = parameters.get(schema.name)
     if chosen is None:
         chosen = defaults.get(schema.name)
     if chosen is None:
@@ -58,17 +58,19 @@ def _value(schema: ParameterSchema, given: Mapping[str, Any], defaults: Mapping[
         return UNKNOWN
 
 
-def _describe(template: Template, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _describe(template: Template, parameters: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "Description": template.description,
-        "Parameters": {each.name: _parameter(each, given, defaults) for each in template.parameters.values()},
+        "Parameters": {
+            schema.name: _parameter(schema, parameters, defaults) for schema in template.parameters.values()
+        },
     }
     if template.parameter_groups:
         shown["ParameterGroups"] = [dict(group) for group in template.parameter_groups]
     return shown
 
 
-def _parameter(schema: ParameterSchema, given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _parameter(schema: ParameterSchema, parameters: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "Type": _TYPES[schema.type],
         "Description": schema.description,
@@ -80,8 +82,8 @@ def _parameter(schema: ParameterSchema, given: Mapping[str, Any], defaults: Mapp
         shown["Default"] = REDACTED if schema.hidden else default
     elif schema.written_default is not None:
         shown["Default"] = schema.written_default
-    if given.get(schema.name) is not None:
-        shown["Value"] = REDACTED if schema.hidden else given[schema.name]
+    if parameters.get(schema.name) is not None:
+        shown["Value"] = REDACTED if schema.hidden else parameters[schema.name]
     if schema.tags:
         shown["Tags"] = list(schema.tags)
     for rule in schema.rules:
@@ -94,18 +96,18 @@ def _parameter(schema: ParameterSchema, given: Mapping[str, Any], defaults: Mapp
 
 
 def _environment(
-    template: Template, environment: Environment, given: Mapping[str, Any], outline: Mapping[str, OutlinedResource]
+    template: Template, environment: Environment, parameters: Mapping[str, Any], outline: Mapping[str, OutlinedResource]
 ) -> dict[str, Any]:
     """Return the environment as Heat does: with the request's parameters, and with templates used as types."""
-    hidden = {each.name for each in template.parameters.values() if each.hidden}
+    hidden = {schema.name for schema in template.parameters.values() if schema.hidden}
     shown = environment.to_json()
     files = {
-        each.type.name: each.type.name
-        for each in outline.values()
-        if each.definition.mapped_from is None and each.type.name.endswith(TEMPLATE_ENDINGS)
+        resource.type.name: resource.type.name
+        for resource in outline.values()
+        if resource.definition.mapped_from is None and resource.type.name.endswith(TEMPLATE_ENDINGS)
     }
     return {
-        "parameters": _mask(given, hidden),
+        "parameters": _mask(parameters, hidden),
         "parameter_defaults": _mask(shown["parameter_defaults"], hidden),
         "resource_registry": {**files, **shown["resource_registry"]},
         "event_sinks": shown["event_sinks"],
@@ -117,7 +119,11 @@ def _mask(values: Mapping[str, Any], hidden: set[str]) -> dict[str, Any]:
 
 
 def _nested(outline: Mapping[str, OutlinedResource], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _inside(each, each.inside, defaults) for name, each in outline.items() if each.inside is not None}
+    return {
+        name: _inside(resource, resource.inside, defaults)
+        for name, resource in outline.items()
+        if resource.inside is not None
+    }
 
 
 def _inside(resource: OutlinedResource, inside: InnerOutline, defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,8 +131,8 @@ def _inside(resource: OutlinedResource, inside: InnerOutline, defaults: Mapping[
     if inside.template is None:
         shown |= {"Description": "No description", "Parameters": {}}
     else:
-        known = {name: value for name, value in resource.properties.items() if not hot.weigh(value)[1]}
-        shown |= _describe(inside.template, known, defaults)
+        values = {name: value for name, value in resource.properties.items() if not hot.weigh(value)[1]}
+        shown |= _describe(inside.template, values, defaults)
     if deeper := _nested(inside.resources, defaults):
         shown["NestedParameters"] = deeper
     return shown
