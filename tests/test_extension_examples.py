@@ -22,7 +22,7 @@ from stoker.http import access, request_context
 from stoker.resources import base as resource_base
 from stoker.resources import env
 from stoker.transports import base as transport_base
-from stoker.work import open_work, port
+from stoker.work import Work
 from stoker_agent import hooks
 from stoker_agent.sources import base as source_base
 from support.stacks import site, world
@@ -133,10 +133,9 @@ def test_job_queue(store):
         deleted.append(user_id)
         is_done.set()
 
-    work = open_work(store)
+    keystone = SimpleNamespace(delete_user=delete_user)
+    work = names_of(Work, store=store, keystone=keystone, user_id="ann")["work"]
     try:
-        keystone = SimpleNamespace(delete_user=delete_user)
-        names_of(port.Work, work=work, store=store, keystone=keystone, user_id="ann")
         assert is_done.wait(60)
     finally:
         work.stop()

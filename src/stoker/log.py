@@ -56,7 +56,7 @@ def configure(level: str, folder: Path) -> None:
     )
     file.setFormatter(_formatter(shared, structlog.processors.JSONRenderer()))
     logging.basicConfig(level=level.upper(), handlers=[terminal, file], force=True)
-    for noisy in ("alembic", "httpx2", "procrastinate", "uvicorn"):
+    for noisy in ("alembic", "httpx2", "uvicorn"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     structlog.configure(
         processors=[

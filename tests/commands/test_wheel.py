@@ -63,7 +63,7 @@ def _run(command: list[str], folder: Path, *, status: int = 0, **variables: str)
 
 
 def test_the_base_has_client_and_agent_without_the_servers_libraries(base, tmp_path):
-    code = "import importlib.util as u; print([n for n in ('sqlalchemy', 'procrastinate', 'yaql') if u.find_spec(n)])"
+    code = "import importlib.util as u; print([n for n in ('sqlalchemy', 'psycopg', 'yaql') if u.find_spec(n)])"
     assert _run([str(base / "python"), "-c", code], tmp_path).stdout.strip() == "[]"
     assert "trigger" in _run([str(base / "stoker"), "--help"], tmp_path).stdout
     assert "usage" in _run([str(base / "stoker-agent"), "--help"], tmp_path).stdout

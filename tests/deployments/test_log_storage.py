@@ -18,7 +18,7 @@ from stoker.store import deployments
 from stoker.store import logs as stored_logs
 from stoker.store import runs as stored
 from stoker.store.schema import logs
-from stoker.work import open_work
+from stoker.work import Work
 from support.clock import age
 from support.deployments import begin
 from support.search import examples
@@ -235,7 +235,7 @@ def test_output_expires_only_after_its_run_has_ended(store):
 
 
 def test_old_output_is_purged_daily(store):
-    work = open_work(store)
+    work = Work(store)
     daily = retention.Retention(store, work, 30)
     made = begin(store, "a")
     log(store, made.config_id, 0, b"old")

@@ -71,9 +71,7 @@ def left(heat, *tables):
 
 def jobs_of(heat):
     with heat.store.read() as tx:
-        if heat.store.dialect == "sqlite":
-            return tx.run(sa.select(jobs.c.kind)).scalars().all()
-        return tx.run(sa.text("SELECT queue_name FROM procrastinate_jobs WHERE status = 'todo'")).scalars().all()
+        return tx.run(sa.select(jobs.c.kind).where(jobs.c.state == "WAITING")).scalars().all()
 
 
 @pytest.mark.parametrize("word", ["BOGUS", "complete", "DELETED", ""])

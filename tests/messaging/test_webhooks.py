@@ -11,7 +11,7 @@ import pytest
 from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
-from stoker.work import open_work
+from stoker.work import Work
 
 
 class Hanging:
@@ -47,7 +47,7 @@ def hanging() -> Iterator[Hanging]:
 
 def test_webhooks_that_hang_do_not_delay_other_jobs(store, hanging, monkeypatch):
     monkeypatch.setattr(webhooks, "_PATIENCE", 60.0)
-    work = open_work(store)
+    work = Work(store)
     other = threading.Event()
     targets = Targets.of("127.0.0.0/8")
     webhooks.register(store, work, targets, confirming=False)

@@ -21,7 +21,7 @@ from stoker.servers.local import LocalServers, marked
 from stoker.servers.processes import MARKER, agent_of
 from stoker.store import servers
 from stoker.store.open import Store
-from stoker.work import Work, open_work
+from stoker.work import Work
 from support.rows import add_resource
 from support.work import count_jobs
 
@@ -43,7 +43,7 @@ class Place:
     past: list[LocalServers] = field(default_factory=list)
 
     def begin(self) -> None:
-        self.work = open_work(self.store)
+        self.work = Work(self.store)
         self.local = LocalServers(self.store, self.work, self.keys, self.folder, self.url)
         self.local.on_started = self.started.append
         self.local.on_failed = lambda id, reason: self.failed.append((id, reason))

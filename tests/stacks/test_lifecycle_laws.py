@@ -325,7 +325,7 @@ def project(request, tmp_path_factory, sqlite_template):
     """One for all examples: each ends with nothing, so that the next begins with nothing."""
     folder, patch = tmp_path_factory.mktemp("lifecycle"), pytest.MonkeyPatch()
     work = ManualWork()
-    patch.setattr(app_factory, "open_work", lambda _: work)
+    patch.setattr(app_factory, "Work", lambda _: work)
 
     def opened(url: str):
         store = Store(url, keys=databases.keys)

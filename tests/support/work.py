@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from stoker.store.open import Store
 from stoker.store.tx import Tx
-
-Handler = Callable[[Mapping[str, Any]], None]
+from stoker.work import Handler, Work
 
 
 def count_jobs(store: Store) -> int:
-    """Return the number of jobs that have not ended, without Procrastinate's periodic maintenance jobs."""
-    query = "SELECT count(*) FROM jobs"
-    if store.dialect == "postgresql":
-        query = "SELECT count(*) FROM procrastinate_jobs WHERE task_name = 'stoker'"
+    """Return the number of jobs that have not ended."""
     with store.read() as tx:
-        return int(tx.connection.exec_driver_sql(query).scalar_one())
+        return int(tx.connection.exec_driver_sql("SELECT count(*) FROM jobs").scalar_one())
 
 
-class ManualWork:
+def until(is_true: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait until the condition is true; fail after that many seconds."""
+    end = time.monotonic() + seconds
+    while not is_true():
+        assert time.monotonic() < end, "the condition did not become true"
+        time.sleep(0.02)
+
+
+class ManualWork(Work):
     """Keeps jobs in a list. Do not call ``run`` after a transaction that was rolled back."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from stoker.store.open import Store
 from stoker.store.remote_objects import RemoteObject
 from stoker.store.tx import Tx
 from stoker.transports.base import TransportTarget
-from stoker.work import Work, backoff, defer_once
+from stoker.work import Work, backoff
 
 #: Kinds of jobs: apply the desired state of one remote object, by its id; renew the signed URL of its agent; prepare
 #: what all objects of a kind need.
@@ -151,7 +151,7 @@ class RemoteObjects:
         self._work.defer(tx, POLL, kind, {"kind": kind}, at=at)
 
     def _reconcile(self, tx: Tx, id: str) -> None:
-        defer_once(self._work, tx, RECONCILE, id, {"id": id})
+        self._work.defer_once(tx, RECONCILE, id, {"id": id})
 
 
 class Reconciler:
@@ -255,7 +255,7 @@ class Reconciler:
             self._store.write(partial(defer, ids=found[start : start + _AT_ONCE]))
 
     def _again(self, tx: Tx, kind: str, key: str, args: Mapping[str, Any], pause: float) -> None:
-        defer_once(self._work, tx, kind, key, args, at=tx.now + timedelta(seconds=pause) if pause else None)
+        self._work.defer_once(tx, kind, key, args, at=tx.now + timedelta(seconds=pause) if pause else None)
 
     def _apply(self, remote_object: RemoteObject) -> None:
         """
@@ -273,7 +273,7 @@ class Reconciler:
             remote_objects.set_observed(tx, remote_object, details)
             if remote_object.body is None:  # a document is published again long before the URL expires
                 at = agents_until(remote_object.resource_id, tx.now) - 2 * AGENTS_PERIOD + _AFTER
-                defer_once(self._work, tx, RENEW, remote_object.id, {"id": remote_object.id}, at=at)
+                self._work.defer_once(tx, RENEW, remote_object.id, {"id": remote_object.id}, at=at)
             if is_new:
                 self._on_signed(tx, remote_object.resource_id)
 

@@ -8,7 +8,7 @@ from stoker.store import configs, server_policies
 from stoker.store.notifier import deployment_topic
 from stoker.store.server_policies import Changed
 from stoker.store.tx import Tx
-from stoker.work.port import Work
+from stoker.work import Work
 
 #: Status reason of a deployment until its agent reports progress.
 WAITING = "Waiting for the agent"

@@ -10,7 +10,7 @@ from stoker.store import logs
 from stoker.store.open import Store
 from stoker.store.purge import in_batches
 from stoker.store.tx import Tx
-from stoker.work import Work, defer_once
+from stoker.work import Work
 
 #: Kind of the job. Only one such job exists.
 PURGE = "logs.purge"
@@ -38,7 +38,7 @@ class Retention:
 
     def _again(self, later: timedelta) -> None:
         def do(tx: Tx) -> None:
-            defer_once(self._work, tx, PURGE, PURGE, {}, at=tx.now + later)
+            self._work.defer_once(tx, PURGE, PURGE, {}, at=tx.now + later)
 
         self._store.write(do)
 

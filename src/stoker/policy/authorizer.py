@@ -22,7 +22,7 @@ from stoker.store import audit, configs, server_policies, stacks
 from stoker.store.open import Store
 from stoker.store.server_policies import Governed
 from stoker.store.tx import Tx
-from stoker.work.port import Work
+from stoker.work import Work
 
 _log = structlog.get_logger("stoker.audit")
 

@@ -14,7 +14,7 @@ from stoker.policy import rules, windows
 from stoker.policy.rules import Policy
 from stoker.store import rows, server_policies
 from stoker.store.tx import Tx
-from stoker.work.port import Work
+from stoker.work import Work
 
 #: Kind of the job that runs when a window of a server opens or closes. Its key and argument: ``server_id``.
 JOB = "server.window"

@@ -39,7 +39,6 @@ from stoker.resources.env import Nested, ResourceEnv
 from stoker.resources.properties import Property
 from stoker.store.tx import Tx
 from stoker.transports.base import TransportTarget, User
-from stoker.work import defer_once
 
 #: Kind of the job that calls a resource's ``check`` at a given time; its arguments: ``resource_id``.
 WAKE = "resource.wake"
@@ -301,7 +300,7 @@ def target_of(context: Context, resource: Resource) -> TransportTarget:
 
 def wake_at(context: Context, resource: Resource, at: datetime) -> None:
     """Schedule a call of the resource's ``check``. A later call of this function replaces the scheduled time."""
-    defer_once(context.env.work, context.tx, WAKE, resource.id, {"resource_id": resource.id}, at=at)
+    context.env.work.defer_once(context.tx, WAKE, resource.id, {"resource_id": resource.id}, at=at)
 
 
 def seconds(value: Any) -> timedelta | None:

@@ -15,7 +15,7 @@ from stoker.resources.base import Context, Properties
 from stoker.resources.rollout import is_of_health
 from stoker.store import selectors, servers
 from stoker.store.tx import Tx
-from stoker.work import Work, defer_once
+from stoker.work import Work
 
 #: Kind of the job that updates a group's members after labels changed; its arguments: ``resource_id``.
 REFRESH = "group.refresh"
@@ -84,7 +84,7 @@ def forget(context: Context, resource: Resource) -> None:
 
 def request_refresh(tx: Tx, work: Work, resource_id: str) -> None:
     """Defer a refresh of the group, unless a refresh is pending already."""
-    defer_once(work, tx, REFRESH, resource_id, {"resource_id": resource_id})
+    work.defer_once(tx, REFRESH, resource_id, {"resource_id": resource_id})
 
 
 def stack_ended(tx: Tx, work: Work, stack_id: str) -> None:

@@ -27,7 +27,6 @@ from stoker.resources.base import (
     physical_name,
 )
 from stoker.resources.properties import Property
-from stoker.work import defer_once
 
 #: Kind of the job that performs the action, keyed by the resource's id; its arguments: ``resource_id`` and ``task``.
 REMOTE = "stack.remote"
@@ -46,7 +45,7 @@ def _task(context: Context, resource: Resource, action: Action, properties: Prop
     if (problem := context.env.remote_heats.problem(region)) is not None:
         raise ResourceFailure(problem)
     task = str(uuid4())
-    defer_once(context.env.work, context.tx, REMOTE, resource.id, {"resource_id": resource.id, "task": task})
+    context.env.work.defer_once(context.tx, REMOTE, resource.id, {"resource_id": resource.id, "task": task})
     wanted = {
         "task": task,
         "action": action.value,

@@ -56,7 +56,7 @@ from stoker.transports.base import OBJECTS as OBJECT_STORE
 from stoker.transports.base import QUEUES
 from stoker.triggers import jobs as trigger_jobs
 from stoker.triggers.lifecycle import TriggerListener
-from stoker.work import open_work
+from stoker.work import Work
 
 if TYPE_CHECKING:
     from stoker.identity.keystone.factory import Keystone  # optional: imported at run time in Keystone mode only
@@ -111,7 +111,7 @@ def collect_garbage(settings: Settings, store: Store, secret: bytes, *, dry_run:
     Includes those in external services. With ``dry_run``, only yield them. ``secret`` is the site secret. Safe to call
     while another process serves.
     """
-    work = open_work(store)
+    work = Work(store)
     tokens = Tokens(store, settings.token_hours)
     found = create_backends(settings, work, secret, token_of=tokens.of_project)
     try:
@@ -128,7 +128,7 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
     ``secret`` is the site secret, from which keys and signatures derive. ``ca_file`` holds the CA certificates (PEM)
     that clients need to verify ``public_url``; None if their systems trust the CA already.
     """
-    work = open_work(store)
+    work = Work(store)
     directory = Directory(store, settings.token_hours, secret, settings.max_login_failures)
     keystone = _keystone(settings, store, directory, StackUsers(secret)) if settings.at_keystone else None
     keys, signal_tokens = Keys(store, secret), SignalTokens(secret)

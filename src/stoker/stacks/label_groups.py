@@ -25,7 +25,6 @@ from stoker.stacks.engine.resource_actions import fail, finish_action
 from stoker.stacks.engine.session import StackSession
 from stoker.store import resources, selectors, stacks
 from stoker.store.tx import LabelChange, Tx
-from stoker.work import defer_once
 
 #: Kind of the job that fails a refresh of a group when its deadline passes.
 REFRESH_DEADLINE = "group.deadline"
@@ -132,4 +131,4 @@ def _update(session: StackSession, resource: Resource) -> None:
         engine, tx = session.engine, session.tx
         args = {"resource_id": resource.id, "round": (outcome.data or {}).get("round")}
         at = tx.now + timedelta(seconds=engine.limits.action_timeout)
-        defer_once(engine.env.work, tx, REFRESH_DEADLINE, resource.id, args, at=at)
+        engine.env.work.defer_once(tx, REFRESH_DEADLINE, resource.id, args, at=at)

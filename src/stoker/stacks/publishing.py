@@ -24,7 +24,6 @@ from stoker.stacks.engine.session import StackSession
 from stoker.store import documents, resources, rows, runs, servers, stacks
 from stoker.store.tx import Tx
 from stoker.transports.base import PublishingTransport
-from stoker.work import defer_once
 
 #: Interval after which a document that expires on its transport is published again.
 _AGAIN = timedelta(minutes=40)
@@ -32,7 +31,7 @@ _AGAIN = timedelta(minutes=40)
 
 def plan(tx: Tx, engine: Engine, server_id: str, resource_id: str) -> None:
     """Defer the publication of a server's changed document. Several changes cause one publication."""
-    defer_once(engine.env.work, tx, PUBLISH, server_id, {"server_id": server_id, "resource_id": resource_id})
+    engine.env.work.defer_once(tx, PUBLISH, server_id, {"server_id": server_id, "resource_id": resource_id})
 
 
 def is_signed(tx: Tx, engine: Engine, resource_id: str) -> None:
@@ -82,7 +81,7 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         documents.set_published(tx, server_id, documents.Published(digest, now))
         _record_sent(tx, server_id, stack.project_id, transports[0].metadata_name)
     if any(transport.expires for transport in transports):
-        defer_once(engine.env.work, tx, PUBLISH, server_id, {**args, "again": True}, at=tx.now + _AGAIN)
+        engine.env.work.defer_once(tx, PUBLISH, server_id, {**args, "again": True}, at=tx.now + _AGAIN)
 
 
 def publish_again(tx: Tx, engine: Engine, server_id: str) -> None:
@@ -90,7 +89,7 @@ def publish_again(tx: Tx, engine: Engine, server_id: str) -> None:
     resource_id = documents.carrier(tx, server_id)
     if resource_id is not None:
         args = {"server_id": server_id, "resource_id": resource_id, "again": True}
-        defer_once(engine.env.work, tx, PUBLISH, server_id, args)
+        engine.env.work.defer_once(tx, PUBLISH, server_id, args)
 
 
 def _agent_key(tx: Tx, engine: Engine, server_id: str) -> str:

@@ -1,4 +1,8 @@
-"""Queries for the jobs of the SQLite queue."""
+"""
+Queries for the job queue. A job waits, or a process owns it and runs it.
+
+All times are compared with the clock of the database, because clocks of processes differ.
+"""
 
 from __future__ import annotations
 
@@ -8,33 +12,104 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
 
 from stoker.store import rows
-from stoker.store.schema import jobs
+from stoker.store.schema.jobs import RUNNING, WAITING, jobs
 from stoker.store.tx import Tx
 
-_ADD = sa.insert(jobs)
-_CANCEL = sa.delete(jobs).where(
-    jobs.c.kind == sa.bindparam("kind"), jobs.c.key == sa.bindparam("key"), jobs.c.seq != sa.bindparam("but")
+_SECOND = 1_000_000
+
+
+class _Now(sa.sql.functions.FunctionElement[int]):
+    """The time of the statement on the database's clock, in microseconds since 1970."""
+
+    type = sa.BigInteger()
+    inherit_cache = True
+
+
+@compiles(_Now, "postgresql")
+def _now_on_postgresql(*_: Any, **__: Any) -> str:
+    return "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)"
+
+
+@compiles(_Now, "sqlite")
+def _now_on_sqlite(*_: Any, **__: Any) -> str:
+    return "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
+
+
+_NOW = _Now()
+
+
+def _number(name: str) -> sa.BindParameter[int]:
+    return sa.bindparam(name, type_=sa.BigInteger())
+
+
+_ADD = (
+    sa.insert(jobs)
+    .values(
+        kind=sa.bindparam("kind"),
+        key=sa.bindparam("key"),
+        args=sa.bindparam("args"),
+        due=sa.func.coalesce(_number("at"), _NOW),
+        attempts=sa.literal_column("0"),
+        state=sa.literal_column("'WAITING'"),
+    )
+    .inline()
 )
-_IS_PENDING = sa.select(jobs.c.seq).where(
-    jobs.c.kind == sa.bindparam("of"), jobs.c.key == sa.bindparam("keyed"), jobs.c.seq != sa.bindparam("but")
+_OF_KEY = (jobs.c.kind == sa.bindparam("of"), jobs.c.key == sa.bindparam("keyed"), WAITING)
+_CANCEL = sa.delete(jobs).where(*_OF_KEY)
+# Locked, so that a job that another transaction is about to take or cancel does not count as pending.
+_IS_PENDING = sa.select(jobs.c.seq).where(*_OF_KEY).limit(1).with_for_update(read=True)
+
+_STARTABLE = (
+    WAITING,
+    jobs.c.kind.in_(sa.bindparam("kinds", expanding=True)),
+    # NOT IN: PostgreSQL reads the few running jobs once. For NOT EXISTS, it may join the whole table.
+    sa.tuple_(jobs.c.kind, jobs.c.key).not_in(sa.text("(SELECT kind, key FROM jobs WHERE state = 'RUNNING')")),
 )
-_FREE = (
-    sa.select(jobs)
-    .where(sa.not_((jobs.c.kind + "/" + jobs.c.key).in_(sa.bindparam("running", expanding=True))))
+_candidates = (
+    sa.select(jobs.c.seq, jobs.c.kind, jobs.c.key, jobs.c.due)
+    .where(*_STARTABLE, jobs.c.due <= _NOW)
+    .order_by(jobs.c.due, jobs.c.seq)
+    .limit(sa.bindparam("count"))
+    .with_for_update(skip_locked=True)
+    .cte("candidates")
+)
+_place = sa.func.row_number().over(
+    partition_by=(_candidates.c.kind, _candidates.c.key), order_by=(_candidates.c.due, _candidates.c.seq)
+)
+_ranked = sa.select(_candidates.c.seq, _place.label("place")).subquery()
+_TAKE = (
+    sa.update(jobs)
+    .where(jobs.c.seq.in_(sa.select(_ranked.c.seq).where(_ranked.c.place == sa.literal_column("1"))))
+    .values(state="RUNNING", owner=sa.bindparam("by"), leased_until=_NOW + _number("lease"))
+    .returning(jobs.c.seq, jobs.c.kind, jobs.c.key, jobs.c.args, jobs.c.attempts)
+)
+_NEXT_DUE = (
+    sa.select(jobs.c.due - _NOW)
+    .where(*_STARTABLE, jobs.c.due <= _NOW + _number("within"))
     .order_by(jobs.c.due, jobs.c.seq)
     .limit(1)
 )
-# Not the bare column: SQLite would use an index on kind, and then sort all jobs with a deadline.
-_NEAREST = _FREE.where((jobs.c.kind + "").in_(sa.bindparam("kinds", expanding=True)))
-#: For one kind, so that SQLite reads no jobs of other kinds, however many there are.
-_NEAREST_OF_KIND = _FREE.where(jobs.c.kind == sa.bindparam("of"))
-_DONE = sa.delete(jobs).where(jobs.c.seq == sa.bindparam("id"))
-_AGAIN = (
+
+_OWN = jobs.c.owner == sa.bindparam("by")
+_ONE_OWN = (_OWN, jobs.c.seq == sa.bindparam("id"))
+_RETURNED = {"state": "WAITING", "owner": None, "leased_until": None}
+_COMPLETE = sa.delete(jobs).where(*_ONE_OWN)
+_RETRY = (
     sa.update(jobs)
-    .where(jobs.c.seq == sa.bindparam("id"))
-    .values(due=sa.bindparam("at"), attempts=jobs.c.attempts + 1, last_error=sa.bindparam("error"))
+    .where(*_ONE_OWN)
+    .values(_RETURNED | {"due": _NOW + _number("pause"), "attempts": jobs.c.attempts + 1})
+    .values(last_error=sa.bindparam("error"))
+)
+_RENEW = sa.update(jobs).where(RUNNING, _OWN).values(leased_until=_NOW + _number("lease"))
+_RELEASE = sa.update(jobs).where(RUNNING, _OWN).values(_RETURNED)
+_TAKE_OVER = (
+    sa.update(jobs)
+    .where(RUNNING, jobs.c.owner != sa.bindparam("by"), jobs.c.leased_until <= _NOW)
+    .values(_RETURNED | {"attempts": jobs.c.attempts + 1, "last_error": "its process has ended"})
+    .returning(jobs.c.kind, jobs.c.key)
 )
 
 
@@ -46,63 +121,66 @@ class Job:
     kind: str
     key: str
     args: Mapping[str, Any]
-    due: datetime
     attempts: int
 
 
-def add(tx: Tx, kind: str, key: str, args: Mapping[str, Any], due: datetime) -> None:
-    """Insert a job that is due at this time."""
-    tx.run(
-        _ADD,
-        {
-            "kind": kind,
-            "key": key,
-            "args": rows.dump(args),
-            "due": rows.to_micros(due),
-            "attempts": 0,
-            "last_error": None,
-        },
-    )
+def add(tx: Tx, kind: str, key: str, args: Mapping[str, Any], at: datetime | None) -> None:
+    """Insert a job that is due at this time; None: now."""
+    values = {"kind": kind, "key": key, "args": rows.dump(args), "at": rows.to_micros_optional(at)}
+    tx.execute_fast(_ADD, values)
 
 
-def cancel(tx: Tx, kind: str, key: str, *, but: int | None = None) -> None:
-    """Delete the jobs of this kind and key; ``but`` is the ``seq`` of the running job, if any."""
-    tx.run(_CANCEL, {"kind": kind, "key": key, "but": but or 0})
+def cancel(tx: Tx, kind: str, key: str) -> None:
+    """Delete the waiting jobs of this kind and key."""
+    tx.run(_CANCEL, {"of": kind, "keyed": key})
 
 
-def is_pending(tx: Tx, kind: str, key: str, *, but: int | None = None) -> bool:
-    """Return whether there is a job of this kind and key; ``but`` is the ``seq`` of the running job, if any."""
-    return tx.run(_IS_PENDING, {"of": kind, "keyed": key, "but": but or 0}).first() is not None
+def is_pending(tx: Tx, kind: str, key: str) -> bool:
+    """Return whether a job of this kind and key waits. No process starts it before the transaction ends."""
+    return tx.run(_IS_PENDING, {"of": kind, "keyed": key}).first() is not None
 
 
-def nearest(tx: Tx, kinds: Sequence[str], running: Sequence[tuple[str, str]]) -> Job | None:
+def take(tx: Tx, owner: str, kinds: Sequence[str], count: int, lease: float) -> list[Job]:
     """
-    Return the job of these kinds that is due first, now or later, or None.
+    Give ``owner`` up to ``count`` due jobs of these kinds for ``lease`` seconds, and return them.
 
-    ``running`` contains the (kind, key) of running jobs; jobs with the same kind and key are excluded.
+    Jobs of a kind and key of which one is running are excluded. May return fewer jobs than are due: jobs that other
+    transactions have locked, and jobs of the same kind and key, follow in a later call. Raises IntegrityError if
+    another process takes a job of the same kind and key at the same time.
     """
-    busy = [f"{kind}/{key}" for kind, key in running]
-    if len(kinds) == 1:
-        row = tx.run(_NEAREST_OF_KIND, {"of": kinds[0], "running": busy}).first()
-    else:
-        row = tx.run(_NEAREST, {"kinds": list(kinds), "running": busy}).first()
-    if row is None:
-        return None
-    return Job(
-        seq=row.seq,
-        kind=row.kind,
-        key=row.key,
-        args=rows.load(row.args),
-        due=rows.from_micros(row.due),
-        attempts=row.attempts,
-    )
+    values = {"by": owner, "kinds": kinds, "count": count, "lease": int(lease * _SECOND)}
+    return [
+        Job(seq=row.seq, kind=row.kind, key=row.key, args=rows.load(row.args), attempts=row.attempts)
+        for row in tx.run(_TAKE, values)
+    ]
 
 
-def complete(tx: Tx, seq: int) -> None:
-    """Delete a job that has ended."""
-    tx.run(_DONE, {"id": seq})
+def seconds_until_due(tx: Tx, kinds: Sequence[str], within: float) -> float:
+    """Return the seconds until the next job of these kinds can start, at most ``within``; negative if it is late."""
+    micros = tx.run(_NEXT_DUE, {"kinds": kinds, "within": int(within * _SECOND)}).scalar()
+    return within if micros is None else micros / _SECOND
 
 
-def retry(tx: Tx, seq: int, at: datetime, error: str) -> None:
-    """Set the time of the next attempt of a failed job, and record its error."""
-    tx.run(_AGAIN, {"id": seq, "at": rows.to_micros(at), "error": error})
+def complete(tx: Tx, owner: str, seq: int) -> None:
+    """Delete a job that has ended, if ``owner`` still owns it."""
+    tx.execute_fast(_COMPLETE, {"by": owner, "id": seq})
+
+
+def retry(tx: Tx, owner: str, seq: int, pause: float, error: str) -> None:
+    """Let a failed job wait for ``pause`` seconds, and record its error, if ``owner`` still owns it."""
+    tx.run(_RETRY, {"by": owner, "id": seq, "pause": int(pause * _SECOND), "error": error})
+
+
+def renew(tx: Tx, owner: str, lease: float) -> None:
+    """Extend the leases of all jobs of ``owner`` to ``lease`` seconds from now."""
+    tx.run(_RENEW, {"by": owner, "lease": int(lease * _SECOND)})
+
+
+def release(tx: Tx, owner: str) -> None:
+    """Return all jobs of ``owner`` to the queue."""
+    tx.run(_RELEASE, {"by": owner})
+
+
+def release_expired(tx: Tx, owner: str) -> list[tuple[str, str]]:
+    """Return the jobs of other processes whose lease has expired to the queue, and return their kinds and keys."""
+    return [(row.kind, row.key) for row in tx.run(_TAKE_OVER, {"by": owner})]

@@ -30,6 +30,9 @@ def trigger_topic(trigger_id: str) -> str:
     return f"t/{trigger_id}"
 
 
+JOBS_TOPIC = "jobs"
+"""Notified with 0 when a process has more due jobs than free threads."""
+
 TOKENS_TOPIC = "tokens"
 """Notified with 0 when tokens, users or roles were revoked or changed."""
 

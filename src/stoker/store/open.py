@@ -78,11 +78,13 @@ class Store:
         """Open a read transaction. Raises Unavailable if the database does not respond."""
         return self._reading(self.engine)
 
-    def write(self, do: Callable[[Tx], T], *, background: bool = False) -> T:
+    def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> T:
         """
         Run ``do`` in a write transaction and return its result after the commit.
 
         ``background`` marks a part of a long operation: on SQLite, which has one writer, other transactions go first.
+        Without ``durable``, the commit does not wait for the disk: it survives the end of this process, but a crash of
+        the machine or of PostgreSQL may undo it.
         Raises Unavailable if the database does not respond, and any exception of ``do``, with secrets redacted.
         """
 
@@ -93,7 +95,7 @@ class Store:
                 redact_error(error, tx.secrets.texts)
                 raise
 
-        return self._writer.write(guarded, background=background)
+        return self._writer.write(guarded, background=background, durable=durable)
 
     def on_carried_change(self, carry: OnCarriedChange) -> None:
         """Set the callback that runs in the transaction which changes a published document."""

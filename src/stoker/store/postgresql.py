@@ -23,9 +23,9 @@ _AGAIN = ("40001", "40P01")
 _TRIES = 8
 
 
-#: Connections of a process in addition to those of its transactions: listener and sender of notifications, health
-#: check, and two of the job queue.
-FIXED_CONNECTIONS = 5
+#: Connections of a process in addition to those of its transactions: listener and sender of notifications, and health
+#: check.
+FIXED_CONNECTIONS = 3
 
 
 def open_engine(url: str, pool_size: int) -> sa.Engine:
@@ -76,11 +76,11 @@ class Writer:
         self.on_carried_change: OnCarriedChange | None = None
         self.on_labels_changed: OnLabelsChanged | None = None
 
-    def write(self, do: Callable[[Tx], T], *, background: bool = False) -> T:
+    def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> T:
         """Run ``do`` in a transaction; repeat it after a deadlock. ``background`` has no effect. Raises Unavailable."""
         for attempt in range(_TRIES):
             try:
-                return self._once(do)
+                return self._once(do, durable)
             except sa.exc.TimeoutError as error:
                 raise pool.pool_exhausted() from error
             except sa.exc.OperationalError as error:
@@ -92,8 +92,10 @@ class Writer:
     def close(self) -> None:
         """Do nothing: the writer owns no threads."""
 
-    def _once(self, do: Callable[[Tx], T]) -> T:
+    def _once(self, do: Callable[[Tx], T], durable: bool) -> T:
         with self._engine.begin() as connection:
+            if not durable:
+                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
             tx = Tx(connection, on_carried_change=self.on_carried_change, on_labels_changed=self.on_labels_changed)
             result = do(tx)
             tx.flush()

@@ -93,8 +93,9 @@ def _is_fault(error: BaseException) -> bool:
 class _Work:
     """One transaction of a group: its function, then its result or error."""
 
-    def __init__(self, do: Callable[[Tx], Any]) -> None:
+    def __init__(self, do: Callable[[Tx], Any], durable: bool) -> None:
         self.do = do
+        self.durable = durable
         self.tx: Tx | None = None
         self.result: Any = None
         self.error: BaseException | None = None
@@ -129,8 +130,10 @@ class GroupWriter:
         #: The number of transactions in the current group, which all wait for its commit.
         self._size = 0
         self._leader: int | None = None
+        #: Whether commits currently wait for the disk.
+        self._is_synced = True
 
-    def write(self, do: Callable[[Tx], T], *, background: bool = False) -> T:
+    def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> T:
         """
         Run ``do`` in a transaction and return its result after the commit.
 
@@ -139,7 +142,7 @@ class GroupWriter:
         """
         if self._leader == threading.get_ident():
             raise RuntimeError("a write inside a write: pass the transaction on instead")
-        work = _Work(do)
+        work = _Work(do, durable)
         (self._background if background else self._waiting).append(work)
         while not work.done:
             work.wake.clear()
@@ -197,6 +200,7 @@ class GroupWriter:
         return group
 
     def _commit(self, group: list[_Work]) -> None:
+        self._sync(any(work.durable for work in group))
         self._connection.begin()  # explicit, because SQLAlchemy does not commit a transaction that it did not begin
         self._raw.execute("BEGIN IMMEDIATE")
         if len(group) == 1:  # a savepoint would protect no other transaction
@@ -223,6 +227,11 @@ class GroupWriter:
                     self._commit_alone(work)
                 return
         self._connection.commit()  # updates SQLAlchemy's state
+
+    def _sync(self, durable: bool) -> None:
+        if durable != self._is_synced:
+            self._raw.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._is_synced = durable
 
     def _commit_alone(self, work: _Work) -> None:
         work.result = work.error = None

@@ -26,7 +26,6 @@ from stoker.model.trigger import Content, Stopped, Target, TargetStatus, Trigger
 from stoker.store import deployments, servers, targets, triggers
 from stoker.store.notifier import trigger_topic
 from stoker.store.tx import Tx
-from stoker.work import defer_once
 
 _log = structlog.get_logger("stoker.triggers")
 
@@ -156,7 +155,7 @@ def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
     left, content = SHARE, None
     while trigger.queued and not trigger.options.stopped and (room := _free_slots(trigger)):
         if not left or (left < SHARE and tx.should_yield):
-            defer_once(env.work, tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
+            env.work.defer_once(tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
             break
         content = content or triggers.content(tx, trigger.id)
         turn = targets.list_queued(tx, trigger.id, min(room, left, _TURN))
@@ -216,7 +215,7 @@ def _stop_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
         if stopped.status != Status.IN_PROGRESS:
             trigger = _count(tx, trigger, target, TargetStatus.CANCELLED, stopped.status_reason or "")
     if len(running) == SHARE:
-        defer_once(env.work, tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
+        env.work.defer_once(tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
     return trigger
 
 

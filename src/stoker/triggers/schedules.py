@@ -28,7 +28,7 @@ from stoker.store.tx import Tx
 from stoker.triggers import creation, lifecycle, request
 from stoker.triggers.request import TriggerRequest
 from stoker.triggers.targets import resolve
-from stoker.work import cron, defer_once
+from stoker.work import cron
 
 _log = structlog.get_logger("stoker.triggers")
 
@@ -162,7 +162,7 @@ def tidy(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
 
 
 def _tidy_later(tx: Tx, engine: Engine, project_id: str, schedule_id: str) -> None:
-    defer_once(engine.env.work, tx, TIDY, schedule_id, {"project_id": project_id, "schedule_id": schedule_id})
+    engine.env.work.defer_once(tx, TIDY, schedule_id, {"project_id": project_id, "schedule_id": schedule_id})
 
 
 def _request(schedule: Schedule) -> TriggerRequest:

@@ -128,12 +128,27 @@ def upgrade() -> None:
         sa.Column("due", sa.BigInteger(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("last_error", sa.Text(), nullable=True),
+        sa.Column("state", sa.String(length=16), nullable=False),
+        sa.Column("owner", sa.String(length=64), nullable=True),
+        sa.Column("leased_until", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("seq", name=op.f("pk_jobs")),
     )
     with op.batch_alter_table("jobs", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_jobs_due"), ["due"], unique=False)
-        batch_op.create_index("ix_jobs_kind_due", ["kind", "due"], unique=False)
-        batch_op.create_index("ix_jobs_kind_key", ["kind", "key"], unique=False)
+        batch_op.create_index(
+            "ix_jobs_due",
+            ["due", "seq"],
+            unique=False,
+            postgresql_where=sa.text("state = 'WAITING'"),
+            sqlite_where=sa.text("state = 'WAITING'"),
+        )
+        batch_op.create_index("ix_jobs_key_kind", ["key", "kind"], unique=False)
+        batch_op.create_index(
+            "uq_jobs_running",
+            ["kind", "key"],
+            unique=True,
+            postgresql_where=sa.text("state = 'RUNNING'"),
+            sqlite_where=sa.text("state = 'RUNNING'"),
+        )
 
     op.create_table(
         "remote_objects",

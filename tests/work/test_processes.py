@@ -1,0 +1,186 @@
+"""Several processes that share a queue, and processes that end in the middle of their jobs."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.store.open import Store
+from stoker.store.schema import jobs
+from stoker.work import Work
+from support import databases
+from support.work import count_jobs, until
+
+#: Runs jobs and appends their begin and end to a file. The job "hang" never ends.
+_WORKER = """
+import os, sys, time
+from stoker.store.open import Store
+from stoker.work import Work
+store, path = Store(sys.argv[1]), sys.argv[2]
+def record(text):
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(file, f"{text} {os.getpid()}\\n".encode())
+    os.close(file)
+def handle(args):
+    record(f"begin {args['key']} {args['n']}")
+    if args["n"] == "hang":
+        time.sleep(600)
+    time.sleep(0.002)
+    record(f"end {args['key']} {args['n']}")
+work = Work(store)
+work.register("k", handle)
+store.start_listener()
+work.start()
+print("ready", flush=True)
+sys.stdin.read()
+work.stop()
+"""
+
+
+class Workers:
+    """Processes that run jobs of one database."""
+
+    def __init__(self, url: str, path: Path) -> None:
+        self.url = url
+        self.path = path
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def start(self, count: int) -> None:
+        new = [
+            subprocess.Popen(
+                [sys.executable, "-c", _WORKER, self.url, str(self.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(count)
+        ]
+        self.processes += new
+        for process in new:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+
+    def kill(self, process: subprocess.Popen[str]) -> None:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def lines(self) -> list[list[str]]:
+        """Return what the handlers have recorded: begin or end, key, number, process id."""
+        return [line.split() for line in self.path.read_text().splitlines()] if self.path.exists() else []
+
+    def stop(self) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def workers(store: Store, tmp_path: Path) -> Iterator[Workers]:
+    workers = Workers(store.url, tmp_path / "record")
+    yield workers
+    workers.stop()
+
+
+@pytest.fixture
+def shared_store(postgresql_server: str) -> Iterator[Store]:
+    with databases.postgresql_url(postgresql_server) as url:
+        store = Store(url, keys=databases.keys)
+        yield store
+        store.close()
+
+
+@pytest.fixture
+def shared_workers(shared_store: Store, tmp_path: Path) -> Iterator[Workers]:
+    workers = Workers(shared_store.url, tmp_path / "record")
+    yield workers
+    workers.stop()
+
+
+def defer(store: Store, keys: list[str]) -> None:
+    work = Work(store)
+
+    def do(tx):
+        for n, key in enumerate(keys):
+            work.defer(tx, "k", key, {"key": key, "n": n})
+
+    store.write(do)
+
+
+def test_processes_share_the_jobs_and_a_key_never_runs_twice_at_a_time_postgresql(shared_store, shared_workers):
+    shared_workers.start(3)
+    defer(shared_store, [f"key{n % 20}" for n in range(600)])
+    until(lambda: count_jobs(shared_store) == 0)
+    lines = shared_workers.lines()
+    assert Counter(n for word, _, n, _ in lines if word == "end") == Counter(map(str, range(600)))
+    assert len({process for *_, process in lines}) == 3
+    running: set[str] = set()
+    for word, key, *_ in lines:
+        assert (key in running) == (word == "end")
+        running ^= {key}
+
+
+def test_another_process_takes_over_the_jobs_of_a_killed_one_postgresql(shared_store, shared_workers):
+    """The killed process runs four jobs, and a fifth waits for one of the same key. No job is lost."""
+    shared_workers.start(1)
+    work = Work(shared_store)
+    for key in "abcd":
+        shared_store.write(lambda tx, key=key: work.defer(tx, "k", key, {"key": key, "n": "hang"}))
+    until(lambda: len(shared_workers.lines()) == 4)
+    shared_store.write(lambda tx: work.defer(tx, "k", "a", {"key": "a", "n": "after"}))
+    shared_workers.kill(shared_workers.processes[0])
+    assert count_jobs(shared_store) == 5
+    shared_workers.start(1)
+    until(
+        lambda: Counter(key for _, key, n, _ in shared_workers.lines() if n == "hang") == dict.fromkeys("abcd", 2), 60
+    )
+    assert ["a", "after"] not in [line[1:3] for line in shared_workers.lines()]
+    with shared_store.read() as tx:
+        taken_over = tx.run(sa.select(jobs.c.attempts, jobs.c.last_error).where(jobs.c.state == "RUNNING")).all()
+    assert taken_over == [(1, "its process has ended")] * 4
+
+
+def test_the_next_process_runs_the_jobs_of_a_killed_one(store, workers):
+    workers.start(1)
+    work = Work(store)
+    for n in ("hang", 1, 2):
+        store.write(lambda tx, n=n: work.defer(tx, "k", "a", {"key": "a", "n": n}))
+    until(lambda: len(workers.lines()) == 1)
+    workers.kill(workers.processes[0])
+    store.write(lambda tx: work.defer(tx, "k", "b", {"key": "b", "n": 3}))
+    workers.start(1)
+    until(lambda: ["end", "b", "3"] in [line[:3] for line in workers.lines()])
+    until(lambda: len([line for line in workers.lines() if line[:3] == ["begin", "a", "hang"]]) == 2, 60)
+
+
+def test_a_process_that_stops_returns_its_jobs_to_the_queue_at_once(store):
+    """Also the job whose handler does not end. Another process need not wait until the lease expires."""
+    begun, release, done = threading.Event(), threading.Event(), threading.Event()
+    first, second = Work(store), Work(store)
+
+    def hang(_):
+        begun.set()
+        release.wait(60)
+
+    first.register("k", hang)
+    second.register("k", lambda _: done.set())
+    first.start()
+    store.write(lambda tx: first.defer(tx, "k", "a", {}))
+    try:
+        assert begun.wait(20)
+        first.stop(timeout=0.5)
+        with store.read() as tx:
+            assert tx.run(sa.select(jobs.c.state, jobs.c.owner, jobs.c.attempts)).all() == [("WAITING", None, 0)]
+        second.start()
+        assert done.wait(20)
+    finally:
+        release.set()
+        second.stop()
