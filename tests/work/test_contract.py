@@ -253,7 +253,7 @@ def test_jobs_of_one_key_never_overlap_and_all_run(store, work, heard):
     for i in range(10):
         for key in "abc":
             defer(store, work, f"{key}-{i}", key=key)
-    assert sorted(heard.wait(60)) == sorted(f"{key}-{i}" for i in range(10) for key in "abc")
+    assert sorted(heard.wait(30)) == sorted(f"{key}-{i}" for i in range(10) for key in "abc")
     assert overlaps == []
 
 
