@@ -57,11 +57,11 @@ def read_cloud(cloud: str | None = None) -> Cloud:
 def _choose(config: OpenStackConfig, cloud: str | None) -> str:
     """Return the argument, else the environment's choice, else the entry of `stoker serve`, else the only entry."""
     names = config.get_cloud_names()
-    asked = cloud or os.environ.get("OS_CLOUD")
-    if asked and asked not in names:
+    cloud_name = cloud or os.environ.get("OS_CLOUD")
+    if cloud_name and cloud_name not in names:
         # For an unknown name, the SDK creates an empty cloud and then reports a missing password.
-        raise NotConfigured(f"no clouds.yaml has a cloud {asked!r}; {SETUP}")
-    for candidate in (asked, config.envvar_key, OURS):
+        raise NotConfigured(f"no clouds.yaml has a cloud {cloud_name!r}; {SETUP}")
+    for candidate in (cloud_name, config.envvar_key, OURS):
         if candidate in names:
             return str(candidate)
     return _only(config)

@@ -22,9 +22,9 @@ SERVICE = "orchestration"
 def open_wire(cloud: str | None = None) -> Wire:
     """Connect to ``cloud``, or to the cloud that the environment selects. Raises NotConfigured."""
     cache = LoginCache(cloud)
-    if kept := cache.read():
+    if entry := cache.read():
         try:
-            return _connect(cache, kept, partial(_read_plugin, cloud), kept["state"])
+            return _connect(cache, entry, partial(_read_plugin, cloud), entry["state"])
         except (KeyError, TypeError, ValueError):
             cache.drop()  # the file is damaged, or another version wrote it
     from stoker_client.clouds import read_cloud  # imported here because openstacksdk takes most of a second
@@ -38,12 +38,12 @@ def open_wire(cloud: str | None = None) -> Wire:
 
 
 def _connect(cache: LoginCache, connection: Mapping[str, Any], plugin: Any, state: str | None = None) -> Wire:
-    kept = {name: connection[name] for name in ("auth_url", "session", "adapter")}
-    login = CachedLogin(cache, kept["auth_url"], kept, plugin)
+    entry = {name: connection[name] for name in ("auth_url", "session", "adapter")}
+    login = CachedLogin(cache, entry["auth_url"], entry, plugin)
     if state is not None:
         login.restore(state)
-    session = Session(auth=login, app_name="stoker", **kept["session"])
-    return Wire(Adapter(session, **kept["adapter"]), on_unreachable=cache.drop)
+    session = Session(auth=login, app_name="stoker", **entry["session"])
+    return Wire(Adapter(session, **entry["adapter"]), on_unreachable=cache.drop)
 
 
 def _read_plugin(cloud: str | None) -> BaseAuthPlugin:

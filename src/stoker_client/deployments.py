@@ -122,7 +122,7 @@ class Deployments:
     def follow(self, id_: str, after: int = 0) -> Iterator[LogPage]:
         """Yield pages of the log after ``after`` until the deployment has ended and its log is complete."""
         while True:
-            asked = time.monotonic()
+            began = time.monotonic()
             page = self.log_page(id_, after, wait=HOLD)
             after = page["next"]
             yield page
@@ -130,7 +130,7 @@ class Deployments:
                 continue
             if page["status"] != RUNNING:
                 return
-            _breathe(since=asked)
+            _breathe(since=began)
 
 
 def _breathe(since: float) -> None:

@@ -40,9 +40,9 @@ def svg(resources: Sequence[Resource]) -> str:
     width, height = widest * (_WIDTH + _GAP) + _GAP, len(layers) * _LAYER + _GAP
     places: dict[str, tuple[float, float]] = {}
     for row, layer in enumerate(layers):
-        left = (width - len(layer) * (_WIDTH + _GAP) + _GAP) / 2
+        x = (width - len(layer) * (_WIDTH + _GAP) + _GAP) / 2
         for column, name in enumerate(layer):
-            places[name] = (left + column * (_WIDTH + _GAP), _GAP + row * _LAYER)
+            places[name] = (x + column * (_WIDTH + _GAP), _GAP + row * _LAYER)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
         f'viewBox="0 0 {width:g} {height:g}" font-family="sans-serif" font-size="12">',
@@ -62,7 +62,7 @@ def _layers(resources: Sequence[Resource]) -> list[list[str]]:
         needs[user].add(need)
     layers: list[list[str]] = []
     while needs:
-        ready = sorted(name for name, wanted in needs.items() if not wanted & needs.keys()) or sorted(needs)
+        ready = sorted(name for name, required in needs.items() if not required & needs.keys()) or sorted(needs)
         layers.append(ready)
         for name in ready:
             del needs[name]

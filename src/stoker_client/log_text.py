@@ -40,18 +40,18 @@ def not_kept(chunk: LogChunk, missing: int, whose: str = "") -> str:
 def in_lines(chunks: Iterable[LogChunk]) -> Iterator[LogChunk]:
     """Yield the same text as one chunk per line, in the order in which lines end."""
     unseen = Unseen()
-    begun: dict[tuple[str, str], LogChunk] = {}
+    partial: dict[tuple[str, str], LogChunk] = {}
     for chunk in chunks:
         key = chunk.get("config_id") or "", chunk["stream"]
         text, _ = unseen.of(chunk)
-        rest = begun.pop(key, None)
+        rest = partial.pop(key, None)
         *lines, last = ((rest["data"] if rest else "") + text).split("\n")
         for line in lines:
             yield _with_text(rest or chunk, f"{line}\n")
             rest = None
         if last:
-            begun[key] = _with_text(rest or chunk, last)
-    yield from begun.values()
+            partial[key] = _with_text(rest or chunk, last)
+    yield from partial.values()
 
 
 def last_lines(chunks: Iterable[LogChunk], count: int) -> list[LogChunk]:

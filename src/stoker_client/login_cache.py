@@ -36,10 +36,10 @@ class LoginCache:
     def read(self) -> Mapping[str, Any] | None:
         """Return the stored login, or None."""
         try:
-            kept = json.loads(self._file.read_text())
+            entry = json.loads(self._file.read_text())
         except (OSError, ValueError):
             return None
-        return kept if isinstance(kept, dict) else None
+        return entry if isinstance(entry, dict) else None
 
     def write(self, login: Mapping[str, Any]) -> None:
         """Store ``login``, which must be JSON-compatible."""

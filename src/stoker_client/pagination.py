@@ -20,11 +20,11 @@ def read_pages(wire: Wire, path: str, key: str, query: Mapping[str, Any], limit:
 
 
 def _entries(wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: int | None) -> Iterator[Any]:
-    asked = PAGE if limit is None else min(limit, PAGE)
+    size = PAGE if limit is None else min(limit, PAGE)
     marker = None
     while True:
-        page = part(wire.get(path, {**query, "limit": asked, "marker": marker}), key)
+        page = part(wire.get(path, {**query, "limit": size, "marker": marker}), key)
         yield from page
-        if len(page) < asked:
+        if len(page) < size:
             return
         marker = page[-1]["id"]

@@ -43,9 +43,11 @@ def choose(objects: Iterable[Object], ref: str, noun: str, *, id_key: str = "id"
     if same:
         return _only(same, ref, f"are named {ref!r}", noun, id_key)
     if len(ref) >= MIN_PREFIX:
-        begun = [choice for choice in choices if str(choice[id_key]).startswith(ref.lower() if is_prefix(ref) else ref)]
-        if begun:
-            return _only(begun, ref, f"have ids that begin with {ref!r}", noun, id_key)
+        matches = [
+            choice for choice in choices if str(choice[id_key]).startswith(ref.lower() if is_prefix(ref) else ref)
+        ]
+        if matches:
+            return _only(matches, ref, f"have ids that begin with {ref!r}", noun, id_key)
     command = noun.replace(" ", "-")
     raise NotFound(f"there is no {noun} {ref!r}; `stoker {command} list` shows what there is", 404)
 
@@ -53,10 +55,10 @@ def choose(objects: Iterable[Object], ref: str, noun: str, *, id_key: str = "id"
 def _only(candidates: Sequence[Object], ref: str, what: str, noun: str, id_key: str) -> Object:
     if len(candidates) == 1:
         return candidates[0]
-    shown = [_candidate(choice, id_key, ref) for choice in candidates[:_MOST_CANDIDATES]]
+    lines = [_candidate(choice, id_key, ref) for choice in candidates[:_MOST_CANDIDATES]]
     if len(candidates) > _MOST_CANDIDATES:
-        shown.append(f"{len(candidates) - _MOST_CANDIDATES} more")
-    raise Ambiguous(f"{len(candidates)} {noun}s {what}: {', '.join(shown)}; give one of the ids")
+        lines.append(f"{len(candidates) - _MOST_CANDIDATES} more")
+    raise Ambiguous(f"{len(candidates)} {noun}s {what}: {', '.join(lines)}; give one of the ids")
 
 
 def _candidate(candidate: Mapping[str, Any], id_key: str, ref: str) -> str:

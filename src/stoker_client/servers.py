@@ -25,8 +25,8 @@ class Servers:
 
     def all(self, labels: Mapping[str, str] | None = None) -> list[Server]:
         """Return the servers of the project, or those with all ``labels``."""
-        wanted = ",".join(f"{key}={value}" for key, value in (labels or {}).items())
-        return cast(list[Server], part(self._wire.get("/servers", {"labels": wanted or None}), "servers"))
+        label_filter = ",".join(f"{key}={value}" for key, value in (labels or {}).items())
+        return cast(list[Server], part(self._wire.get("/servers", {"labels": label_filter or None}), "servers"))
 
     def show(self, ref: str) -> Server:
         """Return one server."""

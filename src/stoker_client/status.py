@@ -19,11 +19,11 @@ def read_status(client: Client) -> dict[str, Any]:
     """
     start = time.monotonic()
     health = _read_health(client)
-    took = time.monotonic() - start
+    seconds = time.monotonic() - start
     return {
         "url": client.root_url,
         **health,
-        "response_ms": round(took * 1000),
+        "response_ms": round(seconds * 1000),
         "servers": _count(server["status"] for server in _list_servers(client)),
         "stacks": _count(stack["stack_status"] for stack in client.stacks.all()),
         "triggers_in_progress": _count_triggers(client),

@@ -53,9 +53,9 @@ class Watch:
             yield from self._all()
 
     def _all(self) -> Iterator[tuple[Target | None, TriggerLog | None]]:
-        shown = self._triggers.show(self._id, patient=True)
-        targets = shown.pop("targets", [])
-        self.trigger = shown
+        trigger = self._triggers.show(self._id, patient=True)
+        targets = trigger.pop("targets", [])
+        self.trigger = trigger
         for target in targets:
             if self.learn(target):
                 yield target, None

@@ -41,8 +41,8 @@ def watch(stacks: Stacks, ref: str) -> Iterator[Snapshot]:
         yield last
         if last.over:
             return
-        took = time.monotonic() - started
-        time.sleep(min(max(pause, took * SHARE), LONGEST))
+        duration = time.monotonic() - started
+        time.sleep(min(max(pause, duration * SHARE), LONGEST))
         pause = min(pause * GROWTH, USUAL)
 
 

@@ -81,9 +81,9 @@ def purge(days: float, state_dir: Path | None, database: str | None) -> None:
             with store.read() as tx:
                 count = stacks.count_gone(tx, before)
             in_batches(store, lambda tx, most: stacks.purge(tx, before, most))
-            kept = timedelta(days=settings.audit_retention_days)
+            audit_age = timedelta(days=settings.audit_retention_days)
             chunks = retention.purge(store, before)
-            decisions = in_batches(store, lambda tx, most: audit.purge(tx, now - kept, most))
+            decisions = in_batches(store, lambda tx, most: audit.purge(tx, now - audit_age, most))
         finally:
             store.close()
     click.echo(f"purged {count} deleted stacks and {chunks} pieces of output")

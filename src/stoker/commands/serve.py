@@ -36,8 +36,8 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 def _with_default(help: str, default: Any) -> str:
     if default in ("", Path()) or "(default:" in help:
         return help
-    shown = ("yes" if default else "no") if isinstance(default, bool) else default
-    return f"{help.removesuffix('.')} (default: {shown})."
+    value = ("yes" if default else "no") if isinstance(default, bool) else default
+    return f"{help.removesuffix('.')} (default: {value})."
 
 
 class ServeCommand(click.Command):

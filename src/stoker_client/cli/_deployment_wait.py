@@ -22,10 +22,10 @@ def report_waiting(deployment: Deployment) -> None:
 def wait_for(client: Client, id_: str) -> Deployment:
     """Wait until a deployment ends. Raises ClientError if it failed."""
     wait_for_end(client, id_, f"goes on (`stoker deployment cancel {id_}` ends it)")
-    done = client.deployments.show(id_, patient=True)
-    if done["status"] == "FAILED":
-        raise ClientError(failure_line(client, done))
-    return done
+    deployment = client.deployments.show(id_, patient=True)
+    if deployment["status"] == "FAILED":
+        raise ClientError(failure_line(client, deployment))
+    return deployment
 
 
 def failure_line(client: Client, deployment: Deployment) -> str:
@@ -39,10 +39,10 @@ def failure_line(client: Client, deployment: Deployment) -> str:
     return f"{name or deployment['id']} on {server}: {reason}"
 
 
-def wait_for_end(client: Client, id_: str, left: str) -> None:
+def wait_for_end(client: Client, id_: str, reminder: str) -> None:
     """Wait until a deployment ends. After Ctrl-C, print ``left``, which describes the deployment's state."""
     try:
         client.deployments.wait(id_)
     except KeyboardInterrupt:
-        click.echo(f"stoker: no longer waiting; deployment {id_} {left}", err=True)
+        click.echo(f"stoker: no longer waiting; deployment {id_} {reminder}", err=True)
         raise

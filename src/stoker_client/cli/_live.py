@@ -150,13 +150,13 @@ class LiveTree(Drawn):
         if snapshot is None:
             return Group()
         tree = Tree(self._line(snapshot.stack["stack_name"], snapshot.status, ""), guide_style="dim")
-        shown = self._visible(snapshot)
-        for resource in shown:
+        visible = self._visible(snapshot)
+        for resource in visible:
             name = resource["resource_name"]
             leaf = tree.add(self._line(name, resource["resource_status"], f"/{name}"))
             if words := self._words.get(name) if _running(resource) else _failure(resource):
                 leaf.add(Text(printable(words), style="dim", no_wrap=True, overflow="ellipsis"))
-        if hidden := len(snapshot.resources) - len(shown):
+        if hidden := len(snapshot.resources) - len(visible):
             tree.add(Text(f"… and {hidden} more", style="dim"))
         return tree
 
@@ -167,8 +167,8 @@ class LiveTree(Drawn):
 
     def _line(self, name: str, status: str, key: str) -> Text:
         elapsed = self._clock.elapsed(key)
-        taken = f"  {elapsed:.1f} s" if elapsed else ""  # ended before the first snapshot, so the time is unknown
-        return Text.assemble(printable(name), "  ", (status, colour(status)), (taken, "dim"), no_wrap=True)
+        seconds = f"  {elapsed:.1f} s" if elapsed else ""  # ended before the first snapshot, so the time is unknown
+        return Text.assemble(printable(name), "  ", (status, colour(status)), (seconds, "dim"), no_wrap=True)
 
 
 def _running(resource: Resource) -> bool:

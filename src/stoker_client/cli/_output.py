@@ -153,18 +153,18 @@ def emit_list(
     ``order`` is the default column of the sort order. ``cells`` returns values that replace those of an object in its
     columns.
     """
-    shown: list[tuple[Row, Row]] = [(row, {**row, **cells(row)} if cells else row) for row in rows]
-    _check_columns(output, [*columns, *wide, *(key for _, cell in shown for key in cell)])
+    displayed: list[tuple[Row, Row]] = [(row, {**row, **cells(row)} if cells else row) for row in rows]
+    _check_columns(output, [*columns, *wide, *(key for _, cell in displayed for key in cell)])
     if key := output.sort or order:
-        shown = _sorted(shown, key)
-    shown = shown[: output.limit]
+        displayed = _sorted(displayed, key)
+    displayed = displayed[: output.limit]
     if not output.is_data:
         names = output.columns or (*columns, *(wide if output.form == "wide" else ()))
-        _emit_rows(output.form, names, [cell for _, cell in shown])
+        _emit_rows(output.form, names, [cell for _, cell in displayed])
     elif output.columns:
-        emit_data(output.form, [{name: cell.get(name) for name in output.columns} for _, cell in shown])
+        emit_data(output.form, [{name: cell.get(name) for name in output.columns} for _, cell in displayed])
     else:
-        emit_data(output.form, [row for row, _ in shown])
+        emit_data(output.form, [row for row, _ in displayed])
 
 
 def _check_columns(output: Output, available: Iterable[str]) -> None:
@@ -219,8 +219,8 @@ def emit_one(output: Output, thing: Row, fields: Sequence[str] | None = None) ->
     if output.is_data:
         emit_data(output.form, {name: thing[name] for name in output.columns} if output.columns else thing)
         return
-    shown = thing if output.form == "wide" or fields is None else fields
-    names = [name for name in output.columns or shown if name in thing]
+    displayed = thing if output.form == "wide" or fields is None else fields
+    names = [name for name in output.columns or displayed if name in thing]
     if output.form == "name":
         _emit_lines([printable(_name(thing))])
     elif output.form == "value":

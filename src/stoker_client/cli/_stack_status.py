@@ -7,9 +7,9 @@ status_option = click.option(
 )
 
 
-def is_status(status: str, wanted: str | None) -> bool:
+def is_status(status: str, selected: str | None) -> bool:
     """
     Whether ``status`` (``CREATE_FAILED``) matches ``wanted`` (in any case, with or without the action); None matches
     all.
     """
-    return wanted is None or status == wanted.upper() or status.endswith(f"_{wanted.upper()}")
+    return selected is None or status == selected.upper() or status.endswith(f"_{selected.upper()}")

@@ -39,8 +39,8 @@ def choose_servers(client: Client, refs: Sequence[str], labels: Mapping[str, str
         return [client.servers.show(ref) for ref in refs]
     servers = client.servers.all(labels)
     if not servers:
-        wanted = ",".join(f"{name}={value}" for name, value in labels.items())
-        raise BadInput(f"no server has the label {wanted}; `stoker server list` shows the labels")
+        label = ",".join(f"{name}={value}" for name, value in labels.items())
+        raise BadInput(f"no server has the label {label}; `stoker server list` shows the labels")
     return servers
 
 

@@ -76,10 +76,10 @@ def order(targets: Sequence[Target], room: int) -> list[Target]:
     ranked: dict[int, list[Target]] = {rank: [] for rank in range(4)}
     for target in targets:
         ranked[_RANKS.get(target["status"], 2)].append(target)
-    running, failed, done, queued = (ranked[rank] for rank in range(4))
-    kept = failed[-max(room // 3, 1) :] if failed else []  # the latest failures are the most relevant
-    rest = failed[: len(failed) - len(kept)]
-    return [*kept, *running, *rest, *reversed(done), *queued][:room]
+    running, failed, complete, queued = (ranked[rank] for rank in range(4))
+    newest = failed[-max(room // 3, 1) :] if failed else []  # the latest failures are the most relevant
+    rest = failed[: len(failed) - len(newest)]
+    return [*newest, *running, *rest, *reversed(complete), *queued][:room]
 
 
 _RANKS = {"IN_PROGRESS": 0, "FAILED": 1, "COMPLETE": 2, "CANCELLED": 2, "QUEUED": 3}

@@ -53,8 +53,8 @@ class TriggerLines(Plain):
             self._count(watch.trigger)
         elif changed["status"] != "QUEUED":  # all targets are queued at first, which the counts show
             percent = run_of(changed).get("percent") if changed["status"] == "IN_PROGRESS" else None
-            shown = f"{percent:g} %" if percent is not None else ""
-            self._news(str(changed["position"]), name_of(changed), _state(changed), shown, summary_of(changed))
+            progress = f"{percent:g} %" if percent is not None else ""
+            self._news(str(changed["position"]), name_of(changed), _state(changed), progress, summary_of(changed))
 
     def _count(self, trigger: Trigger) -> None:
         """
@@ -122,7 +122,7 @@ class TriggerTable(Drawn):
             if self._watch is None:
                 return grid
             trigger, targets = self._watch.trigger, self._watch.targets
-            shown = order(targets, max(self._console.height - MARGIN, 3))
+            rows = order(targets, max(self._console.height - MARGIN, 3))
             table = Table.grid(padding=(0, 2, 0, 0))
             for _ in range(2):
                 table.add_column(no_wrap=True)
@@ -130,10 +130,10 @@ class TriggerTable(Drawn):
             for _ in range(2):
                 table.add_column(no_wrap=True, justify="right")
             table.add_column(no_wrap=True, overflow="ellipsis", style="dim", ratio=1)
-            for target in shown:
+            for target in rows:
                 table.add_row(*self._row(target))
         grid.add_row(table)
-        if hidden := len(targets) - len(shown):
+        if hidden := len(targets) - len(rows):
             grid.add_row(Text(f"… and {hidden} more", style="dim"))
         grid.add_row(self._summary(trigger))
         return grid

@@ -16,8 +16,8 @@ from stoker_client.cli._version import own_version
 from stoker_client.errors import ClientError
 
 
-def _show_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _show_version(ctx: click.Context, _param: click.Parameter, is_set: bool) -> None:
+    if is_set:
         click.echo(f"stoker {own_version()}")
         ctx.exit()
 

@@ -127,7 +127,7 @@ def _script(command_line: Sequence[str], file: str | None) -> str:
 def _run_one(client: Client, server: Server, run: adhoc.AdHoc, limit: Limit, *, keep: bool, raw: bool) -> int:
     try:
         wait_for_start(client, server, run.deployment, limit)
-        done = _stream(client, run.id, raw=raw)
+        deployment = _stream(client, run.id, raw=raw)
     except TimedOut:
         client.deployments.cancel(run.id, force=True)
         run.delete()
@@ -135,12 +135,12 @@ def _run_one(client: Client, server: Server, run: adhoc.AdHoc, limit: Limit, *, 
     except BaseException:
         _tell_what_stays(run, server["name"])
         raise
-    _tell_failure(client, done)
+    _tell_failure(client, deployment)
     if keep:
         click.echo(f"stoker: kept: deployment {run.id}, config {run.config_id}", err=True)
     else:
         run.delete()
-    return adhoc.exit_code(done)
+    return adhoc.exit_code(deployment)
 
 
 def _stream(client: Client, id_: str, *, raw: bool) -> Deployment:
@@ -154,19 +154,21 @@ def _stream(client: Client, id_: str, *, raw: bool) -> Deployment:
                 yield chunk
 
     LogPrinter("table", raw=raw).all(chunks())
-    done = client.deployments.show(id_, patient=True)
+    deployment = client.deployments.show(id_, patient=True)
     for stream in STREAMS:
         # An agent that sends no logs (Heat's own) delivers all output with its result.
-        text = (done.get("output_values") or {}).get(f"deploy_{stream}")
+        text = (deployment.get("output_values") or {}).get(f"deploy_{stream}")
         if stream not in seen and text:
             echo(text, nl=False, err=stream == "stderr", raw=raw)
-    return done
+    return deployment
 
 
-def _tell_failure(client: Client, done: Deployment) -> None:
+def _tell_failure(client: Client, deployment: Deployment) -> None:
     """Print the reason of a failure, unless the exit code and the script's output explain it."""
-    if done["status"] != "COMPLETE" and not (done["status_reason"] or "").startswith("deploy_status_code : "):
-        echo(f"stoker: {failure_line(client, done)}", err=True)
+    if deployment["status"] != "COMPLETE" and not (deployment["status_reason"] or "").startswith(
+        "deploy_status_code : "
+    ):
+        echo(f"stoker: {failure_line(client, deployment)}", err=True)
 
 
 def _tell_what_stays(run: adhoc.AdHoc, server: str) -> None:

@@ -133,11 +133,11 @@ class WatchDeployment(command.Command):
                 stream.flush()
             elif event.name == "progress":
                 print(clean_for(_progress(event.json()), sys.stderr), file=sys.stderr)
-        done = deployments.show(parsed_args.deployment, patient=True)
-        if done["status"] != "COMPLETE":
-            reason = f"{done['status']}: {done['status_reason'] or 'no reason given'}"
+        deployment = deployments.show(parsed_args.deployment, patient=True)
+        if deployment["status"] != "COMPLETE":
+            reason = f"{deployment['status']}: {deployment['status_reason'] or 'no reason given'}"
             print(clean_for(reason, sys.stderr), file=sys.stderr)
-        return exit_code(done)
+        return exit_code(deployment)
 
 
 class ListRuns(command.Lister):

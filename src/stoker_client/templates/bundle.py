@@ -57,22 +57,22 @@ class _Collection:
     documents: dict[str, _Document] = field(default_factory=dict)
     names: dict[str, list[str]] = field(default_factory=dict)
 
-    def add(self, document: _Document, shown: str) -> None:
+    def add(self, document: _Document, title: str) -> None:
         """Add ``document``, called ``shown`` in errors, and all files that it names."""
         self.documents[document.url] = document
-        document.visit(lambda name, base: self._reference(name, base, document.url, shown))
+        document.visit(lambda name, base: self._reference(name, base, document.url, title))
 
-    def _reference(self, name: str, base: str, asker: str, shown: str) -> str:
+    def _reference(self, name: str, base: str, asker: str, title: str) -> str:
         url = locations.locate(name, base)
         if locations.is_web(asker) and not locations.is_web(url):
-            raise BadInput(f"{shown} comes from the network and names {name}, a file of this machine: refused")
+            raise BadInput(f"{title} comes from the network and names {name}, a file of this machine: refused")
         self.name(name, url)
         if url not in self.documents:
-            self._read(url, name, shown)
+            self._read(url, name, title)
         return name
 
-    def _read(self, url: str, name: str, shown: str) -> None:
-        text = locations.read(url, shown)
+    def _read(self, url: str, name: str, title: str) -> None:
+        text = locations.read(url, title)
         data = _nested(text)
         self.documents[url] = _Document(url, text, data)
         if data is not None:

@@ -15,5 +15,5 @@ COLUMNS = ("time", "actor", "action", "outcome", "server_id", "reason")
 @click.pass_obj
 def command(session: Session, server: str | None, output: Output) -> None:
     client = session.client
-    wanted = server_id(client, server) if server is not None else None
-    emit_list(output, client.audit.all(server=wanted, limit=output.first), COLUMNS)
+    id_ = server_id(client, server) if server is not None else None
+    emit_list(output, client.audit.all(server=id_, limit=output.first), COLUMNS)

@@ -63,10 +63,10 @@ def _definition(path: str) -> dict[str, Any]:
 
 def _input(text: str) -> dict[str, str]:
     """Parse ``NAME`` or ``NAME:TYPE``, with the type in any case."""
-    name, colon, wanted = text.partition(":")
+    name, colon, type_name = text.partition(":")
     if not colon:
         return {"name": name}
-    kind = next((name for name in TYPES if name.lower() == wanted.lower()), None)
+    kind = next((name for name in TYPES if name.lower() == type_name.lower()), None)
     if kind is None:
-        raise click.UsageError(f"input {name!r}: {wanted!r} is none of the types {', '.join(TYPES)}")
+        raise click.UsageError(f"input {name!r}: {type_name!r} is none of the types {', '.join(TYPES)}")
     return {"name": name, "type": kind}

@@ -30,7 +30,7 @@ def command(session: Session, deployments: Sequence[str], force: bool, wait: boo
 
 
 def _wait(session: Session, deployment: str) -> None:
-    left = (
+    reminder = (
         f"is cancelled, and over once its agent has stopped (`stoker deployment cancel --force {deployment}`: at once)"
     )
-    wait_for_end(session.client, deployment, left)
+    wait_for_end(session.client, deployment, reminder)

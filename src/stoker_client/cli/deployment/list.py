@@ -20,10 +20,8 @@ STATUSES = ("IN_PROGRESS", "COMPLETE", "FAILED")
 @click.pass_obj
 def command(session: Session, server: str | None, status: str | None, output: Output) -> None:
     client = session.client
-    wanted = server_id(client, server) if server is not None else None
-    deployments = [
-        deployment for deployment in client.deployments.all(wanted) if status in (None, deployment["status"])
-    ]
+    id_ = server_id(client, server) if server is not None else None
+    deployments = [deployment for deployment in client.deployments.all(id_) if status in (None, deployment["status"])]
     names: Mapping[str, str] = {}
     if not output.is_data and (not output.columns or "server" in output.columns):
         names = server_names(client)

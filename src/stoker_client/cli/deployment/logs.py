@@ -124,8 +124,8 @@ class _Log:
             yield from self._select(page["logs"], runs)
 
     def _select(self, chunks: Iterable[LogChunk], runs: Sequence[Run] | None) -> Iterator[LogChunk]:
-        wanted = None if runs is None else {run.get("config_id") or "" for run in runs}
+        config_ids = None if runs is None else {run.get("config_id") or "" for run in runs}
         return (
-            chunk for chunk in of_runs(chunks, wanted)
+            chunk for chunk in of_runs(chunks, config_ids)
             if self.stream in (None, chunk["stream"]) and is_since(chunk, self.since)
         )  # fmt: skip

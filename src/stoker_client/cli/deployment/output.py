@@ -27,8 +27,8 @@ def command(session: Session, deployment: str, name: str | None, all_: bool, raw
             raise ClientError(f"deployment {deployment} has no output {name!r}; it has: {names}")
         emit_value(output, values[name], raw=raw)
         return
-    shown = {key: value for key, value in values.items() if all_ or not key.startswith("deploy_")}
+    outputs = {key: value for key, value in values.items() if all_ or not key.startswith("deploy_")}
     if output.is_data and not output.columns:
-        emit_value(output, shown)
+        emit_value(output, outputs)
     else:
-        emit_list(output, [{"output": key, "value": value} for key, value in shown.items()], ("output", "value"))
+        emit_list(output, [{"output": key, "value": value} for key, value in outputs.items()], ("output", "value"))

@@ -17,8 +17,8 @@ def command(session: Session, name: str, template: bool, output: Output) -> None
     if template:
         emit_data(output.data_form, session.client.templates.type_template(name))
         return
-    shown = session.client.templates.type(name)
+    details = session.client.templates.type(name)
     if output.is_data:
-        emit_data(output.form, shown)
+        emit_data(output.form, details)
         return
-    emit_list(output, [{"name": name, **schema} for name, schema in shown["properties"].items()], COLUMNS)
+    emit_list(output, [{"name": name, **schema} for name, schema in details["properties"].items()], COLUMNS)

@@ -30,8 +30,8 @@ def command(session: Session, /, *, disabled: bool, output: Output, **options: A
     plan = given_options({key: options.pop(key) for key in PLAN})
     if not one_of("cron" in plan, "at" in plan):
         raise click.UsageError("say when, either with --cron or with --at")
-    wanted = TriggerInput(**options)
-    trigger = wanted.body(lambda: session.client)
-    plan = {"name": wanted.title, **plan, "trigger": trigger, "enabled": not disabled}
+    trigger_input = TriggerInput(**options)
+    trigger = trigger_input.body(lambda: session.client)
+    plan = {"name": trigger_input.title, **plan, "trigger": trigger, "enabled": not disabled}
     schedule = session.client.schedules.create(plan)
     emit_one(output, schedule, FIELDS)

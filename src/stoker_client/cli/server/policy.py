@@ -81,14 +81,14 @@ def command(
         raise click.UsageError("give a file, or options, or --clear")
     policy = None if clear else options or (_read(files[0]) if files else None)
     servers, batch = session.client.servers, Batch()
-    shown = batch.each(chosen, lambda ref: servers.set_policy(ref, policy) if changes else servers.show(ref))
-    if not labels and shown:
-        emit_one(output, {name: shown[0].get(name) for name in FIELDS})
+    results = batch.each(chosen, lambda ref: servers.set_policy(ref, policy) if changes else servers.show(ref))
+    if not labels and results:
+        emit_one(output, {name: results[0].get(name) for name in FIELDS})
     elif changes:
-        for server in shown:
+        for server in results:
             click.echo(f"policy of server {server['name']} set")
     else:
-        emit_list(output, shown, ("name", *FIELDS), order="name")
+        emit_list(output, results, ("name", *FIELDS), order="name")
     batch.exit()
 
 

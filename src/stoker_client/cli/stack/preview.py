@@ -20,11 +20,11 @@ def command(session: Session, /, *, name: str, wait: bool, output: Output, **opt
         raise click.UsageError("--template is missing")
     if wait:
         raise click.UsageError("there is nothing to wait for")
-    shown: Any = session.client.stacks.preview(StackInput(**options).body() | {"stack_name": name})
+    preview: Any = session.client.stacks.preview(StackInput(**options).body() | {"stack_name": name})
     if output.is_data:
-        emit_data(output.form, shown)
+        emit_data(output.form, preview)
         return
-    emit_list(output, list(_flat(shown["resources"])), ("stack_name", "resource_name", "resource_type", "properties"))
+    emit_list(output, list(_flat(preview["resources"])), ("stack_name", "resource_name", "resource_type", "properties"))
 
 
 def _flat(resources: list[Any]) -> Iterator[dict[str, Any]]:

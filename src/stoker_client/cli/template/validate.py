@@ -20,8 +20,8 @@ def command(session: Session, /, *, wait: bool, output: Output, **options: Any) 
         raise click.UsageError("--template is missing")
     if wait:
         raise click.UsageError("there is nothing to wait for")
-    shown = session.client.templates.validate(StackInput(**options).body())
+    result = session.client.templates.validate(StackInput(**options).body())
     if not output.is_data:
-        emit_list(output, [{"name": name, **parameter} for name, parameter in shown["Parameters"].items()], COLUMNS)
+        emit_list(output, [{"name": name, **parameter} for name, parameter in result["Parameters"].items()], COLUMNS)
     else:
-        emit_data(output.form, shown)
+        emit_data(output.form, result)

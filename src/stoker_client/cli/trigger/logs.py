@@ -28,16 +28,16 @@ def command(
     targets = [target for target in client.triggers.show(id_).get("targets") or [] if _is(target, wanted_server)]
     if server is not None and not targets:
         raise ClientError(f"trigger {trigger} does not run on a server {server!r} (`stoker trigger show` says where)")
-    wanted = {target["server_id"] for target in targets}
+    server_ids = {target["server_id"] for target in targets}
     chunks = follow_written(client, id_) if follow else read_written(client, targets)
     chunks = (
         chunk for chunk in chunks
-        if stream in (None, chunk["stream"]) and (server is None or chunk["server_id"] in wanted)
+        if stream in (None, chunk["stream"]) and (server is None or chunk["server_id"] in server_ids)
     )  # fmt: skip
     if form != "table" and not follow:
         emit_data(form, list(chunks))
     else:
-        LogPrinter(form, named=len(wanted) > 1, raw=raw).all(chunks)
+        LogPrinter(form, named=len(server_ids) > 1, raw=raw).all(chunks)
 
 
 def _is(target: Target, server: str | None) -> bool:

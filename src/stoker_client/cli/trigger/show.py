@@ -26,12 +26,12 @@ def command(ctx: click.Context, trigger: str, status: str | None, follow: bool, 
     id_ = session.client.triggers.find_id(trigger)
     if follow:
         follow_trigger(ctx, session.client, id_, output)
-    shown = session.client.triggers.show(id_)
-    targets = [target for target in shown.get("targets") or [] if status in (None, target["status"])]
+    details = session.client.triggers.show(id_)
+    targets = [target for target in details.get("targets") or [] if status in (None, target["status"])]
     if output.form not in ("table", "wide"):
-        emit_one(output, {**shown, "targets": targets}, FIELDS)
+        emit_one(output, {**details, "targets": targets}, FIELDS)
         return
-    emit_trigger(output, shown)
+    emit_trigger(output, details)
     if output.columns:
         return
     click.echo()
