@@ -27,6 +27,8 @@ _DUE_AFTER = 0.8
 #: Seconds between writes if the agent's version or hooks change.
 _CHANGED_SECONDS = 1.0
 _LONGEST = 4096
+#: Agents that one check reads from the database at most, so that its transaction is short.
+_CHECKED = 1000
 #: Lost agents that one check logs each on a line of its own; further ones are counted.
 _LOGGED = 50
 _WORD = re.compile(r"[\w.+:-]{1,64}")
@@ -86,10 +88,10 @@ class LastSeen:
         self._store.write(record)
 
     def log_lost(self) -> None:
-        """Log each agent that no process has seen for ``offline_after``, and forget it."""
+        """Log agents that no process has seen for ``offline_after``, and forget them."""
         before = time.monotonic() - self._offline_after.total_seconds()
         with self._lock:
-            overdue = [server_id for server_id, (written, _) in self._written.items() if written < before]
+            overdue = [server_id for server_id, (written, _) in self._written.items() if written < before][:_CHECKED]
             for server_id in overdue:
                 del self._written[server_id]
         if not overdue:
