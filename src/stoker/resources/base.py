@@ -33,6 +33,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from stoker.model.deployment import Deployment
 from stoker.model.stack import Resource
 from stoker.model.status import Action
 from stoker.resources.env import Nested, ResourceEnv
@@ -96,6 +97,8 @@ class Context:
     nested: Nested
     #: Limit of one output stream of one run in bytes; the rest is discarded.
     log_bytes: int
+    #: The deployment that this transaction has just changed, so that its resource does not read it again.
+    changed: Deployment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,8 @@ class Signalled:
 
     words: str
     resource: Resource | None = None
+    #: The changed deployment of the resource, if any.
+    deployment: Deployment | None = None
 
 
 Properties = Mapping[str, Any]

@@ -159,11 +159,11 @@ def signal(context: Context, resource: Resource, details: Mapping[str, Any]) -> 
     values = {name: value for name, value in details.items() if name != RUN}
     changed = run_end.apply_signal(context.tx, context.env.work, deployment, values, context.log_bytes)
     if runs.is_progress(values):
-        return Signalled(f"deployment {changed.id} goes on")
+        return Signalled(f"deployment {changed.id} goes on", deployment=changed)
     if changed.status != Status.FAILED:
-        return Signalled(f"deployment {changed.id} succeeded")
+        return Signalled(f"deployment {changed.id} succeeded", deployment=changed)
     code = changed.output_values.get("deploy_status_code")
-    return Signalled(f"deployment {changed.id} failed" + (f" ({code})" if code else ""))
+    return Signalled(f"deployment {changed.id} failed" + (f" ({code})" if code else ""), deployment=changed)
 
 
 def _action(action: Action) -> Callable[[Context, Resource], Outcome]:

@@ -143,6 +143,8 @@ def start(context: Context, resource: Resource, properties: Properties, action: 
 
 def find_deployment(context: Context, resource: Resource) -> Deployment | None:
     """Return the resource's deployment; None if there is none yet, or if a user deleted it."""
+    if context.changed is not None and context.changed.id == resource.physical_id:
+        return context.changed
     return deployments.find(context.tx, resource.physical_id) if resource.physical_id else None
 
 

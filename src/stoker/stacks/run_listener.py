@@ -25,7 +25,7 @@ class ResourceListener(RunListener):
 
     def run_ended(self, tx: Tx, env: DeploymentEnv, deployment: Deployment, *, cancelled: bool = False) -> None:
         """Check the resource and continue its stack."""
-        wake_resource(tx, self.engine, deployment.resource_id or "")
+        wake_resource(tx, self.engine, deployment.resource_id or "", changed=deployment)
 
     def removed(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
         """Fail a resource that waits for the deployment, unless the resource itself is being deleted."""

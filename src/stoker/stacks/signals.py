@@ -84,7 +84,7 @@ def _signal_resource(tx: Tx, engine: Engine, target: Resource, payload: Mapping[
     for id in resource_type.waiters(session.context, resource):
         waiting = session.resource_by_id(id)
         if waiting is not None:
-            wake(session, waiting)
+            wake(session, waiting, changed=signalled.deployment)
     commit(session)
 
 

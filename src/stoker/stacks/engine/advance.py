@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from stoker.model.deployment import Deployment
 from stoker.model.errors import InvalidBreakPointHook, StokerError
 from stoker.model.stack import Phase, Resource
 from stoker.model.status import Status
@@ -53,8 +54,14 @@ def advance(session: StackSession) -> None:
                 end_step(session, key)
 
 
-def wake(session: StackSession, resource: Resource, failure: str | None = None) -> None:
-    """Check a waiting resource after a report, and advance its stack. ``failure``: why the resource cannot succeed."""
+def wake(
+    session: StackSession, resource: Resource, failure: str | None = None, changed: Deployment | None = None
+) -> None:
+    """
+    Check a waiting resource after a report, and advance its stack.
+
+    ``failure``: why the resource cannot succeed. ``changed``: the deployment that the report has changed.
+    """
     if resource.status is not Status.IN_PROGRESS:
         return
     # The resource may belong to an operation that was superseded or has failed; its end changes only the resource.
@@ -62,7 +69,8 @@ def wake(session: StackSession, resource: Resource, failure: str | None = None) 
     try:
         if failure is not None:
             raise ResourceFailure(failure)
-        outcome = session.type_of(resource).check(session.context, resource)
+        context = session.context if changed is None else replace(session.context, changed=changed)
+        outcome = session.type_of(resource).check(context, resource)
     except (ResourceFailure, StokerError) as error:
         fail(session, resource, error, stack_too=waited_for)
     else:

@@ -6,6 +6,7 @@ from functools import partial
 
 import structlog
 
+from stoker.model.deployment import Deployment
 from stoker.model.stack import Phase, Resource
 from stoker.model.status import Action, Status
 from stoker.resources import label_groups
@@ -53,8 +54,14 @@ def _outlived_its_beginning(session: StackSession) -> bool:
     )
 
 
-def wake_resource(tx: Tx, engine: Engine, resource_id: str, failure: str | None = None) -> None:
-    """Check a resource after a report and continue its stack. ``failure``: why the resource can no longer succeed."""
+def wake_resource(
+    tx: Tx, engine: Engine, resource_id: str, failure: str | None = None, *, changed: Deployment | None = None
+) -> None:
+    """
+    Check a resource after a report and continue its stack.
+
+    ``failure``: why the resource can no longer succeed. ``changed``: the deployment that the report has changed.
+    """
     unlocked = resources.find(tx, resource_id)
     if unlocked is None:
         return
@@ -63,5 +70,5 @@ def wake_resource(tx: Tx, engine: Engine, resource_id: str, failure: str | None 
     if stack is None or resource is None:
         return
     session = StackSession(tx, engine, stack)
-    wake(session, resource, failure)
+    wake(session, resource, failure, changed)
     commit(session)
