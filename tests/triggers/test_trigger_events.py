@@ -67,7 +67,7 @@ def writing(deployment, data: bytes, offset: int = 0):
 
 
 def told(batch) -> list[str]:
-    return [each.data["data"] for each in batch.events if each.name == "log"]
+    return [each.data.data for each in batch.events if each.name == "log"]
 
 
 def ids(batch) -> list[int]:
@@ -141,7 +141,7 @@ def test_events_are_read_in_pages_after_the_last_one(heat, follow):
     assert {id for batch in batches for id in ids(batch)} == {0}
     age(heat.store, logs, 11)
     old = follow(fleet, trigger).read()
-    assert ids(old) == [each.data["seq"] for each in old.events if each.name == "log"]
+    assert ids(old) == [each.data.seq for each in old.events if each.name == "log"]
     assert len(told(follow(fleet, trigger, ids(old)[99]).read())) == 200
 
 
@@ -154,14 +154,14 @@ def test_an_unresponsive_server_is_reported_once(heat, follow, monkeypatch):
     assert [each.name for each in stream.read().events] == ["target", "trigger"]
     age(heat.store, stored_runs, 46)
     (silent,) = stream.read().events
-    assert silent.data["run"]["state"] == "UNRESPONSIVE"
-    assert silent.data["run"]["unresponsive_seconds"] >= 46
+    assert silent.data.run.state == "UNRESPONSIVE"
+    assert silent.data.run.unresponsive_seconds >= 46
     with monkeypatch.context() as later:
         later.setattr("stoker.store.tx.datetime", Clock(datetime.now(UTC) + timedelta(seconds=5)))
         assert stream.read().events == []
     heat.store.write(lambda tx: runs.heartbeat(tx, **said))
     (heard,) = stream.read().events
-    assert (heard.data["run"]["state"], heard.data["run"]["unresponsive_seconds"]) == ("RUNNING", None)
+    assert (heard.data.run.state, heard.data.run.unresponsive_seconds) == ("RUNNING", None)
 
 
 def test_a_retry_during_the_deletion_finds_nothing(on_postgresql, tmp_path):

@@ -109,6 +109,7 @@ Text = Annotated[str, Meta(pattern=NO_NUL)]
 Name = Annotated[str, Meta(max_length=255, pattern=NO_NUL)]
 RequiredName = Annotated[str, Meta(min_length=1, max_length=255, pattern=NO_NUL)]
 ShortText = Annotated[str, Meta(max_length=64, pattern=NO_NUL)]
+RequiredShortText = Annotated[str, Meta(min_length=1, max_length=64, pattern=NO_NUL)]
 LongText = Annotated[str, Meta(max_length=65535, pattern=NO_NUL)]
 ServerId = Annotated[str, Meta(max_length=LONGEST_ID, pattern=NO_NUL)]
 #: Counters of responses.
@@ -143,6 +144,11 @@ class Body(Struct):
 
 class Answer(Struct, forbid_unknown_fields=True):
     """A JSON object in a response, with exactly these members."""
+
+
+class Link(Answer):
+    href: str
+    rel: str = "self"
 
 
 def fill(kind: type[T], source: object, /, **computed: Any) -> T:

@@ -2,50 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
-from stoker.http import params
-from stoker.http.heat import serializers
+from msgspec import Meta
+
+from stoker.http.contracts import operation
+from stoker.http.fields import Answer, Count, Positive, Query, RowNumber, Time, fill
 from stoker.http.request_context import RequestContext, Response
-from stoker.model.audit import Entry
-from stoker.store import audit, servers
+from stoker.model.audit import Entry, Outcome
+from stoker.store import audit, rows, servers
 from stoker.store.tx import Tx
 
 #: Entries of a response by default, and at most.
 _LIMIT = 1000
 
 
-def index(request: RequestContext) -> Response:
+class AuditEntry(Answer):
+    id: Count
+    time: Time
+    actor: Annotated[str | None, Meta(description="The name of the user")]
+    action: Annotated[str, Meta(description="Such as `run CREATE` or `change policy`")]
+    outcome: Outcome
+    server_id: str | None
+    deployment_id: str | None
+    stack_id: str | None
+    reason: str
+
+
+class AuditQuery(Query):
+    limit: Positive = _LIMIT
+    marker: Annotated[RowNumber | None, Meta(description="The id of an entry: only older entries are listed")] = None
+    server: Annotated[str | None, Meta(description="The name or id of a server")] = None
+
+
+@operation(200, {"audit": list[AuditEntry]})
+def index(request: RequestContext, query: AuditQuery) -> Response:
     """List the audit log's entries, newest first."""
-    limit = params.whole(request.query.get("limit"), "limit", 1)
-    marker = params.whole(request.query.get("marker"), "marker", 1, most=params.LAST)
     with request.app.store.read() as tx:
-        server_id = _server_id(tx, request)
-        found = audit.list_all(
-            tx, request.project, server_id=server_id, limit=min(limit or _LIMIT, _LIMIT), before=marker
+        server_id = _server_id(tx, request, query.server)
+        entries = audit.list_all(
+            tx, request.project, server_id=server_id, limit=min(query.limit, _LIMIT), before=query.marker
         )
-    return Response(200, {"audit": [_serialize(each) for each in found]})
+    return Response(200, {"audit": [_serialize(entry) for entry in entries]})
 
 
-def _server_id(tx: Tx, request: RequestContext) -> str | None:
-    """Return the id of the server that the query names by name or id; ids of deleted servers are allowed."""
-    said = request.query.get("server")
-    if not said or servers.find(tx, said) is not None:
-        return said or None
-    same = servers.find_by_name(tx, said, request.project)
-    return same[0].id if len(same) == 1 else said
+def _server_id(tx: Tx, request: RequestContext, name: str | None) -> str | None:
+    """Return the id of the server with this name or id; ids of deleted servers are allowed."""
+    if not name or servers.find(tx, name) is not None:
+        return name or None
+    namesakes = servers.find_by_name(tx, name, request.project)
+    return namesakes[0].id if len(namesakes) == 1 else name
 
 
-def _serialize(entry: Entry) -> dict[str, Any]:
-    made = entry.decision
-    return {
-        "id": entry.seq,
-        "time": serializers.time(entry.at),
-        "actor": made.actor,
-        "action": made.action,
-        "outcome": made.outcome.value,
-        "server_id": made.server_id,
-        "deployment_id": made.deployment_id,
-        "stack_id": made.stack_id,
-        "reason": made.reason,
-    }
+def _serialize(entry: Entry) -> AuditEntry:
+    return fill(AuditEntry, entry.decision, id=entry.seq, time=rows.heat_time(entry.at))

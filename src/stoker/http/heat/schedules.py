@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, field
 
 from stoker.deployments.derive import redact_named
-from stoker.http import params
-from stoker.http.heat import serializers
+from stoker.http.contracts import operation
+from stoker.http.fields import Answer, Body, Count, Id, RequiredName, RequiredShortText, Time, Unchecked, fill
+from stoker.http.heat.triggers import TriggerBody, unwrap
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Invalid
-from stoker.model.trigger import Schedule
+from stoker.model.trigger import MisfirePolicy, Schedule
 from stoker.store import schedules as stored
 from stoker.store.tx import Tx
 from stoker.triggers import schedules
 
 #: Read-only members. Requests may contain them, because clients send back what they read.
-_OURS = frozenset(
+_READ_ONLY = frozenset(
     (
         *("id", "next_time", "last_time", "last_trigger_id", "last_error", "run_count", "missed_count", "requested_by"),
         "creation_time",
@@ -24,84 +27,136 @@ _OURS = frozenset(
 )
 
 
-def create(request: RequestContext) -> Response:
+class ScheduleChanges(Body):
+    name: RequiredName | None = None
+    trigger: TriggerBody | None = None
+    cron: Annotated[RequiredName | None, Meta(description='Five fields, such as "0 2 * * *", or a word: @daily')] = None
+    at: Annotated[str | None, Meta(description="The only time, such as 2026-01-01T00:00:00Z")] = None
+    timezone: Annotated[
+        RequiredShortText | None, Meta(description="The time zone of both, such as Europe/Vienna. Default: UTC")
+    ] = None
+    require_window: bool | None = None
+    misfire_policy: Annotated[
+        MisfirePolicy | None, Meta(description="What happens if a time passes while no process is running")
+    ] = None
+    enabled: bool | None = None
+
+
+class NewSchedule(ScheduleChanges, kw_only=True):
+    name: RequiredName
+    trigger: TriggerBody
+
+
+class _NewScheduleBody(Unchecked):
+    schema = NewSchedule
+
+
+class _ScheduleChangesBody(Unchecked):
+    schema = ScheduleChanges
+
+
+class SoftwareSchedule(Answer):
+    id: Id
+    name: str
+    trigger: Annotated[
+        dict[str, Any], Meta(description="The body of a request to trigger, with the values of secret inputs redacted")
+    ]
+    cron: str | None
+    at: Time | None
+    timezone: str
+    require_window: bool
+    misfire_policy: MisfirePolicy
+    enabled: bool
+    next_at: Time | None = field(name="next_time")
+    last_at: Time | None = field(name="last_time")
+    last_trigger_id: Id | None
+    last_error: Annotated[str | None, Meta(description="Why the last time started no trigger")]
+    run_count: Count
+    missed_count: Count
+    requested_by: str | None
+    created_at: Time = field(name="creation_time")
+
+
+_ANSWER = {"software_schedule": SoftwareSchedule}
+
+
+@operation(
+    201,
+    _ANSWER,
+    errors=(409,),
+    example={
+        "name": "nightly",
+        "trigger": {"stack": "shop", "resource": "database", "action": "BACKUP"},
+        "cron": "0 2 * * *",
+        "timezone": "Europe/Vienna",
+    },
+)
+def create(request: RequestContext, body: _NewScheduleBody) -> Response:
     """Create a schedule. Its trigger is checked as if it started now. Raises Invalid, EntityNotFound or Conflict."""
-    said = _read_body(request)
+    values = _values(body)
 
     def do(tx: Tx) -> Response:
-        made = schedules.create(tx, request.app.engine, request.project, said, requested_by=request.user.user_name)
-        return _serialize(tx, 201, made)
+        user = request.user.user_name
+        schedule = schedules.create(tx, request.app.engine, request.project, values, requested_by=user)
+        return _respond(tx, 201, schedule)
 
     return request.app.store.write(do)
 
 
+@operation(200, {"software_schedules": list[SoftwareSchedule]})
 def index(request: RequestContext) -> Response:
+    """List the project's schedules."""
     with request.app.store.read() as tx:
-        found = stored.list_all(tx, request.project)
-    return Response(200, {"software_schedules": [serialize(tx, each) for each in found]})
+        shown = [serialize(tx, schedule) for schedule in stored.list_all(tx, request.project)]
+    return Response(200, {"software_schedules": shown})
 
 
+@operation(200, _ANSWER)
 def show(request: RequestContext) -> Response:
+    """Return a schedule."""
     with request.app.store.read() as tx:
-        return _serialize(tx, 200, stored.get(tx, request.path["schedule_id"], request.project))
+        return _respond(tx, 200, stored.get(tx, request.path["schedule_id"], request.project))
 
 
-def change(request: RequestContext) -> Response:
+@operation(200, _ANSWER, errors=(409,))
+def change(request: RequestContext, body: _ScheduleChangesBody) -> Response:
     """Change the members of the schedule that the body contains. Raises the same errors as ``create``."""
-    said = _read_body(request)
+    values = _values(body)
 
     def do(tx: Tx) -> Response:
-        held = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
-        return _serialize(tx, 200, schedules.change(tx, request.app.engine, held, said))
+        schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
+        return _respond(tx, 200, schedules.change(tx, request.app.engine, schedule, values))
 
     return request.app.store.write(do)
 
 
+@operation(204)
 def delete(request: RequestContext) -> Response:
     """Delete a schedule. Its triggers remain."""
 
     def do(tx: Tx) -> None:
-        held = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
-        schedules.delete(tx, request.app.engine, held)
+        schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
+        schedules.delete(tx, request.app.engine, schedule)
 
     request.app.store.write(do)
     return Response(204)
 
 
-def serialize(tx: Tx, schedule: Schedule) -> dict[str, Any]:
+def serialize(tx: Tx, schedule: Schedule) -> SoftwareSchedule:
     """Serialize a schedule, with the values of secret inputs redacted."""
     body = dict(schedule.body)
     if isinstance(body.get("input_values"), Mapping):
         body["input_values"] = redact_named(body["input_values"], schedule.secret)
-    return {
-        "id": schedule.id,
-        "name": schedule.name,
-        "trigger": tx.secrets.redact(body),
-        "cron": schedule.cron,
-        "at": serializers.time(schedule.at),
-        "timezone": schedule.timezone,
-        "require_window": schedule.require_window,
-        "misfire_policy": schedule.misfire_policy,
-        "enabled": schedule.enabled,
-        "next_time": serializers.time(schedule.next_at),
-        "last_time": serializers.time(schedule.last_at),
-        "last_trigger_id": schedule.last_trigger_id,
-        "last_error": schedule.last_error,
-        "run_count": schedule.run_count,
-        "missed_count": schedule.missed_count,
-        "requested_by": schedule.requested_by,
-        "creation_time": serializers.time(schedule.created_at),
-    }
+    return fill(SoftwareSchedule, schedule, trigger=tx.secrets.redact(body))
 
 
-def _read_body(request: RequestContext) -> dict[str, Any]:
+def _values(body: Any) -> dict[str, Any]:
     """Return the schedule from the body, with or without the enclosing ``software_schedule``."""
-    body = params.body(request)
-    said = body.get("software_schedule", body)
-    if not isinstance(said, dict):
+    values = unwrap(body, "software_schedule")
+    if not isinstance(values, dict):
         raise Invalid("software_schedule must be a map")
-    return {name: value for name, value in said.items() if name not in _OURS}
+    return {name: value for name, value in values.items() if name not in _READ_ONLY}
 
 
-def _serialize(tx: Tx, status: int, schedule: Schedule) -> Response:
+def _respond(tx: Tx, status: int, schedule: Schedule) -> Response:
     return Response(status, {"software_schedule": serialize(tx, schedule)})

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta
 
 from stoker.deployments import held_runs, server_removal
-from stoker.http import params
-from stoker.http.heat import serializers
+from stoker.http.contracts import operation
+from stoker.http.fields import Absent, Answer, Body, Count, Id, Positive, Query, RequiredName, Time, Unchecked, fill
 from stoker.http.request_context import RequestContext, Response
 from stoker.model import labels
 from stoker.model.audit import Decision, Outcome
-from stoker.model.errors import EntityNotFound, Invalid
-from stoker.model.server import Kind, Server
+from stoker.model.errors import EntityNotFound
+from stoker.model.server import Enrollment, Kind, Server
 from stoker.policy import authorizer, holds, rules, windows
 from stoker.public_url import is_loopback_url
 from stoker.servers import enrollment
@@ -27,73 +29,180 @@ _LOOPBACK = (
 )
 
 
-def index(request: RequestContext) -> Response:
-    """List the project's servers, or those that match the label selector in ``labels``."""
-    wanted = labels.selector(request.query["labels"]) if "labels" in request.query else None
-    with request.app.store.read() as tx:
-        found = (
-            servers.list_all(tx, request.project)
-            if wanted is None
-            else servers.find_by_labels(tx, request.project, wanted)
-        )
-    return Response(200, {"servers": [_serialize(request, each) for each in found]})
+class NewServer(Body):
+    name: RequiredName
 
 
-def show(request: RequestContext) -> Response:
-    with request.app.store.read() as tx:
-        found = enrollment.find(tx, request.project, request.path["server"])
-    return Response(200, {"server": _serialize(request, found)})
+class AllowedStack(Body, forbid_unknown_fields=True):
+    stack: RequiredName
 
 
-def create(request: RequestContext) -> Response:
-    """Enroll a server. The response contains the command that installs the agent."""
-    name = params.text(params.body(request).get("name"), "name")
-    if not name:
-        raise Invalid("name is required: what the server is to be called")
-    server, issued, token = request.app.store.write(lambda tx: enrollment.enroll(tx, request.project, name))
-    url = request.app.settings.public_url
-    shown = {
-        "token": token,
-        "expires_at": serializers.time(issued.expires_at),
-        "command": request.app.servers.agent_bundle.command(token),
-        "url": url,
-        "warning": _LOOPBACK.format(url=url) if is_loopback_url(url) else None,
-    }
-    return Response(201, {"server": _serialize(request, server), "enrollment": shown})
+class AllowedProject(Body, forbid_unknown_fields=True):
+    project: RequiredName
 
 
-def change(request: RequestContext) -> Response:
+class _Allowed(Unchecked):
+    schema = AllowedStack | AllowedProject
+
+
+_Allow = Annotated[list[_Allowed], Meta(max_length=100)]
+
+
+class _AllowValue(Unchecked):
+    schema = Literal["STACK", "PROJECT"] | _Allow | None
+
+
+class NewMaintenanceWindow(Body, forbid_unknown_fields=True):
+    cron: Annotated[str, Meta(examples=["0 2 * * *", "30 22 * * sun"])]
+    minutes: Annotated[int, Meta(ge=1, le=10_080)]
+    timezone: Annotated[str, Meta(examples=["Europe/Vienna"])] | None = None
+
+
+class NewPolicy(Body, forbid_unknown_fields=True):
+    allow: _AllowValue | None = None
+    groups: Annotated[list[RequiredName], Meta(max_length=100)] | None = None
+    max_concurrent_runs: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    maintenance_windows: Annotated[list[NewMaintenanceWindow], Meta(max_length=20)] | None = None
+
+
+class _Policy(Unchecked):
+    schema = Literal["STACK", "PROJECT"] | _Allow | NewPolicy | None
+
+
+class _Labels(Unchecked):
+    schema = dict[str, Annotated[str, Meta(max_length=63)] | None]
+
+
+class ServerChanges(Body):
+    labels: _Labels | Absent = UNSET
+    policy: _Policy | Absent = UNSET
+
+
+class MaintenanceWindow(Answer):
+    cron: str
+    minutes: Count
+    timezone: str
+
+
+class DeploymentPolicy(Answer):
     """
-    Change labels and policy.
+    ``allow``: STACK admits the stack that owns the server, PROJECT its whole project, a list others in addition.
+
+    ``groups`` are those of the configs that may run; null means all.
+    """
+
+    allow: _AllowValue
+    groups: list[str] | None
+    max_concurrent_runs: Positive
+    maintenance_windows: list[MaintenanceWindow]
+
+
+class WindowState(Answer):
+    """Whether runs may begin now, and the time when that changes."""
+
+    open: bool
+    changes_at: Time | None
+
+
+class ShownServer(Answer):
+    id: Id
+    name: str
+    kind: Kind
+    status: Literal["ONLINE", "OFFLINE", "ENROLLING", "NEVER_SEEN"]
+    last_seen: Time | None
+    created_at: Time
+    agent_version: str | None
+    hooks: list[str]
+    hostname: str | None
+    stack_id: str | None
+    resource_name: str | None
+    labels: dict[str, str]
+    policy: Annotated[DeploymentPolicy, Meta(description="The server's own policy, or the site's")]
+    policy_source: Literal["server", "site"]
+    window: WindowState
+
+
+class ServerEnrollment(Answer):
+    """A single-use ``token``, and the ``command`` that installs the agent on the server."""
+
+    token: str
+    expires_at: Time
+    command: str
+    url: Annotated[str, Meta(description="The URL where the agent reaches Stoker")]
+    warning: Annotated[str | None, Meta(description="Why other machines cannot reach the URL")]
+
+
+class ServerQuery(Query):
+    labels: Annotated[str | None, Meta(description="Required labels, such as tier=web,zone=a")] = None
+
+
+@operation(200, {"servers": list[ShownServer]})
+def index(request: RequestContext, query: ServerQuery) -> Response:
+    """List the project's servers, or those with all labels of the query."""
+    selector = None if query.labels is None else labels.selector(query.labels)
+    with request.app.store.read() as tx:
+        matches = (
+            servers.list_all(tx, request.project)
+            if selector is None
+            else servers.find_by_labels(tx, request.project, selector)
+        )
+    return Response(200, {"servers": [_serialize(request, server) for server in matches]})
+
+
+@operation(200, {"server": ShownServer}, errors=(409,))
+def show(request: RequestContext) -> Response:
+    """Return a server."""
+    with request.app.store.read() as tx:
+        server = enrollment.find(tx, request.project, request.path["server"])
+    return Response(200, {"server": _serialize(request, server)})
+
+
+@operation(201, {"server": ShownServer, "enrollment": ServerEnrollment}, errors=(409,))
+def create(request: RequestContext, body: NewServer) -> Response:
+    """Enroll a server. The response contains the command that installs the agent."""
+    server, issued, token = request.app.store.write(lambda tx: enrollment.enroll(tx, request.project, body.name))
+    return Response(
+        201, {"server": _serialize(request, server), "enrollment": _serialize_enrollment(request, issued, token)}
+    )
+
+
+@operation(
+    200,
+    {"server": ShownServer},
+    errors=(409,),
+    example={"labels": {"tier": "web"}, "policy": {"allow": "STACK", "groups": ["script"]}},
+)
+def change(request: RequestContext, body: ServerChanges) -> Response:
+    """
+    Change the labels and the policy of a server.
 
     Labels are changed one by one; null removes a label. The policy is replaced as a whole; null restores the site's
     default.
     """
-    body = params.body(request)
-    wanted = rules.read(body["policy"], "policy") if body.get("policy") is not None else None
+    new_policy = rules.read(body.policy, "policy") if body.policy not in (None, UNSET) else None
     projects = request.app.engine.env.projects
 
     def do(tx: Tx) -> Server:
-        found = enrollment.find(tx, request.project, request.path["server"])
-        server = servers.find(tx, found.id, for_update=True)
+        server = servers.find(tx, enrollment.find(tx, request.project, request.path["server"]).id, for_update=True)
         if server is None:
             raise EntityNotFound.of("Server", request.path["server"])
-        if "labels" in body:
-            now = labels.apply_changes(server.labels, body["labels"])
-            _keep(tx, request, server, "labels", server.labels, now)
-            servers.set_labels(tx, server.id, now)
-            server = replace(server, labels=now)
-        if "policy" in body:
-            said = rules.with_project_ids(wanted, partial(projects.resolve, tx)).to_json() if wanted else None
-            _keep(tx, request, server, "policy", server.policy, said)
-            servers.set_policy(tx, server.id, said)
-            server = replace(server, policy=said)
+        if body.labels is not UNSET:
+            changed = labels.apply_changes(server.labels, body.labels)
+            _audit(tx, request, server, "labels", server.labels, changed)
+            servers.set_labels(tx, server.id, changed)
+            server = replace(server, labels=changed)
+        if body.policy is not UNSET:
+            stored = rules.with_project_ids(new_policy, partial(projects.resolve, tx)).to_json() if new_policy else None
+            _audit(tx, request, server, "policy", server.policy, stored)
+            servers.set_policy(tx, server.id, stored)
+            server = replace(server, policy=stored)
             held_runs.reevaluate(tx, request.app.work, server.id)
         return server
 
     return Response(200, {"server": _serialize(request, request.app.store.write(do))})
 
 
+@operation(204, errors=(409,))
 def delete(request: RequestContext) -> Response:
     """Remove a server. Its key becomes invalid, and its unfinished deployments fail."""
 
@@ -110,43 +219,44 @@ def delete(request: RequestContext) -> Response:
     return Response(204)
 
 
-def _keep(tx: Tx, request: RequestContext, server: Server, what: str, before: Any, after: Any) -> None:
+def _audit(tx: Tx, request: RequestContext, server: Server, what: str, before: Any, after: Any) -> None:
     """Record in the audit log who changed the server."""
     if before == after:
         return
-    shown = " → ".join("none" if each is None else rows.dump(each) for each in (before, after))
-    made = Decision(
+    old, new = ("none" if value is None else rows.dump(value) for value in (before, after))
+    decision = Decision(
         project_id=server.project_id,
         actor=request.user.user_name,
         action=f"change {what}",
         outcome=Outcome.ALLOWED,
-        reason=shown,
+        reason=f"{old} → {new}",
         server_id=server.id,
     )
-    authorizer.record(tx, made)
+    authorizer.record(tx, decision)
 
 
-def _serialize(request: RequestContext, server: Server) -> dict[str, Any]:
+def _serialize_enrollment(request: RequestContext, issued: Enrollment, token: str) -> ServerEnrollment:
+    url = request.app.settings.public_url
+    return fill(
+        ServerEnrollment,
+        issued,
+        token=token,
+        command=request.app.servers.agent_bundle.command(token),
+        url=url,
+        warning=_LOOPBACK.format(url=url) if is_loopback_url(url) else None,
+    )
+
+
+def _serialize(request: RequestContext, server: Server) -> ShownServer:
     now, own = datetime.now(UTC), server.policy is not None
     policy = holds.load_policy(rows.dump(server.policy) if own else None)
     opening = windows.find_opening(policy.windows, now)
-    return {
-        "id": server.id,
-        "name": server.name,
-        "kind": server.kind.value,
-        "status": server.status(now, request.app.settings.offline_after),
-        "last_seen": serializers.time(server.last_seen),
-        "created_at": serializers.time(server.created_at),
-        "agent_version": server.agent_version,
-        "hooks": list(server.hooks),
-        "hostname": server.hostname,
-        "stack_id": server.stack_id,
-        "resource_name": server.resource_name,
-        "labels": dict(server.labels),
-        "policy": policy.to_json(request.app.settings.deployment_policy),
-        "policy_source": "server" if own else "site",
-        "window": {
-            "open": opening is None,
-            "changes_at": serializers.time(opening or windows.find_closing(policy.windows, now)),
-        },
-    }
+    changes_at = opening or windows.find_closing(policy.windows, now)
+    return fill(
+        ShownServer,
+        server,
+        status=server.status(now, request.app.settings.offline_after),
+        policy=policy.to_json(request.app.settings.deployment_policy),
+        policy_source="server" if own else "site",
+        window={"open": opening is None, "changes_at": None if changes_at is None else rows.heat_time(changes_at)},
+    )

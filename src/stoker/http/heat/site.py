@@ -5,33 +5,57 @@ from __future__ import annotations
 import os
 import socket
 from datetime import UTC, datetime
+from typing import Literal
 from uuid import NAMESPACE_DNS, uuid5
 
+from stoker.http.contracts import operation
+from stoker.http.fields import Answer, Count, Id
 from stoker.http.request_context import RequestContext, Response
 from stoker.version import VERSION
 
 _STARTED = datetime.now(UTC)
 
 
-def build_info(_call: RequestContext) -> Response:
+class Revision(Answer):
+    revision: str
+
+
+class EngineService(Answer):
+    id: Id
+    binary: str
+    engine_id: Id
+    host: str
+    hostname: str
+    topic: str
+    report_interval: Count
+    created_at: str
+    updated_at: str
+    deleted_at: str | None
+    status: Literal["up", "down"]
+
+
+@operation(200, {"api": Revision, "engine": Revision})
+def build_info(_: RequestContext) -> Response:
+    """Return the version of Stoker."""
     return Response(200, {"api": {"revision": VERSION}, "engine": {"revision": VERSION}})
 
 
-def services(_call: RequestContext) -> Response:
-    """Return this process in the format of Heat's list of engines. A process that responds is up."""
+@operation(200, {"services": list[EngineService]})
+def services(_: RequestContext) -> Response:
+    """Return the process that responds, in the format of Heat's list of engines."""
     host = socket.gethostname()
     me = f"{host}-{os.getpid()}"
-    shown = {
-        "id": str(uuid5(NAMESPACE_DNS, me)),
-        "binary": "stoker",
-        "engine_id": str(uuid5(NAMESPACE_DNS, f"engine-{me}")),
-        "host": host,
-        "hostname": host,
-        "topic": "engine",
-        "report_interval": 60,
-        "created_at": _STARTED.strftime("%Y-%m-%dT%H:%M:%S.000000"),
-        "updated_at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000000"),
-        "deleted_at": None,
-        "status": "up",
-    }
-    return Response(200, {"services": [shown]})
+    service = EngineService(
+        id=str(uuid5(NAMESPACE_DNS, me)),
+        binary="stoker",
+        engine_id=str(uuid5(NAMESPACE_DNS, f"engine-{me}")),
+        host=host,
+        hostname=host,
+        topic="engine",
+        report_interval=60,
+        created_at=_STARTED.strftime("%Y-%m-%dT%H:%M:%S.000000"),
+        updated_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000000"),
+        deleted_at=None,
+        status="up",
+    )
+    return Response(200, {"services": [service]})

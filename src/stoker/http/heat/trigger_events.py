@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from msgspec.structs import replace
 
 from stoker.http import event_stream
+from stoker.http.contracts import operation
 from stoker.http.event_stream import Batch, Event
 from stoker.http.fields import fill
-from stoker.http.heat import triggers as shapes
 from stoker.http.heat.logs import OutputChunk
+from stoker.http.heat.triggers import SoftwareTrigger, TriggerTarget, serialize, serialize_target
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import LogChunk
 from stoker.model.trigger import Target, TargetStatus, TriggerStatus
@@ -33,10 +33,15 @@ class TriggerOutput(OutputChunk):
     server_name: str
 
 
+@operation(200, str, media_type="text/event-stream")
 async def follow(request: RequestContext) -> Response:
-    """Stream the events of the trigger and its targets until the trigger ends."""
-    following = _TriggerFeed(request, event_stream.last_id(request))
-    return await event_stream.reply(request, following.topics, following.read)
+    """
+    Stream the events of a trigger until it ends.
+
+    Server-sent events: target, log and trigger as they occur, and end when no more events can follow.
+    """
+    feed = _TriggerFeed(request, event_stream.last_id(request))
+    return await event_stream.reply(request, feed.topics, feed.read)
 
 
 class _TriggerFeed:
@@ -46,12 +51,12 @@ class _TriggerFeed:
         self._request = request
         self._id = request.path["trigger_id"]
         self._sent = _SentLogs(after)
-        self._trigger: dict[str, Any] | None = None
+        self._trigger: SoftwareTrigger | None = None
         self._targets: dict[int, Target] = {}
-        self._serialize: dict[int, dict[str, Any]] = {}
+        self._shown: dict[int, TriggerTarget] = {}
 
     def topics(self) -> Collection[str]:
-        running = (each.deployment_id for each in self._targets.values() if each.status == TargetStatus.IN_PROGRESS)
+        running = (t.deployment_id for t in self._targets.values() if t.status == TargetStatus.IN_PROGRESS)
         return (trigger_topic(self._id), *(deployment_topic(id) for id in running if id))
 
     def read(self) -> Batch:
@@ -61,12 +66,12 @@ class _TriggerFeed:
         ``target``, ``log`` and ``trigger`` events as they occur, and ``end`` when no more events can follow.
         """
         with self._request.app.store.read() as tx:
-            trigger = shapes.serialize(tx, triggers.get(tx, self._id, self._request.project))
+            trigger = serialize(tx, triggers.get(tx, self._id, self._request.project))
             events = self._read_changes(tx)
-            named = {each.deployment_id: each for each in self._targets.values() if each.deployment_id}
+            named = {target.deployment_id: target for target in self._targets.values() if target.deployment_id}
             chunks, more = logs.page_of_each(tx, self._sent.after(named))
             now = tx.now
-        ended = trigger["status"] != TriggerStatus.IN_PROGRESS
+        ended = trigger.status != TriggerStatus.IN_PROGRESS
         # Ending a deployment and appending to its log both lock the deployment. A reader that sees the end sees all
         # output before it.
         settled = _ALL if ended else now - _SETTLED
@@ -82,21 +87,21 @@ class _TriggerFeed:
 
     def _read_changes(self, tx: Tx) -> list[Event]:
         """Return ``target`` events. Reads the runs of targets only if they are in progress or have changed."""
-        found = targets.states(tx, self._id)
-        looked_at = [
-            each
-            for each in found
-            if each.status == TargetStatus.IN_PROGRESS or each != self._targets.get(each.position)
+        states = targets.states(tx, self._id)
+        candidates = [
+            target
+            for target in states
+            if target.status == TargetStatus.IN_PROGRESS or target != self._targets.get(target.position)
         ]
-        current = runs.newest(tx, [each.deployment_id for each in looked_at if each.deployment_id])
-        self._targets = {each.position: each for each in found}
+        current = runs.newest(tx, [target.deployment_id for target in candidates if target.deployment_id])
+        self._targets = {target.position: target for target in states}
         events = []
-        for each in looked_at:
-            said = shapes.target(tx, each, current.get(each.deployment_id or ""), tx.now)
-            lasting = _without_durations(said)
-            if lasting != self._serialize.get(each.position):
-                self._serialize[each.position] = lasting
-                events.append(Event("target", said))
+        for target in candidates:
+            shown = serialize_target(tx, target, current.get(target.deployment_id or ""), tx.now)
+            lasting = _without_durations(shown)
+            if lasting != self._shown.get(target.position):
+                self._shown[target.position] = lasting
+                events.append(Event("target", shown))
         return events
 
 
@@ -129,7 +134,6 @@ class _SentLogs:
         return self._floor
 
 
-def _without_durations(target: dict[str, Any]) -> dict[str, Any]:
+def _without_durations(target: TriggerTarget) -> TriggerTarget:
     """Return the target without durations. The state UNRESPONSIVE is an event, but its growing duration is not."""
-    run = target["run"]
-    return target if run is None else {**target, "run": replace(run, unresponsive_seconds=None)}
+    return target if target.run is None else replace(target, run=replace(target.run, unresponsive_seconds=None))

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, field
 
 from stoker.deployments.derive import redact_named
-from stoker.http import params
-from stoker.http.heat import runs as histories
-from stoker.http.heat import serializers
+from stoker.http.contracts import operation
+from stoker.http.fields import (
+    Absent,
+    Answer,
+    Body,
+    Count,
+    Flag,
+    Id,
+    Positive,
+    Query,
+    RequiredName,
+    RequiredShortText,
+    Time,
+    Unchecked,
+    fill,
+)
+from stoker.http.heat import runs as deployment_runs
+from stoker.http.heat.deployments import SignalTransport
+from stoker.http.heat.runs import Cancellation, DeploymentRun
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import Run
-from stoker.model.errors import EntityNotFound, Invalid
-from stoker.model.trigger import Target, Trigger, TriggerStatus
+from stoker.model.errors import EntityNotFound
+from stoker.model.trigger import Target, TargetStatus, Trigger, TriggerStatus
 from stoker.store import runs, targets, triggers
 from stoker.store.tx import Tx
 from stoker.triggers import creation, lifecycle
@@ -20,142 +38,214 @@ from stoker.triggers.request import parse
 from stoker.triggers.targets import find_stack
 
 
-def create(request: RequestContext) -> Response:
-    """Start a trigger. The body may enclose it in ``software_trigger``."""
-    body = params.body(request)
-    trigger_request = parse(body.get("software_trigger", body))
+class NewTrigger(Body, forbid_unknown_fields=True):
+    """
+    A trigger to start.
+
+    It runs the config of a resource (with its ``stack``), of a deployment, or ``config_id``, on ``servers`` (names or
+    ids), on the servers with all ``labels``, or on the servers of the source's deployments.
+    """
+
+    action: Annotated[RequiredName | None, Meta(description="Required for a component. Default: TRIGGER")] = None
+    stack: RequiredName | None = None
+    resource: RequiredName | None = None
+    deployment_id: RequiredShortText | None = None
+    config_id: RequiredShortText | None = None
+    servers: Annotated[list[RequiredName], Meta(min_length=1)] | None = None
+    labels: Annotated[dict[str, str], Meta(min_length=1)] | None = None
+    input_values: Annotated[
+        dict[str, Any] | None, Meta(description="Values that replace those of the source's deployments")
+    ] = None
+    name: RequiredName | None = None
+    signal_transport: SignalTransport | None = None
+    timeout: Annotated[float, Meta(ge=1, le=315_360_000, description="Maximum seconds of a run")] | None = None
+    max_concurrent: Positive | None = None
+    max_fail_percentage: Annotated[float, Meta(ge=0, le=100)] | None = None
+    require_window: Annotated[
+        bool | None, Meta(description="Whether each server waits for its own maintenance window")
+    ] = None
+
+
+class TriggerBody(Unchecked):
+    """The trigger, or an object with the trigger as its member ``software_trigger``; ``triggers.request`` checks it."""
+
+    schema = NewTrigger
+
+
+class TriggerTarget(Answer):
+    position: Count
+    server_id: Id
+    server_name: str
+    deployment_id: Id | None
+    name: str
+    status: TargetStatus
+    status_reason: str
+    run: DeploymentRun | None
+
+
+class SoftwareTrigger(Answer):
+    id: Id
+    name: str
+    action: str
+    source: Annotated[dict[str, Any], Meta(description="The source as the request named it")]
+    status: TriggerStatus
+    status_reason: str
+    requested_by: str | None
+    schedule_id: Id | None
+    total: Count
+    queued: Count
+    running: Count
+    complete: Count
+    failed: Count
+    cancelled: Count
+    input_values: Annotated[dict[str, Any], Meta(description="The values of secret inputs are redacted")]
+    signal_transport: str | None
+    timeout: float | None
+    max_concurrent: Count | None
+    max_fail_percentage: float
+    require_window: bool
+    created_at: Time = field(name="creation_time")
+    ended_at: Time | None = field(name="end_time")
+    targets: list[TriggerTarget] | Absent = UNSET
+
+
+class TriggerQuery(Query):
+    limit: Positive | None = None
+    marker: str | None = None
+    status: TriggerStatus | None = None
+    stack: Annotated[str | None, Meta(description="The name or id of the stack whose resources were triggered")] = None
+
+
+class Retry(Body):
+    only_failed: Annotated[Flag | None, Meta(description="false: all targets")] = None
+
+
+#: Members of ``SoftwareTrigger`` that are options of the trigger.
+_OPTIONS = ("signal_transport", "timeout", "max_concurrent", "max_fail_percentage", "require_window")
+
+
+@operation(
+    201,
+    {"software_trigger": SoftwareTrigger},
+    errors=(409,),
+    example={
+        "stack": "shop",
+        "resource": "database",
+        "action": "BACKUP",
+        "input_values": {"target": "s3"},
+        "max_concurrent": 50,
+    },
+)
+def create(request: RequestContext, body: TriggerBody) -> Response:
+    """Run an action of a component, or any config, on servers."""
+    trigger_request = parse(unwrap(body, "software_trigger"))
 
     def do(tx: Tx) -> Response:
-        made = creation.create(
-            tx, request.app.engine, request.project, trigger_request, requested_by=request.user.user_name
-        )
-        return _serialize(tx, 201, made)
+        user = request.user.user_name
+        trigger = creation.create(tx, request.app.engine, request.project, trigger_request, requested_by=user)
+        return _respond(tx, 201, trigger)
 
     return request.app.store.write(do)
 
 
-def index(request: RequestContext) -> Response:
-    """List triggers, optionally with one status or of one stack."""
-    limit = params.whole(request.query.get("limit"), "limit", 1)
-    status = request.query.get("status")
-    if status not in (None, *TriggerStatus):
-        raise Invalid(f"status must be one of {', '.join(TriggerStatus)}, not {status!r:.100}")
-    stack = request.query.get("stack")
+@operation(200, {"software_triggers": list[SoftwareTrigger]})
+def index(request: RequestContext, query: TriggerQuery) -> Response:
+    """List the project's triggers, newest first, optionally with one status or of one stack."""
     with request.app.store.read() as tx:
         try:
-            stack_id = None if stack is None else find_stack(tx, request.project, stack).id
+            stack_id = None if query.stack is None else find_stack(tx, request.project, query.stack).id
         except EntityNotFound:
-            stack_id = stack  # the triggers of a deleted stack still exist
-        found = triggers.page(
-            tx, request.project, limit=limit, marker=request.query.get("marker"), status=status, stack_id=stack_id
+            stack_id = query.stack  # the triggers of a deleted stack still exist
+        page = triggers.page(
+            tx, request.project, limit=query.limit, marker=query.marker, status=query.status, stack_id=stack_id
         )
-    return Response(200, {"software_triggers": [serialize(tx, each) for each in found]})
+    return Response(200, {"software_triggers": [serialize(tx, trigger) for trigger in page]})
 
 
+@operation(200, {"software_trigger": SoftwareTrigger})
 def show(request: RequestContext) -> Response:
     """Return a trigger with its targets."""
     with request.app.store.read() as tx:
-        found = triggers.get(tx, request.path["trigger_id"], request.project)
-        each = targets_of(tx, found)
-    return Response(200, {"software_trigger": {**serialize(tx, found), "targets": each}})
+        trigger = triggers.get(tx, request.path["trigger_id"], request.project)
+        shown = serialize(tx, trigger)
+        shown.targets = _targets_of(tx, trigger)
+    return Response(200, {"software_trigger": shown})
 
 
-def cancel(request: RequestContext) -> Response:
+@operation(202, {"software_trigger": SoftwareTrigger}, errors=(409,), body_optional=True)
+def cancel(request: RequestContext, body: Cancellation) -> Response:
     """
     Cancel a trigger: start no more runs and stop the running ones.
 
     The trigger ends when its runs have ended; with ``force``, without waiting for agents to stop them. Raises Conflict.
     """
-    force = bool(params.flag(params.optional_body(request).get("force"), "force"))
 
     def do(tx: Tx) -> Response:
-        held = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
-        return _serialize(
-            tx, 202, lifecycle.cancel(tx, request.app.engine.env, held, request.user.user_name, force=force)
-        )
+        trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
+        user, force = request.user.user_name, bool(body.force)
+        return _respond(tx, 202, lifecycle.cancel(tx, request.app.engine.env, trigger, user, force=force))
 
     return request.app.store.write(do)
 
 
-def retry(request: RequestContext) -> Response:
+@operation(201, {"software_trigger": SoftwareTrigger}, errors=(409,), body_optional=True)
+def retry(request: RequestContext, body: Retry) -> Response:
     """
-    Start a new trigger with the targets that failed or were cancelled; with ``only_failed`` false, with all targets.
+    Start a new trigger with the targets that failed or were cancelled, or with all targets.
 
     Raises Conflict or Invalid.
     """
-    said = params.flag(params.optional_body(request).get("only_failed"), "only_failed")
+    only_failed = body.only_failed is not False
 
     def do(tx: Tx) -> Response:
-        held = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
-        made = creation.retry(
-            tx, request.app.engine, held, only_failed=said is not False, requested_by=request.user.user_name
+        trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
+        user = request.user.user_name
+        return _respond(
+            tx, 201, creation.retry(tx, request.app.engine, trigger, only_failed=only_failed, requested_by=user)
         )
-        return _serialize(tx, 201, made)
 
     return request.app.store.write(do)
 
 
+@operation(204, errors=(409,))
 def delete(request: RequestContext) -> Response:
-    """Delete a trigger and its deployments. Raises Conflict while the trigger is in progress."""
+    """Delete a trigger that has ended, and its deployments. Raises Conflict while the trigger is in progress."""
 
     def do(tx: Tx) -> None:
-        held = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
-        lifecycle.delete(tx, request.app.engine.env, held)
+        trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
+        lifecycle.delete(tx, request.app.engine.env, trigger)
 
     request.app.store.write(do)
     return Response(204)
 
 
-def serialize(tx: Tx, trigger: Trigger) -> dict[str, Any]:
-    """Serialize a trigger, with the values of secret inputs redacted."""
-    options = trigger.options
-    return {
-        "id": trigger.id,
-        "name": trigger.name,
-        "action": trigger.action,
-        "source": dict(trigger.source),
-        "status": trigger.status,
-        "status_reason": trigger.status_reason,
-        "requested_by": trigger.requested_by,
-        "schedule_id": trigger.schedule_id,
-        "total": trigger.total,
-        "queued": trigger.queued,
-        "running": trigger.running,
-        "complete": trigger.complete,
-        "failed": trigger.failed,
-        "cancelled": trigger.cancelled,
-        "input_values": tx.secrets.redact(redact_named(trigger.input_values, options.secret)),
-        "signal_transport": options.signal_transport,
-        "timeout": options.timeout,
-        "max_concurrent": options.max_concurrent,
-        "max_fail_percentage": options.max_fail_percentage,
-        "require_window": options.require_window,
-        "creation_time": serializers.time(trigger.created_at),
-        "end_time": serializers.time(trigger.ended_at),
-    }
+def unwrap(body: Any, noun: str) -> Any:
+    """Return the object that the body encloses in the member ``noun``, or the body."""
+    return body.get(noun, body) if isinstance(body, dict) else body
 
 
-def targets_of(tx: Tx, trigger: Trigger) -> list[dict[str, Any]]:
-    """Serialize the targets of a trigger, each with its newest run."""
-    found = targets.states(tx, trigger.id)
-    current = runs.newest(tx, [each.deployment_id for each in found if each.deployment_id])
-    now = datetime.now(UTC)
-    return [target(tx, each, current.get(each.deployment_id or ""), now) for each in found]
+def serialize(tx: Tx, trigger: Trigger) -> SoftwareTrigger:
+    """Serialize a trigger without its targets, with the values of secret inputs redacted."""
+    return fill(
+        SoftwareTrigger,
+        trigger,
+        input_values=tx.secrets.redact(redact_named(trigger.input_values, trigger.options.secret)),
+        targets=UNSET,
+        **{name: getattr(trigger.options, name) for name in _OPTIONS},
+    )
 
 
-def target(tx: Tx, each: Target, run: Run | None, now: datetime) -> dict[str, Any]:
+def serialize_target(tx: Tx, target: Target, run: Run | None, now: datetime) -> TriggerTarget:
     """Serialize a target with its newest run."""
-    return {
-        "position": each.position,
-        "server_id": each.server_id,
-        "server_name": each.server_name,
-        "deployment_id": each.deployment_id,
-        "name": each.name,
-        "status": each.status,
-        "status_reason": each.status_reason,
-        "run": None if run is None else histories.serialize(tx, run, now),
-    }
+    return fill(TriggerTarget, target, run=None if run is None else deployment_runs.serialize(tx, run, now))
 
 
-def _serialize(tx: Tx, status: int, trigger: Trigger) -> Response:
+def _targets_of(tx: Tx, trigger: Trigger) -> list[TriggerTarget]:
+    states = targets.states(tx, trigger.id)
+    current = runs.newest(tx, [target.deployment_id for target in states if target.deployment_id])
+    now = datetime.now(UTC)
+    return [serialize_target(tx, target, current.get(target.deployment_id or ""), now) for target in states]
+
+
+def _respond(tx: Tx, status: Literal[201, 202], trigger: Trigger) -> Response:
     return Response(status, {"software_trigger": serialize(tx, trigger)})

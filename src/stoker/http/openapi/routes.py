@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
 from stoker.http import health
 from stoker.http.access import Public
+from stoker.http.contracts import operation
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.openapi.document import document
-from stoker.http.openapi.heat import resources, site, stacks, templates, triggers
-from stoker.http.openapi.operations import Noun, Operation, ok
-from stoker.http.openapi.schemas import MAP
+from stoker.http.openapi.heat import resources, stacks, templates
 from stoker.http.request_context import RequestContext, Response, Route
 
 
+@operation(200, dict[str, Any])
 def show(request: RequestContext) -> Response:
+    """Return this document."""
     return Response(200, _render(request.app.settings.public_url))
 
 
@@ -29,13 +31,7 @@ NOUNS = (
     resources.RESOURCES,
     resources.EVENTS,
     resources.SNAPSHOTS,
-    triggers.TRIGGERS,
-    triggers.SCHEDULES,
     templates.NOUN,
-    site.SERVERS,
-    site.AUDIT,
-    site.SITE,
-    Noun("The service", {show: Operation(summary="This document", answers=ok(MAP))}),
 )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
@@ -32,6 +33,12 @@ class TypeSchemas:
                 "required": list(kind),
                 "additionalProperties": False,
             }
+        if get_origin(kind) in (
+            Union,
+            UnionType,
+        ):  # msgspec refuses several types of objects, because it could not decode them
+            choices: Schema = _simplify({"anyOf": [self.of(choice) for choice in get_args(kind)]})
+            return choices
         (schema,), components = msgspec.json.schema_components([kind], schema_hook=self._custom, ref_template=_REF)
         self._add(components)
         simple: Schema = _simplify(schema)

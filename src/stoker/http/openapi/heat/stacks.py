@@ -56,7 +56,6 @@ _DETAIL: dict[str, Schema] = {
 _IDENTITY = record({"tenant": TEXT, "stack_name": TEXT, "stack_id": ID, "path": TEXT})
 
 SCHEMAS: dict[str, Schema] = {
-    "Link": record({"href": TEXT, "rel": TEXT}),
     "StackSummary": record({**_SUMMARY, **_STATUS}),
     "Stack": record({**_SUMMARY, **_STATUS, **_DETAIL}, outputs=list_of(ref("Output"))),
     "Output": record({"output_key": TEXT, "description": ANYTHING, "output_value": ANYTHING}, output_error=TEXT),
