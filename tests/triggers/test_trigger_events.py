@@ -134,7 +134,7 @@ def test_events_are_read_in_pages_after_the_last_one(heat, follow):
     assert [len(told(each)) for each in batches] == [200, 200, 50, 0]
     assert [each.more for each in batches] == [True, True, False, False]
     written = [each.data for batch in batches for each in batch.events if each.name == "log"]
-    seen = [(each["server_id"], each["offset"]) for each in written]
+    seen = [(each.server_id, each.offset) for each in written]
     for each in running:
         assert [offset for id, offset in seen if id == each.server_id] == list(range(150))
     # As long as something older may appear, whoever asks again is told all of this again; then no more.

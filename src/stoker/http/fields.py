@@ -82,7 +82,20 @@ def _seconds(value: Any) -> float:
     return value
 
 
+def _tags(value: Any) -> list[str]:
+    if not isinstance(value, str):
+        raise ValueError("must be a string with commas")  # noqa: TRY004  # msgspec words ValueErrors
+    if len(value) > 4096 or "\0" in value:
+        raise ValueError("must have at most 4096 characters, without NUL")
+    tags = [tag.strip() for tag in value.split(",") if tag.strip()]
+    for tag in tags:
+        if len(tag) > 80:
+            raise ValueError(f"must have at most 80 characters each: the tag {tag!r:.100} is longer")
+    return tags
+
+
 if TYPE_CHECKING:
+    Tags = list[str]
     Flag = bool
     Whole = int
     Positive = int
@@ -99,6 +112,8 @@ else:
     #: A position after a row of the database, and the number of a row.
     Position = _integer("Position", 0, LAST)
     RowNumber = _integer("RowNumber", 1, LAST)
+    #: Heat's string of tags, separated by commas.
+    Tags = _type("Tags", _tags, {"type": "string", "description": "Tags, separated by commas"})
     Seconds = _type("Seconds", _seconds, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 2**31})
     #: A time in Heat's format, in responses.
     Time = _type("Time", str, {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"})

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
-from stoker.http import params
+from stoker.http.contracts import operation
+from stoker.http.decoders import BODY, convert
+from stoker.http.fields import Unchecked
 from stoker.http.heat import stack_lookup
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Invalid
@@ -22,23 +25,34 @@ ACTIONS: Mapping[str, Callable[[Tx, Engine, str], object]] = {
 }
 
 
-def act(request: RequestContext) -> Response:
+class _StackAction(Unchecked):
+    schema: ClassVar = {
+        "type": "object",
+        "properties": {name: {} for name in ACTIONS},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+
+
+@operation(200, type(None), errors=(409,), example={"check": None})
+def act(request: RequestContext, body: _StackAction) -> Response:
     """
-    Run the action that the only key of the body names. Heat's clients send arbitrary values with it.
+    Run the action that the only member of the body names: suspend, resume or check a stack, or cancel its update.
 
     Raises Invalid, EntityNotFound or NotSupported.
     """
-    said = list(params.body(request))
-    if len(said) != 1:
-        raise Invalid(f"one action is needed, not {len(said)}: {', '.join(ACTIONS)}")
-    do = ACTIONS.get(said[0])
+    names = list(convert(body, dict[str, Any], BODY))  # Heat's clients send arbitrary values
+    if len(names) != 1:
+        raise Invalid(f"one action is needed, not {len(names)}: {', '.join(ACTIONS)}")
+    do = ACTIONS.get(names[0])
     if do is None:
-        raise Invalid(f"Invalid action {said[0]}: known are {', '.join(ACTIONS)}")
+        raise Invalid(f"Invalid action {names[0]}: known are {', '.join(ACTIONS)}")
 
     def on_stack(tx: Tx) -> None:
-        found = stack_lookup.stack(tx, request, live=True)
-        stack_lookup.refuse_nested(found)
-        do(tx, request.app.engine, found.id)
+        stack = stack_lookup.stack(tx, request, live=True)
+        stack_lookup.refuse_nested(stack)
+        do(tx, request.app.engine, stack.id)
 
     request.app.store.write(on_stack)
     return Response(200, b"null")

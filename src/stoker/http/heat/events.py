@@ -2,57 +2,60 @@
 
 from __future__ import annotations
 
-from stoker.http import params
+from msgspec import field
+
+from stoker.http.contracts import operation
+from stoker.http.fields import Query, Whole
 from stoker.http.heat import serializers, stack_lookup
+from stoker.http.heat.serializers import EventDetail, StackEvent
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import EntityNotFound
-from stoker.model.stack import Event
 from stoker.store import events, resources
 
-FILTERS = {
-    "resource_name": "resource_name",
-    "resource_type": "resource_type",
-    "resource_action": "action",
-    "resource_status": "status",
-}
+
+class EventQuery(Query):
+    """Filters, by the names of the columns; each may occur several times."""
+
+    limit: Whole | None = None
+    marker: str | None = None
+    sort_keys: str | None = None
+    sort_dir: str | None = None
+    nested_depth: Whole = 0
+    resource_name: tuple[str, ...] = ()
+    resource_type: tuple[str, ...] = ()
+    action: tuple[str, ...] = field(name="resource_action", default=())
+    status: tuple[str, ...] = field(name="resource_status", default=())
 
 
-def index(request: RequestContext) -> Response:
-    """List events, newest first unless the query sets an order."""
-    equal = {column: request.query.getlist(key) for key, column in FILTERS.items() if key in request.query}
+@operation(200, {"events": list[StackEvent]})
+def index(request: RequestContext, query: EventQuery) -> Response:
+    """List the events of a stack or a resource, newest first unless the query sets an order."""
+    columns = ("resource_name", "resource_type", "action", "status")
+    equal = {column: list(values) for column in columns if (values := getattr(query, column))}
     name = request.path.get("resource_name")
     if name is not None:
         equal["resource_name"] = [name]
-    direction = request.query.get("sort_dir")
-    descending = direction == "desc" if direction else "sort_keys" not in request.query
-    limit = params.whole(request.query.get("limit"), "limit")
-    depth = params.whole(request.query.get("nested_depth"), "nested_depth") or 0
+    descending = query.sort_dir == "desc" if query.sort_dir else query.sort_keys is None
     with request.app.store.read() as tx:
         stack = stack_lookup.stack(tx, request)
-        within = {each.id: each for each in stack_lookup.within(tx, stack, depth)}
-        found = events.list_all(
-            tx, list(within), equal=equal, limit=limit, marker=request.query.get("marker"), descending=descending
+        within = {part.id: part for part in stack_lookup.within(tx, stack, query.nested_depth)}
+        page = events.list_all(
+            tx, list(within), equal=equal, limit=query.limit, marker=query.marker, descending=descending
         )
-        if name is not None and not found and resources.find_by_name(tx, stack.id, name) is None:
+        if name is not None and not page and resources.find_by_name(tx, stack.id, name) is None:
             raise EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")
     links = stack_lookup.links(request)
-    root = stack if depth else None
-    shown = [_list_entry(each, serializers.event(each, within[each.stack_id], links, root)) for each in found]
+    root = stack if query.nested_depth else None
+    shown = [serializers.event(StackEvent, event, within[event.stack_id], links, root) for event in page]
     return Response(200, {"events": shown})
 
 
+@operation(200, {"event": EventDetail})
 def show(request: RequestContext) -> Response:
+    """Return an event with the properties of its resource."""
     with request.app.store.read() as tx:
         stack = stack_lookup.stack(tx, request)
-        found = events.find(tx, stack.id, request.path["event_id"])
-    if found is None or found.resource_name != request.path["resource_name"]:
+        event = events.find(tx, stack.id, request.path["event_id"])
+    if event is None or event.resource_name != request.path["resource_name"]:
         raise EntityNotFound.of("Event", request.path["event_id"])
-    shown = serializers.event(found, stack, stack_lookup.links(request))
-    return Response(
-        200, {"event": {**shown, "resource_type": found.resource_type, "resource_properties": dict(found.properties)}}
-    )
-
-
-def _list_entry(event: Event, shown: dict[str, object]) -> dict[str, object]:
-    # Not in Heat: clients that follow events need to distinguish events of stacks from those of resources.
-    return {**shown, "resource_type": event.resource_type}
+    return Response(200, {"event": serializers.event(EventDetail, event, stack, stack_lookup.links(request))})

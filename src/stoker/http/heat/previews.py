@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.http import params
-from stoker.http.heat import serializers, stack_lookup, stack_requests, warnings
+from msgspec import UNSET
+
+from stoker.http.contracts import operation
+from stoker.http.fields import Flag, Query, fill
+from stoker.http.heat import serializers, stack_lookup, stack_requests, template_types, warnings
+from stoker.http.heat.stack_requests import PreviewBody, StackPatch, StackReplacement
+from stoker.http.heat.stack_types import (
+    NewResource,
+    PreviewedStack,
+    ResourceChange,
+    ResourceChanges,
+    ResourceIdentity,
+)
+from stoker.http.heat.stacks import UPDATE_EXAMPLE
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.stack import Stack
+from stoker.model.status import Action, Status
 from stoker.stacks import operations
 from stoker.stacks.queries.outputs import names as output_names
 from stoker.stacks.templates import preview
@@ -23,22 +36,26 @@ from stoker.store.tx import Tx
 _NO_ID = "None"
 
 
-def create(request: RequestContext) -> Response:
+class PreviewQuery(Query):
+    show_nested: Flag = False
+
+
+@operation(
+    200,
+    {"stack": PreviewedStack},
+    errors=(409,),
+    example={"stack_name": "previewed", "template": template_types.EXAMPLE, "parameters": {"length": 8}},
+)
+def create(request: RequestContext, body: PreviewBody) -> Response:
     """Return the stack that a create request would produce."""
-    body = stack_requests.body(request)
-    name = stack_requests.name(body.get("stack_name"))
-    resolved = prepare(
-        request.app.engine,
-        stack_requests.stack_request(body),
-        Identity(_NO_ID, name, request.project),
-        every_member=True,
-    )
-    options = stack_requests.options(body)
+    name = stack_requests.name(body.stack_name)
+    identity = Identity(_NO_ID, name, request.project)
+    resolved = prepare(request.app.engine, body.stack_request(), identity, every_member=True)
     with request.app.store.read() as tx:
         stack = operations.new_stack(
             tx,
             resolved,
-            options,
+            body.options(),
             stack_id=_NO_ID,
             name=name,
             project_id=request.project,
@@ -48,11 +65,13 @@ def create(request: RequestContext) -> Response:
         stacks.learn_hidden(tx, stack)
     redact = tx.secrets.redact
     values = {name: redact(preview.without_unknown(value)) for name, value in resolved.outputs.items()}
-    outputs = [{**each, "output_value": values.get(each["output_key"])} for each in output_names(stack)]
-    shown = serializers.stack(stack, stack_lookup.links(request), outputs)
-    for left_out in ("stack_status", "stack_status_reason"):
-        shown.pop(left_out, None)
-    shown["resources"] = _serialize_outline(tx, resolved.outline, name, request.project)
+    shown = fill(
+        PreviewedStack,
+        stack,
+        **serializers.detail(stack, stack_lookup.links(request)),
+        outputs=[{**output, "output_value": values.get(output["output_key"])} for output in output_names(stack)],
+        resources=_serialize_outline(tx, resolved.outline, name, request.project),
+    )
     return Response(200, {"stack": shown}, warnings.headers(resolved.warnings))
 
 
@@ -60,84 +79,82 @@ def _serialize_outline(
     tx: Tx, resources: Mapping[str, OutlinedResource], stack_name: str, project_id: str, parent: str | None = None
 ) -> list[Any]:
     """Serialize planned resources as Heat does: a nested stack becomes the list of its resources."""
-    identity = {"tenant": project_id, "stack_name": stack_name, "stack_id": _NO_ID}
     required_by: dict[str, list[str]] = {}
-    for name, each in resources.items():
-        for required in each.definition.requires:
+    for name, resource in resources.items():
+        for required in resource.definition.requires:
             required_by.setdefault(required, []).append(name)
-    shown: list[Any] = []
-    for name, each in resources.items():
-        if each.inside is not None:
-            shown.append(_serialize_outline(tx, each.inside.resources, f"{stack_name}-{name}", project_id, name))
-            continue
-        one = {
-            "resource_name": name,
-            "resource_type": each.definition.mapped_from or each.definition.type,
-            "resource_action": "INIT",
-            "resource_status": "COMPLETE",
-            "resource_status_reason": "",
-            "resource_identity": {**identity, "path": f"/resources/{name}"},
-            "stack_identity": {**identity, "path": ""},
-            "stack_name": stack_name,
-            "physical_resource_id": "",
-            "creation_time": None,
-            "updated_time": None,
-            "description": each.definition.description,
-            "metadata": tx.secrets.redact(preview.without_unknown(each.metadata) or {}),
-            "attributes": dict.fromkeys(each.type.attributes or ()),
-            "required_by": sorted(required_by.get(name, ())),
-            "properties": tx.secrets.redact(preview.without_unknown(each.properties)),
-        }
-        shown.append(one if parent is None else {**one, "parent_resource": parent})
-    return shown
+    return [
+        _serialize_outline(tx, resource.inside.resources, f"{stack_name}-{name}", project_id, name)
+        if resource.inside is not None
+        else NewResource(
+            resource_name=name,
+            resource_type=resource.definition.mapped_from or resource.definition.type,
+            resource_action=Action.INIT,
+            resource_status=Status.COMPLETE,
+            resource_status_reason="",
+            resource_identity=ResourceIdentity(project_id, stack_name, _NO_ID, f"/resources/{name}"),
+            stack_identity=ResourceIdentity(project_id, stack_name, _NO_ID, ""),
+            stack_name=stack_name,
+            physical_resource_id="",
+            creation_time=None,
+            updated_time=None,
+            description=resource.definition.description,
+            metadata=tx.secrets.redact(preview.without_unknown(resource.metadata) or {}),
+            attributes=dict.fromkeys(resource.type.attributes or ()),
+            required_by=sorted(required_by.get(name, ())),
+            properties=tx.secrets.redact(preview.without_unknown(resource.properties)),
+            parent_resource=UNSET if parent is None else parent,
+        )
+        for name, resource in resources.items()
+    ]
 
 
-def replace_it(request: RequestContext) -> Response:
+@operation(200, {"resource_changes": ResourceChanges}, errors=(409,), example=UPDATE_EXAMPLE)
+def replace_it(request: RequestContext, body: StackReplacement, query: PreviewQuery) -> Response:
     """Return the changes that a PUT of the stack would make."""
-    return _changes(request, *stack_requests.for_replacement(request, stack_requests.body(request))[:2])
+    return _changes(request, *stack_requests.for_replacement(request, body)[:2], nested=query.show_nested)
 
 
-def change(request: RequestContext) -> Response:
+@operation(200, {"resource_changes": ResourceChanges}, errors=(409,), example=UPDATE_EXAMPLE)
+def change(request: RequestContext, body: StackPatch, query: PreviewQuery) -> Response:
     """Return the changes that a PATCH of the stack would make."""
-    return _changes(request, *stack_requests.for_patch(request, stack_requests.body(request))[:2])
+    return _changes(request, *stack_requests.for_patch(request, body)[:2], nested=query.show_nested)
 
 
-def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack) -> Response:
-    nested = params.flag(request.query.get("show_nested"), "show_nested")
+def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, *, nested: bool) -> Response:
     engine = request.app.engine
     with request.app.store.read() as tx:
-        now = stacks.get(tx, stack.id)
-        operations.refuse_update(now)
+        current = stacks.get(tx, stack.id)
+        operations.refuse_update(current)
         if nested:
-            found = list(all_changes(tx, engine, now, resolved))
+            changes = list(all_changes(tx, engine, current, resolved))
         else:
-            found = [(now, each) for each in preview.changes(tx, engine, now, resolved)]
-        listed: dict[str, list[dict[str, Any]]] = {kind.value: [] for kind in Kind}
-        for inside, each in found:
-            listed[each.kind.value].append(_resource(tx, each, inside))
-    return Response(200, {"resource_changes": listed}, warnings.headers(resolved.warnings))
+            changes = [(current, change) for change in preview.changes(tx, engine, current, resolved)]
+        listed: dict[str, list[ResourceChange]] = {kind.value: [] for kind in Kind}
+        for inside, change in changes:
+            listed[change.kind.value].append(_serialize_change(tx, change, inside))
+    return Response(200, {"resource_changes": ResourceChanges(**listed)}, warnings.headers(resolved.warnings))
 
 
-def _resource(tx: Tx, change: Change, stack: Stack) -> dict[str, Any]:
+def _serialize_change(tx: Tx, change: Change, stack: Stack) -> ResourceChange:
     """Serialize a changed resource as Heat's engine does, and add the changed properties."""
-    now = change.resource
-    identity = {"tenant": stack.project_id, "stack_name": stack.name, "stack_id": stack.id}
-    return {
-        "resource_name": change.name,
-        "resource_type": change.definition.get("mapped_from") or change.type,
-        "resource_action": now.action.value if now else "INIT",
-        "resource_status": now.status.value if now else "COMPLETE",
-        "resource_status_reason": now.reason if now else "",
-        "resource_identity": {**identity, "path": f"/resources/{change.name}"},
-        "stack_identity": {**identity, "path": ""},
-        "stack_name": stack.name,
-        "physical_resource_id": now.physical_id if now else None,
-        "creation_time": serializers.time(now.created_at) if now else None,
-        "updated_time": serializers.time(now.updated_at or now.created_at) if now else None,
-        "description": change.definition.get("description") or "",
-        "metadata": tx.secrets.redact(dict(change.definition.get("metadata") or {})),
-        "attributes": {},
-        "required_by": [],
-        "properties": tx.secrets.redact(change.properties),
-        "changed_properties": list(change.differing),
-    }
+    resource = change.resource
+    return ResourceChange(
+        resource_name=change.name,
+        resource_type=change.definition.get("mapped_from") or change.type,
+        resource_action=resource.action if resource else Action.INIT,
+        resource_status=resource.status if resource else Status.COMPLETE,
+        resource_status_reason=resource.reason if resource else "",
+        resource_identity=ResourceIdentity(stack.project_id, stack.name, stack.id, f"/resources/{change.name}"),
+        stack_identity=ResourceIdentity(stack.project_id, stack.name, stack.id, ""),
+        stack_name=stack.name,
+        physical_resource_id=resource.physical_id if resource else None,
+        creation_time=serializers.time(resource.created_at) if resource else None,
+        updated_time=serializers.time(resource.updated_at or resource.created_at) if resource else None,
+        description=change.definition.get("description") or "",
+        metadata=tx.secrets.redact(dict(change.definition.get("metadata") or {})),
+        attributes={},
+        required_by=[],
+        properties=tx.secrets.redact(change.properties),
+        changed_properties=list(change.differing),
+    )

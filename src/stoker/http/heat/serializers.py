@@ -1,16 +1,103 @@
-"""Serializes objects to Heat's JSON. Lists every field explicitly, so that no new field is published by accident."""
+"""Stacks, resources and events in Heat's JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
+from msgspec import UNSET, Meta, field
+
 from stoker.hot import Parameters
+from stoker.http.fields import Absent, Answer, Count, Id, Link, Time, fill
 from stoker.model.stack import Event, Resource, Stack
+from stoker.model.status import Action, Status
 from stoker.stacks.engine.session import STACK_TYPE
 from stoker.store.rows import heat_time
+
+#: The action and the status of a stack or resource, such as CREATE_COMPLETE.
+FullStatus = Annotated[str, Meta(pattern=f"^({'|'.join(Action)})_({'|'.join(Status)})$")]
+
+
+class StackOutput(Answer):
+    output_key: str
+    description: Any
+    output_value: Any
+    output_error: str | Absent = UNSET
+
+
+class StackBase(Answer):
+    id: Id
+    links: list[Link]
+    name: Id = field(name="stack_name")
+    description: str
+    created_at: Time = field(name="creation_time")
+    updated_at: Time | None = field(name="updated_time")
+    deleted_at: Time | None = field(name="deletion_time")
+    username: str | None = field(name="stack_owner")
+    parent_id: Annotated[str | None, Meta(description="The id of the parent stack of a nested stack")] = field(
+        name="parent"
+    )
+    user_project_id: str = field(name="stack_user_project_id")
+    tags: list[str] | None
+
+
+class StackSummary(StackBase):
+    stack_status: FullStatus
+    reason: str = field(name="stack_status_reason")
+
+
+class StackDetail(StackSummary, kw_only=True):
+    template_description: str
+    notification_topics: list[str]
+    capabilities: list[str]
+    parameters: Annotated[dict[str, str], Meta(description="All values as text, hidden ones as ******")]
+    disable_rollback: bool
+    timeout_mins: Count | None
+    outputs: list[StackOutput] | Absent = UNSET
+
+
+class LiveDeployment(Answer):
+    """The state of a resource's deployment in progress (Stoker's own)."""
+
+    status_reason: str | None
+    last_log: str | None
+
+
+class StackResource(Answer):
+    """``description`` and ``attributes`` are present in detailed responses only."""
+
+    name: Id = field(name="resource_name")
+    logical_resource_id: Id
+    physical_resource_id: str
+    declared_type: str = field(name="resource_type")
+    resource_status: FullStatus
+    reason: str = field(name="resource_status_reason")
+    created_at: Time = field(name="creation_time")
+    updated_time: Time
+    required_by: list[str]
+    links: list[Link]
+    parent_resource: str | Absent = UNSET
+    description: str | Absent = UNSET
+    attributes: dict[str, Any] | Absent = UNSET
+    deployment: LiveDeployment | Absent = UNSET
+
+
+class StackEvent(Answer):
+    id: str
+    at: Time = field(name="event_time")
+    resource_name: str
+    logical_resource_id: str
+    resource_status: str
+    reason: str = field(name="resource_status_reason")
+    physical_resource_id: str
+    links: list[Link]
+    resource_type: str
+
+
+class EventDetail(StackEvent):
+    properties: dict[str, Any] = field(name="resource_properties")
 
 
 class Links:
@@ -28,89 +115,83 @@ class Links:
         return f"{self.stack(stack)}/resources/{quote(name, safe='')}"
 
 
-def link(href: str, rel: str = "self") -> dict[str, str]:
-    return {"href": href, "rel": rel}
-
-
 def time(moment: datetime | None) -> str | None:
     """Format a time as Heat does; None stays None."""
     return None if moment is None else heat_time(moment)
 
 
-def stack_summary(stack: Stack, links: Links) -> dict[str, Any]:
+def stack_summary(stack: Stack, links: Links) -> StackSummary:
     """Serialize a stack for lists."""
+    return fill(
+        StackSummary,
+        stack,
+        links=[Link(links.stack(stack))],
+        description="",
+        stack_status=f"{stack.action}_{stack.status}",
+        tags=list(stack.tags) or None,
+    )
+
+
+def stack_detail(stack: Stack, links: Links, **computed: Any) -> StackDetail:
+    """Serialize a stack for its own page. ``computed``: parameters, if they are redacted, and outputs."""
+    return fill(StackDetail, stack, stack_status=f"{stack.action}_{stack.status}", **detail(stack, links), **computed)
+
+
+def detail(stack: Stack, links: Links) -> dict[str, Any]:
+    """Return the members of a stack's own page that are no attributes of the stack."""
     return {
-        "id": stack.id,
-        "links": [link(links.stack(stack))],
-        "stack_name": stack.name,
-        "description": "",
-        "stack_status": f"{stack.action}_{stack.status}",
-        "stack_status_reason": stack.reason,
-        "creation_time": time(stack.created_at),
-        "updated_time": time(stack.updated_at),
-        "deletion_time": time(stack.deleted_at),
-        "stack_owner": stack.username,
-        "parent": stack.parent_id,
-        "stack_user_project_id": stack.user_project_id,
-        "tags": list(stack.tags) or None,
-    }
-
-
-def stack(stack: Stack, links: Links, outputs: list[dict[str, Any]] | None) -> dict[str, Any]:
-    """Serialize a stack for its own page. ``outputs`` None: without outputs."""
-    shown = stack_summary(stack, links) | {
-        "description": stack.description,
+        "links": [Link(links.stack(stack))],
         "template_description": stack.description,
         "notification_topics": [],
         "capabilities": [],
         "parameters": Parameters.from_json(stack.parameters).for_display(),
-        "disable_rollback": stack.disable_rollback,
-        "timeout_mins": stack.timeout_mins,
         "tags": list(stack.tags),  # in lists, a stack without tags has null
     }
-    return shown if outputs is None else {**shown, "outputs": outputs}
 
 
 def resource(
-    resource: Resource, stack: Stack, links: Links, required_by: Collection[str], nested: Stack | None = None
-) -> dict[str, Any]:
-    """Serialize a resource. ``nested``: the nested stack that the resource represents."""
-    shown: dict[str, Any] = {
-        "resource_name": resource.name,
-        "logical_resource_id": resource.name,
-        "physical_resource_id": resource.physical_id or "",
-        "resource_type": resource.declared_type,
-        "resource_status": f"{resource.action}_{resource.status}",
-        "resource_status_reason": resource.reason,
-        "creation_time": time(resource.created_at),
-        "updated_time": time(resource.updated_at or resource.created_at),
-        "required_by": sorted(required_by),
-        "links": [link(links.resource(stack, resource.name)), link(links.stack(stack), "stack")],
-    }
-    if nested is not None:
-        shown["links"].append(link(links.stack(nested), "nested"))
-    if stack.parent_resource is not None:
-        shown["parent_resource"] = stack.parent_resource
-    return shown
+    resource: Resource,
+    stack: Stack,
+    links: Links,
+    required_by: Collection[str],
+    nested: Stack | None = None,
+    **computed: Any,
+) -> StackResource:
+    """
+    Serialize a resource.
+
+    ``nested`` is the nested stack that the resource represents; ``computed`` are the members of detailed responses.
+    """
+    own = [Link(links.resource(stack, resource.name)), Link(links.stack(stack), "stack")]
+    return StackResource(
+        name=resource.name,
+        logical_resource_id=resource.name,
+        physical_resource_id=resource.physical_id or "",
+        declared_type=resource.declared_type,
+        resource_status=f"{resource.action}_{resource.status}",
+        reason=resource.reason,
+        created_at=heat_time(resource.created_at),
+        updated_time=heat_time(resource.updated_at or resource.created_at),
+        required_by=sorted(required_by),
+        links=own if nested is None else [*own, Link(links.stack(nested), "nested")],
+        parent_resource=UNSET if stack.parent_resource is None else stack.parent_resource,
+        **computed,
+    )
 
 
-def event(event: Event, stack: Stack, links: Links, root: Stack | None = None) -> dict[str, Any]:
+def event(kind: type[StackEvent], event: Event, stack: Stack, links: Links, root: Stack | None = None) -> StackEvent:
     """Serialize an event. ``root``: the stack of the request, if the response includes events of nested stacks."""
-    of_stack = event.resource_type == STACK_TYPE
-    named = [] if of_stack else [link(links.resource(stack, event.resource_name), "resource")]
-    own = f"{links.resource(stack, event.resource_name)}/events/{event.id}"
-    return {
-        "id": event.id,
-        "event_time": time(event.at),
-        "resource_name": event.resource_name,
-        "logical_resource_id": event.resource_name,
-        "resource_status": f"{event.action}_{event.status}",
-        "resource_status_reason": event.reason,
-        "physical_resource_id": event.physical_id or "",
-        "links": [
-            link(own),
-            *named,
-            link(links.stack(stack), "stack"),
-            *([link(links.stack(root), "root_stack")] if root is not None else []),
+    resource_url = links.resource(stack, event.resource_name)
+    return fill(
+        kind,
+        event,
+        logical_resource_id=event.resource_name,
+        resource_status=f"{event.action}_{event.status}",
+        physical_resource_id=event.physical_id or "",
+        links=[
+            Link(f"{resource_url}/events/{event.id}"),
+            *([] if event.resource_type == STACK_TYPE else [Link(resource_url, "resource")]),
+            Link(links.stack(stack), "stack"),
+            *([] if root is None else [Link(links.stack(root), "root_stack")]),
         ],
-    }
+    )

@@ -2,53 +2,76 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from stoker.http import params
-from stoker.http.heat import serializers, stack_lookup
+from msgspec import field
+
+from stoker.http.contracts import operation
+from stoker.http.fields import Answer, Body, Id, Name, Time, fill
+from stoker.http.heat import stack_lookup
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.stack import Snapshot
-from stoker.stacks import snapshots as taking
+from stoker.model.status import Status
+from stoker.stacks import snapshots as stack_snapshots
 from stoker.store import snapshots
 from stoker.store.tx import Tx
 
 
-def create(request: RequestContext) -> Response:
+class NewSnapshot(Body):
+    name: Name | None = None
+
+
+class StackSnapshot(Answer):
+    id: Id
+    name: str | None
+    action: Literal["SNAPSHOT"]
+    status: Status
+    reason: str = field(name="status_reason")
+    data: dict[str, Any]
+    created_at: Time = field(name="creation_time")
+
+
+@operation(200, StackSnapshot, errors=(409,), body_optional=True)
+def create(request: RequestContext, body: NewSnapshot) -> Response:
     """Take a snapshot of the stack. Raises ActionInProgress, NotSupported or Invalid."""
-    body = params.body(request) if request.body.strip() else {}
-    name = params.text(body.get("name"), "name")
 
     def do(tx: Tx) -> Snapshot:
-        found = stack_lookup.stack(tx, request, live=True)
-        stack_lookup.refuse_nested(found)
-        return taking.take(tx, request.app.engine, found.id, name)
+        stack = stack_lookup.stack(tx, request, live=True)
+        stack_lookup.refuse_nested(stack)
+        return stack_snapshots.take(tx, request.app.engine, stack.id, body.name)
 
     return Response(200, _serialize(request.app.store.write(do)))
 
 
+@operation(200, {"snapshots": list[StackSnapshot]})
 def index(request: RequestContext) -> Response:
+    """List the snapshots of a stack."""
     with request.app.store.read() as tx:
-        found = snapshots.of_stack(tx, stack_lookup.stack(tx, request).id)
-    return Response(200, {"snapshots": [_serialize(each) for each in found]})
+        page = snapshots.of_stack(tx, stack_lookup.stack(tx, request).id)
+    return Response(200, {"snapshots": [_serialize(snapshot) for snapshot in page]})
 
 
+@operation(200, {"snapshot": StackSnapshot})
 def show(request: RequestContext) -> Response:
+    """Return a snapshot."""
     with request.app.store.read() as tx:
-        found = _snapshot(tx, request)
-    return Response(200, {"snapshot": _serialize(found)})
+        return Response(200, {"snapshot": _serialize(_snapshot(tx, request))})
 
 
+@operation(204, errors=(409,))
 def delete(request: RequestContext) -> Response:
+    """Delete a snapshot."""
     request.app.store.write(lambda tx: snapshots.delete(tx, _snapshot(tx, request).id))
     return Response(204)
 
 
+@operation(202, errors=(409,))
 def restore(request: RequestContext) -> Response:
     """Update the stack to the state of the snapshot. Raises NotSupported."""
 
     def do(tx: Tx) -> None:
-        found = stack_lookup.stack(tx, request, live=True)
-        taking.restore(tx, request.app.engine, found.id, _snapshot(tx, request))
+        stack = stack_lookup.stack(tx, request, live=True)
+        stack_snapshots.restore(tx, request.app.engine, stack.id, _snapshot(tx, request))
 
     request.app.store.write(do)
     return Response(202)
@@ -58,14 +81,6 @@ def _snapshot(tx: Tx, request: RequestContext) -> Snapshot:
     return snapshots.get(tx, stack_lookup.stack(tx, request).id, request.path["snapshot_id"])
 
 
-def _serialize(snapshot: Snapshot) -> dict[str, Any]:
+def _serialize(snapshot: Snapshot) -> StackSnapshot:
     data = {name: part for name, part in snapshot.data.items() if name != "source"}
-    return {
-        "id": snapshot.id,
-        "name": snapshot.name,
-        "action": "SNAPSHOT",
-        "status": snapshot.status.value,
-        "status_reason": snapshot.reason,
-        "data": data,
-        "creation_time": serializers.time(snapshot.created_at),
-    }
+    return fill(StackSnapshot, snapshot, action="SNAPSHOT", data=data)

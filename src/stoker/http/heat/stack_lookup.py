@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from stoker.http.contracts import operation
+from stoker.http.fields import Link
 from stoker.http.heat.serializers import Links
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import EntityNotFound, NotSupported
@@ -45,13 +47,14 @@ def refuse_nested(found: Stack) -> None:
         )
 
 
+@operation(302, {"stack": {"links": list[Link]}}, headers=("Location",))
 def redirect(request: RequestContext) -> Response:
     """
-    Redirect (302) from a stack's name or id to the canonical URL, and keep the rest of the path and the query.
+    Redirect from a stack's name or id to the canonical URL, and keep the rest of the path and the query.
 
-    Clients repeat the request there with the same method. The user of a resource is redirected only to the stack of
-    that resource; for any other stack EntityNotFound is raised.
+    Clients repeat the request there with the same method.
     """
+    # The user of a resource is redirected only to the stack of that resource.
     named = request.path["stack_name"]
     with request.app.store.read() as tx:
         found = _by_id(tx, request, named) or stacks.find_by_name(tx, named, request.project)
@@ -61,7 +64,7 @@ def redirect(request: RequestContext) -> Response:
     rest = "".join(f"/{segment}" for segment in request.raw.url.path.split("/")[5:])
     query = f"?{request.raw.url.query}" if request.raw.url.query else ""
     location = f"{links(request).stack(found)}{rest}{query}"
-    return Response(302, {"stack": {"links": [{"href": location, "rel": "self"}]}}, {"Location": location})
+    return Response(302, {"stack": {"links": [Link(location)]}}, {"Location": location})
 
 
 def links(request: RequestContext) -> Links:

@@ -1,16 +1,21 @@
-"""Reads and checks the bodies of requests about stacks, and prepares them for ``stacks``."""
+"""The bodies of requests about stacks: their types, their limits, and the preparation for ``stacks``."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, NoReturn
+from functools import cache
+from typing import Annotated, Any, NoReturn, Self
 from uuid import uuid4
 
 import msgspec
+from msgspec import Meta
 
 from stoker.hot.bounds import MAX_ENVIRONMENT, MAX_TEMPLATE
-from stoker.http import params
+from stoker.http.decoders import BODY, convert
+from stoker.http.fields import Body, Flag, Tags, Unchecked, Whole
 from stoker.http.heat import stack_lookup
+from stoker.http.heat.stack_types import ExportedStack
+from stoker.http.heat.template_types import Environment, EnvironmentFiles, Files, ParameterValues, Template
 from stoker.http.json_body import Part, decode, decode_texts, json_size, split
 from stoker.http.request_context import RequestContext
 from stoker.model.errors import Invalid, NotSupported, RequestLimitExceeded
@@ -20,47 +25,125 @@ from stoker.stacks.templates.prepare import Identity, ResolvedStack, StackReques
 from stoker.store import stacks
 
 #: Maximum bytes of the JSON text of a body's members, except ``files``. Other members have the limit of an environment.
-_PARTS = {"template": MAX_TEMPLATE, "environment": MAX_ENVIRONMENT, "adopt_stack_data": 8 * 1024 * 1024}
-_BODY = "the request's body"
-_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,254}")
+_MEMBER_LIMITS = {"template": MAX_TEMPLATE, "environment": MAX_ENVIRONMENT, "adopt_stack_data": 8 * 1024 * 1024}
+_NAME = "[a-zA-Z][a-zA-Z0-9_.-]{0,254}"
 
 
-class _StackBody(msgspec.Struct):
-    """All members of a request with a template, for all routes."""
+class TemplateBody(Body):
+    """A template with its files, environment and parameters."""
 
-    stack_name: Part = msgspec.UNSET
-    template: Part = msgspec.UNSET
-    template_url: Part = msgspec.UNSET
-    files: Part = msgspec.UNSET
-    environment: Part = msgspec.UNSET
-    environment_files: Part = msgspec.UNSET
-    parameters: Part = msgspec.UNSET
-    clear_parameters: Part = msgspec.UNSET
-    adopt_stack_data: Part = msgspec.UNSET
-    timeout_mins: Part = msgspec.UNSET
-    disable_rollback: Part = msgspec.UNSET
-    tags: Part = msgspec.UNSET
+    template: Template | None = None
+    template_url: Annotated[Any, Meta(description="Not supported: send the template itself")] = None
+    files: Files | None = None
+    environment: Environment | None = None
+    environment_files: EnvironmentFiles | None = None
+    parameters: ParameterValues | None = None
+
+    @classmethod
+    def decode(cls, raw: bytes) -> Self:
+        """
+        Decode a body. The size of each member is checked before the member is decoded.
+
+        A template in JSON has the same limit as a template in text. Raises Invalid or RequestLimitExceeded.
+        """
+        members = split(raw, _parts(cls), BODY)
+        body: Self = convert({name: _decode_member(name, part) for name, part in members.items()}, cls, BODY)
+        return body
+
+    def stack_request(self) -> StackRequest:
+        """Return the request for ``stacks``. Raises NotSupported for ``template_url``."""
+        if self.template is None and self.template_url is not None:
+            raise NotSupported("template_url is not supported: send the template itself")
+        return StackRequest(
+            template=self.template,
+            files=self.files,
+            environment=self.environment,
+            environment_files=self.environment_files,
+            parameters=self.parameters,
+        )
 
 
-def body(request: RequestContext) -> dict[str, Any]:
-    """
-    Return the request's JSON object.
-
-    The size of each member is checked before the member is decoded. A template in JSON has the same limit as a template
-    in text. Raises Invalid or RequestLimitExceeded.
-    """
-    parts = split(request.body, _StackBody, _BODY)
-    return {part: _part(part, raw) for part, raw in parts.items()}
+class ValidationBody(TemplateBody, kw_only=True):
+    template: Template
 
 
-def _part(part: str, raw: bytes) -> Any:
-    if part == "files":
-        return decode_texts(raw, part)
-    most = _PARTS.get(part, MAX_ENVIRONMENT)
+class StackBody(TemplateBody):
+    timeout_mins: Annotated[Whole | None, Meta(description="0: the default of the site")] = None
+    disable_rollback: Flag | None = None
+    tags: Tags | None = None
+
+    def options(self) -> Options:
+        """Return the options of the stack."""
+        return Options(timeout_mins=self.timeout_mins or None, disable_rollback=self.disable_rollback, tags=self.tags)
+
+
+class StackReplacement(StackBody, kw_only=True):
+    template: Template
+
+
+class StackPatch(StackBody):
+    clear_parameters: list[str] | None = None
+
+
+class _StackName(Unchecked):
+    schema = Annotated[str, Meta(pattern=f"^{_NAME}$")]
+
+
+class PreviewBody(StackBody, kw_only=True):
+    stack_name: _StackName
+    template: Template
+
+
+class _AdoptionData(Unchecked):
+    """An export, as data or as JSON text."""
+
+    schema = ExportedStack | str
+
+
+class NewStack(StackBody, kw_only=True):
+    """A stack to create or, with ``adopt_stack_data``, to adopt."""
+
+    stack_name: _StackName
+    adopt_stack_data: _AdoptionData | None = None
+
+    def take_adoption_data(self) -> dict[str, Any] | None:
+        """
+        Return the data of a stack to adopt; None if the body has none.
+
+        The template, environment and files of the data replace missing members. Raises Invalid or
+        RequestLimitExceeded.
+        """
+        data: Any = self.adopt_stack_data
+        if data is None:
+            return None
+        if isinstance(data, str):
+            data = decode(data.encode(), "adopt_stack_data")
+        if not isinstance(data, dict):
+            raise Invalid("adopt_stack_data must be a map")
+        if isinstance(data.get("template"), dict) and (size := json_size(data["template"])) > MAX_TEMPLATE:
+            _refuse_size("template", size, MAX_TEMPLATE)
+        for member in ("template", "environment", "files"):
+            if getattr(self, member) is None:
+                setattr(self, member, data.get(member))
+        if self.tags is None and isinstance(data.get("tags"), list):
+            self.tags = convert(",".join(map(str, data["tags"])), Tags, "tags")
+        return data
+
+
+@cache
+def _parts(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """Return a type with the members of ``kind`` as JSON text."""
+    return msgspec.defstruct("Parts", [(name, Part, msgspec.UNSET) for name in kind.__struct_fields__])
+
+
+def _decode_member(name: str, raw: bytes) -> Any:
+    if name == "files":
+        return decode_texts(raw, name)
+    limit = _MEMBER_LIMITS.get(name, MAX_ENVIRONMENT)
     # JSON may need six bytes for a character of a string. The parser of the text checks its size again.
-    if len(raw) > (6 * most + 2 if raw.startswith(b'"') else most):
-        _refuse_size(part, len(raw), most)
-    return decode(raw, _BODY)
+    if len(raw) > (6 * limit + 2 if raw.startswith(b'"') else limit):
+        _refuse_size(name, len(raw), limit)
+    return decode(raw, BODY)
 
 
 def _refuse_size(part: str, size: int, most: int) -> NoReturn:
@@ -69,96 +152,48 @@ def _refuse_size(part: str, size: int, most: int) -> NoReturn:
     )
 
 
-def name(said: Any) -> str:
+def name(value: Any) -> str:
     """Return the name of a stack. Raises Invalid."""
-    if said is None:
+    if value is None:
         raise Invalid("No stack name specified")
-    if not isinstance(said, str) or not _NAME.fullmatch(said):
+    if not isinstance(value, str) or not re.fullmatch(_NAME, value):
         raise Invalid(
-            f"Invalid stack name {said!r} must contain only alphanumeric or '_-.' characters, "
+            f"Invalid stack name {value!r} must contain only alphanumeric or '_-.' characters, "
             "must start with alpha and must be 255 characters or less."
         )
-    return said
+    return value
 
 
-def stack_request(body: dict[str, Any]) -> StackRequest:
-    """Return the template with its files, environment and parameters. Raises NotSupported for ``template_url``."""
-    if body.get("template") is None and body.get("template_url") is not None:
-        raise NotSupported("template_url is not supported: send the template itself")
-    return StackRequest(
-        template=body.get("template"),
-        files=body.get("files"),
-        environment=body.get("environment"),
-        environment_files=body.get("environment_files"),
-        parameters=body.get("parameters"),
-    )
-
-
-def options(body: dict[str, Any]) -> Options:
-    """Return the options of a stack. Raises Invalid."""
-    return Options(
-        timeout_mins=params.whole(body.get("timeout_mins") or None, "timeout_mins", least=1),
-        disable_rollback=params.flag(body.get("disable_rollback"), "disable_rollback"),
-        tags=params.tags(body.get("tags")),
-    )
-
-
-def new(request: RequestContext, body: dict[str, Any], stack_name: str) -> tuple[Identity, ResolvedStack]:
+def new(request: RequestContext, body: StackBody, stack_name: str) -> tuple[Identity, ResolvedStack]:
     """Prepare a new stack. Raises Invalid."""
     identity = Identity(str(uuid4()), stack_name, request.project)
-    return identity, prepare(request.app.engine, stack_request(body), identity)
+    return identity, prepare(request.app.engine, body.stack_request(), identity)
 
 
-def for_replacement(request: RequestContext, body: dict[str, Any]) -> tuple[Stack, ResolvedStack, Options]:
+def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[Stack, ResolvedStack, Options]:
     """Prepare a PUT, which replaces the whole stack: omitted members return to their defaults."""
-    if body.get("template") is None:
+    if body.template is None:
         raise Invalid("No template specified")
     stack, _ = find_stack(request)
-    said = options(body)
-    tags = said.tags if said.tags is not None else ()
-    resolved = prepare(request.app.engine, stack_request(body), _identity(stack))
-    return stack, resolved, Options(timeout_mins=said.timeout_mins, disable_rollback=said.disable_rollback, tags=tags)
+    if body.tags is None:
+        body.tags = []
+    return stack, prepare(request.app.engine, body.stack_request(), _identity(stack)), body.options()
 
 
-def for_patch(request: RequestContext, body: dict[str, Any]) -> tuple[Stack, ResolvedStack, Options]:
+def for_patch(request: RequestContext, body: StackPatch) -> tuple[Stack, ResolvedStack, Options]:
     """Prepare a PATCH, which keeps omitted members."""
     stack, source = find_stack(request)
-    cleared = body.get("clear_parameters") or []
-    if not isinstance(cleared, list):
-        raise Invalid("clear_parameters must be a list of names")
-    resolved = prepare_change(request.app.engine, stack_request(body), _identity(stack), source, map(str, cleared))
-    return stack, resolved, options(body)
+    cleared = body.clear_parameters or ()
+    resolved = prepare_change(request.app.engine, body.stack_request(), _identity(stack), source, cleared)
+    return stack, resolved, body.options()
 
 
 def find_stack(request: RequestContext) -> tuple[Stack, Source]:
     """Return the stack of the path and its template. Raises EntityNotFound, or NotSupported for a nested stack."""
     with request.app.store.read() as tx:
-        found = stack_lookup.stack(tx, request, live=True)
-        stack_lookup.refuse_nested(found)
-        return found, stacks.source(tx, found.id)
-
-
-def for_adoption(body: dict[str, Any]) -> dict[str, Any] | None:
-    """
-    Return the data of a stack to adopt, from a map or JSON text; None if the body has none.
-
-    The template, environment and files of the data replace missing members of ``body``. Raises Invalid or
-    RequestLimitExceeded.
-    """
-    said = body.get("adopt_stack_data")
-    if said is None:
-        return None
-    data = decode(said.encode(), "adopt_stack_data") if isinstance(said, str) else said
-    if not isinstance(data, dict):
-        raise Invalid("adopt_stack_data must be a map")
-    if isinstance(data.get("template"), dict) and (size := json_size(data["template"])) > MAX_TEMPLATE:
-        _refuse_size("template", size, MAX_TEMPLATE)
-    for part in ("template", "environment", "files"):
-        if body.get(part) is None:
-            body[part] = data.get(part)
-    if body.get("tags") is None and isinstance(data.get("tags"), list):
-        body["tags"] = ",".join(map(str, data["tags"]))
-    return data
+        stack = stack_lookup.stack(tx, request, live=True)
+        stack_lookup.refuse_nested(stack)
+        return stack, stacks.source(tx, stack.id)
 
 
 def _identity(stack: Stack) -> Identity:

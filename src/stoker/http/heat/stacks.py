@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from stoker.http import params
-from stoker.http.heat import serializers, stack_lookup, stack_requests, warnings
+from msgspec import UNSET, Meta
+
+from stoker.http.contracts import operation
+from stoker.http.fields import Absent, Answer, Count, Flag, Id, Link, Query, Whole
+from stoker.http.heat import serializers, stack_lookup, stack_requests, template_types, warnings
+from stoker.http.heat.serializers import StackDetail, StackOutput, StackSummary
+from stoker.http.heat.stack_requests import NewStack, StackPatch, StackReplacement
+from stoker.http.heat.stack_types import ExportedStack
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.stack import Stack
 from stoker.stacks import operations, secrets
@@ -17,8 +23,10 @@ from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import resources, stack_lists, stacks
 from stoker.store.stack_lists import Filter
 
-#: Parameters of the list, with the columns that they filter.
-FILTERS = {
+_EXAMPLE = {"stack_name": "example", "template": template_types.EXAMPLE, "parameters": {"length": 8}, "tags": "a,b"}
+UPDATE_EXAMPLE = {"template": template_types.EXAMPLE, "parameters": {"length": 9}, "tags": "a,b"}
+#: Filters of ``StackQuery``, with the columns that they filter.
+_COLUMNS = {
     "id": "id",
     "name": "name",
     "stack_name": "name",
@@ -34,17 +42,71 @@ FILTERS = {
     "owner_id": "parent_id",
     "parent": "parent_id",
 }
+_Tags = Annotated[tuple[str, ...], Meta(description="Tags, separated by commas")]
 
 
-def create(request: RequestContext) -> Response:
+class StackQuery(Query):
+    limit: Whole | None = None
+    marker: str | None = None
+    sort_keys: tuple[str, ...] = ()
+    sort_dir: str | None = None
+    show_deleted: Flag = False
+    show_nested: Flag = False
+    show_hidden: Flag = False
+    with_count: Flag = False
+    tags: _Tags = ()
+    tags_any: _Tags = ()
+    not_tags: _Tags = ()
+    not_tags_any: _Tags = ()
+    id: tuple[str, ...] = ()
+    name: tuple[str, ...] = ()
+    stack_name: tuple[str, ...] = ()
+    status: tuple[str, ...] = ()
+    stack_status: tuple[str, ...] = ()
+    action: tuple[str, ...] = ()
+    stack_action: tuple[str, ...] = ()
+    username: tuple[str, ...] = ()
+    stack_owner: tuple[str, ...] = ()
+    stack_status_reason: tuple[str, ...] = ()
+    stack_user_project_id: tuple[str, ...] = ()
+    tenant: tuple[str, ...] = ()
+    owner_id: tuple[str, ...] = ()
+    parent: tuple[str, ...] = ()
+
+
+class OutputsQuery(Query):
+    resolve_outputs: Annotated[Flag, Meta(description="Whether the response contains the outputs")] = True
+
+
+class StackPage(Answer):
+    stacks: list[StackSummary]
+    links: list[Link] | Absent = UNSET
+    count: Count | Absent = UNSET
+
+
+class OutputName(Answer):
+    output_key: str
+    description: Any
+
+
+class ShownEnvironment(Answer):
+    parameters: dict[str, Any]
+    parameter_defaults: dict[str, Any]
+    resource_registry: dict[str, Any]
+    event_sinks: list[Any]
+    encrypted_param_names: list[Any]
+    parameter_merge_strategies: dict[str, Any] | Absent = UNSET
+
+
+@operation(201, {"stack": {"id": Id, "links": list[Link]}}, errors=(409,), headers=("Location",), example=_EXAMPLE)
+def create(request: RequestContext, body: NewStack) -> Response:
     """Create a stack, or adopt one if the body contains ``adopt_stack_data``."""
-    body = stack_requests.body(request)
-    name = stack_requests.name(body.get("stack_name"))
-    data = stack_requests.for_adoption(body)
+    name = stack_requests.name(body.stack_name)
+    data = body.take_adoption_data()
     adopt = None if data is None else read_adoption_data(data)
     identity, resolved = stack_requests.new(request, body, name)
-    options = stack_requests.options(body)
-    made = request.app.store.write(
+    options = body.options()
+    stack = request.app.store.write(
         lambda tx: operations.create(
             tx,
             request.app.engine,
@@ -56,66 +118,70 @@ def create(request: RequestContext) -> Response:
         ),
         background=len(resolved.definitions) > operations.LARGE,
     )
-    href = stack_lookup.links(request).stack(made)
+    href = stack_lookup.links(request).stack(stack)
     headers = {"Location": href, **warnings.headers(resolved.warnings)}
-    return Response(201, {"stack": {"id": made.id, "links": [serializers.link(href)]}}, headers)
+    return Response(201, {"stack": {"id": stack.id, "links": [Link(href)]}}, headers)
 
 
-def index(request: RequestContext) -> Response:
-    """List stacks that match the query's filters; one page if the query has a limit."""
-    wanted = _filter(request)
+@operation(200, StackPage)
+def index(request: RequestContext, query: StackQuery) -> Response:
+    """List the stacks that match the query's filters, newest first; one page if the query has a limit."""
+    filter_ = _filter(request, query)
     with request.app.store.read() as tx:
-        found = stack_lists.list_all(tx, request.project, wanted)
-        count = stack_lists.count(tx, request.project, wanted) if _flag(request, "with_count") else None
+        page = stack_lists.list_all(tx, request.project, filter_)
+        count = stack_lists.count(tx, request.project, filter_) if query.with_count else UNSET
     links = stack_lookup.links(request)
-    shown: dict[str, Any] = {"stacks": [serializers.stack_summary(each, links) for each in found]}
-    if wanted.limit and len(found) == wanted.limit:
-        following = request.raw.url.include_query_params(marker=found[-1].id)
-        href = f"{request.app.settings.public_url}{following.path}?{following.query}"
-        shown["links"] = [serializers.link(href, "next")]
-    if count is not None:
-        shown["count"] = count
+    shown = StackPage([serializers.stack_summary(stack, links) for stack in page], count=count)
+    if query.limit and len(page) == query.limit:
+        following = request.raw.url.include_query_params(marker=page[-1].id)
+        shown.links = [Link(f"{request.app.settings.public_url}{following.path}?{following.query}", "next")]
     return Response(200, shown)
 
 
-def show(request: RequestContext) -> Response:
-    """Return a stack. Its outputs are left out with ``resolve_outputs=false``, and if the stack is deleted."""
-    resolve = params.flag(request.query.get("resolve_outputs"), "resolve_outputs") is not False
+@operation(200, {"stack": StackDetail})
+def show(request: RequestContext, query: OutputsQuery) -> Response:
+    """Return a stack with its outputs, unless the stack is deleted."""
     with request.app.store.read() as tx:
-        found = stack_lookup.stack(tx, request)
-        values = None
-        if resolve and found.deleted_at is None:
-            values = outputs.all_values(tx, request.app.engine, found)
-    shown = serializers.stack(found, stack_lookup.links(request), tx.secrets.redact(values))
-    return Response(200, {"stack": {**shown, "parameters": tx.secrets.redact(shown["parameters"])}})
+        stack = stack_lookup.stack(tx, request)
+        values: Any = UNSET
+        if query.resolve_outputs and stack.deleted_at is None:
+            values = tx.secrets.redact(outputs.all_values(tx, request.app.engine, stack))
+    shown = serializers.stack_detail(stack, stack_lookup.links(request), outputs=values)
+    shown.parameters = tx.secrets.redact(shown.parameters)
+    return Response(200, {"stack": shown})
 
 
-def replace(request: RequestContext) -> Response:
+@operation(202, errors=(409,), example=UPDATE_EXAMPLE)
+def replace(request: RequestContext, body: StackReplacement) -> Response:
     """Replace the template and all options of a stack. Omitted options return to their defaults."""
-    return _update(request, *stack_requests.for_replacement(request, stack_requests.body(request)))
+    return _update(request, *stack_requests.for_replacement(request, body))
 
 
-def change(request: RequestContext) -> Response:
+@operation(202, errors=(409,), example=UPDATE_EXAMPLE)
+def change(request: RequestContext, body: StackPatch) -> Response:
     """Change the template, parameters or options of a stack, and keep omitted ones."""
-    return _update(request, *stack_requests.for_patch(request, stack_requests.body(request)))
+    return _update(request, *stack_requests.for_patch(request, body))
 
 
+@operation(204, errors=(409,))
 def delete(request: RequestContext) -> Response:
     """Start the deletion of a stack, which aborts any operation in progress."""
     with request.app.store.read() as tx:
-        found = stack_lookup.stack(tx, request, live=True)
-        large = resources.are_many(tx, found.id, operations.LARGE)
-    stack_lookup.refuse_nested(found)
-    request.app.store.write(lambda tx: operations.delete(tx, request.app.engine, found.id), background=large)
+        stack = stack_lookup.stack(tx, request, live=True)
+        is_large = resources.are_many(tx, stack.id, operations.LARGE)
+    stack_lookup.refuse_nested(stack)
+    request.app.store.write(lambda tx: operations.delete(tx, request.app.engine, stack.id), background=is_large)
     return Response(204)
 
 
+@operation(200, ExportedStack)
 def export(request: RequestContext) -> Response:
     """Return the data with which a stack can adopt this stack's resources, with the values of hidden parameters."""
     with request.app.store.read() as tx:
         return Response(200, stack_export.export(tx, stack_lookup.stack(tx, request, live=True)))
 
 
+@operation(200, ExportedStack, errors=(409,))
 def abandon(request: RequestContext) -> Response:
     """
     Delete the stack, but keep the objects that its resources represent.
@@ -123,41 +189,47 @@ def abandon(request: RequestContext) -> Response:
     Returns the data with which a stack can adopt these objects. Raises ActionInProgress.
     """
     with request.app.store.read() as tx:
-        found = stack_lookup.stack(tx, request, live=True)
-    stack_lookup.refuse_nested(found)
-    return Response(200, request.app.store.write(lambda tx: stack_export.abandon(tx, request.app.engine, found.id)))
+        stack = stack_lookup.stack(tx, request, live=True)
+    stack_lookup.refuse_nested(stack)
+    return Response(200, request.app.store.write(lambda tx: stack_export.abandon(tx, request.app.engine, stack.id)))
 
 
+@operation(200, dict[str, Any])
 def template(request: RequestContext) -> Response:
     """Return the stack's template with its secrets redacted."""
     with request.app.store.read() as tx:
-        found = stack_lookup.stack(tx, request)
-        return Response(200, secrets.redacted_template(tx, found, stacks.source(tx, found.id)))
+        stack = stack_lookup.stack(tx, request)
+        return Response(200, secrets.redacted_template(tx, stack, stacks.source(tx, stack.id)))
 
 
+@operation(200, ShownEnvironment)
 def environment(request: RequestContext) -> Response:
     """Return the stack's environment with its secrets redacted."""
     with request.app.store.read() as tx:
-        found = stack_lookup.stack(tx, request)
-        return Response(200, secrets.redacted_environment(tx, found, stacks.source(tx, found.id)))
+        stack = stack_lookup.stack(tx, request)
+        return Response(200, secrets.redacted_environment(tx, stack, stacks.source(tx, stack.id)))
 
 
+@operation(200, dict[str, str])
 def files(request: RequestContext) -> Response:
+    """Return the files that accompanied the template."""
     with request.app.store.read() as tx:
         return Response(200, secrets.visible_files(tx, stack_lookup.stack(tx, request)))
 
 
+@operation(200, {"outputs": list[OutputName]})
 def list_outputs(request: RequestContext) -> Response:
+    """List the names of the outputs."""
     with request.app.store.read() as tx:
-        found = stack_lookup.stack(tx, request)
-    return Response(200, {"outputs": outputs.names(found)})
+        return Response(200, {"outputs": outputs.names(stack_lookup.stack(tx, request))})
 
 
+@operation(200, {"output": StackOutput})
 def show_output(request: RequestContext) -> Response:
     """Return one output with its value. Raises EntityNotFound."""
     with request.app.store.read() as tx:
-        found = stack_lookup.stack(tx, request)
-        value = outputs.one_value(tx, request.app.engine, found, request.path["output_key"])
+        stack = stack_lookup.stack(tx, request)
+        value = outputs.one_value(tx, request.app.engine, stack, request.path["output_key"])
     return Response(200, {"output": tx.secrets.redact(value)})
 
 
@@ -169,10 +241,10 @@ def _update(request: RequestContext, stack: Stack, resolved: ResolvedStack, opti
     return Response(202, headers=warnings.headers(resolved.warnings))
 
 
-def _filter(request: RequestContext) -> Filter:
+def _filter(request: RequestContext, query: StackQuery) -> Filter:
     equal: dict[str, list[str]] = {}
-    for key, column in FILTERS.items():
-        for value in request.query.getlist(key):
+    for name, column in _COLUMNS.items():
+        for value in getattr(query, name):
             action, _, status = value.partition("_")
             # a value such as CREATE_FAILED names action and status
             if column == "status" and status and action != "IN":
@@ -180,26 +252,21 @@ def _filter(request: RequestContext) -> Filter:
                 equal.setdefault("status", []).append(status)
             else:
                 equal.setdefault(column, []).append(value)
-    direction = request.query.get("sort_dir")
     return Filter(
         equal=equal,
-        show_deleted=_flag(request, "show_deleted"),
-        show_nested=_flag(request, "show_nested"),
-        tags=_words(request, "tags"),
-        tags_any=_words(request, "tags_any"),
-        not_tags=_words(request, "not_tags"),
-        not_tags_any=_words(request, "not_tags_any"),
-        hidden_tags=() if _flag(request, "show_hidden") else request.app.settings.hidden_tags,
-        limit=params.whole(request.query.get("limit"), "limit"),
-        marker=request.query.get("marker"),
-        sort_keys=[key for said in request.query.getlist("sort_keys") for key in said.split(",") if key],
-        descending=None if direction is None else direction == "desc",
+        show_deleted=query.show_deleted,
+        show_nested=query.show_nested,
+        tags=_split(query.tags),
+        tags_any=_split(query.tags_any),
+        not_tags=_split(query.not_tags),
+        not_tags_any=_split(query.not_tags_any),
+        hidden_tags=() if query.show_hidden else request.app.settings.hidden_tags,
+        limit=query.limit,
+        marker=query.marker,
+        sort_keys=_split(query.sort_keys),
+        descending=None if query.sort_dir is None else query.sort_dir == "desc",
     )
 
 
-def _words(request: RequestContext, name: str) -> list[str]:
-    return [word for said in request.query.getlist(name) for word in said.split(",") if word]
-
-
-def _flag(request: RequestContext, name: str) -> bool:
-    return bool(params.flag(request.query.get(name), name))
+def _split(values: tuple[str, ...]) -> list[str]:
+    return [word for value in values for word in value.split(",") if word]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta
 
 from stoker import hot
 from stoker.hot.regex import BadPattern, compile_pattern
-from stoker.http import params
-from stoker.http.heat import stack_requests, warnings
+from stoker.http.contracts import operation
+from stoker.http.fields import Absent, Answer, Flag, Id, Query, Unchecked
+from stoker.http.heat import template_types, warnings
+from stoker.http.heat.stack_requests import ValidationBody
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.resources.base import ResourceType
-from stoker.resources.properties import Property
+from stoker.resources.properties import Kind, Property
 from stoker.stacks.templates.validation import describe_template
 
-_SUPPORT = {"status": "SUPPORTED", "message": None, "version": None, "previous_status": None}
 #: The parameter type for each property type.
 _PARAMETERS = {
     "string": "string",
@@ -32,132 +35,250 @@ _CFN = {"string": "String", "number": "Number", "boolean": "Boolean", "comma_del
 _CFN_VERSIONS = {f"{key}.{version}": version for version, key in hot.CFN_VERSIONS.items()}
 
 
-def index(request: RequestContext) -> Response:
+class TypeSummary(Answer):
+    resource_type: Id
+    description: str
+
+
+class _TypeEntry(Unchecked):
+    schema = Id | TypeSummary
+
+
+class Range(Answer):
+    min: float | Absent = UNSET
+    max: float | Absent = UNSET
+
+
+class Constraint(Answer):
+    allowed_values: list[Any] | Absent = UNSET
+    range: Range | Absent = UNSET
+
+
+class PropertySchema(Answer):
+    type: Kind
+    required: bool
+    update_allowed: bool
+    immutable: bool = False
+    description: str | Absent = UNSET
+    default: Any = UNSET
+    constraints: list[Constraint] | Absent = UNSET
+    schema: (
+        Annotated[
+            dict[str, PropertySchema], Meta(description="The schemas of a map's entries; `*` for a list's entries")
+        ]
+        | Absent
+    ) = UNSET
+
+
+class AttributeSchema(Answer):
+    description: str
+    type: Kind | Absent = UNSET
+
+
+class SupportStatus(Answer):
+    status: str = "SUPPORTED"
+    message: str | None = None
+    version: str | None = None
+    previous_status: dict[str, Any] | None = None
+
+
+class ShownResourceType(Answer):
+    resource_type: str
+    properties: dict[str, PropertySchema]
+    attributes: dict[str, AttributeSchema]
+    support_status: SupportStatus
+    description: str | Absent = UNSET
+
+
+class TemplateVersion(Answer):
+    version: str
+    type: Literal["hot", "cfn"]
+    aliases: list[str]
+
+
+class TemplateFunction(Answer):
+    functions: str
+    description: str
+
+
+class ValidatedParameter(Answer, kw_only=True):
+    Type: Literal["String", "Number", "CommaDelimitedList", "Json", "Boolean"]
+    Description: str
+    NoEcho: Literal["true", "false"]
+    Label: str
+    Default: Any = UNSET
+    Value: Any = UNSET
+    Tags: list[str] | Absent = UNSET
+    MinLength: float | Absent = UNSET
+    MaxLength: float | Absent = UNSET
+    MinValue: float | Absent = UNSET
+    MaxValue: float | Absent = UNSET
+    Step: float | Absent = UNSET
+    Offset: float | Absent = UNSET
+    AllowedValues: list[Any] | Absent = UNSET
+    AllowedPattern: str | Absent = UNSET
+    CustomConstraint: str | Absent = UNSET
+    ConstraintDescription: str | Absent = UNSET
+
+
+class _Validated(Answer, kw_only=True):
+    Description: str
+    Parameters: dict[str, ValidatedParameter]
+    ParameterGroups: list[dict[str, Any]] | Absent = UNSET
+    NestedParameters: dict[str, NestedTemplate] | Absent = UNSET
+
+
+class NestedTemplate(_Validated, kw_only=True):
+    Type: str
+
+
+class ValidatedEnvironment(Answer):
+    """The environment with the request's own parameters, hidden ones as ******."""
+
+    parameters: dict[str, Any]
+    parameter_defaults: dict[str, Any]
+    resource_registry: dict[str, Any]
+    event_sinks: list[Any]
+
+
+class ValidatedTemplate(_Validated, kw_only=True):
+    Environment: ValidatedEnvironment
+    Warnings: list[str] | Absent = UNSET
+
+
+class TypesQuery(Query):
+    name: Annotated[str, Meta(description="A regular expression that the name begins with")] = ""
+    support_status: str | None = None
+    with_description: Flag = False
+
+
+class DescriptionQuery(Query):
+    with_description: Flag = False
+
+
+class TypeTemplateQuery(Query):
+    template_type: Literal["cfn", "hot"] = "cfn"
+
+
+class FunctionQuery(Query):
+    with_condition_func: Flag = False
+
+
+class ValidationQuery(Query):
+    show_nested: Flag = False
+
+
+@operation(200, {"resource_types": list[_TypeEntry]})
+def index(request: RequestContext, query: TypesQuery) -> Response:
     """List the names of resource types that match the query; with ``with_description`` also their descriptions."""
-    described = params.flag(request.query.get("with_description"), "with_description")
-    status = request.query.get("support_status")
     try:
-        pattern = compile_pattern(request.query.get("name") or "")
-        shown = {
-            name: each
-            for name, each in sorted(request.app.engine.types.items())
-            if name == each.name and pattern.match(name) and status in (None, "SUPPORTED")
+        pattern = compile_pattern(query.name)
+        matches = {
+            name: kind
+            for name, kind in sorted(request.app.engine.types.items())
+            if name == kind.name and pattern.match(name) and query.support_status in (None, "SUPPORTED")
         }
     except BadPattern as error:
         raise Invalid(f"name: {error}") from None
-    if described:
-        said = [{"resource_type": name, "description": each.description} for name, each in shown.items()]
-        return Response(200, {"resource_types": said})
-    return Response(200, {"resource_types": list(shown)})
+    if query.with_description:
+        shown = [TypeSummary(name, kind.description) for name, kind in matches.items()]
+        return Response(200, {"resource_types": shown})
+    return Response(200, {"resource_types": list(matches)})
 
 
-def show(request: RequestContext) -> Response:
+@operation(200, ShownResourceType)
+def show(request: RequestContext, query: DescriptionQuery) -> Response:
+    """Return the properties and attributes of a resource type."""
     kind = _kind(request)
-    shown: dict[str, Any] = {
-        "resource_type": kind.name,
-        "properties": {name: _property(each) for name, each in (kind.properties or {}).items()},
-        "attributes": {
-            **{name: {"description": words} for name, words in (kind.attributes or {}).items()},
-            "show": {"description": "Detailed information about resource.", "type": "map"},
-        },
-        "support_status": _SUPPORT,
-    }
-    if params.flag(request.query.get("with_description"), "with_description"):
-        shown["description"] = kind.description
+    attributes = {name: AttributeSchema(words) for name, words in (kind.attributes or {}).items()}
+    shown = ShownResourceType(
+        resource_type=kind.name,
+        properties={name: _property(schema) for name, schema in (kind.properties or {}).items()},
+        attributes={**attributes, "show": AttributeSchema("Detailed information about resource.", "map")},
+        support_status=SupportStatus(),
+        description=kind.description if query.with_description else UNSET,
+    )
     return Response(200, shown)
 
 
-def template(request: RequestContext) -> Response:
+@operation(200, dict[str, Any])
+def template(request: RequestContext, query: TypeTemplateQuery) -> Response:
     """Return a template with one resource of the type, its properties as parameters and its attributes as outputs."""
     kind = _kind(request)
-    form = request.query.get("template_type", "cfn")
-    if form not in ("cfn", "hot"):
-        raise Invalid(f"template_type must be cfn or hot, not {form}")
-    return Response(200, _hot_template(kind) if form == "hot" else _cfn_template(kind))
+    return Response(200, _hot_template(kind) if query.template_type == "hot" else _cfn_template(kind))
 
 
-def versions(_call: RequestContext) -> Response:
+@operation(200, {"template_versions": list[TemplateVersion]})
+def versions(_: RequestContext) -> Response:
+    """List the versions of templates."""
+    name = "heat_template_version.{}".format
     shown = [
-        {
-            "version": f"heat_template_version.{version}",
-            "type": "hot",
-            "aliases": [f"heat_template_version.{alias}"] if alias else [],
-        }
-        for version, alias in hot.VERSIONS.items()
+        TemplateVersion(name(version), "hot", [name(alias)] if alias else []) for version, alias in hot.VERSIONS.items()
     ]
-    shown += [{"version": name, "type": "cfn", "aliases": []} for name in _CFN_VERSIONS]
-    return Response(200, {"template_versions": shown})
+    return Response(200, {"template_versions": shown + [TemplateVersion(v, "cfn", []) for v in _CFN_VERSIONS]})
 
 
-def functions(request: RequestContext) -> Response:
+@operation(200, {"template_functions": list[TemplateFunction]})
+def functions(request: RequestContext, query: FunctionQuery) -> Response:  # noqa: ARG001  # accepted as in Heat
     """List the functions of a template version. Raises EntityNotFound."""
     version = _version(request.path["version"])
-    params.flag(request.query.get("with_condition_func"), "with_condition_func")
-    shown = [{"functions": name, "description": words} for name, words in sorted(hot.functions_of(version).items())]
+    shown = [TemplateFunction(name, words) for name, words in sorted(hot.functions_of(version).items())]
     return Response(200, {"template_functions": shown})
 
 
-def _version(said: str) -> str:
-    if said in _CFN_VERSIONS:
-        return _CFN_VERSIONS[said]
-    version = said.removeprefix("heat_template_version.")
+def _version(name: str) -> str:
+    if name in _CFN_VERSIONS:
+        return _CFN_VERSIONS[name]
+    version = name.removeprefix("heat_template_version.")
     version = next((date for date, alias in hot.VERSIONS.items() if alias and alias == version), version)
-    if version not in hot.VERSIONS or not said.startswith("heat_template_version."):
-        raise EntityNotFound(f"Template with version {said} not found")
+    if version not in hot.VERSIONS or not name.startswith("heat_template_version."):
+        raise EntityNotFound(f"Template with version {name} not found")
     return version
 
 
-def validate(request: RequestContext) -> Response:
+@operation(200, ValidatedTemplate, example={"template": template_types.EXAMPLE})
+def validate(request: RequestContext, body: ValidationBody, query: ValidationQuery) -> Response:
     """Validate a template and describe its parameters. Raises Invalid."""
-    body = stack_requests.body(request)
-    nested = bool(params.flag(request.query.get("show_nested"), "show_nested"))
-    shown = describe_template(request.app.engine, stack_requests.stack_request(body), show_nested=nested)
+    shown = describe_template(request.app.engine, body.stack_request(), show_nested=query.show_nested)
     return Response(200, shown, warnings.headers(shown.get("Warnings", ())))
 
 
 def _kind(request: RequestContext) -> ResourceType:
     name = request.path["type_name"]
-    found = request.app.engine.types.get(name)
-    if found is None:
+    kind = request.app.engine.types.get(name)
+    if kind is None:
         raise EntityNotFound(f"The Resource Type ({name}) could not be found.")
-    return found
+    return kind
 
 
-def _property(each: Property) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "type": each.kind,
-        "required": each.required,
-        "update_allowed": each.update_allowed,
-        "immutable": False,
-    }
-    if each.description:
-        shown["description"] = each.description
-    if each.default is not None:
-        shown["default"] = each.default
-    if constraints := _constraints(each):
-        shown["constraints"] = constraints
-    if each.schema is not None:
-        shown["schema"] = {name: _property(inner) for name, inner in each.schema.items()}
-    if each.each is not None:
-        shown["schema"] = {"*": _property(each.each)}
-    return shown
+def _property(schema: Property) -> PropertySchema:
+    inner = schema.schema if schema.each is None else {"*": schema.each}
+    return PropertySchema(
+        type=schema.kind,
+        required=schema.required,
+        update_allowed=schema.update_allowed,
+        description=schema.description or UNSET,
+        default=UNSET if schema.default is None else schema.default,
+        constraints=_constraints(schema) or UNSET,
+        schema=UNSET if inner is None else {name: _property(part) for name, part in inner.items()},
+    )
 
 
-def _constraints(each: Property) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    if each.allowed:
-        found.append({"allowed_values": list(each.allowed)})
-    limits = {"min": each.minimum, "max": each.maximum}
-    if said := {name: value for name, value in limits.items() if value is not None}:
-        found.append({"range": said})
-    return found
+def _constraints(schema: Property) -> list[Any]:
+    constraints: list[Any] = []
+    if schema.allowed:
+        constraints.append({"allowed_values": list(schema.allowed)})
+    limits = {"min": schema.minimum, "max": schema.maximum}
+    if range_ := {name: value for name, value in limits.items() if value is not None}:
+        constraints.append({"range": range_})
+    return constraints
 
 
 def _hot_template(kind: ResourceType) -> dict[str, Any]:
     return {
         "heat_template_version": "2016-10-14",
         "description": f"Initial template of {kind.name.rpartition('::')[2]}",
-        "parameters": {name: _parameter(each) for name, each in (kind.properties or {}).items()},
+        "parameters": {name: _parameter(schema) for name, schema in (kind.properties or {}).items()},
         "resources": {
             kind.name.rpartition("::")[2]: {
                 "type": kind.name,
@@ -171,15 +292,15 @@ def _hot_template(kind: ResourceType) -> dict[str, Any]:
     }
 
 
-def _parameter(each: Property) -> dict[str, Any]:
-    said: dict[str, Any] = {"type": _PARAMETERS[each.kind]}
-    if each.description:
-        said["description"] = each.description
-    if each.default is not None:
-        said["default"] = each.default
-    if constraints := _constraints(each):
-        said["constraints"] = constraints
-    return said
+def _parameter(schema: Property) -> dict[str, Any]:
+    parameter: dict[str, Any] = {"type": _PARAMETERS[schema.kind]}
+    if schema.description:
+        parameter["description"] = schema.description
+    if schema.default is not None:
+        parameter["default"] = schema.default
+    if constraints := _constraints(schema):
+        parameter["constraints"] = constraints
+    return parameter
 
 
 def _cfn_template(kind: ResourceType) -> dict[str, Any]:
@@ -187,7 +308,7 @@ def _cfn_template(kind: ResourceType) -> dict[str, Any]:
     return {
         "HeatTemplateFormatVersion": "2012-12-12",
         "Description": f"Initial template of {name}",
-        "Parameters": {key: _cfn_parameter(each) for key, each in (kind.properties or {}).items()},
+        "Parameters": {key: _cfn_parameter(schema) for key, schema in (kind.properties or {}).items()},
         "Resources": {
             name: {"Type": kind.name, "Properties": {key: {"Ref": key} for key in kind.properties or {}}},
         },
@@ -198,12 +319,12 @@ def _cfn_template(kind: ResourceType) -> dict[str, Any]:
     }
 
 
-def _cfn_parameter(each: Property) -> Mapping[str, Any]:
-    said: dict[str, Any] = {"Type": _CFN.get(_PARAMETERS[each.kind], "Json")}
-    if each.description:
-        said["Description"] = each.description
-    if each.default is not None:
-        said["Default"] = each.default
-    if each.allowed:
-        said["AllowedValues"] = list(each.allowed)
-    return said
+def _cfn_parameter(schema: Property) -> Mapping[str, Any]:
+    parameter: dict[str, Any] = {"Type": _CFN.get(_PARAMETERS[schema.kind], "Json")}
+    if schema.description:
+        parameter["Description"] = schema.description
+    if schema.default is not None:
+        parameter["Default"] = schema.default
+    if schema.allowed:
+        parameter["AllowedValues"] = list(schema.allowed)
+    return parameter

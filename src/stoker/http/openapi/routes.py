@@ -13,7 +13,6 @@ from stoker.http.contracts import operation
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.openapi.document import document
-from stoker.http.openapi.heat import resources, stacks, templates
 from stoker.http.request_context import RequestContext, Response, Route
 
 
@@ -26,13 +25,7 @@ def show(request: RequestContext) -> Response:
 ROUTES = [Route("GET", "/openapi.json", Public(), show)]
 
 DESCRIBED = (*health.ROUTES, *ROUTES, *HEAT, *IDENTITY)
-NOUNS = (
-    stacks.NOUN,
-    resources.RESOURCES,
-    resources.EVENTS,
-    resources.SNAPSHOTS,
-    templates.NOUN,
-)
+NOUNS = ()
 
 
 @lru_cache(maxsize=1)

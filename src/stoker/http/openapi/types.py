@@ -19,6 +19,7 @@ class TypeSchemas:
 
     def __init__(self) -> None:
         self.components: dict[str, Schema] = {}
+        self._unchecked: dict[str, type] = {}
 
     def of(self, kind: Any) -> Schema:
         """
@@ -54,7 +55,16 @@ class TypeSchemas:
     def _custom(self, kind: type) -> dict[str, Any]:
         if not isinstance(kind, Decoded):
             raise NotImplementedError
-        return dict(kind.schema if isinstance(kind.schema, Mapping) else self.of(kind.schema))
+        if isinstance(kind.schema, Mapping):
+            return dict(kind.schema)
+        name = kind.__name__.lstrip("_")
+        if self._unchecked.setdefault(name, kind) is not kind:
+            raise ValueError(f"two types called {name}")
+        if name not in self.components:
+            self.components[name] = {}  # the type may contain itself
+            description = {"description": kind.__doc__} if kind.__doc__ else {}
+            self.components[name] = _simplify({**self.of(kind.schema), **description})
+        return {"$ref": _REF.format(name=name)}
 
     def _custom_of_query(self, kind: type) -> dict[str, Any]:
         return {"type": "boolean"} if kind is Flag else self._custom(kind)

@@ -1,1 +1,0 @@
-"""Descriptions of the Heat API's routes."""
