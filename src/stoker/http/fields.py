@@ -163,7 +163,7 @@ class Answer(Struct, forbid_unknown_fields=True):
 
 class Link(Answer):
     href: str
-    rel: str = "self"
+    rel: str
 
 
 def fill(kind: type[T], source: object, /, **computed: Any) -> T:

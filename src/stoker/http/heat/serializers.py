@@ -125,7 +125,7 @@ def stack_summary(stack: Stack, links: Links) -> StackSummary:
     return fill(
         StackSummary,
         stack,
-        links=[Link(links.stack(stack))],
+        links=[Link(links.stack(stack), "self")],
         description="",
         stack_status=f"{stack.action}_{stack.status}",
         tags=list(stack.tags) or None,
@@ -140,7 +140,7 @@ def stack_detail(stack: Stack, links: Links, **computed: Any) -> StackDetail:
 def detail(stack: Stack, links: Links) -> dict[str, Any]:
     """Return the members of a stack's own page that are no attributes of the stack."""
     return {
-        "links": [Link(links.stack(stack))],
+        "links": [Link(links.stack(stack), "self")],
         "template_description": stack.description,
         "notification_topics": [],
         "capabilities": [],
@@ -162,7 +162,7 @@ def resource(
 
     ``nested`` is the nested stack that the resource represents; ``computed`` are the members of detailed responses.
     """
-    own = [Link(links.resource(stack, resource.name)), Link(links.stack(stack), "stack")]
+    own = [Link(links.resource(stack, resource.name), "self"), Link(links.stack(stack), "stack")]
     return StackResource(
         name=resource.name,
         logical_resource_id=resource.name,
@@ -189,7 +189,7 @@ def event(kind: type[StackEvent], event: Event, stack: Stack, links: Links, root
         resource_status=f"{event.action}_{event.status}",
         physical_resource_id=event.physical_id or "",
         links=[
-            Link(f"{resource_url}/events/{event.id}"),
+            Link(f"{resource_url}/events/{event.id}", "self"),
             *([] if event.resource_type == STACK_TYPE else [Link(resource_url, "resource")]),
             Link(links.stack(stack), "stack"),
             *([] if root is None else [Link(links.stack(root), "root_stack")]),

@@ -64,7 +64,7 @@ def redirect(request: RequestContext) -> Response:
     rest = "".join(f"/{segment}" for segment in request.raw.url.path.split("/")[5:])
     query = f"?{request.raw.url.query}" if request.raw.url.query else ""
     location = f"{links(request).stack(found)}{rest}{query}"
-    return Response(302, {"stack": {"links": [Link(location)]}}, {"Location": location})
+    return Response(302, {"stack": {"links": [Link(location, "self")]}}, {"Location": location})
 
 
 def links(request: RequestContext) -> Links:

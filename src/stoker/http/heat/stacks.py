@@ -120,7 +120,7 @@ def create(request: RequestContext, body: NewStack) -> Response:
     )
     href = stack_lookup.links(request).stack(stack)
     headers = {"Location": href, **warnings.headers(resolved.warnings)}
-    return Response(201, {"stack": {"id": stack.id, "links": [Link(href)]}}, headers)
+    return Response(201, {"stack": {"id": stack.id, "links": [Link(href, "self")]}}, headers)
 
 
 @operation(200, StackPage)

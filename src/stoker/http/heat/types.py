@@ -58,7 +58,7 @@ class PropertySchema(Answer):
     type: Kind
     required: bool
     update_allowed: bool
-    immutable: bool = False
+    immutable: bool
     description: str | Absent = UNSET
     default: Any = UNSET
     constraints: list[Constraint] | Absent = UNSET
@@ -76,10 +76,10 @@ class AttributeSchema(Answer):
 
 
 class SupportStatus(Answer):
-    status: str = "SUPPORTED"
-    message: str | None = None
-    version: str | None = None
-    previous_status: dict[str, Any] | None = None
+    status: str
+    message: str | None
+    version: str | None
+    previous_status: dict[str, Any] | None
 
 
 class ShownResourceType(Answer):
@@ -195,7 +195,7 @@ def show(request: RequestContext, query: DescriptionQuery) -> Response:
         resource_type=kind.name,
         properties={name: _property(schema) for name, schema in (kind.properties or {}).items()},
         attributes={**attributes, "show": AttributeSchema("Detailed information about resource.", "map")},
-        support_status=SupportStatus(),
+        support_status=SupportStatus("SUPPORTED", None, None, None),
         description=kind.description if query.with_description else UNSET,
     )
     return Response(200, shown)
@@ -257,6 +257,7 @@ def _property(schema: Property) -> PropertySchema:
         type=schema.kind,
         required=schema.required,
         update_allowed=schema.update_allowed,
+        immutable=False,
         description=schema.description or UNSET,
         default=UNSET if schema.default is None else schema.default,
         constraints=_constraints(schema) or UNSET,
