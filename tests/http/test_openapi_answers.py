@@ -9,7 +9,7 @@ import pytest
 
 from stoker.http.openapi import parameters
 from stoker.http.openapi.document import document
-from stoker.http.openapi.routes import DESCRIBED, NOUNS
+from stoker.http.openapi.routes import DESCRIBED
 from support.described_api import Described
 from support.server import Answer, served
 
@@ -366,7 +366,7 @@ def good(schema, components):
     return "a"
 
 
-PATHS = document(DESCRIBED, NOUNS, "")["paths"]
+PATHS = document(DESCRIBED, "")["paths"]
 
 
 def body_of(row):

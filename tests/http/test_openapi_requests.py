@@ -24,7 +24,7 @@ from schemathesis.specs.openapi.checks import (
 
 from stoker.http.heat import stack_lookup
 from stoker.http.openapi.document import document
-from stoker.http.openapi.routes import DESCRIBED, NOUNS
+from stoker.http.openapi.routes import DESCRIBED
 from stoker.http.request_context import Route
 from support.search import examples
 from support.server import Served, served_on
@@ -76,7 +76,7 @@ def brief(said: Any) -> Any:
 
 config = SchemathesisConfig()
 config.projects.default.generation = GenerationConfig(with_security_parameters=False)
-DOCUMENT = document(DESCRIBED, NOUNS, "")
+DOCUMENT = document(DESCRIBED, "")
 schema = schemathesis.openapi.from_dict(brief(DOCUMENT), config=config)
 
 
@@ -211,7 +211,7 @@ def test_no_answer_differs_from_its_description(fuzzed, row, mode):
 
 
 def test_an_answer_that_differs_from_its_description_is_detected(fuzzed):
-    said = document(DESCRIBED, NOUNS, "")
+    said = document(DESCRIBED, "")
     del said["paths"]["/healthz"]["get"]["responses"]["200"]
     other = schemathesis.openapi.from_dict(brief(said))
     with pytest.raises(FailureGroup, match="Undocumented"):

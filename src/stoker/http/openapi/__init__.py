@@ -1,1 +1,1 @@
-"""Descriptions of the routes for /openapi.json: one module per noun, parallel to the modules of the handlers."""
+"""/openapi.json, generated from the routes and the contracts of their handlers."""

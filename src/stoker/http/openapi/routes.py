@@ -25,9 +25,8 @@ def show(request: RequestContext) -> Response:
 ROUTES = [Route("GET", "/openapi.json", Public(), show)]
 
 DESCRIBED = (*health.ROUTES, *ROUTES, *HEAT, *IDENTITY)
-NOUNS = ()
 
 
 @lru_cache(maxsize=1)
 def _render(public_url: str) -> bytes:
-    return msgspec.json.encode(document(DESCRIBED, NOUNS, public_url))
+    return msgspec.json.encode(document(DESCRIBED, public_url))
