@@ -7,7 +7,7 @@ class Output(TypedDict):
     """One output of a stack."""
 
     output_key: str
-    description: NotRequired[str]
+    description: NotRequired[Any]
     output_value: NotRequired[Any]
     output_error: NotRequired[str]
 
@@ -38,8 +38,7 @@ class Progress(TypedDict, total=False):
 class LiveDeployment(TypedDict, total=False):
     """The live state of a resource whose deployment runs; a Stoker extension of Heat's resource."""
 
-    status_reason: str
-    progress: Progress | None
+    status_reason: str | None
     last_log: str | None
 
 
@@ -162,7 +161,7 @@ class Trigger(TypedDict):
     cancelled: NotRequired[int]
     input_values: NotRequired[dict[str, Any]]
     max_concurrent: NotRequired[int | None]
-    max_fail_percentage: NotRequired[int | None]
+    max_fail_percentage: NotRequired[float]
     creation_time: NotRequired[str]
     end_time: NotRequired[str | None]
     targets: NotRequired[list[Target]]
@@ -228,8 +227,8 @@ class LogPage(TypedDict):
 
     logs: list[LogChunk]
     next: int
-    status: str
-    status_reason: NotRequired[str]
+    status: str | None
+    status_reason: NotRequired[str | None]
     progress: NotRequired[Progress | None]
 
 

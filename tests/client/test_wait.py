@@ -299,9 +299,9 @@ def test_the_duration_restarts_with_the_next_action():
     ("told", "words"),
     [
         ({"last_log": "one\ntwo\n\n"}, "two"),
-        ({"progress": {"percent": 42.0, "message": "half"}}, "42 %  half"),
-        ({"progress": {"percent": 0}, "status_reason": "Running"}, "0 %  Running"),
-        ({"status_reason": "Waiting for the agent", "progress": None, "last_log": None}, "Waiting for the agent"),
+        ({"last_log": "half", "status_reason": "Running"}, "half"),
+        ({"last_log": "\n", "status_reason": "Running"}, "Running"),
+        ({"status_reason": "Waiting for the agent", "last_log": None}, "Waiting for the agent"),
         ({}, ""),
     ],
 )

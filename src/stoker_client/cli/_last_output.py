@@ -37,10 +37,7 @@ class LastOutput:
 
 
 def _format(deployment: LiveDeployment) -> str:
-    progress = deployment.get("progress") or {}
-    percent = progress.get("percent")
-    line = last_line(deployment.get("last_log") or "") or progress.get("message") or deployment.get("status_reason")
-    return f"{percent:g} %  {line or ''}".rstrip() if percent is not None else line or ""
+    return last_line(deployment.get("last_log") or "") or deployment.get("status_reason") or ""
 
 
 def last_line(text: str) -> str:
