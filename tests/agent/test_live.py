@@ -104,9 +104,11 @@ def test_a_log_request_that_hangs_does_not_delay_the_report(server, agent):
     assert len(server.log_calls) == 1  # none of the calls was given up: the report came before
 
 
+#: The agent with short intervals of heartbeats. The assertion fails if the constant gets another name.
 BEATING = (
     "-c",
-    "import stoker_agent.live as live; live._BEAT_SECONDS = 0.3; from stoker_agent.__main__ import main; main()",
+    "import stoker_agent.live as live; from stoker_agent.__main__ import main\n"
+    "assert live._HEARTBEAT_SECONDS > 1; live._HEARTBEAT_SECONDS = 0.3; main()",
 )
 
 

@@ -79,7 +79,7 @@ def test_the_openstack_command_with_keystones_login(stoker, keystone, project):
 
     template = stoker.folder / "template.yaml"
     template.write_text(json.dumps(TEMPLATE))
-    run("stack", "create", "by-command", "-t", str(template), "--wait")
+    run("stack", "create", "by-command", "-t", str(template), "--wait", "--poll", "1")
     shown = yaml.safe_load(run("stack", "show", "by-command", "-f", "json"))
     assert shown["stack_status"] == "CREATE_COMPLETE"
     assert all(f"/v1/{project}/" in link["href"] for link in shown["links"])

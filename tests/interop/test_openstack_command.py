@@ -38,7 +38,7 @@ def test_a_stack_from_create_to_delete(openstack, tmp_path):
     environment.write_text("parameters: {who: from a file}\n")
     (tmp_path / "greet.sh").write_text('#!/bin/sh\nprintf "hello %s" "$who" > "$heat_outputs_path.greeting"\n')
 
-    words = ("-t", str(template), "-e", str(environment), "--parameter", "who=you", "--wait")
+    words = ("-t", str(template), "-e", str(environment), "--parameter", "who=you", "--wait", "--poll", "1")
     assert "CREATE_COMPLETE" in openstack("stack", "create", "osc", *words)
     assert [each["Stack Name"] for each in openstack("stack", "list", "-f", "json")] == ["osc"]
     shown = openstack("stack", "show", "osc", "-f", "json")
@@ -66,7 +66,7 @@ def test_a_failure_is_shown_with_its_output(openstack, tmp_path):
     template = tmp_path / "t.yaml"
     template.write_text(TEMPLATE)
     (tmp_path / "greet.sh").write_text("#!/bin/sh\necho the disk is gone >&2\nexit 7\n")
-    said = openstack("stack", "create", "osc-bad", "-t", str(template), "--parameter", "who=x", "--wait", fails=True)
+    said = openstack("stack", "create", "osc-bad", "-t", str(template), "--parameter", "who=x", "--wait", "--poll", "1", fails=True)
     assert "CREATE_FAILED" in said
     told = openstack("stack", "failures", "list", "osc-bad")
     assert "the disk is gone" in told

@@ -15,7 +15,7 @@ TRIGGER = ("software", "deployment", "trigger", "--stack", "osc-shop", "--resour
 @pytest.fixture(scope="module")
 def shop(openstack, stoker):
     """The example, made by Heat's own words."""
-    openstack("stack", "create", "osc-shop", "-t", str(TEMPLATE), "--wait")
+    openstack("stack", "create", "osc-shop", "-t", str(TEMPLATE), "--wait", "--poll", "1")
     yield
     openstack("stack", "delete", "osc-shop", "--yes", "--wait")
 

@@ -13,7 +13,7 @@ A minimal resource type is a module of this package, or of an installed package 
     def attribute(context, resource, name):
         if name != "shouted":
             raise NoSuchAttribute(name)
-        return resource.data["text"]
+        return resource.data.get("text")
 
     TYPE = ResourceType(
         name="Example::Shout",
