@@ -142,7 +142,7 @@ resource_registry:
     assert files == {"env.yaml": environment, "part.yaml": "p", "other.yaml": "o", "other2.yaml": "2"}
 
 
-def test_a_script_that_looks_like_a_broken_template_is_sent(write):
+def test_a_script_that_resembles_a_broken_template_is_sent(write):
     write(web_yaml=MAIN, scripts__go_sh="heat_template_version: [\n")
 
     assert collect("web.yaml").files == {"scripts/go.sh": "heat_template_version: [\n"}

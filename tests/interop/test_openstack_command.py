@@ -66,7 +66,9 @@ def test_a_failure_is_shown_with_its_output(openstack, tmp_path):
     template = tmp_path / "t.yaml"
     template.write_text(TEMPLATE)
     (tmp_path / "greet.sh").write_text("#!/bin/sh\necho the disk is gone >&2\nexit 7\n")
-    said = openstack("stack", "create", "osc-bad", "-t", str(template), "--parameter", "who=x", "--wait", "--poll", "1", fails=True)
+    said = openstack(
+        "stack", "create", "osc-bad", "-t", str(template), "--parameter", "who=x", "--wait", "--poll", "1", fails=True
+    )
     assert "CREATE_FAILED" in said
     told = openstack("stack", "failures", "list", "osc-bad")
     assert "the disk is gone" in told

@@ -104,7 +104,7 @@ def test_health_is_checked_after_every_batch_of_every_update(heat):
     assert names_of(roll(heat, heat.update(stack, fleet(policy, script="two")))) == []
 
 
-def test_data_that_looks_like_a_function_is_unchanged(heat):
+def test_data_in_the_form_of_a_function_is_unchanged(heat):
     policy = {"max_batch_size": 4, **HEALTH}
     said = {"input_values": {"x": {"get_param": "y"}, "z": {"a": [{"get_file": "w"}]}}}
     heat_template = fleet(policy)

@@ -190,7 +190,7 @@ def test_every_printable_name_is_accepted(store, name):
         assert servers.get(tx, server.id, "p").name == name
 
 
-def test_no_token_looks_like_an_option(store):
+def test_no_token_begins_as_an_option(store):
     """One in sixty-four of another alphabet would begin with a dash, and no `--token` could carry it."""
     tokens = [enrolled(store, name=f"web{i}")[1] for i in range(200)]
     assert [token for token in tokens if not token.isalnum()] == []

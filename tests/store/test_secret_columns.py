@@ -81,7 +81,7 @@ def test_a_short_secret_is_encrypted_only_as_a_whole_value(store):
     assert [is_encrypted(each) for each in plain(store)] == [False, True]
 
 
-def test_text_that_looks_encrypted_is_stored_as_text(store):
+def test_text_in_the_form_of_an_encrypted_one_is_stored_as_text(store):
     config(store, "one", config="gAAAAAx")
     with store.read() as tx:
         assert configs.get(tx, "one", "p").config == "gAAAAAx"
