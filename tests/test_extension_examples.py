@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 import stoker_client.cli
 from stoker import resources
-from stoker.backends import reconciler
+from stoker.backends import remote_object_controller
 from stoker.hot import functions
 from stoker.http import access, request_context
 from stoker.resources import base as resource_base
-from stoker.resources import env
+from stoker.servers import compute
 from stoker.transports import base as transport_base
 from stoker.work import Work
 from stoker_agent import hooks
@@ -104,7 +104,7 @@ def test_source_of_the_agent(tmp_path):
 
 
 def test_backend_driver(tmp_path):
-    driver = names_of(reconciler.BackendDriver)["Files"](tmp_path / "objects")
+    driver = names_of(remote_object_controller.BackendDriver)["Files"](tmp_path / "objects")
     desired = SimpleNamespace(name="a", body="text")
     driver.prepare()
     for _ in range(2):
@@ -113,16 +113,16 @@ def test_backend_driver(tmp_path):
     for _ in range(2):
         driver.remove(desired)
     assert [list(page) for page in driver.names()] == [[]]
-    assert methods_of(reconciler.BackendDriver) <= methods_of(type(driver))
+    assert methods_of(remote_object_controller.BackendDriver) <= methods_of(type(driver))
 
 
 def test_server_provider(store):
     started: list[str] = []
-    provider = names_of(env.Compute)["Pool"](["192.0.2.1"], started.append)
+    provider = names_of(compute.Compute)["Pool"](["192.0.2.1"], started.append)
     store.write(lambda tx: provider.create(tx, server_id="s", project_id="p", name="n", owner=None))
     assert (started, provider.address("s")) == (["s"], "192.0.2.1")
     store.write(lambda tx: provider.delete(tx, "s"))
-    assert methods_of(env.Compute) <= methods_of(type(provider))
+    assert methods_of(compute.Compute) <= methods_of(type(provider))
 
 
 @pytest.mark.slow

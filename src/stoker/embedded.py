@@ -93,14 +93,14 @@ class EmbeddedQueues:
     def signed(self, tx: Tx, target: TransportTarget, method: str) -> Signed:
         paths = [f"/v2/queues/{target.resource_id}/messages"]
         until = signed_urls.agents_until(target.resource_id, tx.now)
-        made = self.agents_urls.sign(target.project_id, paths, [method], until)
+        url = self.agents_urls.sign(target.project_id, paths, [method], until)
         return Signed(
             url=f"{self.public_url}/messaging",
-            project_id=made.project,
-            paths=",".join(made.paths),
-            methods=",".join(made.methods),
-            expires=made.expires,
-            signature=made.signature,
+            project_id=url.project,
+            paths=",".join(url.paths),
+            methods=",".join(url.methods),
+            expires=url.expires,
+            signature=url.signature,
         )
 
     def close(self, tx: Tx, target: TransportTarget) -> None:
@@ -141,19 +141,19 @@ class EmbeddedMessaging:
     def sign(
         self, project_id: str, queue: str, paths: Sequence[str], methods: Sequence[str], expires: datetime
     ) -> Mapping[str, Any]:
-        below = [f"/v2/queues/{queue}/{each}" for each in paths]
+        below = [f"/v2/queues/{queue}/{path}" for path in paths]
         return self.signed_urls.sign(project_id, below, methods, expires).to_json()
 
-    def subscribe(self, tx: Tx, project_id: str, queue: str, said: Mapping[str, Any]) -> str:
-        return self.messaging.subscriptions.subscribe(tx, self._locked_queue(tx, project_id, queue), dict(said))
+    def subscribe(self, tx: Tx, project_id: str, queue: str, body: Mapping[str, Any]) -> str:
+        return self.messaging.subscriptions.subscribe(tx, self._locked_queue(tx, project_id, queue), dict(body))
 
-    def resubscribe(self, tx: Tx, project_id: str, queue: str, id: str, said: Mapping[str, Any]) -> None:
-        self.messaging.subscriptions.change(tx, self._locked_queue(tx, project_id, queue), id, dict(said))
+    def resubscribe(self, tx: Tx, project_id: str, queue: str, id: str, body: Mapping[str, Any]) -> None:
+        self.messaging.subscriptions.change(tx, self._locked_queue(tx, project_id, queue), id, dict(body))
 
     def unsubscribe(self, tx: Tx, project_id: str, queue: str, id: str) -> None:
-        known = queues.find(tx, project_id, queue)
-        if known is not None and not belongs_to_agents(known):
-            subscriptions.delete(tx, known.id, id)
+        existing = queues.find(tx, project_id, queue)
+        if existing is not None and not belongs_to_agents(existing):
+            subscriptions.delete(tx, existing.id, id)
 
     def _locked_queue(self, tx: Tx, project_id: str, queue: str) -> Queue:
         with _audited(tx, "OS::Zaqar::Subscription"):

@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import sqlalchemy as sa
 
-from stoker.backends.reconciler import RemoteObjects
+from stoker.backends.object_store import ExternalObjects
+from stoker.backends.remote_object_controller import RemoteObjects
 from stoker.backends.service_client import ServiceClient
-from stoker.backends.swift import SwiftDriver, SwiftObjects
+from stoker.backends.swift import SwiftDriver
 from stoker.resources.server_base import PUBLISH
 from stoker.stacks import operations
 from support.blocking import until_blocked
@@ -27,7 +28,7 @@ SERVER = {
 @pytest.fixture
 def here(store):
     hand = SwiftDriver(URL, ServiceClient(URL, None), b"secret")
-    return world(store, objects=lambda work: SwiftObjects(RemoteObjects(work), hand, hand))
+    return world(store, objects=lambda work: ExternalObjects(RemoteObjects(work), hand, hand))
 
 
 def published(here, stack):

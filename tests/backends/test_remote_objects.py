@@ -9,9 +9,10 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
-from stoker.backends.reconciler import PREPARE, RECONCILE, RENEW, Reconciler, RemoteObjects
+from stoker.backends.reconciler import PREPARE, RECONCILE, Reconciler
+from stoker.backends.remote_object_controller import RENEW, RemoteObjectController, RemoteObjects
 from stoker.backends.result_polling import POLL, Result, ResultPoller
-from stoker.backends.service_client import ServiceRejected, ServiceUnavailable
+from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store import deployments, poll_schedule, remote_objects
 from stoker.store.remote_objects import OBJECT
@@ -74,6 +75,11 @@ class Shelf:
             raise ServiceUnavailable("away")
 
 
+def reconciler(store, work, shelf):
+    controller = RemoteObjectController(store, work, OBJECT, shelf, lambda _tx, _id: None)
+    return Reconciler(store, work, {OBJECT: controller})
+
+
 @pytest.fixture
 def shelf():
     return Shelf()
@@ -86,7 +92,7 @@ def work():
 
 @pytest.fixture
 def places(store, work, shelf):
-    Reconciler(store, work, {OBJECT: shelf}, lambda _tx, _id: None)
+    reconciler(store, work, shelf)
     return RemoteObjects(work)
 
 
@@ -176,7 +182,7 @@ def test_an_agents_url_is_signed_again_before_it_expires(store, work, shelf, pla
     work.step(RECONCILE)
     for writes in (1, 2, 3):
         assert (shelf.writes, work.kinds()) == (writes, [RENEW])
-        Reconciler(store, work, {OBJECT: shelf}, lambda _tx, _id: None).start()
+        reconciler(store, work, shelf).start()
         work.run(PREPARE)
         work.run(RECONCILE)
         assert (shelf.writes, work.kinds()) == (writes, [RENEW]), "nothing but its time makes it anew"
@@ -206,7 +212,7 @@ def test_a_refused_write_is_retried_alone_and_delays_no_other(store, work, shelf
 def test_pending_writes_of_an_ended_process_are_made_by_the_next_one(store, work, shelf, places):
     put(store, places, "1")
     work.jobs.clear()
-    Reconciler(store, work, {OBJECT: shelf}, lambda _tx, _id: None).start()
+    reconciler(store, work, shelf).start()
     work.run(PREPARE)
     work.run(RECONCILE)
     assert shelf.there == {"a": "1"}
@@ -214,7 +220,7 @@ def test_pending_writes_of_an_ended_process_are_made_by_the_next_one(store, work
 
 def test_an_object_that_others_write_is_not_written(store, work, shelf, places):
     store.write(lambda tx: places.open(tx, OBJECT, "a", PARTY))
-    Reconciler(store, work, {OBJECT: shelf}, lambda _tx, _id: None).start()
+    reconciler(store, work, shelf).start()
     work.run(PREPARE)
     assert work.jobs == []
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
+from starlette.testclient import TestClient
 
-from stoker.messaging import limits
+from stoker.http.asgi import create_asgi_app
+from stoker.http.routes import list_routes
+from stoker.messaging import Messaging, limits
 from stoker.model.errors import WriteRefused
 from stoker.store import messages, queues, schema
 from stoker.store.messages import Filter
@@ -155,7 +159,7 @@ def test_the_number_of_statements_does_not_grow(inside):
     assert costs("large") == costs("small")
 
 
-def test_a_callback_receives_posted_messages_and_may_refuse_them(inside):
+def test_a_callback_receives_posted_messages_and_may_refuse_them(inside, monkeypatch):
     from stoker.model.errors import Conflict
 
     heard = []
@@ -165,14 +169,14 @@ def test_a_callback_receives_posted_messages_and_may_refuse_them(inside):
         if new[0].body == '"no"':
             raise Conflict("not that")
 
-    messaging = inside.services.messaging
-    messaging.on_posted = listen
+    app, messaging = inside.services, inside.services.messaging
+    app = replace(app, messaging=Messaging(app.work, messaging.subscriptions, listen))
+    monkeypatch.setattr(inside, "client", TestClient(create_asgi_app(app, list_routes(app.settings))))
     [id] = inside.post("/queues/signals", {"a": 1})
     answer = inside("POST", "/queues/signals/messages", {"messages": [{"body": "no"}]}, status=409)
     assert answer.json()["description"] == "not that"
     [(project, queue, bodies), _] = heard
     assert (queue, bodies) == ("signals", ['{"a":1}'])
-    messaging.on_posted = None
 
     def stored(tx, queue):
         every = Filter(claimed=True, delayed=True)

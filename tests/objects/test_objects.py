@@ -73,9 +73,14 @@ def put(tx, objects, name, data):
     )
 
 
-def test_callbacks_run_in_the_transaction_of_the_write(store, objects, container):
+@pytest.fixture
+def listening(store, work):
+    """An object store whose callbacks the test provides."""
+    return lambda written, writing=None: Objects(store, work, writing, written)
+
+
+def test_callbacks_run_in_the_transaction_of_the_write(store, listening, container):
     heard = []
-    objects.port.on_writing = lambda tx, *said: heard.append(said)
 
     def written(tx, account, container, name, data):
         heard.append((account, container, name, data))
@@ -84,7 +89,7 @@ def test_callbacks_run_in_the_transaction_of_the_write(store, objects, container
             {"id": name, "name": data.decode(), "domain_id": "d", "description": "", "enabled": True},
         )
 
-    objects.port.on_written = written
+    objects = listening(written, lambda tx, *args: heard.append(args))
     store.write(lambda tx: objects.put(tx, P, "c", "quiet", b"Stoker's own, which nobody hears"))
     assert heard == []
     store.write(lambda tx: put(tx, objects, "o", b"data"))
@@ -93,26 +98,25 @@ def test_callbacks_run_in_the_transaction_of_the_write(store, objects, container
         assert tx.run(sa.select(schema.projects.c.name)).scalars().all() == ["data"]
 
 
-def test_a_write_that_a_callback_refuses_is_rolled_back(store, objects, container):
+def test_a_write_that_a_callback_refuses_is_rolled_back(store, objects, listening, container):
     store.write(lambda tx: objects.put(tx, P, "c", "o", b"old"))
 
     def refuse(*_):
         raise Conflict("not now")
 
-    objects.port.on_written = refuse
+    objects = listening(refuse)
     with pytest.raises(Conflict, match="not now"):
         store.write(lambda tx: put(tx, objects, "o", b"new"))
     assert contents(store, objects, "o") == [b"old"]
     assert totals(store) == (1, 3, 0)
 
 
-def test_a_callback_may_write_objects(store, objects, container):
+def test_a_callback_may_write_objects(store, objects, listening, container):
     def copy(tx, account, container, name, data):
         if name == "o":
             objects.put(tx, account, container, "copy", data)
 
-    objects.port.on_written = copy
-    store.write(lambda tx: put(tx, objects, "o", b"x"))
+    store.write(lambda tx: put(tx, listening(copy), "o", b"x"))
     assert contents(store, objects, "o", "copy") == [b"x", b"x"]
 
 

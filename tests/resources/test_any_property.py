@@ -187,6 +187,12 @@ def looked_at(heat: World, stack: Any) -> None:
 _count = iter(range(10**9))
 
 
+@pytest.fixture
+def heat(store: Any) -> World:
+    """One world for all examples of a type."""
+    return world(store)
+
+
 @pytest.mark.parametrize("kind", NAMES)
 @settings(
     max_examples=examples(4),
@@ -194,8 +200,7 @@ _count = iter(range(10**9))
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(data=st.data())
-def test_stacks_with_any_properties_end(store: Any, kind: str, data: st.DataObject) -> None:
-    heat = world(store)
+def test_stacks_with_any_properties_end(heat: World, kind: str, data: st.DataObject) -> None:
     said, told = routed(data, data.draw(properties_of(kind)), "create")
     policies = st.none() | st.fixed_dictionaries(
         {}, optional={name: values | st.fixed_dictionaries({"max_batch_size": numbers, "pause_time": numbers})

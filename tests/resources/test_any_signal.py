@@ -13,7 +13,7 @@ from stoker.model.status import Status
 from stoker.stacks.engine import DEADLINE
 from stoker.store import rows
 from support.search import examples
-from support.stacks import signal_named, world
+from support.stacks import World, signal_named, world
 from support.templates import template
 
 pytestmark = pytest.mark.slow
@@ -54,12 +54,17 @@ WAITING = template(
 _count = iter(range(10**9))
 
 
+@pytest.fixture
+def heat(store: Any) -> World:
+    """One world for all examples."""
+    return world(store)
+
+
 @pytest.mark.parametrize("name", sorted(KEYS))
 @settings(max_examples=examples(10), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @example(data=None)
-def test_any_signal_is_accepted_or_refused(store: Any, name: str, data: st.DataObject | None) -> None:
-    heat = world(store)
+def test_any_signal_is_accepted_or_refused(heat: World, name: str, data: st.DataObject | None) -> None:
     stack = heat.create(WAITING, name=f"s{next(_count)}")
     if data is None:
         said = [dict.fromkeys(KEYS[name], "a\0b") | ({"status": "FAILURE"} if name == "handle" else {})]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from stoker.model.server import Owner
 from stoker.servers.keys import Keys
 from stoker.servers.local import LocalServers, marked
 from stoker.servers.processes import MARKER, agent_of
@@ -44,9 +45,15 @@ class Place:
 
     def begin(self) -> None:
         self.work = Work(self.store)
-        self.local = LocalServers(self.store, self.work, self.keys, self.folder, self.url)
-        self.local.on_started = self.started.append
-        self.local.on_failed = lambda id, reason: self.failed.append((id, reason))
+        self.local = LocalServers(
+            self.store,
+            self.work,
+            self.keys,
+            self.folder,
+            self.url,
+            on_started=self.started.append,
+            on_failed=lambda id, reason: self.failed.append((id, reason)),
+        )
         self.work.start()
         self.local.resume()
 
@@ -72,9 +79,7 @@ class Place:
     def add(self, id: str) -> None:
         add_resource(self.store, stack_id="s", resource_id=id)
         self.store.write(
-            lambda tx: self.local.create(
-                tx, server_id=id, project_id="p", name=id, stack_id="s", resource_id=id, resource_name="server"
-            )
+            lambda tx: self.local.create(tx, server_id=id, project_id="p", name=id, owner=Owner("s", id, "server"))
         )
 
     def create(self, id: str) -> None:

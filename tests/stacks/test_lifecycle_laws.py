@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from stoker.backends import garbage_collector
-from stoker.serve import app_factory
+from stoker.serve import components
 from stoker.store import schema, stacks
 from stoker.store.open import Store
 from stoker.store.purge import in_batches
@@ -325,7 +325,7 @@ def project(request, tmp_path_factory, sqlite_template):
     """One for all examples: each ends with nothing, so that the next begins with nothing."""
     folder, patch = tmp_path_factory.mktemp("lifecycle"), pytest.MonkeyPatch()
     work = ManualWork()
-    patch.setattr(app_factory, "Work", lambda _: work)
+    patch.setattr(components, "Work", lambda _: work)
 
     def opened(url: str):
         store = Store(url, keys=databases.keys)

@@ -18,11 +18,13 @@ from stoker.messaging.signed_urls import for_agents
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
 from stoker.model.deployment import Deployment
+from stoker.model.server import Owner
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
 from stoker.objects import Objects
+from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import PROJECT
-from stoker.resources.env import Owner, ResourceEnv
+from stoker.resources.env import ResourceEnv
 from stoker.servers.keys import Keys
 from stoker.site import LocalPlatform
 from stoker.stacks import jobs, nested, operations, signals
@@ -81,6 +83,12 @@ class Machines:
 
     def address(self, server_id: str) -> str:
         return "192.0.2.1"
+
+    def resume(self) -> None:
+        pass
+
+    def shut_down(self) -> None:
+        pass
 
 
 class AnyProject:
@@ -224,7 +232,7 @@ def world(
     """Create a world. ``objects`` replaces the embedded object store."""
     work, machines = ManualWork(), Machines()
     services = ResourceEnv(
-        transports.load().with_defaults("STOKER_SIGNAL", "STOKER_PUSH"),
+        transports.load().for_site("STOKER_SIGNAL", "STOKER_PUSH"),
         work,
         machines,
         SignalTokens(b"secret"),
@@ -232,7 +240,7 @@ def world(
         RemoteHeatClient("http://stoker.test", "RegionOne", {}, lambda _: None),
         AnyProject(),
         Keys(store, b"secret"),
-        deployment_policy=deployment_policy,
+        DeploymentAuthorizer(work, deployment_policy),
         listeners=RunListeners(trigger=TriggerListener()),
     )
     engine = nested.create_engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))

@@ -82,7 +82,7 @@ def test_the_default_transports_exist():
     assert FOUND.default_signal in FOUND.signal_names
     assert FOUND.default_metadata in FOUND.metadata_names
     with pytest.raises(Invalid, match="default_software_config_transport must be one of AUTO"):
-        FOUND.with_defaults("AUTO", "PIGEON")
+        FOUND.for_site("AUTO", "PIGEON")
 
 
 @pytest.mark.parametrize(

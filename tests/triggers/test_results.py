@@ -51,11 +51,10 @@ def now(fleet, found):
 def stores(fleet):
     """The embedded ones, which tell who comes."""
     work, arrivals = fleet.world.work, InboundSignals(fleet.world.engine)
-    objects = Objects(fleet.world.store, work)
-    objects.port.on_writing, objects.port.on_written = arrivals.before_object, arrivals.object
+    objects = Objects(fleet.world.store, work, arrivals.before_object, arrivals.object)
     urls = SignedUrls(b"secret")
-    messaging = Messaging(work, SubscriptionService(work, urls, "http://stoker.test", Targets.of(""), confirming=False))
-    messaging.on_posted = arrivals.message
+    subscriptions = SubscriptionService(work, urls, "http://stoker.test", Targets.of(""), confirming=False)
+    messaging = Messaging(work, subscriptions, arrivals.message)
     return objects, messaging
 
 

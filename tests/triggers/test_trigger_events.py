@@ -41,7 +41,8 @@ def follow(tmp_path) -> Iterator[Callable[..., trigger_events._TriggerFeed]]:
 
     def following_of(fleet: Fleet, trigger, after: int = 0) -> trigger_events._TriggerFeed:
         if not joined:
-            joined.append(Inside(tmp_path, fleet.world.store))
+            # A second application on the same database; an application binds the callbacks of its store once.
+            joined.append(Inside(tmp_path, Store(fleet.world.store.url, keys=databases.keys)))
         path = {"project": fleet.world.project, "trigger_id": trigger.id}
         call = RequestContext(raw=Request({"type": "http"}), body=b"", path=path, app=joined[0].services)
         return trigger_events._TriggerFeed(call, after)
@@ -49,6 +50,7 @@ def follow(tmp_path) -> Iterator[Callable[..., trigger_events._TriggerFeed]]:
     yield following_of
     for each in joined:
         each.close()
+        each.store.close()
 
 
 def begun(fleet: Fleet, count: int):
@@ -166,7 +168,7 @@ def test_an_unresponsive_server_is_reported_once(heat, follow, monkeypatch):
 
 def test_a_retry_during_the_deletion_finds_nothing(on_postgresql, tmp_path):
     store = on_postgresql.world.store
-    inside = Inside(tmp_path, store)
+    inside = Inside(tmp_path, Store(store.url))
     fleet = Fleet(replace(on_postgresql.world, project=inside.project))
     trigger, (one,) = begun(fleet, 1)
     fleet.end(one, 1)
@@ -184,3 +186,4 @@ def test_a_retry_during_the_deletion_finds_nothing(on_postgresql, tmp_path):
     asking.join()
     assert answers == [404]
     inside.close()
+    inside.store.close()

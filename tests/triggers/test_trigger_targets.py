@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -294,8 +295,7 @@ def test_an_unknown_server_is_refused(fleet):
 
 
 def test_objects_of_another_project_are_not_found(fleet, shop):
-    strange = Fleet(world(fleet.world.store))
-    strange.world.project = "q"
+    strange = Fleet(replace(fleet.world, project="q"))
     (server,) = strange.servers(1)
     config = strange.config()
     for said in (SAID, {"stack": shop.id, "resource": "app", "action": "BACKUP"}):

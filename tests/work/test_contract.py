@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from stoker.backoff import backoff
 from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.work import PermanentFailure, Work, backoff
+from stoker.work import PermanentFailure, Work
 from support.work import count_jobs, until
 
 pytestmark = pytest.mark.slow
@@ -217,6 +218,7 @@ def last_error(store: Store) -> str:
 
 def test_pauses_between_retries_double_up_to_five_minutes():
     assert [backoff(n) for n in (0, 1, 2, 8, 9, 1_000_000)] == [1, 2, 4, 256, 300, 300]
+    assert [backoff(n, first=0.5, longest=3) for n in (0, 1, 2, 3)] == [0.5, 1, 2, 3]
 
 
 def test_a_handler_may_fail_permanently(store, work, heard):

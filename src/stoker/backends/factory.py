@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from stoker.backends.disabled import DisabledObjects, DisabledQueues
+from stoker.backends.keystone_users import USER, KeystoneUserController
 from stoker.backends.logins import CloudLogin, StokerLogin, SwiftLogin
-from stoker.backends.reconciler import BackendDriver, Reconciler, RemoteObjects
+from stoker.backends.object_store import ExternalObjects
+from stoker.backends.reconciler import Controller, Reconciler
+from stoker.backends.remote_object_controller import BackendDriver, RemoteObjectController, RemoteObjects
 from stoker.backends.result_polling import OnSignal, ResultPoller
 from stoker.backends.service_client import Login, ServiceClient
-from stoker.backends.swift import SwiftDriver, SwiftObjects
+from stoker.backends.swift import SwiftDriver
 from stoker.backends.swift_versions import SwiftVersionsDriver
 from stoker.backends.zaqar import ZaqarDriver, ZaqarQueues
 from stoker.settings import OFF, Settings
@@ -22,7 +25,7 @@ from stoker.work import Work
 
 
 @dataclass(frozen=True, slots=True)
-class Backends:
+class ExternalServices:
     """The external or disabled services and their drivers by kind. ``objects`` and ``queues`` are None if embedded."""
 
     objects: Objects | None
@@ -32,8 +35,8 @@ class Backends:
     @property
     def missing(self) -> list[str]:
         """Names of the services that transports cannot use, as in a transport's ``needs``."""
-        found = {OBJECTS: isinstance(self.objects, DisabledObjects), QUEUES: isinstance(self.queues, DisabledQueues)}
-        return [name for name, missing in found.items() if missing]
+        disabled = {OBJECTS: isinstance(self.objects, DisabledObjects), QUEUES: isinstance(self.queues, DisabledQueues)}
+        return [name for name, is_disabled in disabled.items() if is_disabled]
 
 
 def create_backends(
@@ -43,53 +46,62 @@ def create_backends(
     *,
     token_of: Callable[[str], str | None],
     caller: Callable[[str], str] | None = None,
-) -> Backends:
+) -> ExternalServices:
     """
     Create the services and drivers.
 
     ``secret``: the site secret. ``token_of``: returns a token of Stoker's own for a project. ``caller``: returns the
     URL to which Zaqar posts the messages for a resource.
     """
-    places, drivers = RemoteObjects(work), dict[str, BackendDriver]()
+    desired, drivers = RemoteObjects(work), dict[str, BackendDriver]()
     objects: Objects | None = None
     queues: Queues | None = None
     if settings.object_store == OFF:
         objects = DisabledObjects()
     elif not settings.embeds_objects:
-        # Each driver has its own client: after start-up or a failure, a client permits one request only until an answer
-        # arrives.
-        url, clients = (
-            settings.object_store,
-            (ServiceClient(settings.object_store, _login_to_swift(settings)) for _ in range(2)),
-        )
-        drivers[remote_objects.OBJECT] = swift = SwiftDriver(url, next(clients), secret)
-        drivers[remote_objects.VERSIONS] = versions = SwiftVersionsDriver(url, next(clients), secret)
-        objects = SwiftObjects(places, swift, versions)
+        url = settings.object_store
+        # Each driver has its own client, because a client tries an unavailable service with one request at a time.
+        drivers[remote_objects.OBJECT] = swift = SwiftDriver(url, _swift_client(settings), secret)
+        drivers[remote_objects.VERSIONS] = versions = SwiftVersionsDriver(url, _swift_client(settings), secret)
+        objects = ExternalObjects(desired, swift, versions)
     if settings.messaging == OFF:
         queues = DisabledQueues()
     elif not settings.embeds_queues:
         cloud = settings.messaging_cloud
         client = ServiceClient(settings.messaging, CloudLogin(cloud) if cloud else StokerLogin(token_of))
         drivers[remote_objects.QUEUE] = ZaqarDriver(client, secret, caller if settings.signal_webhooks else None)
-        queues = ZaqarQueues(places, settings.messaging)
-    return Backends(objects, queues, drivers)
+        queues = ZaqarQueues(desired, settings.messaging)
+    return ExternalServices(objects, queues, drivers)
 
 
 def start_backends(
-    found: Backends, store: Store, work: Work, on_signal: OnSignal, on_signed: Callable[[Tx, str], None]
+    external: ExternalServices,
+    users: KeystoneUserController | None,
+    store: Store,
+    work: Work,
+    *,
+    on_signal: OnSignal,
+    on_signed: Callable[[Tx, str], None],
 ) -> ResultPoller | None:
     """
-    Register and start the jobs of the drivers. Returns None if all services are embedded or disabled.
+    Register and start the jobs. Returns None if no external service can have results.
 
     ``on_signal`` applies results; ``on_signed`` is called when a URL for a resource's agent was signed or refused.
     """
-    if not found.drivers:
-        return None
-    Reconciler(store, work, found.drivers, on_signed).start()
-    return ResultPoller(store, work, found.drivers, on_signal)
+    controllers: dict[str, Controller] = {
+        kind: RemoteObjectController(store, work, kind, driver, on_signed) for kind, driver in external.drivers.items()
+    }
+    if users is not None:
+        controllers[USER] = users
+    if controllers:
+        Reconciler(store, work, controllers).start()
+    return ResultPoller(store, work, external.drivers, on_signal) if external.drivers else None
 
 
-def _login_to_swift(settings: Settings) -> Login:
+def _swift_client(settings: Settings) -> ServiceClient:
+    login: Login
     if settings.object_store_cloud:
-        return CloudLogin(settings.object_store_cloud)
-    return SwiftLogin(settings.object_store_auth_url, settings.object_store_user, settings.object_store_key)
+        login = CloudLogin(settings.object_store_cloud)
+    else:
+        login = SwiftLogin(settings.object_store_auth_url, settings.object_store_user, settings.object_store_key)
+    return ServiceClient(settings.object_store, login)

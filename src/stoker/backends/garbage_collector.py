@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from stoker.backends.reconciler import BackendDriver, apply
-from stoker.backends.service_client import ServiceRejected, ServiceUnavailable
+from stoker.backends.remote_object_controller import BackendDriver, apply
+from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 from stoker.objects import Objects
 from stoker.store import orphans, queues, remote_objects
 from stoker.store.open import Store
@@ -40,49 +40,49 @@ def collect(
 
 def _collect_embedded(store: Store, objects: Objects, dry_run: bool) -> Iterator[CollectedObject]:
     def do(tx: Tx) -> list[CollectedObject]:
-        found = []
+        orphaned = []
         for queue in orphans.of_queues(tx):
-            found.append(CollectedObject(f"queue {queue.name} of project {queue.project_id}"))
+            orphaned.append(CollectedObject(f"queue {queue.name} of project {queue.project_id}"))
             if not dry_run:
                 queues.delete(tx, queue.id)
         for account, name in orphans.of_containers(tx):
-            found.append(CollectedObject(f"container {name} of project {account}"))
+            orphaned.append(CollectedObject(f"container {name} of project {account}"))
             if not dry_run:
                 objects.delete_container_and_all(tx, account, name)
         for account, container, name in orphans.of_objects(tx):
-            found.append(CollectedObject(f"object {container}/{name} of project {account}"))
+            orphaned.append(CollectedObject(f"object {container}/{name} of project {account}"))
             if not dry_run:
                 objects.discard(tx, account, container, name)
-        return found
+        return orphaned
 
     yield from store.write(do)
 
 
 def _collect_remote(store: Store, drivers: Mapping[str, BackendDriver], dry_run: bool) -> Iterator[CollectedObject]:
     with store.read() as tx:
-        found = remote_objects.orphans(tx)
-    for each in found:
-        yield _remove(store, drivers.get(each.kind), each, dry_run)
+        orphaned = remote_objects.orphans(tx)
+    for orphan in orphaned:
+        yield _remove(store, drivers.get(orphan.kind), orphan, dry_run)
 
 
-def _remove(store: Store, driver: BackendDriver | None, found: RemoteObject, dry_run: bool) -> CollectedObject:
-    what = f"{found.kind} {found.name} of project {found.project_id}, elsewhere"
+def _remove(store: Store, driver: BackendDriver | None, orphan: RemoteObject, dry_run: bool) -> CollectedObject:
+    description = f"{orphan.kind} {orphan.name} of project {orphan.project_id}, in an external service"
     if driver is None:
-        return CollectedObject(what, f"the settings name no place where an {found.kind} could be")
+        return CollectedObject(description, f"the settings name no external service for a {orphan.kind}")
     if dry_run:
-        return CollectedObject(what)
+        return CollectedObject(description)
 
-    def end(tx: Tx) -> RemoteObject | None:
-        remote_objects.mark_removed(tx, found.kind, found.name)
-        return remote_objects.find(tx, found.id)
+    def mark(tx: Tx) -> RemoteObject | None:
+        remote_objects.mark_removed(tx, orphan.kind, orphan.name)
+        return remote_objects.find(tx, orphan.id)
 
-    going = store.write(end)
+    removed = store.write(mark)
     try:
-        if going is not None:
-            apply(store, driver, going)
+        if removed is not None:
+            apply(store, driver, removed)
     except (ServiceUnavailable, ServiceRejected) as error:
-        return CollectedObject(what, str(error))
-    return CollectedObject(what)
+        return CollectedObject(description, str(error))
+    return CollectedObject(description)
 
 
 def _strays(store: Store, kind: str, driver: BackendDriver, dry_run: bool) -> Iterator[CollectedObject]:
@@ -94,11 +94,11 @@ def _strays(store: Store, kind: str, driver: BackendDriver, dry_run: bool) -> It
     try:
         for names in driver.names():
             with store.read() as tx:
-                known = remote_objects.known_names(tx, kind, names)
+                recorded = remote_objects.known_names(tx, kind, names)
             for name in names:
-                if name not in known:
+                if name not in recorded:
                     if not dry_run:
                         driver.discard(name)
-                    yield CollectedObject(f"{kind} {name}, elsewhere, of no record")
+                    yield CollectedObject(f"{kind} {name}, in an external service, without a record")
     except (ServiceUnavailable, ServiceRejected) as error:
         yield CollectedObject(f"{kind}s of no record", str(error))

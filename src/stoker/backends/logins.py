@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from stoker.backends.service_client import ServiceRejected, ServiceUnavailable
+from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 
 if TYPE_CHECKING:
     import httpx2
@@ -22,13 +22,13 @@ class SwiftLogin:
 
     def __init__(self, auth_url: str, user: str, key: str) -> None:
         self._auth_url = auth_url
-        self._said = {"X-Storage-User": user, "X-Storage-Pass": key, "X-Auth-User": user, "X-Auth-Key": key}
+        self._credentials = {"X-Storage-User": user, "X-Storage-Pass": key, "X-Auth-User": user, "X-Auth-Key": key}
         self._token: str | None = None
 
     def headers(self, http: httpx2.Client, project_id: str) -> Mapping[str, str]:
         token = self._token
         if token is None:
-            answer = http.get(self._auth_url, headers=self._said)
+            answer = http.get(self._auth_url, headers=self._credentials)
             if answer.status_code >= 500:
                 raise ServiceUnavailable(f"{self._auth_url} answered {answer.status_code}")
             token = answer.headers.get("X-Auth-Token")
@@ -59,10 +59,10 @@ class CloudLogin:
         Return the service's endpoint in the entry's region. Raises ServiceUnavailable, also if the catalog has none.
         """
         with self._open_session() as session:
-            found: str | None = session.get_endpoint(service_type=service, region_name=self._region)
-        if not found:
+            url: str | None = session.get_endpoint(service_type=service, region_name=self._region)
+        if not url:
             raise ServiceUnavailable(f"the cloud {self._name} has no {service} service in its region {self._region}")
-        return found
+        return url
 
     def forget(self, project_id: str) -> None:
         with self._lock:

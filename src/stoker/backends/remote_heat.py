@@ -46,9 +46,9 @@ class RemoteHeatClient:
                 return "OS::Heat::Stack needs a region_name here: users are kept at a Keystone"
             return None
         if region not in self._regions:
-            known = ", ".join(sorted(self._regions)) or "none"
+            regions = ", ".join(sorted(self._regions)) or "none"
             return (
-                f"context.region_name: there is no region {region!r} in the setting remote_heats (there are: {known})"
+                f"context.region_name: there is no region {region!r} in the setting remote_heats (there are: {regions})"
             )
         return None
 
@@ -70,10 +70,10 @@ class RemoteHeatClient:
             rest = answer.headers["Location"].removeprefix(client.root)
             answer = client.send_request(verb, rest, project_id=project_id, headers=headers)
         try:
-            said = answer.json() if answer.content else None
+            payload = answer.json() if answer.content else None
         except ValueError:
-            said = None
-        return Answer(answer.status_code, said)
+            payload = None
+        return Answer(answer.status_code, payload)
 
     def _client(self, region: str) -> ServiceClient:
         with self._lock:
@@ -83,12 +83,12 @@ class RemoteHeatClient:
             return self._remote[region]
 
 
-def regions_of(said: str) -> dict[str, str]:
+def regions_of(setting: str) -> dict[str, str]:
     """Parse the setting ``remote_heats``: ``RegionTwo=cloud, …``. Raises Invalid."""
-    found: dict[str, str] = {}
-    for entry in filter(None, (part.strip() for part in said.split(","))):
+    regions: dict[str, str] = {}
+    for entry in filter(None, (part.strip() for part in setting.split(","))):
         region, equals, cloud = (part.strip() for part in entry.partition("="))
         if not (region and equals and cloud):
             raise Invalid(f"remote_heats must be like RegionTwo=name-in-clouds.yaml, …, not {entry!r}")
-        found[region] = cloud
-    return found
+        regions[region] = cloud
+    return regions

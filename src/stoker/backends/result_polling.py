@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from stoker.backends.service_client import ServiceRejected, ServiceUnavailable
+from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 from stoker.model.errors import Invalid, StokerError, Unavailable
 from stoker.store import poll_schedule, remote_objects
 from stoker.store.open import Store
@@ -24,7 +24,7 @@ from stoker.store.tx import Tx
 from stoker.work import Work
 
 if TYPE_CHECKING:
-    from stoker.backends.reconciler import BackendDriver
+    from stoker.backends.remote_object_controller import BackendDriver
 
 #: Kind of the job that polls for results; one job per kind of remote object.
 POLL = "remote_object.poll"
@@ -70,7 +70,7 @@ class ResultPoller:
             return
         with self._store.read() as tx:
             due = poll_schedule.due(tx, kind, _AT_ONCE)
-        done = [self._poll(driver, each) for each in due]
+        done = [self._poll(driver, item) for item in due]
 
         def go_on(tx: Tx) -> None:
             self._work.cancel(tx, POLL, kind)
@@ -94,27 +94,27 @@ class ResultPoller:
         remote_object = due.remote_object
         if due.since is None:
             return Polled(remote_object, None)
-        found: list[Result] = []
+        results: list[Result] = []
         try:
-            found = driver.poll(remote_object, due.since)
-            for each in found:
-                self._take(remote_object, each)
-            if found:
-                driver.acknowledge(remote_object, found)
+            results = driver.poll(remote_object, due.since)
+            for result in results:
+                self._take(remote_object, result)
+            if results:
+                driver.acknowledge(remote_object, results)
         except (ServiceUnavailable, ServiceRejected) as error:
             _log.warning("result_poll.failed", resource_id=remote_object.resource_id, error=str(error))
-        if found:
+        if results:
             return Polled(remote_object, datetime.now(UTC) + SOON, SOON)
         growth = _GROWTH_WITH_CALLS if remote_object.details.get("calls") else _GROWTH
         pause = min(remote_object.poll_interval * growth, LONGEST)
         return Polled(remote_object, datetime.now(UTC) + pause, pause)
 
-    def _take(self, remote_object: RemoteObject, found: Result) -> None:
+    def _take(self, remote_object: RemoteObject, result: Result) -> None:
         def do(tx: Tx) -> None:
-            if found.data is None:
+            if result.data is None:
                 raise Invalid("a result may have 16 MiB")
-            self._on_signal(tx, remote_object.resource_id, found.data)
-            poll_schedule.set_result(tx, remote_object.id, found.mark)
+            self._on_signal(tx, remote_object.resource_id, result.data)
+            poll_schedule.set_result(tx, remote_object.id, result.mark)
 
         try:
             self._store.write(do)
@@ -122,4 +122,4 @@ class ResultPoller:
             raise
         except StokerError as error:
             _log.warning("signal.rejected", resource_id=remote_object.resource_id, error=error.message)
-            self._store.write(lambda tx: poll_schedule.set_result(tx, remote_object.id, found.mark))
+            self._store.write(lambda tx: poll_schedule.set_result(tx, remote_object.id, result.mark))

@@ -1,19 +1,18 @@
 """
 HTTP client for external services, used by jobs.
 
-An unreachable service must not block the threads of other jobs. Therefore, for a time after a failure, one request at a
-time probes the service, and all others fail immediately.
+An unreachable service must not block the threads of other jobs. Therefore each client has a circuit breaker.
 """
 
 from __future__ import annotations
 
 import ssl
-import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+
+from stoker.circuit_breaker import CircuitBreaker, ServiceRejected, ServiceUnavailable
 
 if TYPE_CHECKING:
     import httpx2
@@ -21,18 +20,6 @@ if TYPE_CHECKING:
 #: Seconds: timeout of a request, and pause between probes of an unreachable service.
 _PATIENCE, _SPARED = 5.0, 2.0
 _UNAUTHORIZED = 401
-
-
-class ServiceUnavailable(Exception):
-    """The service does not answer, or answers with a temporary error."""
-
-
-class ServiceRejected(Exception):
-    """The service understood the request and rejected it. ``status``: the HTTP status."""
-
-    def __init__(self, words: str, status: int) -> None:
-        super().__init__(words)
-        self.status = status
 
 
 class Login(Protocol):
@@ -54,11 +41,8 @@ class ServiceClient:
         self.root = root
         self._ca_file = ca_file
         self._login = login
-        self._lock = threading.Lock()
+        self._breaker = CircuitBreaker(root, _SPARED, starts_closed=False)
         self._http: httpx2.Client | None = None
-        #: Monotonic time; 0: the last request was answered. Not 0 at start-up, so that one request probes the service
-        #: first.
-        self._unavailable_until = time.monotonic()
 
     def send_request(
         self,
@@ -77,34 +61,18 @@ class ServiceClient:
         response, or for the status 429 and 5xx; ServiceRejected for the status 401 and 403, and if the login is
         refused.
         """
-        self._pass()
-        spared = 0.0
-        try:
-            answer = self._send(verb, path, project_id, content, headers or {}, signed)
-            if answer.status_code == _UNAUTHORIZED and not signed:
+        with self._breaker.guard():
+            response = self._send(verb, path, project_id, content, headers or {}, signed)
+            if response.status_code == _UNAUTHORIZED and not signed:
                 self._login.forget(project_id)
-                answer = self._send(verb, path, project_id, content, headers or {}, signed)
-            self._check(answer, verb, path)
-        except ServiceUnavailable:
-            spared = time.monotonic() + _SPARED
-            raise
-        finally:
-            self._unavailable_until = spared
-        return answer
+                response = self._send(verb, path, project_id, content, headers or {}, signed)
+            self._check(response, verb, path)
+        return response
 
     def close(self) -> None:
         """Close the connections."""
         if self._http is not None:
             self._http.close()
-
-    def _pass(self) -> None:
-        with self._lock:
-            if not self._unavailable_until:
-                return
-            now = time.monotonic()
-            if now < self._unavailable_until:
-                raise ServiceUnavailable(f"{self.root} gave no answer lately")
-            self._unavailable_until = now + _PATIENCE  # other requests fail until this one is answered
 
     def _send(
         self,
@@ -122,16 +90,18 @@ class ServiceClient:
             trust = ssl.create_default_context(cafile=self._ca_file) if self._ca_file else True
             self._http = httpx2.Client(timeout=_PATIENCE, verify=trust)
         try:
-            said = {**({} if signed else self._login.headers(self._http, project_id)), **headers}
-            return self._http.request(verb, self.root + path, content=content, headers=said)
+            login = {} if signed else self._login.headers(self._http, project_id)
+            return self._http.request(verb, self.root + path, content=content, headers={**login, **headers})
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
             raise ServiceUnavailable(f"{self.root} does not answer: {type(error).__name__}: {error}") from None
 
-    def _check(self, answer: httpx2.Response, verb: str, path: str) -> None:
-        if answer.status_code >= 500 or answer.status_code == 429:
-            raise ServiceUnavailable(f"{verb} {self.root}{path} was answered {answer.status_code}")
-        if answer.status_code in (_UNAUTHORIZED, 403):
-            raise ServiceRejected(f"{verb} {self.root}{path} was answered {answer.status_code}", answer.status_code)
+    def _check(self, response: httpx2.Response, verb: str, path: str) -> None:
+        if response.status_code >= 500 or response.status_code == 429:
+            raise ServiceUnavailable(f"{verb} {self.root}{path} returned status {response.status_code}")
+        if response.status_code in (_UNAUTHORIZED, 403):
+            raise ServiceRejected(
+                f"{verb} {self.root}{path} returned status {response.status_code}", response.status_code
+            )
 
 
 @contextmanager
@@ -142,11 +112,12 @@ def rejecting_malformed() -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ServiceUnavailable(f"an answer makes no sense: {type(error).__name__}: {error}") from None
+        raise ServiceUnavailable(f"a response cannot be read: {type(error).__name__}: {error}") from None
 
 
-def check_status(answer: Any, *statuses: int) -> None:
+def check_status(response: Any, *statuses: int) -> None:
     """Raise ServiceRejected unless the response has one of these statuses."""
-    if answer.status_code not in statuses:
-        words = f"{answer.request.method} {answer.request.url} was answered {answer.status_code}: {answer.text[:300]}"
-        raise ServiceRejected(words, answer.status_code)
+    if response.status_code not in statuses:
+        request, text = response.request, response.text[:300]
+        message = f"{request.method} {request.url} returned status {response.status_code}: {text}"
+        raise ServiceRejected(message, response.status_code)

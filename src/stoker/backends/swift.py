@@ -12,49 +12,18 @@ import email.utils
 import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from stoker.backends.reconciler import RemoteObjects
 from stoker.backends.result_polling import TOLERANCE, Result
 from stoker.backends.service_client import ServiceClient, check_status, rejecting_malformed
 from stoker.objects import tempurl
-from stoker.store import remote_objects
 from stoker.store.remote_objects import RemoteObject
-from stoker.store.tx import Tx
-from stoker.transports.base import ObjectRef, TransportTarget
 
 #: Limit of a result in bytes.
 _LONGEST = 16 * 1024 * 1024
 KEY_HEADER = "X-Container-Meta-Temp-Url-Key"
-
-
-@dataclass(frozen=True, slots=True)
-class SwiftObjects:
-    """The object store for transports; all methods run inside a transaction."""
-
-    remote_objects: RemoteObjects
-    driver: SwiftDriver
-    #: The driver for objects whose every version counts.
-    versions: SwiftDriver
-
-    def open(self, tx: Tx, target: TransportTarget, ref: ObjectRef, owner: str) -> None:
-        """Record the object. Swift creates it with the first PUT."""
-        self.remote_objects.open(tx, _kind(ref), _name(ref), target)
-
-    def put(self, tx: Tx, target: TransportTarget, ref: ObjectRef, data: bytes) -> None:
-        self.remote_objects.put(tx, _kind(ref), _name(ref), target, data.decode())
-
-    def close(self, tx: Tx, target: TransportTarget, ref: ObjectRef) -> None:
-        self.remote_objects.close(tx, _kind(ref), _name(ref))
-
-    def await_result(self, tx: Tx, target: TransportTarget, ref: ObjectRef, until: datetime | None = None) -> None:
-        self.remote_objects.listen(tx, _kind(ref), _name(ref), until)
-
-    def url(self, target: TransportTarget, ref: ObjectRef, verb: str) -> str:
-        return (self.versions if ref.versions else self.driver).url(_name(ref), verb)
 
 
 class SwiftDriver:
@@ -113,11 +82,11 @@ class SwiftDriver:
                 return
             check_status(answer, 200)
             with rejecting_malformed():
-                found = [each["name"] for each in answer.json()]
-            if not found:
+                names = [entry["name"] for entry in answer.json()]
+            if not names:
                 return
-            yield found
-            marker = found[-1]
+            yield names
+            marker = names[-1]
 
     def poll(self, remote_object: RemoteObject, since: datetime) -> list[Result]:
         """Return the result, if one was written since the run began and is not stored yet."""
@@ -130,10 +99,10 @@ class SwiftDriver:
         stamp = head.headers.get("X-Timestamp", "")
         if not head.headers.get("Content-Length", "").isdigit() or int(head.headers["Content-Length"]) > _LONGEST:
             return [Result(stamp, None)]
-        found = self._read(self._path(remote_object))
-        return [found] if found and found.data else []  # another client may have emptied the object since the HEAD
+        result = self._read(self._path(remote_object))
+        return [result] if result and result.data else []  # another client may have emptied the object since the HEAD
 
-    def acknowledge(self, remote_object: RemoteObject, found: list[Result]) -> None:
+    def acknowledge(self, remote_object: RemoteObject, results: list[Result]) -> None:
         """Keep the object: the agent overwrites it with the next result."""
 
     def _read(self, path: str) -> Result | None:
@@ -164,11 +133,3 @@ def _is_new(headers: Mapping[str, str], last_stamp: str | None, since: datetime)
     if abs(ahead) < TOLERANCE:
         ahead = timedelta(0)
     return put >= since + ahead - TOLERANCE
-
-
-def _kind(ref: ObjectRef) -> str:
-    return remote_objects.VERSIONS if ref.versions else remote_objects.OBJECT
-
-
-def _name(ref: ObjectRef) -> str:
-    return f"{ref.container}/{ref.name}"

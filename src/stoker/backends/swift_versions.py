@@ -37,8 +37,8 @@ class SwiftVersionsDriver(SwiftDriver):
         If the Swift does not support versions, the driver logs a warning: only the latest version is found.
         """
         check_status(self._client.send_request("PUT", f"/{self._archive}"), 201, 202)
-        said = {KEY_HEADER: self._key, _PLACE_HEADER: self._archive}
-        answer = self._client.send_request("PUT", f"/{self._container}", headers=said)
+        headers = {KEY_HEADER: self._key, _PLACE_HEADER: self._archive}
+        answer = self._client.send_request("PUT", f"/{self._container}", headers=headers)
         if answer.status_code == 412:
             super().prepare()
         else:
@@ -49,47 +49,47 @@ class SwiftVersionsDriver(SwiftDriver):
     def poll(self, remote_object: RemoteObject, since: datetime) -> list[Result]:
         """Return all versions that are not stored yet, in the order of their PUT."""
         known_stamps = set((remote_object.last_result or "").split())
-        found: dict[str, Result] = {}
+        results: dict[str, Result] = {}
         # The current version first: if it is overwritten meanwhile, it appears in the archive.
         now = self._client.send_request("HEAD", self._path(remote_object))
         if now.status_code != 404:
             check_status(now, 200)
             if now.headers.get("X-Timestamp", "") not in known_stamps:
-                self._take(found, self._read(self._path(remote_object)))
+                self._take(results, self._read(self._path(remote_object)))
         for name in self._list_archive(remote_object.name):
             stamp = name.rpartition("/")[2]
-            if stamp not in known_stamps and stamp not in found:
+            if stamp not in known_stamps and stamp not in results:
                 read = self._read(f"/{self._archive}/{quote(name)}")
-                self._take(found, read and Result(stamp, read.data))
-        return [found[stamp] for stamp in sorted(found)]
+                self._take(results, read and Result(stamp, read.data))
+        return [results[stamp] for stamp in sorted(results)]
 
     def discard(self, name: str) -> None:
         """Delete the archive before the object, because Swift restores a deleted object from its archive."""
         for _ in range(_TRIES):
             archived = self._list_archive(name)
-            for each in archived:
-                check_status(self._client.send_request("DELETE", f"/{self._archive}/{quote(each)}"), 204, 404)
+            for version in archived:
+                check_status(self._client.send_request("DELETE", f"/{self._archive}/{quote(version)}"), 204, 404)
             super().discard(name)
             if not archived:
                 return
 
     def names(self) -> Iterator[list[str]]:
-        known = set[str]()
+        yielded = set[str]()
         for names in super().names():
-            known.update(names)
+            yielded.update(names)
             yield names
         for names in self._list(self._archive):
-            found = {name[3:].rpartition("/")[0] for name in names} - known
-            known |= found
-            yield sorted(found)
+            archived_only = {name[3:].rpartition("/")[0] for name in names} - yielded
+            yielded |= archived_only
+            yield sorted(archived_only)
 
     @property
     def _archive(self) -> str:
         return f"{self._container}-versions"
 
     def _list_archive(self, name: str) -> list[str]:
-        return [each for names in self._list(self._archive, archive_prefix(name)) for each in names]
+        return [version for names in self._list(self._archive, archive_prefix(name)) for version in names]
 
-    def _take(self, found: dict[str, Result], read: Result | None) -> None:
-        if read is not None:
-            found[read.mark] = read
+    def _take(self, results: dict[str, Result], result: Result | None) -> None:
+        if result is not None:
+            results[result.mark] = result

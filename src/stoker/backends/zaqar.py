@@ -12,9 +12,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from stoker.backends.reconciler import AGENT, RemoteObjects
+from stoker.backends.remote_object_controller import AGENT, RemoteObjects
 from stoker.backends.result_polling import TOLERANCE, Result
-from stoker.backends.service_client import ServiceClient, ServiceRejected, check_status, rejecting_malformed
+from stoker.backends.service_client import ServiceClient, check_status, rejecting_malformed
+from stoker.circuit_breaker import ServiceRejected
 from stoker.embedded import DOCUMENT_TTL
 from stoker.messaging.signed_urls import agents_until, format_time
 from stoker.store import remote_objects, rows
@@ -52,21 +53,21 @@ class ZaqarQueues:
 
     def sign(self, tx: Tx, target: TransportTarget, method: str) -> bool:
         self.remote_objects.open(tx, remote_objects.QUEUE, target.resource_id, target, signed_method=method)
-        found = remote_objects.find_by_name(tx, remote_objects.QUEUE, target.resource_id)
-        return found is not None and AGENT in found.details
+        queue = remote_objects.find_by_name(tx, remote_objects.QUEUE, target.resource_id)
+        return queue is not None and AGENT in queue.details
 
     def signed(self, tx: Tx, target: TransportTarget, method: str) -> Signed | None:
-        found = remote_objects.find_by_name(tx, remote_objects.QUEUE, target.resource_id)
-        made = found.details.get(AGENT) if found is not None else None
-        if not made or made["methods"] != [method]:
+        queue = remote_objects.find_by_name(tx, remote_objects.QUEUE, target.resource_id)
+        url = queue.details.get(AGENT) if queue is not None else None
+        if not url or url["methods"] != [method]:
             return None
         return Signed(
             url=self.url,
-            project_id=made["project"],
-            paths=",".join(made["paths"]),
+            project_id=url["project"],
+            paths=",".join(url["paths"]),
             methods=method,
-            expires=made["expires"],
-            signature=made["signature"],
+            expires=url["expires"],
+            signature=url["signature"],
         )
 
     def replace(self, tx: Tx, target: TransportTarget, body: Any) -> None:
@@ -90,12 +91,12 @@ class ZaqarDriver:
         self._client = service
         self._caller = caller
         client = hmac.digest(secret, b"stoker client id in zaqar", hashlib.sha256)
-        self._said = {"Client-ID": str(UUID(bytes=client[:16])), "Content-Type": "application/json"}
+        self._headers = {"Client-ID": str(UUID(bytes=client[:16])), "Content-Type": "application/json"}
 
     def prepare(self) -> None:
         """Only check that the service answers: queues are created one by one."""
         with suppress(ServiceRejected):
-            self._client.send_request("GET", "/v2/ping", headers=self._said, signed=True)
+            self._client.send_request("GET", "/v2/ping", headers=self._headers, signed=True)
 
     def apply(self, remote_object: RemoteObject) -> Mapping[str, Any]:
         details = dict(remote_object.details)
@@ -132,20 +133,20 @@ class ZaqarDriver:
             return []
         check_status(answer, 200)
         with rejecting_malformed():
-            there = answer.json()["messages"]
-            ids = [_id(each) for each in there]
+            messages = answer.json()["messages"]
+            ids = [_id(message) for message in messages]
             if remote_object.last_result in ids:  # stored but not deleted yet, like all messages before it
-                there = there[ids.index(remote_object.last_result) + 1 :]
+                messages = messages[ids.index(remote_object.last_result) + 1 :]
             age = datetime.now(UTC) - since + TOLERANCE
-            fresh = [each for each in there if timedelta(seconds=each["age"]) <= age]
-            found = [Result(_id(each), rows.dump(each["body"]).encode()) for each in fresh]
-        stale = [id for id in ids if id not in {each.mark for each in found}]
+            fresh = [message for message in messages if timedelta(seconds=message["age"]) <= age]
+            results = [Result(_id(message), rows.dump(message["body"]).encode()) for message in fresh]
+        stale = [id for id in ids if id not in {result.mark for result in results}]
         if stale:  # messages of an earlier run would fill the page
             self._delete(remote_object, stale)
-        return found
+        return results
 
-    def acknowledge(self, remote_object: RemoteObject, found: list[Result]) -> None:
-        self._delete(remote_object, [each.mark for each in found])
+    def acknowledge(self, remote_object: RemoteObject, results: list[Result]) -> None:
+        self._delete(remote_object, [result.mark for result in results])
 
     def _is_ready(self, remote_object: RemoteObject) -> Mapping[str, Any]:
         """
@@ -161,10 +162,10 @@ class ZaqarDriver:
 
     def _sign(self, remote_object: RemoteObject) -> Mapping[str, Any] | None:
         """Return the URL of the resource's agent, current or new; None if this Zaqar does not sign URLs."""
-        known: Mapping[str, Any] | None = remote_object.details.get(AGENT)
+        current: Mapping[str, Any] | None = remote_object.details.get(AGENT)
         until = format_time(agents_until(remote_object.resource_id, datetime.now(UTC)))
-        if known and known["expires"] == until and known["methods"] == [remote_object.signed_method]:
-            return known
+        if current and current["expires"] == until and current["methods"] == [remote_object.signed_method]:
+            return current
         return self._share(remote_object, [str(remote_object.signed_method)], until)
 
     def _share(self, remote_object: RemoteObject, methods: Sequence[str], until: str) -> Mapping[str, Any] | None:
@@ -191,7 +192,7 @@ class ZaqarDriver:
         signed = remote_object.details.get(_READING)
         if signed:
             headers = {
-                **self._said,
+                **self._headers,
                 "X-Project-Id": signed["project"],
                 "URL-Signature": signed["signature"],
                 "URL-Expires": signed["expires"],
@@ -210,7 +211,11 @@ class ZaqarDriver:
     def _ask(self, verb: str, remote_object: RemoteObject, below: str = "", body: Any = None) -> Any:
         content = None if body is None else json.dumps(body).encode()
         return self._client.send_request(
-            verb, _path(remote_object) + below, project_id=remote_object.project_id, content=content, headers=self._said
+            verb,
+            _path(remote_object) + below,
+            project_id=remote_object.project_id,
+            content=content,
+            headers=self._headers,
         )
 
 

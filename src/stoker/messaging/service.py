@@ -24,13 +24,13 @@ class Messaging:
     """
     Queues by project and name. Every method acts within the given transaction.
 
-    ``on_posted``, if set, is called for messages that clients post, not for Stoker's own messages. The call happens in
+    ``on_posted`` is called for messages that clients post, not for Stoker's own messages. The call happens in
     the posting transaction before the queue is locked, so that the callback can take locks that precede the queue. An
     exception of the callback is returned to the client, and nothing is stored.
     """
 
-    def __init__(self, work: Work, subscriptions: SubscriptionService) -> None:
-        self.on_posted: Listener | None = None
+    def __init__(self, work: Work, subscriptions: SubscriptionService, on_posted: Listener | None = None) -> None:
+        self._on_posted = on_posted
         self.subscriptions = subscriptions
         self._work = work
 
@@ -130,8 +130,8 @@ class Messaging:
             check_write(existing, as_owner=as_owner)  # before the callback takes the message for a signal
         of_queue = existing.metadata if existing else {}
         new = drafts.read(tx.now, body, of_queue, size=size, client_id=client_id)
-        if self.on_posted is not None:
-            self.on_posted(tx, project_id, queue, new)
+        if self._on_posted is not None:
+            self._on_posted(tx, project_id, queue, new)
         return self._store(tx, project_id, queue, new, None, as_owner)
 
     def pop(self, tx: Tx, project_id: str, queue: str, limit: int = 1, *, as_owner: bool = False) -> list[Message]:

@@ -22,6 +22,15 @@ class Kind(StrEnum):
     DEPLOYED = "deployed"
 
 
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The stack resource that owns a server."""
+
+    stack_id: str
+    resource_id: str
+    resource_name: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """A server, which runs configs."""

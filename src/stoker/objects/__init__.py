@@ -27,13 +27,15 @@ class Objects:
     All methods act within the given transaction, with the rights of the owner of server and deployment containers. An
     account is a project's id, without Swift's prefix ``AUTH_``.
 
-    Two callbacks may be set at start-up. ``port.on_writing(tx, account, container, name)`` is called first in each
-    transaction that writes an object, so that the callback can take locks that precede the container, such as a stack.
-    ``port.on_written(tx, account, container, name, data)`` is called after the write, in the same transaction.
+    ``on_writing(tx, account, container, name)`` is called first in each transaction in which a client writes an object,
+    so that the callback can take locks that precede the container, such as a stack. ``on_written(tx, account,
+    container, name, data)`` is called after the write, in the same transaction.
     """
 
-    def __init__(self, store: Store, work: Work) -> None:
-        self.port = Port(work)
+    def __init__(
+        self, store: Store, work: Work, on_writing: OnWriting | None = None, on_written: OnWritten | None = None
+    ) -> None:
+        self.port = Port(work, on_writing, on_written)
         #: A port without callbacks, for objects that Stoker itself writes.
         self._silent = Port(work)
         expiry.register(store, self.port)

@@ -14,7 +14,7 @@ OnWriting = Callable[[Tx, str, str, str], None]
 OnWritten = Callable[[Tx, str, str, str, bytes], None]
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Port:
     """What a write needs besides its transaction: jobs and the callbacks of the rest of Stoker."""
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from stoker import transports
 from stoker.deployments import representation, run_end, runs, service
 from stoker.deployments.derive import derived_inputs, must_replace
 from stoker.deployments.signals import RUN
-from stoker.hot import UNKNOWN
-from stoker.hot.words import clip
 from stoker.model.deployment import Deployment
-from stoker.model.errors import StackValidationFailed
 from stoker.model.server import LONGEST_ID
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
@@ -202,14 +198,6 @@ def cancel(context: Context, resource: Resource) -> None:
         run_end.force_fail(context.tx, context.env.work, deployment, "Deployment cancelled.")
 
 
-def validate(properties: Properties) -> None:
-    name, names = properties["signal_transport"], transports.load().signal_names
-    if name not in (UNKNOWN, None, *names):
-        raise StackValidationFailed(
-            f"signal_transport: {clip(repr(name))} is not an allowed value [{', '.join(names)}]"
-        )
-
-
 def deployment_type(name: str, description: str, properties: Mapping[str, Property] | None = None) -> ResourceType:
     """Return the type of a deployment. ``properties``: its own, in addition to those of all deployments."""
     return ResourceType(
@@ -222,7 +210,6 @@ def deployment_type(name: str, description: str, properties: Mapping[str, Proper
         check=check,
         attribute=attribute,
         show=show,
-        validate=validate,
         signal=signal,
         cancel=cancel,
         retain=deployment_runs.close,

@@ -70,7 +70,7 @@ def group_of(one: ResourceType, name: str, alias: str, description: str) -> Reso
         attribute_at=_attribute,
         members=_foreseen(one, shared, 1),
         every_member=_foreseen(one, shared),
-        validate=_validate(one),
+        validate=label_groups.validate,
         retries=True,
         aliases=(alias,),
         description=description,
@@ -145,11 +145,3 @@ def _foreseen(
         return tuple((name, one.name, {**member_properties, "server": id}) for name, id in some.items())
 
     return members
-
-
-def _validate(one: ResourceType) -> Callable[[Properties], None]:
-    def validate(properties: Properties) -> None:
-        one.validate({**properties, "server": UNKNOWN})
-        label_groups.validate(properties)
-
-    return validate

@@ -12,7 +12,7 @@ from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.policy.authorizer import DeploymentAuthorizer
-from stoker.policy.rules import PROJECT
+from stoker.servers.compute import Compute
 from stoker.servers.keys import Keys
 from stoker.store.tx import Tx
 from stoker.transports import Transports
@@ -21,50 +21,6 @@ from stoker.work import Work
 
 if TYPE_CHECKING:
     from stoker.resources.base import Context
-
-
-class Compute(Protocol):
-    """
-    A provider that creates servers for ``OS::Nova::Server``.
-
-    Example of a provider for a list of existing machines. Its servers need no job, because they already run::
-
-        class Pool:
-            def __init__(self, addresses, on_started):
-                self._free, self._used, self._on_started = list(addresses), {}, on_started
-
-            def create(self, tx, *, server_id, project_id, name, owner):
-                self._used[server_id] = self._free.pop()
-                tx.after_commit(lambda: self._on_started(server_id))
-
-            def delete(self, tx, server_id):
-                self._free.append(self._used.pop(server_id))
-
-            def address(self, server_id):
-                return self._used[server_id]
-    """
-
-    def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: Owner) -> None:
-        """
-        Record the server and defer the job that starts it. The provider calls back when the server has started or
-        failed.
-        """
-
-    def delete(self, tx: Tx, server_id: str) -> None:
-        """Delete the server's record and defer the job that removes the server."""
-
-    def address(self, server_id: str) -> str:
-        """Return the server's IP address."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The stack resource that owns a server."""
-
-    stack_id: str
-    resource_id: str
-    resource_name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,14 +177,9 @@ class ResourceEnv:
     projects: ProjectLookup
     #: Agent keys, with which published documents are signed.
     keys: Keys
+    #: Every run of a deployment passes the authorizer.
+    authorizer: DeploymentAuthorizer
     #: None if users are Stoker's own.
     stack_users: StackUsers | None = None
-    #: Who may deploy to a server whose policy does not specify it: STACK or PROJECT.
-    deployment_policy: str = PROJECT
     #: Who is told what happens to deployments.
     listeners: RunListeners = field(default_factory=RunListeners)
-
-    @property
-    def authorizer(self) -> DeploymentAuthorizer:
-        """The authorizer that every run of a deployment passes."""
-        return DeploymentAuthorizer(self.work, self.deployment_policy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stoker.deployments.server_removal import release_server
+from stoker.model.server import Owner
 from stoker.model.stack import Resource
 from stoker.resources import server_base, server_policy
 from stoker.resources.base import (
@@ -17,7 +18,6 @@ from stoker.resources.base import (
     ResourceType,
     physical_name,
 )
-from stoker.resources.env import Owner
 from stoker.resources.properties import Kind, Property
 from stoker.resources.user_data import FORMATS, SOFTWARE_CONFIG
 from stoker.store import documents, servers
@@ -150,7 +150,7 @@ TYPE = ResourceType(
     adopt=server_base.adopt,
     exists=server_base.exists,
     attribute=attribute,
-    validate=server_base.validate,
+    validate=server_policy.validate,
     live_metadata=server_base.live_metadata,
     agents_transport="software_config_transport",
     reached_by=lambda context, _resource, properties: server_base.reached_by(context, properties, local=True),

@@ -7,14 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from stoker import transports
-from stoker.hot import UNKNOWN
-from stoker.hot.words import clip
-from stoker.model.errors import StackValidationFailed
 from stoker.model.server import OWN_AGENT, Kind
 from stoker.model.stack import Resource
 from stoker.resources import server_policy
-from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, ResourceType, target_of
+from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, target_of
 from stoker.resources.properties import Property
 from stoker.resources.user_data import HEAT_CFNTOOLS, Boot, build
 from stoker.store import configs, deployments, documents, rows, servers
@@ -49,39 +45,8 @@ PROPERTIES: Mapping[str, Property] = {
 }
 
 
-def validate(properties: Properties) -> None:
-    server_policy.validate(properties)
-    wanted = properties["software_config_transport"]
-    known = transports.load().metadata_names
-    if wanted not in (UNKNOWN, None, *known):
-        raise StackValidationFailed(
-            f"software_config_transport: {clip(repr(wanted))} is not an allowed value [{', '.join(known)}]"
-        )
-
-
-def with_signatures(types: Mapping[str, ResourceType], known: transports.Transports) -> Mapping[str, ResourceType]:
-    """
-    On a site that requires signed documents, reject templates that name a transport whose documents cannot be verified.
-
-    The upstream agent cannot verify documents. If the template does not name the agent, the creation of the server
-    makes the check.
-    """
-
-    def refusing(kind: ResourceType) -> ResourceType:
-        def validate(properties: Properties) -> None:
-            kind.validate(properties)
-            name = properties["software_config_transport"] or known.default_metadata
-            upstream = properties["agent"] == UPSTREAM_AGENT and isinstance(name, str)
-            if upstream and known.is_rejected(name, own_agent=False):
-                raise StackValidationFailed(_unsigned(name))
-
-        return replace(kind, validate=validate)
-
-    property = "software_config_transport"
-    return {name: refusing(each) if each.agents_transport == property else each for name, each in types.items()}
-
-
-def _unsigned(name: str) -> str:
+def describe_unsigned(name: str) -> str:
+    """Return why this site refuses the transport: the server's agent cannot verify its documents."""
     return (
         f"software_config_transport: {name} carries documents through an object store or a queue, os-collect-config "
         "cannot verify them, and this site requires that (require_signed_transports): say `agent: stoker`, enroll the "
@@ -184,7 +149,7 @@ def begin(
     """
     name = _chosen(context, properties, own_agent=own_agent)
     if context.env.transports.is_rejected(name, own_agent=_says_own_agent(properties, otherwise=own_agent)):
-        raise ResourceFailure(_unsigned(name))
+        raise ResourceFailure(describe_unsigned(name))
     had = all_transports(resource)
     agent = properties.get("agent")
     if agent != (resource.properties.get("agent") if had else None):

@@ -52,7 +52,7 @@ def parse_keys(text: str, where: str) -> tuple[bytes, ...]:
 
     Raises Invalid; the message never contains a key.
     """
-    keys = tuple(each.encode() for each in text.replace(",", " ").split())
+    keys = tuple(key.encode() for key in text.replace(",", " ").split())
     for position, key in enumerate(keys, 1):
         try:
             Fernet(key)
@@ -71,10 +71,10 @@ def add_key(settings: Settings) -> bool:
     Returns False without a change if an interrupted rotation has already added a key, or if a setting contains the
     keys.
     """
-    known = configured_keys(settings)
-    if settings.encryption_keys or len(known) > 1:
+    keys = configured_keys(settings)
+    if settings.encryption_keys or len(keys) > 1:
         return False
-    _write(settings, (Fernet.generate_key(), *(known or _derived_key(settings))))
+    _write(settings, (Fernet.generate_key(), *(keys or _derived_key(settings))))
     return True
 
 

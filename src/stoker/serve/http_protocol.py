@@ -154,8 +154,8 @@ class LimitedHttpProtocol(HttpToolsProtocol):
                 return end
             return self._refuse_head("chunk extensions and trailers", self.limits.head_bytes)
         self._phase = _HEAD
-        found = data.find(_HEAD_END, start)
-        end = size if found < 0 else found + len(_HEAD_END)
+        position = data.find(_HEAD_END, start)
+        end = size if position < 0 else position + len(_HEAD_END)
         self._head_bytes += end - start
         if self._head_bytes > self.limits.head_bytes:
             return self._refuse_head("request line and headers", self.limits.head_bytes)

@@ -64,7 +64,7 @@ class _Server(uvicorn.Server):
         """uvicorn calls this method ten times a second."""
         if counter % 10 == 0:
             now = asyncio.get_running_loop().time()
-            for connection in [each for each in self._limited() if each.deadline < now]:
+            for connection in [protocol for protocol in self._limited() if protocol.deadline < now]:
                 connection.expire()
         return await super().on_tick(counter)
 
@@ -121,8 +121,8 @@ def run(
     services.health.start()
     services.servers.last_seen.start()
     application.retention.begin()
-    if services.servers.local:
-        services.servers.local.resume()
+    if services.servers.compute:
+        services.servers.compute.resume()
     for sign in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sign, _already_stopping)
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -134,8 +134,8 @@ def run(
         with asyncio.Runner(loop_factory=lambda: _Loop(services.settings.head_timeout)) as runner:
             runner.run(server.serve(sockets=[listening]))
     finally:
-        if services.servers.local:
-            services.servers.local.shut_down()
+        if services.servers.compute:
+            services.servers.compute.shut_down()
         services.work.stop()
         services.health.stop()
         services.servers.last_seen.stop()

@@ -35,11 +35,11 @@ def load_site_secret(settings: Settings, store: Store, *, replace_fingerprint: b
     """
     path = key_file(settings)
     secret = read_site_secret(settings)
-    known = None if replace_fingerprint else _stored_fingerprint(store)
+    stored = None if replace_fingerprint else _stored_fingerprint(store)
     if secret is not None:
-        _claim(store, secret, known, _name(settings, path), replace=replace_fingerprint)
+        _claim(store, secret, stored, _name(settings, path), replace=replace_fingerprint)
         return secret
-    if known is not None:
+    if stored is not None:
         raise _other_secret(f"{path} is missing")
     secret = secrets.token_hex(32).encode()
     # The file is written first: a secret that only the database relies on could get lost.
@@ -74,15 +74,15 @@ def _stored_fingerprint(store: Store) -> str | None:
         return site_properties.get(tx, _FINGERPRINT)
 
 
-def _claim(store: Store, secret: bytes, known: str | None, where: str, *, replace: bool) -> None:
+def _claim(store: Store, secret: bytes, stored: str | None, where: str, *, replace: bool) -> None:
     """Ensure that the database belongs to ``secret``. Raises Conflict."""
     own = fingerprint(secret)
     if replace:
         store.write(lambda tx: site_properties.replace(tx, _FINGERPRINT, own))
         return
-    if known is None:
-        known = store.write(lambda tx: site_properties.add(tx, _FINGERPRINT, own))
-    if not hmac.compare_digest(known, own):
+    if stored is None:
+        stored = store.write(lambda tx: site_properties.add(tx, _FINGERPRINT, own))
+    if not hmac.compare_digest(stored, own):
         raise _other_secret(f"{where} is another one")
 
 

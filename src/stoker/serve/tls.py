@@ -114,7 +114,7 @@ def read_client_ca(settings: Settings) -> str | None:
     except (OSError, ValueError) as error:
         source = "--tls-cert" if settings.tls_ca == Path() else "--tls-ca"
         raise Invalid(f"cannot read the certificates in {source}: {_reason(error)}") from None
-    return "".join(each.public_bytes(Encoding.PEM).decode() for each in certificates) or None
+    return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in certificates) or None
 
 
 def _keep_client_ca(path: Path, client_ca: str | None) -> Path | None:

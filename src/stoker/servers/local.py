@@ -27,8 +27,9 @@ from typing import Any
 import structlog
 
 from stoker import private_file
+from stoker.backoff import backoff
 from stoker.model.errors import StokerError
-from stoker.model.server import Kind, Server
+from stoker.model.server import Kind, Owner, Server
 from stoker.servers import enrollment
 from stoker.servers.keys import Keys
 from stoker.servers.processes import MARKER, agent_of, end_agents, end_all, marked
@@ -53,14 +54,23 @@ _log = structlog.get_logger("stoker.local")
 
 class LocalServers:
     """
-    The provider of local servers.
+    The provider of local servers; implements ``servers.compute.Compute``.
 
     ``on_started`` is called with a server's id when its agent was started or found running; ``on_failed`` with the id
     and the reason if the agent cannot start. Both may be called repeatedly.
     """
 
     def __init__(
-        self, store: Store, work: Work, keys: Keys, folder: Path, url: str, ca_file: Path | None = None
+        self,
+        store: Store,
+        work: Work,
+        keys: Keys,
+        folder: Path,
+        url: str,
+        ca_file: Path | None = None,
+        *,
+        on_started: Callable[[str], None],
+        on_failed: Callable[[str, str], None],
     ) -> None:
         self._store = store
         self._work = work
@@ -75,14 +85,12 @@ class LocalServers:
         self._falls: dict[str, tuple[float, int]] = {}
         self._stopping = False
         self._watch = Watch(self._on_agent_end)
-        self.on_started: Callable[[str], None] = lambda _: None
-        self.on_failed: Callable[[str, str], None] = lambda _, __: None
+        self._on_started = on_started
+        self._on_failed = on_failed
         work.register(JOB, self._do)
 
-    def create(
-        self, tx: Tx, *, server_id: str, project_id: str, name: str, stack_id: str, resource_id: str, resource_name: str
-    ) -> None:
-        """Record the server and defer its start."""
+    def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: Owner) -> None:
+        """Record the server and defer its start; ``owner`` is its resource."""
         servers.add(
             tx,
             Server(
@@ -90,9 +98,9 @@ class LocalServers:
                 project_id=project_id,
                 name=name,
                 kind=Kind.LOCAL,
-                stack_id=stack_id,
-                resource_id=resource_id,
-                resource_name=resource_name,
+                stack_id=owner.stack_id,
+                resource_id=owner.resource_id,
+                resource_name=owner.resource_name,
                 created_at=tx.now,
             ),
         )
@@ -144,9 +152,9 @@ class LocalServers:
         try:
             self._bring_up(server_id, key)
         except OSError as error:
-            self.on_failed(server_id, f"cannot start a local server: {error}")
+            self._on_failed(server_id, f"cannot start a local server: {error}")
             raise PermanentFailure(f"local server {server_id}: {error}") from error
-        self.on_started(server_id)
+        self._on_started(server_id)
 
     def _key(self, tx: Tx, server_id: str) -> str | None:
         server = servers.find(tx, server_id, for_update=True)
@@ -224,7 +232,7 @@ class LocalServers:
         if time.monotonic() - started > _SETTLED:
             falls = 0
         self._falls[server_id] = (started, falls + 1)
-        return float(min(_PAUSE * 2 ** min(falls, 16), _LONGEST_PAUSE))
+        return backoff(falls, first=_PAUSE, longest=_LONGEST_PAUSE)
 
     def _end(self, server_id: str) -> None:
         self._watch.forget(server_id)

@@ -14,17 +14,15 @@ from stoker.resources.base import WAKE
 from stoker.resources.label_groups import REFRESH
 from stoker.resources.remote_stack import REMOTE
 from stoker.resources.server_base import PUBLISH
-from stoker.stacks import operations
+from stoker.stacks import label_groups, operations, publishing
 from stoker.stacks.engine import ADVANCE, DEADLINE, Engine
 from stoker.stacks.engine.advance import advance
 from stoker.stacks.engine.commit import commit, wake_resource
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.label_groups import REFRESH_DEADLINE, labels_changed, refresh_members, time_out
-from stoker.stacks.publishing import plan, publish
 from stoker.stacks.remote_stacks import RemoteStacks
 from stoker.store import stacks
 from stoker.store.open import Store
-from stoker.store.tx import Tx
+from stoker.store.tx import Tx, TxCallbacks
 
 Args = Mapping[str, Any]
 
@@ -35,20 +33,22 @@ def register(store: Store, engine: Engine) -> None:
     def doing(do: Callable[[Tx, Engine, Args], None], *, background: bool = False) -> Callable[[Args], None]:
         return lambda args: store.write(lambda tx: do(tx, engine, args), background=background)
 
-    engine.env.work.register(ADVANCE, doing(go_on, background=True))
-    engine.env.work.register(DEADLINE, doing(time_out_stack))
-    engine.env.work.register(DEPLOYMENT_DEADLINE, doing(lambda tx, engine, args: service.fail(tx, engine.env, args)))
-    engine.env.work.register(
-        holds.JOB,
-        doing(lambda tx, engine, args: held_runs.reevaluate(tx, engine.env.work, args["server_id"])),
+    work = engine.env.work
+    store.callbacks.bind(
+        TxCallbacks(
+            document_changed=lambda tx, server_id, resource_id: publishing.plan(tx, work, server_id, resource_id),
+            labels_changed=lambda tx, changed: label_groups.labels_changed(tx, work, changed),
+        )
     )
-    engine.env.work.register(REMOTE, RemoteStacks(store, engine).go_on)
-    engine.env.work.register(PUBLISH, doing(publish))
-    store.on_carried_change(lambda tx, server_id, resource_id: plan(tx, engine, server_id, resource_id))
-    store.on_labels_changed(lambda tx, changed: labels_changed(tx, engine, changed))
-    engine.env.work.register(REFRESH, doing(refresh_members))
-    engine.env.work.register(REFRESH_DEADLINE, doing(time_out))
-    engine.env.work.register(WAKE, doing(lambda tx, engine, args: wake_resource(tx, engine, args["resource_id"])))
+    work.register(ADVANCE, doing(go_on, background=True))
+    work.register(DEADLINE, doing(time_out_stack))
+    work.register(DEPLOYMENT_DEADLINE, doing(lambda tx, engine, args: service.fail(tx, engine.env, args)))
+    work.register(holds.JOB, doing(lambda tx, _, args: held_runs.reevaluate(tx, work, args["server_id"])))
+    work.register(REMOTE, RemoteStacks(store, engine).go_on)
+    work.register(PUBLISH, doing(publishing.publish))
+    work.register(REFRESH, doing(label_groups.refresh_members))
+    work.register(label_groups.REFRESH_DEADLINE, doing(label_groups.time_out))
+    work.register(WAKE, doing(lambda tx, engine, args: wake_resource(tx, engine, args["resource_id"])))
 
 
 def go_on(tx: Tx, engine: Engine, args: Args) -> None:

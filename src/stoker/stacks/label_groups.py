@@ -25,13 +25,14 @@ from stoker.stacks.engine.resource_actions import fail, finish_action
 from stoker.stacks.engine.session import StackSession
 from stoker.store import resources, selectors, stacks
 from stoker.store.tx import LabelChange, Tx
+from stoker.work import Work
 
 #: Kind of the job that fails a refresh of a group when its deadline passes.
 REFRESH_DEADLINE = "group.deadline"
 _REASON = "servers came or went by their labels"
 
 
-def labels_changed(tx: Tx, engine: Engine, changed: Sequence[LabelChange]) -> None:
+def labels_changed(tx: Tx, work: Work, changed: Sequence[LabelChange]) -> None:
     """
     Refresh all groups whose members may change because labels of servers have changed.
 
@@ -43,7 +44,7 @@ def labels_changed(tx: Tx, engine: Engine, changed: Sequence[LabelChange]) -> No
         labels = [(before, after) for id, before, after in changed if id == project_id]
         for resource_id, wanted in sorted(selectors.of_project(tx, project_id)):
             if any(match(before, wanted) != match(after, wanted) for before, after in labels):
-                label_groups.request_refresh(tx, engine.env.work, resource_id)
+                label_groups.request_refresh(tx, work, resource_id)
 
 
 def refresh_members(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:

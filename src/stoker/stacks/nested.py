@@ -16,12 +16,14 @@ from typing import Any
 from uuid import uuid4
 
 from stoker.hot import Environment, select
+from stoker.late_bound import LateBound
 from stoker.model.arn import Arn
 from stoker.model.errors import RequestLimitExceeded, StokerError
 from stoker.model.stack import Resource, Source, Stack
 from stoker.model.status import Action, Status
 from stoker.resources.base import Context, NoSuchAttribute, ResourceFailure, ResourceType, name_within
 from stoker.resources.env import NestedSpec, ResourceEnv
+from stoker.resources.transport_checks import with_transports
 from stoker.stacks import operations
 from stoker.stacks.engine import Engine, Limits
 from stoker.stacks.engine.session import StackSession
@@ -36,10 +38,11 @@ from stoker.store import resources, rows, stacks
 
 
 def create_engine(types: Mapping[str, ResourceType], env: ResourceEnv, limits: Limits | None = None) -> Engine:
-    """Return an engine with support for nested stacks."""
-    nested, listener = NestedStacks(), ResourceListener()
-    env = replace(env, listeners=replace(env.listeners, resource=listener))
-    nested.engine = listener.engine = engine = Engine(types, env, nested, limits or Limits())
+    """Return an engine with support for nested stacks, and with types that check the transports of this site."""
+    late_engine = LateBound[Engine]("engine")
+    env = replace(env, listeners=replace(env.listeners, resource=ResourceListener(late_engine)))
+    engine = Engine(with_transports(types, env.transports), env, NestedStacks(late_engine), limits or Limits())
+    late_engine.bind(engine)
     return engine
 
 
@@ -94,7 +97,12 @@ class _View:
 class NestedStacks:
     """Implements the protocol ``resources.env.Nested``."""
 
-    engine: Engine
+    def __init__(self, engine: LateBound[Engine]) -> None:
+        self._late_engine = engine
+
+    @property
+    def _engine(self) -> Engine:
+        return self._late_engine.get()
 
     def create(self, context: Context, resource: Resource, spec: NestedSpec) -> str:
         parent = stacks.get(context.tx, context.stack_id)
@@ -119,26 +127,26 @@ class NestedStacks:
             action=Action.CREATE if spec.adopt is None else Action.ADOPT,
         )
         operations.begin(
-            context.tx, self.engine, stack, resolved, adopt=spec.adopt, facade=resource, notify_parent=False
+            context.tx, self._engine, stack, resolved, adopt=spec.adopt, facade=resource, notify_parent=False
         )
         return id
 
     def update(self, context: Context, resource: Resource, spec: NestedSpec) -> None:
         stack = stacks.get(context.tx, str(resource.physical_id))
         resolved = self._prepare(context, resource, spec, Identity(stack.id, stack.name, stack.project_id))
-        operations.update(context.tx, self.engine, stack.id, resolved, Options(), facade=resource, notify_parent=False)
+        operations.update(context.tx, self._engine, stack.id, resolved, Options(), facade=resource, notify_parent=False)
 
     def act(self, context: Context, resource: Resource, action: Action) -> None:
         id = str(resource.physical_id)
         if action is Action.DELETE:
-            operations.delete(context.tx, self.engine, id, notify_parent=False)
+            operations.delete(context.tx, self._engine, id, notify_parent=False)
         else:
-            operations.run_action(context.tx, self.engine, id, action, notify_parent=False)
+            operations.run_action(context.tx, self._engine, id, action, notify_parent=False)
 
     def cancel(self, context: Context, resource: Resource) -> None:
         stack = stacks.find(context.tx, resource.physical_id or "")
         if stack is not None and stack.status is Status.IN_PROGRESS:
-            operations.abort(context.tx, self.engine, stack)
+            operations.abort(context.tx, self._engine, stack)
 
     def status(self, context: Context, id: str | None) -> _Status | None:
         stack = stacks.find(context.tx, id) if id else None
@@ -150,7 +158,7 @@ class NestedStacks:
             return None
         if name not in stack.outputs:
             raise NoSuchAttribute(name)
-        output = outputs.one_value(context.tx, self.engine, stack, name)
+        output = outputs.one_value(context.tx, self._engine, stack, name)
         return select(output["output_value"], path)
 
     def reference(self, context: Context, resource: Resource) -> Any:
@@ -158,14 +166,14 @@ class NestedStacks:
         if stack is None:
             return None
         if _REFERENCE in stack.outputs:
-            output = outputs.one_value(context.tx, self.engine, stack, _REFERENCE)
+            output = outputs.one_value(context.tx, self._engine, stack, _REFERENCE)
             if "output_error" not in output:
                 return output["output_value"]
         return str(Arn(stack.project_id, stack.name, stack.id))
 
     def view(self, context: Context, resource: Resource) -> _View | None:
         stack = self._stack(context, resource)
-        return None if stack is None else _View(prefetch_stack(context.tx, self.engine, stack))
+        return None if stack is None else _View(prefetch_stack(context.tx, self._engine, stack))
 
     def resources(self, context: Context, resource: Resource) -> Sequence[Resource]:
         stack = self._stack(context, resource)
@@ -191,7 +199,7 @@ class NestedStacks:
         environment = Environment.parse(root.environment)
         below = replace(environment, parameters={}, registry=environment.registry.below(resource.name))
         try:
-            return prepare_inner(self.engine, spec, root.files, below, identity, self.engine.budget(context.tx))
+            return prepare_inner(self._engine, spec, root.files, below, identity, self._engine.budget(context.tx))
         except StokerError as error:
             raise ResourceFailure(error.message) from None
 

@@ -24,14 +24,15 @@ from stoker.stacks.engine.session import StackSession
 from stoker.store import documents, resources, rows, runs, servers, stacks
 from stoker.store.tx import Tx
 from stoker.transports.base import PublishingTransport
+from stoker.work import Work
 
 #: Interval after which a document that expires on its transport is published again.
 _AGAIN = timedelta(minutes=40)
 
 
-def plan(tx: Tx, engine: Engine, server_id: str, resource_id: str) -> None:
+def plan(tx: Tx, work: Work, server_id: str, resource_id: str) -> None:
     """Defer the publication of a server's changed document. Several changes cause one publication."""
-    engine.env.work.defer_once(tx, PUBLISH, server_id, {"server_id": server_id, "resource_id": resource_id})
+    work.defer_once(tx, PUBLISH, server_id, {"server_id": server_id, "resource_id": resource_id})
 
 
 def is_signed(tx: Tx, engine: Engine, resource_id: str) -> None:

@@ -7,6 +7,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import structlog
+
+from stoker.backoff import backoff
+from stoker.circuit_breaker import ServiceUnavailable
 from stoker.model.stack import Resource
 from stoker.resources.env import Answer
 from stoker.resources.remote_stack import REMOTE
@@ -20,6 +24,7 @@ from stoker.store.tx import Tx
 
 #: Pause between two polls in seconds: the first and the longest.
 _FIRST, _LONGEST = 0.2, 10.0
+_log = structlog.get_logger("stoker.stacks")
 _ACTIONS = {"SUSPEND": "suspend", "RESUME": "resume", "CHECK": "check"}
 
 
@@ -28,7 +33,7 @@ class Refused(Exception):
 
 
 class RemoteStacks:
-    """Operates stacks at other Heats. If a Heat is unreachable, the job fails and is retried."""
+    """Operates stacks at other Heats. While a Heat is unreachable, the job repeats its request."""
 
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store = store
@@ -47,8 +52,12 @@ class RemoteStacks:
         except Refused as error:
             self._tell(resource, wanted, {}, str(error))
             return
+        except ServiceUnavailable as error:
+            _log.warning("remote_stack.unavailable", resource_id=resource.id, error=str(error))
+            self._again(resource, args, sent=bool(args.get("sent")))
+            return
         if ended is None:
-            self._again(resource, args)
+            self._again(resource, args, sent=True)
         else:
             self._tell(resource, wanted, *ended)
 
@@ -92,9 +101,10 @@ class RemoteStacks:
         else:
             _check_status(ask("POST", f"{path}/actions", {_ACTIONS[action]: None}), 200, 201)
 
-    def _again(self, resource: Resource, args: Mapping[str, Any]) -> None:
-        pause = min(float(args.get("pause", _FIRST / 2)) * 2, _LONGEST)
-        later = {**args, "sent": True, "pause": pause}
+    def _again(self, resource: Resource, args: Mapping[str, Any], *, sent: bool) -> None:
+        polls = int(args.get("polls", 0))
+        pause = backoff(polls, first=_FIRST, longest=_LONGEST)
+        later = {**args, "sent": sent, "polls": polls + 1}
         work = self._engine.env.work
         self._store.write(lambda tx: work.defer(tx, REMOTE, resource.id, later, at=tx.now + timedelta(seconds=pause)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stoker.deployments.env import DeploymentEnv
 from stoker.deployments.listeners import RunListener
+from stoker.late_bound import LateBound
 from stoker.model.deployment import Deployment
 from stoker.model.errors import ActionInProgress, Conflict
 from stoker.model.stack import Resource, Stack
@@ -20,12 +21,12 @@ from stoker.store.tx import Tx
 class ResourceListener(RunListener):
     """The listener of deployments that belong to resources."""
 
-    #: Set by ``stacks.nested.create_engine``.
-    engine: Engine
+    def __init__(self, engine: LateBound[Engine]) -> None:
+        self._engine = engine
 
     def run_ended(self, tx: Tx, env: DeploymentEnv, deployment: Deployment, *, cancelled: bool = False) -> None:
         """Check the resource and continue its stack."""
-        wake_resource(tx, self.engine, deployment.resource_id or "", changed=deployment)
+        wake_resource(tx, self._engine.get(), deployment.resource_id or "", changed=deployment)
 
     def removed(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
         """Fail a resource that waits for the deployment, unless the resource itself is being deleted."""
@@ -33,7 +34,7 @@ class ResourceListener(RunListener):
         if resource is not None and deployment.status == Status.IN_PROGRESS:
             is_deleting = resource.action is Action.DELETE
             failure = None if is_deleting else f"The deployment ({deployment.id}) was deleted."
-            wake_resource(tx, self.engine, resource.id, failure)
+            wake_resource(tx, self._engine.get(), resource.id, failure)
 
     def retry(self, tx: Tx, deployment: Deployment) -> Deployment:
         """Update the stack with its present template. Raises Conflict, ActionInProgress."""
@@ -48,8 +49,8 @@ class ResourceListener(RunListener):
                 f" update stack {root.name} instead."
             )
         source, identity = stacks.source(tx, root.id), Identity(root.id, root.name, root.project_id)
-        resolved = prepare_again(self.engine, source, identity, source.files, self.engine.budget(tx))
-        operations.update(tx, self.engine, root.id, resolved, Options())
+        resolved = prepare_again(self._engine.get(), source, identity, source.files, self._engine.get().budget(tx))
+        operations.update(tx, self._engine.get(), root.id, resolved, Options())
         return deployments.get(tx, deployment.id)
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import psycopg
 import structlog
 
+from stoker.backoff import backoff
 from stoker.store.notifier import ALL, Notifier
 
 _log = structlog.get_logger("stoker.store")
@@ -38,7 +39,7 @@ HEARTBEAT, GONE = 2.0, 10.0
 _TICK = 0.5
 #: Seconds that the first heartbeat may take at start-up, and the last batch at the end.
 _START, _CLOSE = 5.0, 5.0
-_LONGEST_PAUSE = 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0
 #: With these, a connection whose other end disappeared fails within seconds instead of hours.
 _CONNECTION: dict[str, Any] = {
     "autocommit": True,
@@ -116,7 +117,7 @@ class _Supervised:
             except Exception as error:
                 failures = 0 if self._problem is None else failures
                 self._problem = f"has failed: {type(error).__name__}: {error}"
-            pause = min(0.25 * 2**failures, _LONGEST_PAUSE)
+            pause = backoff(failures, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
             failures += 1
             with self._changed:
                 if self._stopping:

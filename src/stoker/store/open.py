@@ -8,13 +8,14 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
+from stoker.late_bound import LateBound
 from stoker.model.errors import Invalid, StokerError, Unavailable, redact_error
 from stoker.store import postgresql, sqlite
 from stoker.store.encryption import Encryption, KeySource, without_keys
 from stoker.store.notifications import NotificationListener, NotificationSender
 from stoker.store.notifier import Notifier
 from stoker.store.probe import Probe
-from stoker.store.tx import ENCRYPTION, OnCarriedChange, OnLabelsChanged, Tx
+from stoker.store.tx import ENCRYPTION, Tx, TxCallbacks
 
 T = TypeVar("T")
 
@@ -45,17 +46,20 @@ class Store:
         self.url = url
         self.encryption = Encryption(keys)
         self.notifier = Notifier()
+        #: What transactions call at their end; the app factory binds it.
+        self.callbacks = LateBound("callbacks of the store", TxCallbacks())
         self._sender: NotificationSender | None = None
         self._listener: NotificationListener | None = None
         match sa.make_url(url).get_backend_name():
             case "sqlite":
                 self.engine = self._with_keys(sqlite.open_engine(url))
-                self._writer: sqlite.GroupWriter | postgresql.Writer = sqlite.GroupWriter(self.engine, self.notifier)
+                self._writer: sqlite.GroupWriter | postgresql.Writer
+                self._writer = sqlite.GroupWriter(self.engine, self.notifier, self.callbacks)
                 self._reading = sqlite.read_transaction
             case "postgresql":
                 self.engine = self._with_keys(postgresql.open_engine(url, connections - postgresql.FIXED_CONNECTIONS))
                 self._sender = NotificationSender(postgresql.conninfo(url))
-                self._writer = postgresql.Writer(self.engine, self.notifier, self._sender)
+                self._writer = postgresql.Writer(self.engine, self.notifier, self._sender, self.callbacks)
                 self._reading = postgresql.read_transaction
             case other:
                 raise Invalid(f"cannot use a {other!r} database: give a sqlite:/// or postgresql:// URL")
@@ -96,18 +100,6 @@ class Store:
                 raise
 
         return self._writer.write(guarded, background=background, durable=durable)
-
-    def on_carried_change(self, carry: OnCarriedChange) -> None:
-        """Set the callback that runs in the transaction which changes a published document."""
-        self._writer.on_carried_change = carry
-
-    def on_labels_changed(self, relabel: OnLabelsChanged) -> None:
-        """
-        Set the callback that runs in the transaction which changes the labels of a server.
-
-        It also runs when a server with labels is added or deleted.
-        """
-        self._writer.on_labels_changed = relabel
 
     def start_listener(self) -> None:
         """

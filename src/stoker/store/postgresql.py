@@ -10,11 +10,13 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
+from stoker.backoff import backoff
+from stoker.late_bound import LateBound
 from stoker.model.errors import Unavailable
 from stoker.store import pool
 from stoker.store.notifications import NotificationSender
 from stoker.store.notifier import Notifier
-from stoker.store.tx import OnCarriedChange, OnLabelsChanged, Tx
+from stoker.store.tx import Tx, TxCallbacks
 
 T = TypeVar("T")
 
@@ -69,12 +71,13 @@ def read_transaction(engine: sa.Engine) -> Iterator[Tx]:
 class Writer:
     """Runs write transactions, each on its own connection."""
 
-    def __init__(self, engine: sa.Engine, notifier: Notifier, sender: NotificationSender) -> None:
+    def __init__(
+        self, engine: sa.Engine, notifier: Notifier, sender: NotificationSender, callbacks: LateBound[TxCallbacks]
+    ) -> None:
         self._engine = engine
         self._notifier = notifier
         self._sender = sender
-        self.on_carried_change: OnCarriedChange | None = None
-        self.on_labels_changed: OnLabelsChanged | None = None
+        self._callbacks = callbacks
 
     def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> T:
         """Run ``do`` in a transaction; repeat it after a deadlock. ``background`` has no effect. Raises Unavailable."""
@@ -86,7 +89,7 @@ class Writer:
             except sa.exc.OperationalError as error:
                 if getattr(error.orig, "sqlstate", None) not in _AGAIN or attempt == _TRIES - 1:
                     raise Unavailable(f"cannot write to the database: {error.orig}") from error
-                time.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311 — only spreads the tries
+                time.sleep(random.uniform(0, backoff(attempt, first=0.01)))  # noqa: S311 — only spreads the tries
         raise AssertionError("unreachable")
 
     def close(self) -> None:
@@ -96,7 +99,7 @@ class Writer:
         with self._engine.begin() as connection:
             if not durable:
                 connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
-            tx = Tx(connection, on_carried_change=self.on_carried_change, on_labels_changed=self.on_labels_changed)
+            tx = Tx(connection, callbacks=self._callbacks)
             result = do(tx)
             tx.flush()
         self._sender.send(tx.notifications)

@@ -19,10 +19,11 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from stoker.late_bound import LateBound
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store import pool
 from stoker.store.notifier import Notifier
-from stoker.store.tx import OnCarriedChange, OnLabelsChanged, Tx
+from stoker.store.tx import Tx, TxCallbacks
 
 T = TypeVar("T")
 
@@ -113,10 +114,9 @@ class _Work:
 class GroupWriter:
     """Runs write transactions in groups, on one connection."""
 
-    def __init__(self, engine: sa.Engine, notifier: Notifier) -> None:
+    def __init__(self, engine: sa.Engine, notifier: Notifier, callbacks: LateBound[TxCallbacks]) -> None:
         self._notifier = notifier
-        self.on_carried_change: OnCarriedChange | None = None
-        self.on_labels_changed: OnLabelsChanged | None = None
+        self._callbacks = callbacks
         self._connection = engine.connect()
         raw = self._connection.connection.driver_connection
         assert isinstance(raw, sqlite3.Connection)
@@ -242,12 +242,7 @@ class GroupWriter:
 
     def _do(self, work: _Work, undo: str) -> None:
         try:
-            work.tx = Tx(
-                self._connection,
-                on_carried_change=self.on_carried_change,
-                on_labels_changed=self.on_labels_changed,
-                is_contended=self._is_contended,
-            )
+            work.tx = Tx(self._connection, callbacks=self._callbacks, is_contended=self._is_contended)
             work.result = work.do(work.tx)
             work.tx.flush()
         except BaseException as error:

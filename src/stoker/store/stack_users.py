@@ -56,9 +56,7 @@ _MARK = (
     .where(stack_users.c.resource_id == sa.bindparam("resource"))
     .values(wanted=sa.bindparam("wanted_"))
 )
-_MARK_ALL = (
-    sa.update(stack_users).where(stack_users.c.root_id == sa.bindparam("root")).values(wanted=sa.bindparam("wanted_"))
-)
+_PENDING = sa.select(stack_users.c.resource_id).where(stack_users.c.wanted != stack_users.c.state)
 _FIND = sa.select(stack_users).where(stack_users.c.resource_id == sa.bindparam("resource"))
 _OF_ROOT = sa.select(stack_users).where(stack_users.c.root_id == sa.bindparam("root"))
 _ANY_OF_ROOT = _OF_ROOT.limit(1)
@@ -102,9 +100,9 @@ def mark(tx: Tx, resource_id: str, wanted: DesiredState) -> bool:
     return bool(tx.run(_MARK, {"resource": resource_id, "wanted_": wanted.value}).rowcount)
 
 
-def mark_all(tx: Tx, root_id: str, wanted: DesiredState) -> None:
-    """Set the desired state of all users in a tree of stacks."""
-    tx.run(_MARK_ALL, {"root": root_id, "wanted_": wanted.value})
+def pending(tx: Tx) -> list[str]:
+    """Return the resources of all users whose state differs from the desired state."""
+    return list(tx.run(_PENDING).scalars())
 
 
 def find(tx: Tx, resource_id: str) -> Row | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, cast
@@ -12,6 +13,7 @@ from typing import Any, cast
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
+from stoker.late_bound import LateBound
 from stoker.store.notifier import Notifier, server_topic
 from stoker.store.schema import events
 from stoker.store.secret_columns import SecretColumns
@@ -33,12 +35,23 @@ _ADVISORY_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0
 SHARE_SECONDS = 0.03
 #: The engine's execution option with the encryption for columns with secrets.
 ENCRYPTION = "stoker_encryption"
-#: (transaction, server id, id of the resource whose transport publishes the server's document): the document changed.
-OnCarriedChange = Callable[["Tx", str, str], None]
 #: (project id, labels before, labels after) of a server. No labels: the server does not exist.
 LabelChange = tuple[str, Mapping[str, str], Mapping[str, str]]
-#: (transaction, all changes of labels in it)
-OnLabelsChanged = Callable[["Tx", Sequence[LabelChange]], None]
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class TxCallbacks:
+    """What a write transaction calls at its end. The default ignores the changes, as the ``stoker db`` commands do."""
+
+    #: (transaction, server id, id of the resource whose transport publishes the server's document): the published
+    #: document has changed.
+    document_changed: Callable[[Tx, str, str], None] = _ignore
+    #: (transaction, changes): labels of servers have changed, or servers with labels were added or deleted.
+    labels_changed: Callable[[Tx, Sequence[LabelChange]], None] = _ignore
 
 
 @cache
@@ -67,14 +80,13 @@ class Tx:
         connection: sa.Connection,
         *,
         reading: bool = False,
-        on_carried_change: OnCarriedChange | None = None,
-        on_labels_changed: OnLabelsChanged | None = None,
+        callbacks: LateBound[TxCallbacks] | None = None,
         is_contended: Callable[[], bool] | None = None,
     ) -> None:
         """
         Begin a transaction on ``connection``; only the store does this.
 
-        ``reading`` marks a read transaction. ``flush`` calls ``on_carried_change`` and ``on_labels_changed``.
+        ``reading`` marks a read transaction. ``flush`` calls ``callbacks``; None in a read transaction.
         ``is_contended`` returns whether other writers wait for this transaction; None: other writers never wait.
         """
         self.connection = connection
@@ -91,8 +103,7 @@ class Tx:
         self._driver = driver if isinstance(driver, sqlite3.Connection) else None
         #: The known secrets, which the transaction encrypts when it writes them and redacts in output.
         self.secrets = SecretColumns(connection.get_execution_options().get(ENCRYPTION))
-        self._on_carried_change = on_carried_change
-        self._on_labels_changed = on_labels_changed
+        self._callbacks = callbacks
         self._label_changes: list[LabelChange] = []
         self._bumped: set[str] = set()
         self._dropping: set[str] = set()
@@ -193,8 +204,8 @@ class Tx:
         if self._events:
             self.run_many(_ADD_EVENTS, self._events)
             self._events = []
-        if self._on_labels_changed is not None and self._label_changes:
-            self._on_labels_changed(self, self._label_changes)
+        if self._label_changes and self._callbacks is not None:
+            self._callbacks.get().labels_changed(self, self._label_changes)
         self._label_changes = []
         # Sorted, so that two transactions that bump the same documents cannot deadlock.
         for server_id in sorted(self._bumped):
@@ -204,8 +215,8 @@ class Tx:
                 continue
             revision, channel = self.execute_fast(_BUMP, {"id": server_id})
             self.notifications[server_topic(server_id)] = revision
-            if channel is not None and self._on_carried_change is not None:
-                self._on_carried_change(self, server_id, channel)
+            if channel is not None and self._callbacks is not None:
+                self._callbacks.get().document_changed(self, server_id, channel)
         self._bumped.clear()
 
     def end_reading(self) -> None:

@@ -20,12 +20,13 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 import structlog
 
+from stoker.backoff import backoff
 from stoker.store import jobs
 from stoker.store.jobs import Job
 from stoker.store.notifier import ALL, JOBS_TOPIC
 from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.work.pool import Pool, backoff
+from stoker.work.pool import Pool
 
 #: Seconds between renewals of leases. Also the longest time between two reads of the table, which finds the jobs that
 #: another process did not start.

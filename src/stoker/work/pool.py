@@ -17,17 +17,11 @@ Handler = Callable[[Mapping[str, Any]], None]
 #: Receives a job that has ended, and its error if it must be retried.
 OnEnd = Callable[["Pool", Job, str | None], None]
 
-_LONGEST_BACKOFF = 300.0
 _log = structlog.get_logger("stoker.work")
 
 
 class PermanentFailure(Exception):
     """Raised by a handler to drop a job that no repetition can complete."""
-
-
-def backoff(attempts: int) -> float:
-    """Return the pause in seconds after this number of failed attempts: 1, 2, 4 … up to 300."""
-    return float(min(2 ** min(attempts, 16), _LONGEST_BACKOFF))
 
 
 class Pool:

@@ -210,10 +210,10 @@ def delete(request: RequestContext) -> Response:
         server = enrollment.find(tx, request.project, request.path["server"])
         server_removal.release_server(tx, request.app.work, server.id, server.name)
         enrollment.remove(tx, server)
-        local = request.app.servers.local
+        compute = request.app.servers.compute
         # a stack has retained the local server, so its agent still runs
-        if server.kind is Kind.LOCAL and local is not None:
-            local.delete(tx, server.id)
+        if server.kind is Kind.LOCAL and compute is not None:
+            compute.delete(tx, server.id)
 
     request.app.store.write(do)
     return Response(204)

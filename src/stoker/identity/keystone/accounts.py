@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
 from keystoneauth1 import exceptions
 from keystoneauth1.session import Session
 
-from stoker.identity.keystone.client import Refused
+from stoker.circuit_breaker import CircuitBreaker, ServiceRejected, ServiceUnavailable
 from stoker.identity.stack_users import ROLE
-from stoker.model.errors import Unavailable
 
 _SETTINGS = "see the settings stack_domain_admin, stack_domain_admin_password and stack_user_domain"
 #: These users cannot change passwords, and failed logins by others must not lock an agent out.
@@ -26,25 +26,29 @@ class Accounts:
     """
     Creates, changes and deletes the projects and users. All operations are idempotent.
 
-    All methods raise Unavailable if Keystone does not answer, and Refused if it rejects the request.
+    All methods raise ServiceUnavailable if Keystone does not answer, and ServiceRejected if it rejects the request.
     """
 
     def __init__(self, session: Session, url: str) -> None:
         self._session = session
         self._url = url
+        self._breaker = CircuitBreaker(f"{url} (stack_domain_admin)")
         self._lock = threading.Lock()
         self._role: str | None = None
+
+    def log_in(self) -> None:
+        """Check the login of the domain's administrator."""
+        self._access()
 
     @property
     def domain_id(self) -> str:
         """The id of the domain that contains the stack users."""
-        access = self._guarded(lambda: self._session.auth.get_access(self._session))
-        return str(access.domain_id)
+        return str(self._access().domain_id)
 
     def project(self, name: str, description: str) -> str:
         """Create the project if it is missing. Returns its id."""
-        fields = {"name": name, "domain_id": self.domain_id, "description": description}
-        answer = self._call("POST", "/projects", {"project": fields}, allowed=(201, 409))
+        project = {"name": name, "domain_id": self.domain_id, "description": description}
+        answer = self._call("POST", "/projects", {"project": project}, allowed=(201, 409))
         if answer.status_code == 201:
             return str(answer.json()["project"]["id"])
         return self._there("projects", name)
@@ -53,9 +57,9 @@ class Accounts:
         """
         Create the user, enabled and with the role in the project, if it is missing. Returns its id.
 
-        Raises Refused if another project's user has the name.
+        Raises ServiceRejected if another project's user has the name.
         """
-        fields = {
+        user = {
             "name": name,
             "domain_id": self.domain_id,
             "default_project_id": project_id,
@@ -63,7 +67,7 @@ class Accounts:
             "enabled": True,
             "options": _OPTIONS,
         }
-        answer = self._call("POST", "/users", {"user": fields}, allowed=(201, 409))
+        answer = self._call("POST", "/users", {"user": user}, allowed=(201, 409))
         if answer.status_code == 201:
             id = str(answer.json()["user"]["id"])
         else:
@@ -74,8 +78,8 @@ class Accounts:
 
     def enable(self, user_id: str, *, enabled: bool) -> bool:
         """Enable or disable a user. Returns False if the user no longer exists."""
-        body = {"user": {"enabled": enabled}}
-        return bool(self._call("PATCH", f"/users/{user_id}", body, allowed=(200, 404)).status_code == 200)
+        answer = self._call("PATCH", f"/users/{user_id}", {"user": {"enabled": enabled}}, allowed=(200, 404))
+        return bool(answer.status_code == 200)
 
     def delete_user(self, id: str | None, name: str) -> None:
         """Delete a user, by name if the id is None."""
@@ -94,41 +98,52 @@ class Accounts:
             if self._role is None:
                 roles = self._call("GET", f"/roles?name={ROLE}").json()["roles"]
                 if not roles:
-                    raise Refused(f"Keystone has no role {ROLE}: openstack role create {ROLE}")
+                    raise ServiceRejected(f"Keystone has no role {ROLE}: openstack role create {ROLE}", 404)
                 self._role = str(roles[0]["id"])
             return self._role
 
     def _there(self, kind: str, name: str, **like: str) -> str:
-        entry = self._find(kind, name, **like)
-        if entry is None:
-            raise Refused(f"Keystone has another one of the {kind} with the name {name} in the domain of stacks' users")
-        return entry
+        id = self._find(kind, name, **like)
+        if id is None:
+            raise ServiceRejected(
+                f"Keystone has another one of the {kind} with the name {name} in the domain of stacks' users", 409
+            )
+        return id
 
     def _find(self, kind: str, name: str, **like: str) -> str | None:
         query = urlencode({"name": name, "domain_id": self.domain_id})
-        for entry in self._call("GET", f"/{kind}?{query}").json()[kind]:
-            if all(entry.get(key) == value for key, value in like.items()):
-                return str(entry["id"])
+        for item in self._call("GET", f"/{kind}?{query}").json()[kind]:
+            if all(item.get(key) == value for key, value in like.items()):
+                return str(item["id"])
         return None
 
-    def _call(self, verb: str, path: str, body: Any = None, *, allowed: tuple[int, ...] = ()) -> Any:
-        url = self._url + path
-        more = {"raise_exc": False, "redirect": False, "log": False}
-        answer = self._guarded(lambda: self._session.request(url, verb, json=body, **more))
-        if answer.status_code in (allowed or (200, 201, 204)):
-            return answer
-        if answer.status_code >= 500 or answer.status_code == 429:
-            raise Unavailable(f"Keystone at {self._url} answers {answer.status_code} to {verb} {path}")
-        raise Refused(f"Keystone refuses {verb} {path.partition('?')[0]} ({answer.status_code}): {_SETTINGS}")
+    def _access(self) -> Any:
+        return self._guarded(lambda: self._session.auth.get_access(self._session))
 
-    def _guarded(self, ask: Any) -> Any:
-        try:
-            return ask()
-        except exceptions.HttpError as error:
-            if error.http_status >= 500:
-                raise Unavailable(f"Keystone at {self._url} answers {error.http_status}") from None
-            raise Refused(
-                f"Keystone refuses the login of stack_domain_admin ({error.http_status}): {_SETTINGS}"
-            ) from None
-        except exceptions.ClientException as error:
-            raise Unavailable(f"Keystone at {self._url} does not answer: {error}") from None
+    def _call(self, verb: str, path: str, body: Any = None, *, allowed: tuple[int, ...] = (200, 201, 204)) -> Any:
+        def send() -> Any:
+            options = {"raise_exc": False, "redirect": False, "log": False}
+            answer = self._session.request(self._url + path, verb, json=body, **options)
+            if answer.status_code >= 500 or answer.status_code == 429:
+                raise ServiceUnavailable(f"Keystone at {self._url} answers {answer.status_code} to {verb} {path}")
+            return answer
+
+        answer = self._guarded(send)
+        if answer.status_code in allowed:
+            return answer
+        raise ServiceRejected(
+            f"Keystone refuses {verb} {path.partition('?')[0]} ({answer.status_code}): {_SETTINGS}", answer.status_code
+        )
+
+    def _guarded(self, send: Callable[[], Any]) -> Any:
+        with self._breaker.guard():
+            try:
+                return send()
+            except exceptions.HttpError as error:
+                status = error.http_status
+                if status >= 500:
+                    raise ServiceUnavailable(f"Keystone at {self._url} answers {status}") from None
+                refusal = f"Keystone refuses the login of stack_domain_admin ({status}): {_SETTINGS}"
+                raise ServiceRejected(refusal, status) from None
+            except exceptions.ClientException as error:
+                raise ServiceUnavailable(f"Keystone at {self._url} does not answer: {error}") from None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import structlog
 from keystoneauth1 import exceptions
 from keystoneauth1.session import Session
 
+from stoker.circuit_breaker import CircuitBreaker, ServiceUnavailable
 from stoker.identity import ec2
 from stoker.model.errors import Unauthorized, Unavailable
 
@@ -22,6 +22,7 @@ _DOUBT = 60.0
 _TOKEN = re.compile("[!-~]+")
 
 Body = Mapping[str, Any]
+T = TypeVar("T")
 
 
 class Refused(Unavailable):
@@ -32,8 +33,7 @@ class Client:
     """
     A client for Keystone's v3 API. ``url`` includes the version.
 
-    While Keystone does not answer, one request at a time probes it and all others fail at once, so that no threads pile
-    up behind a network that drops packets.
+    A circuit breaker keeps threads from waiting for a network that drops packets.
     """
 
     def __init__(self, session: Session, url: str, settings_named: str) -> None:
@@ -41,8 +41,7 @@ class Client:
         self._url = url
         #: Names of the settings to check if Keystone refuses Stoker's login; part of error messages.
         self._settings_named = settings_named
-        self._down = False
-        self._trying = threading.Lock()
+        self._breaker = CircuitBreaker(url)
         self._doubted = 0.0
         self._in_use = False
 
@@ -103,47 +102,25 @@ class Client:
     def _request(self, verb: str, path: str, **more: Any) -> Any:
         return self._session.request(self._url + path, verb, raise_exc=False, redirect=False, log=False, **more)
 
-    def _guarded(self, ask: Any) -> Any:
-        if not self._down:
-            return self._tried(ask)
-        if not self._trying.acquire(blocking=False):
-            raise self._silent()
+    def _guarded(self, ask: Callable[[], T]) -> T:
         try:
-            return self._tried(ask)
-        finally:
-            self._trying.release()
+            with self._breaker.guard():
+                return self._attempt(ask)
+        except ServiceUnavailable:
+            raise Unavailable(f"Keystone at {self._url} does not answer; try again later") from None
 
-    def _tried(self, ask: Any) -> Any:
+    def _attempt(self, ask: Callable[[], T]) -> T:
         try:
             answer = ask()
-        except exceptions.ConnectFailure as error:
-            self._is_down(str(error))
-            raise self._silent() from None
-        except exceptions.HttpError as error:
-            # Only Stoker's own login raises HTTP errors.
+        except exceptions.HttpError as error:  # only Stoker's own login raises HTTP errors
             if error.http_status >= 500:
-                self._is_down(f"it answers {error.http_status}")
-                raise self._silent() from None
-            self._down = False
+                raise ServiceUnavailable(f"the status is {error.http_status}") from None
             raise self._refused(error.http_status, "its login") from None
         except exceptions.ClientException as error:
-            self._is_down(str(error))
-            raise self._silent() from None
+            raise ServiceUnavailable(str(error)) from None
         if getattr(answer, "status_code", 200) >= 500:
-            self._is_down(f"it answers {answer.status_code}")
-            raise self._silent()
-        if self._down:
-            _log.info("keystone.recovered", url=self._url)
-            self._down = False
+            raise ServiceUnavailable(f"the status is {answer.status_code}")  # type: ignore[attr-defined]
         return answer
-
-    def _is_down(self, why: str) -> None:
-        if not self._down:
-            _log.warning("keystone.unavailable", url=self._url, error=why)
-            self._down = True
-
-    def _silent(self) -> Unavailable:
-        return Unavailable(f"Keystone at {self._url} does not answer; try again later")
 
     def _refused(self, status: int, what: str) -> Refused:
         sentence = f"Keystone at {self._url} refuses Stoker {what} ({status}): see the settings {self._settings_named}"

@@ -41,7 +41,6 @@ class Engine:
 
     types: Mapping[str, ResourceType]
     env: ResourceEnv
-    #: Set by ``stacks.nested.create_engine``.
     nested: Nested
     limits: Limits = field(default_factory=Limits)
 

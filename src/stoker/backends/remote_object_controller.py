@@ -1,0 +1,214 @@
+"""
+Remote objects: objects in an external Swift and queues in an external Zaqar, with a driver for each kind.
+
+``RemoteObjects`` records the desired state (``remote_objects``: desired and observed generation);
+``RemoteObjectController`` applies it through a ``BackendDriver``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from stoker.backends.reconciler import request
+from stoker.backends.result_polling import POLL, SOON, Result
+from stoker.messaging.signed_urls import AGENTS_PERIOD, agents_until
+from stoker.store import poll_schedule, remote_objects, resources, stacks
+from stoker.store.open import Store
+from stoker.store.remote_objects import RemoteObject
+from stoker.store.tx import Tx
+from stoker.transports.base import TransportTarget
+from stoker.work import Work
+
+#: Kind of the jobs that renew the signed URL of an object's agent.
+RENEW = "remote_object.renew"
+#: Key of a remote object's details: the signed URL of its resource's agent; None if the service does not sign URLs.
+AGENT = "agent"
+#: Margin after a URL's renewal time, so that this time has passed by the driver's clock, too.
+_AFTER = timedelta(seconds=2)
+
+
+class BackendDriver(Protocol):
+    """
+    Requests to one external service, called by jobs.
+
+    All methods raise ServiceUnavailable if the service is unreachable, and ServiceRejected if an operator has to
+    correct the cause. Example of a driver for a directory of files::
+
+        class Files:
+            def __init__(self, folder):
+                self.folder = folder
+
+            def prepare(self):
+                self.folder.mkdir(exist_ok=True)
+
+            def apply(self, remote_object):
+                self.folder.joinpath(remote_object.name).write_text(remote_object.body or "")
+                return {}
+
+            def remove(self, remote_object):
+                self.discard(remote_object.name)
+
+            def close(self):
+                pass
+
+            def names(self):
+                yield [path.name for path in self.folder.iterdir()]
+
+            def discard(self, name):
+                self.folder.joinpath(name).unlink(missing_ok=True)
+
+            def poll(self, remote_object, since):
+                return []  # agents return no results this way
+
+            def acknowledge(self, remote_object, results):
+                pass
+    """
+
+    def prepare(self) -> None:
+        """Create what all remote objects need, such as a container."""
+
+    def apply(self, remote_object: RemoteObject) -> Mapping[str, Any]:
+        """
+        Apply the desired state, whatever an earlier attempt achieved. Returns the details to store with the object.
+        """
+        ...
+
+    def remove(self, remote_object: RemoteObject) -> None:
+        """Remove the object from the service. An object that does not exist is no error."""
+
+    def close(self) -> None:
+        """Close the connections. The driver is not used afterwards."""
+
+    def names(self) -> Iterator[list[str]]:
+        """Yield the names of the objects in places that belong to Stoker alone, in pages."""
+        ...
+
+    def discard(self, name: str) -> None:
+        """Remove an object that ``names`` returned."""
+
+    def poll(self, remote_object: RemoteObject, since: datetime) -> list[Result]:
+        """Return the results since this time that were not stored yet, in their order."""
+        ...
+
+    def acknowledge(self, remote_object: RemoteObject, results: list[Result]) -> None:
+        """Called after the results were stored in the database; may delete them from the service."""
+
+
+class RemoteObjects:
+    """Records the desired state of remote objects, inside transactions."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def open(
+        self,
+        tx: Tx,
+        kind: str,
+        name: str,
+        target: TransportTarget,
+        *,
+        apply: bool = False,
+        signed_method: str | None = None,
+    ) -> None:
+        """
+        Record that the object shall exist.
+
+        ``apply``: it must be created before use. ``signed_method``: the method for which a URL is to be signed.
+        """
+        by_itself = not apply and signed_method is None
+        id, due = remote_objects.set_desired(
+            tx, kind, name, target.project_id, target.resource_id, signed_method=signed_method, has_polling=by_itself
+        )
+        if due:
+            request(self._work, tx, kind, id)
+
+    def put(self, tx: Tx, kind: str, name: str, target: TransportTarget, body: str) -> None:
+        """Record the object's new content. Only the latest content is applied, however many changes precede the job."""
+        id, _ = remote_objects.set_desired(tx, kind, name, target.project_id, target.resource_id, body)
+        request(self._work, tx, kind, id)
+
+    def close(self, tx: Tx, kind: str, name: str) -> None:
+        """Record that the object shall not exist."""
+        id = remote_objects.mark_removed(tx, kind, name)
+        if id is not None:
+            request(self._work, tx, kind, id)
+
+    def listen(self, tx: Tx, kind: str, name: str, until: datetime | None = None) -> None:
+        """Poll the object for the result of the run that begins; with ``until``, poll for signals until that time."""
+        at = tx.now + SOON
+        poll_schedule.start(tx, kind, name, at, SOON, until)
+        # Pending jobs are not cancelled: a steady stream of runs would postpone the polls indefinitely.
+        self._work.defer(tx, POLL, kind, {"kind": kind}, at=at)
+
+
+class RemoteObjectController:
+    """The controller for one kind of remote objects; see ``reconciler.Controller``."""
+
+    def __init__(
+        self, store: Store, work: Work, kind: str, driver: BackendDriver, on_signed: Callable[[Tx, str], None]
+    ) -> None:
+        """``on_signed`` is called with each resource whose agent's URL was signed or refused."""
+        self._store = store
+        self._work = work
+        self._kind = kind
+        self._driver = driver
+        self._on_signed = on_signed
+        work.register(RENEW, self._renew)
+
+    def prepare(self) -> None:
+        self._driver.prepare()
+
+    def pending(self, tx: Tx) -> Sequence[str]:
+        return remote_objects.pending(tx, self._kind)
+
+    def reconcile(self, id: str, rejections: int) -> None:
+        """
+        Apply the desired state. Notify the resource of a new signed URL, and schedule its renewal before it expires.
+        """
+        with self._store.read() as tx:
+            remote_object = remote_objects.find(tx, id)
+        if remote_object is None or remote_object.observed_generation == remote_object.desired_generation:
+            return
+        if remote_object.is_removed or remote_object.signed_method is None:
+            apply(self._store, self._driver, remote_object)
+            return
+        details = self._driver.apply(remote_object)
+        self._store.write(lambda tx: self._record_signed(tx, remote_object, details))
+
+    def _record_signed(self, tx: Tx, remote_object: RemoteObject, details: Mapping[str, Any]) -> None:
+        _lock_stack(tx, remote_object.resource_id)
+        remote_objects.set_observed(tx, remote_object, details)
+        if remote_object.body is None:  # a document is published again long before the URL expires
+            at = agents_until(remote_object.resource_id, tx.now) - 2 * AGENTS_PERIOD + _AFTER
+            args = {"kind": remote_object.kind, "id": remote_object.id}
+            self._work.defer_once(tx, RENEW, remote_object.id, args, at=at)
+        if AGENT not in remote_object.details or details.get(AGENT) != remote_object.details[AGENT]:
+            self._on_signed(tx, remote_object.resource_id)
+
+    def _renew(self, args: Mapping[str, Any]) -> None:
+        """Job: sign a new URL for the agent of a remote object."""
+
+        def do(tx: Tx) -> None:
+            if remote_objects.renew(tx, args["id"]):
+                request(self._work, tx, args["kind"], args["id"])
+
+        self._store.write(do)
+
+
+def apply(store: Store, driver: BackendDriver, remote_object: RemoteObject) -> None:
+    """Apply the desired state and record the result. Raises ServiceUnavailable and ServiceRejected."""
+    if remote_object.is_removed:
+        driver.remove(remote_object)
+        store.write(lambda tx: remote_objects.delete(tx, remote_object))
+    else:
+        details = driver.apply(remote_object)
+        store.write(lambda tx: remote_objects.set_observed(tx, remote_object, details))
+
+
+def _lock_stack(tx: Tx, resource_id: str) -> None:
+    """Lock the resource's stack before all other rows, as the lock order requires."""
+    resource = resources.find(tx, resource_id)
+    if resource is not None:
+        stacks.find(tx, resource.stack_id, for_update=True)

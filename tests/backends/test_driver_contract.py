@@ -1,0 +1,152 @@
+"""Every backend driver keeps these promises; add a driver to ``DRIVERS``."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+
+from stoker.backends.logins import StokerLogin, SwiftLogin
+from stoker.backends.service_client import ServiceClient
+from stoker.backends.swift import SwiftDriver
+from stoker.backends.swift_versions import SwiftVersionsDriver
+from stoker.backends.zaqar import ZaqarDriver
+from stoker.circuit_breaker import ServiceUnavailable
+from stoker.store.remote_objects import OBJECT, QUEUE, VERSIONS, RemoteObject
+from support.backends import ask
+
+#: A port that nothing listens on.
+NOWHERE = "http://127.0.0.1:1"
+
+
+def swift_client(url):
+    return ServiceClient(f"{url}/v1/AUTH_proj", SwiftLogin(f"{url}/auth/v1.0", "proj:user", "pw"))
+
+
+#: Name → kind of objects, fixture of the service, a driver for the service at a URL, and whether it lists names.
+DRIVERS = {
+    "swift": (OBJECT, "swift", lambda url: SwiftDriver(f"{url}/v1/AUTH_proj", swift_client(url), b"secret"), True),
+    "versions": (
+        *(VERSIONS, "swift"),
+        lambda url: SwiftVersionsDriver(f"{url}/v1/AUTH_proj", swift_client(url), b"secret"),
+        True,
+    ),
+    "zaqar": (
+        *(QUEUE, "zaqar"),
+        lambda url: ZaqarDriver(ServiceClient(url, StokerLogin(lambda _: None)), b"secret", None),
+        False,
+    ),
+}
+
+
+def remote_object(kind, body=None):
+    id = str(uuid4())
+    return RemoteObject(
+        id=id,
+        kind=kind,
+        name=id if kind == QUEUE else f"{id}/signal",
+        project_id="p",
+        resource_id=id,
+        body=body,
+        desired_generation=1,
+        observed_generation=0,
+        is_removed=False,
+        poll_at=None,
+        poll_interval=timedelta(0),
+        awaited_until=None,
+        signed_method=None,
+        last_result=None,
+        details={},
+    )
+
+
+@pytest.fixture(params=DRIVERS)
+def entry(request):
+    return DRIVERS[request.param]
+
+
+@pytest.fixture
+def kind(entry):
+    return entry[0]
+
+
+@pytest.fixture
+def driver(entry, request):
+    _, service, create, _ = entry
+    driver = create(request.getfixturevalue(service).url)
+    driver.prepare()
+    yield driver
+    driver.close()
+
+
+def write(driver, item, text):
+    """Write a result as an agent does."""
+    if item.kind == QUEUE:
+        driver.apply(remote_object_with(item, json.dumps(text)))
+        return
+    assert ask("PUT", driver.url(item.name, "PUT"), text).status == 201
+
+
+def remote_object_with(item, body):
+    return RemoteObject(**{name: getattr(item, name) for name in item.__slots__} | {"body": body})
+
+
+def poll(driver, item):
+    """Return the data of the new results. Zaqar's age of a message begins with the second after its post."""
+    limit = time.monotonic() + 30
+    while not (results := driver.poll(item, datetime.now(UTC) - timedelta(minutes=1))):
+        assert time.monotonic() < limit
+    return results
+
+
+def test_everything_may_be_repeated(driver, kind):
+    item = remote_object(kind)
+    driver.prepare()
+    for _ in range(2):
+        driver.apply(item)
+    for _ in range(2):
+        driver.remove(item)
+    assert driver.poll(item, datetime.now(UTC)) == []
+
+
+def test_a_result_is_read_until_it_is_removed(driver, kind):
+    item = remote_object(kind)
+    driver.apply(item)
+    assert driver.poll(item, datetime.now(UTC)) == []
+    write(driver, item, {"status": "COMPLETE"})
+    results = poll(driver, item)
+    assert [json.loads(result.data) for result in results] == [{"status": "COMPLETE"}]
+    driver.acknowledge(item, results)
+    driver.remove(item)
+    assert driver.poll(item, datetime.now(UTC) - timedelta(minutes=1)) == []
+
+
+def test_objects_without_a_record_are_found_and_discarded(driver, kind, entry):
+    lists_names = entry[3]
+    item = remote_object(kind)
+    driver.apply(item)
+    write(driver, item, {"status": "COMPLETE"})
+    found = {name for names in driver.names() for name in names}
+    if not lists_names:  # the place may belong to other clients, too
+        assert found == set()
+        return
+    assert item.name in found
+    driver.discard(item.name)
+    assert item.name not in {name for names in driver.names() for name in names}
+
+
+@pytest.mark.parametrize("call", ["prepare", "apply", "remove", "poll"])
+def test_an_unreachable_service_is_unavailable(entry, call):
+    kind, _, create, _ = entry
+    driver, item = create(NOWHERE), remote_object(kind)
+    calls = {
+        "prepare": driver.prepare,
+        "apply": lambda: driver.apply(remote_object_with(item, "{}")),
+        "remove": lambda: driver.remove(item),
+        "poll": lambda: driver.poll(item, datetime.now(UTC)),
+    }
+    with pytest.raises(ServiceUnavailable):
+        calls[call]()

@@ -1,0 +1,114 @@
+"""Components are complete when they are created, and applications of one process share no state."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stoker import serve
+from stoker.late_bound import LateBound
+from stoker.model.errors import StackValidationFailed
+from stoker.settings import Settings
+from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
+
+SOURCE = Path(__file__).parent.parent / "src/stoker"
+#: The modules that create and connect components.
+COMPOSITION = (
+    "serve/*.py",
+    "backends/factory.py",
+    "identity/keystone/factory.py",
+    "stacks/jobs.py",
+    "stacks/nested.py",
+)
+#: What the HTTP and TLS code of ``serve`` sets in objects of uvicorn and Python.
+PROTOCOLS = ("http_protocol.py", "connections.py", "tls.py")
+
+
+def modules(*patterns: str) -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted({path for pattern in patterns for path in SOURCE.glob(pattern)}):
+        yield str(path.relative_to(SOURCE)), ast.parse(path.read_text())
+
+
+def assignments(tree: ast.AST) -> Iterator[str]:
+    """Yield the attributes that are assigned outside the class that has them."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="self")):
+                pass
+            case ast.Attribute(ctx=ast.Store()):
+                yield ast.unparse(node)
+
+
+def test_no_component_is_changed_by_those_that_connect_it():
+    trees = {name: tree for name, tree in modules(*COMPOSITION) if not name.endswith(PROTOCOLS)}
+    assert len(trees) > 12
+    assert {name: found for name, tree in trees.items() if (found := list(assignments(tree)))} == {}
+
+
+def test_callbacks_are_arguments_of_constructors():
+    stored = [
+        (name, ast.unparse(node))
+        for name, tree in modules("**/*.py")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr.startswith("on_")
+    ]
+    assert stored == []  # a private attribute, set by the constructor, begins with ``_on_``
+
+
+def test_no_function_changes_variables_of_its_module():
+    changed = [
+        (name, node.names)
+        for name, tree in modules("**/*.py")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Global)
+    ]
+    assert changed == []
+
+
+def test_a_late_value_is_bound_once_and_not_used_before():
+    late = LateBound[str]("engine")
+    with pytest.raises(RuntimeError, match="the engine is used before it is bound"):
+        late.get()
+    late.bind("engine")
+    assert late.get() == "engine"
+    with pytest.raises(RuntimeError, match="the engine cannot be bound twice"):
+        late.bind("another")
+    defaults = LateBound("callbacks", "none")
+    assert defaults.get() == "none"
+    defaults.bind("some")
+    assert defaults.get() == "some"
+
+
+TEMPLATE = """
+heat_template_version: 2018-08-31
+resources:
+  config: {type: "OS::Heat::SoftwareConfig"}
+  deployment:
+    type: OS::Heat::SoftwareDeployment
+    properties: {config: {get_resource: config}, server: s, signal_transport: TEMP_URL_SIGNAL}
+"""
+
+
+def test_two_applications_in_one_process_have_their_own_settings(tmp_path):
+    def accepts(app: serve.Application) -> bool:
+        try:
+            prepare(app.app.engine, StackRequest(template=TEMPLATE), Identity("id", "s", "p"))
+        except StackValidationFailed as error:
+            assert "signal_transport: 'TEMP_URL_SIGNAL' is not an allowed value" in error.message
+            return False
+        return True
+
+    apps, stores = [], []
+    for name, object_store in (("with", "embedded"), ("without", "off"), ("again", "embedded")):
+        settings = Settings(state_dir=tmp_path / name, public_url="http://testserver", object_store=object_store)
+        settings.state_dir.mkdir()
+        stores.append(serve.open_store(settings))
+        apps.append(serve.create_app(settings, stores[-1], serve.load_site_secret(settings, stores[-1])))
+    try:
+        assert [accepts(app) for app in (*apps, *reversed(apps))] == [True, False, True, True, False, True]
+    finally:
+        for store in stores:
+            store.close()
