@@ -190,7 +190,7 @@ def test_ctrl_c_says_that_the_run_continues(heat, web1, spawn):
 
     [deployment] = heat.deployments
     assert process.returncode == 130
-    assert f"deployment {deployment} goes on on web1" in err
+    assert f"deployment {deployment} continues on web1" in err
     assert f"stoker deployment delete {deployment}" in err
     assert "Traceback" not in err
 

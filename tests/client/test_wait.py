@@ -163,7 +163,7 @@ def test_ctrl_c_says_that_the_operation_continues(heat, spawn, nowhere):
     _, err = process.communicate(timeout=60)
 
     assert process.returncode == 130
-    assert "web goes on" in err
+    assert "web continues" in err
     assert "Traceback" not in err
 
 

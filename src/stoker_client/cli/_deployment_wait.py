@@ -21,7 +21,7 @@ def report_waiting(deployment: Deployment) -> None:
 
 def wait_for(client: Client, id_: str) -> Deployment:
     """Wait until a deployment ends. Raises ClientError if it failed."""
-    wait_for_end(client, id_, f"goes on (`stoker deployment cancel {id_}` ends it)")
+    wait_for_end(client, id_, f"continues (`stoker deployment cancel {id_}` ends it)")
     deployment = client.deployments.show(id_, patient=True)
     if deployment["status"] == "FAILED":
         raise ClientError(failure_line(client, deployment))

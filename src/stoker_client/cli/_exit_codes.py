@@ -8,12 +8,12 @@ _AWAY = (502, 503, 504)
 
 MEANINGS = {
     0: "success",
-    FAILED: "the work failed, or anything that has no code of its own",
-    USAGE: "the command line or a file is wrong; nothing was sent",
-    NOT_FOUND: "there is no such object",
+    FAILED: "the operation failed, or another error",
+    USAGE: "the command line or a file is wrong; no request was sent",
+    NOT_FOUND: "the object does not exist",
     REFUSED: "the service refused the request or the login",
     UNREACHABLE: "the service cannot be reached",
-    TIMED_OUT: "the time to wait is over; the work may go on",
+    TIMED_OUT: "the time to wait is over; the operation may continue",
     INTERRUPTED: "interrupted by Ctrl-C",
 }
 

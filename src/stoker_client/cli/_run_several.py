@@ -47,7 +47,7 @@ def run_several(
         watch = _follow(session, id_, limit, overdue, raw=raw)
     except BaseException:
         click.echo(
-            f"stoker: trigger {id_} goes on: `stoker trigger show --follow {id_}` shows it, `stoker trigger cancel "
+            f"stoker: trigger {id_} continues: `stoker trigger show --follow {id_}` shows it, `stoker trigger cancel "
             f"{id_}` ends it, `stoker trigger delete {id_}` and `stoker config delete {config['id']}` remove it",
             err=True,
         )

@@ -23,7 +23,7 @@ def wait_for(client: Client, ref: str, action: str) -> None:
         final = _display(client, ref, failures)
     except KeyboardInterrupt:
         name = ref.partition("/")[0]
-        click.echo(f"stoker: no longer watching; {name} goes on (`stoker stack show {name}`)", err=True)
+        click.echo(f"stoker: no longer watching; {name} continues (`stoker stack show {name}`)", err=True)
         raise
     if final.status != f"{action}_COMPLETE":
         rest = failures.report(final)

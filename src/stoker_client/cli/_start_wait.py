@@ -66,7 +66,7 @@ def wait_for_start(client: Client, server: Server, deployment: Deployment, limit
             echo(f"stoker: {reason}; waiting {limit}", err=True)
             reported = reason
         page = client.deployments.log_page(deployment["id"], 0, wait=max(int(min(_LOOK, limit.left)), 1))
-        if _tells_of_run(page) or _has_begun(client, deployment["id"]):
+        if _shows_run(page) or _has_begun(client, deployment["id"]):
             return
         reason = page.get("status_reason") or _FOR_AGENT
         if reason == _FOR_AGENT:
@@ -76,7 +76,7 @@ def wait_for_start(client: Client, server: Server, deployment: Deployment, limit
             raise TimedOut(f"nothing ran on {server['name']} within {limit.seconds} s ({why}); the run is cancelled")
 
 
-def _tells_of_run(page: LogPage) -> bool:
+def _shows_run(page: LogPage) -> bool:
     return bool(page["logs"]) or page["status"] != "IN_PROGRESS" or bool(page.get("progress"))
 
 

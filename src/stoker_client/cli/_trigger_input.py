@@ -56,9 +56,9 @@ class TriggerInput:
     def body(self, client: Callable[[], Client]) -> dict[str, Any]:
         """Return the request. ``client`` is called only after all other checks."""
         if self.servers and self.labels:
-            raise click.UsageError("say where either with --on or with --label")
+            raise click.UsageError("name servers either with --on or with --label")
         if self.config is not None and not (self.servers or self.labels):
-            raise click.UsageError("a config has no servers of its own: say where with --on or --label")
+            raise click.UsageError("a config has no servers: name them with --on or --label")
         source = dict(self._source())
         values = merge(self.inputs, self.input_files, "--input-file")
         if "deployment_id" in source:

@@ -37,15 +37,15 @@ def explaining_interrupt(what: str) -> Iterator[None]:
         raise
 
 
-def goes_on(id_: str, again: str = "") -> str:
+def describe_continuation(id_: str, again: str = "") -> str:
     """Return a message for a trigger that continues. ``again`` is the command that shows it later."""
     again = again or f"stoker trigger show --follow {id_}"
-    return f"the trigger goes on: `{again}` shows it, `stoker trigger cancel {id_}` ends it"
+    return f"the trigger continues: `{again}` shows it, `stoker trigger cancel {id_}` ends it"
 
 
 def follow_trigger(ctx: click.Context, client: Client, id_: str, output: Output) -> NoReturn:
     """Show a trigger until it ends, and end the command with the highest exit code of its runs."""
-    with explaining_interrupt(goes_on(id_)):
+    with explaining_interrupt(describe_continuation(id_)):
         # imported here because rich is slow, and only watching needs it
         from stoker_client.cli._trigger_follow import exit_with, follow
 

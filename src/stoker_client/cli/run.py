@@ -133,9 +133,9 @@ def _run_one(client: Client, server: Server, run: adhoc.AdHoc, limit: Limit, *, 
         run.delete()
         raise
     except BaseException:
-        _tell_what_stays(run, server["name"])
+        _print_remaining_objects(run, server["name"])
         raise
-    _tell_failure(client, deployment)
+    _print_failure(client, deployment)
     if keep:
         click.echo(f"stoker: kept: deployment {run.id}, config {run.config_id}", err=True)
     else:
@@ -163,7 +163,7 @@ def _stream(client: Client, id_: str, *, raw: bool) -> Deployment:
     return deployment
 
 
-def _tell_failure(client: Client, deployment: Deployment) -> None:
+def _print_failure(client: Client, deployment: Deployment) -> None:
     """Print the reason of a failure, unless the exit code and the script's output explain it."""
     if deployment["status"] != "COMPLETE" and not (deployment["status_reason"] or "").startswith(
         "deploy_status_code : "
@@ -171,9 +171,9 @@ def _tell_failure(client: Client, deployment: Deployment) -> None:
         echo(f"stoker: {failure_line(client, deployment)}", err=True)
 
 
-def _tell_what_stays(run: adhoc.AdHoc, server: str) -> None:
+def _print_remaining_objects(run: adhoc.AdHoc, server: str) -> None:
     click.echo(
-        f"stoker: deployment {run.id} goes on on {server}: `stoker deployment logs --follow {run.id}` shows it, "
+        f"stoker: deployment {run.id} continues on {server}: `stoker deployment logs --follow {run.id}` shows it, "
         f"`stoker deployment cancel {run.id}` ends it, "
         f"`stoker deployment delete {run.id}` and `stoker config delete {run.config_id}` remove it",
         err=True,

@@ -13,7 +13,7 @@ from osc_lib.exceptions import CommandError
 from stoker_client import triggers
 from stoker_client.adhoc import exit_code
 from stoker_client.cli._trigger_follow import failure_line, follow
-from stoker_client.cli._trigger_result import explaining_interrupt, goes_on
+from stoker_client.cli._trigger_result import describe_continuation, explaining_interrupt
 from stoker_client.errors import ClientError
 from stoker_client.log_text import Unseen, not_kept
 from stoker_client.osc._common import Row, client_of, count, display, list_rows, pair, percentage
@@ -78,7 +78,9 @@ class TriggerDeployment(command.ShowOne):
             request["config_id"] = client.configs.find(parsed_args.config)["id"]
         trigger = client.triggers.create(request)
         if parsed_args.wait:
-            with explaining_interrupt(goes_on(trigger["id"], again=f"openstack software trigger show {trigger['id']}")):
+            with explaining_interrupt(
+                describe_continuation(trigger["id"], again=f"openstack software trigger show {trigger['id']}")
+            ):
                 watch = follow(client, trigger["id"])
             trigger = {**watch.trigger, "targets": watch.targets}
             self.code = watch.exit_code
