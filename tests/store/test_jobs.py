@@ -113,19 +113,28 @@ def test_only_the_owner_of_a_job_ends_it(store):
     """A process that was suspended for longer than its lease has lost its jobs."""
     fill(store, 1, "a", None)
     (job,) = store.write(lambda tx: jobs.take(tx, "first", KINDS, 4, -1))
-    assert store.write(lambda tx: jobs.release_expired(tx, "first")) == []
-    assert store.write(lambda tx: jobs.release_expired(tx, "second")) == [("a", "a0")]
+    assert store.write(lambda tx: jobs.release_expired(tx, [job.seq])) == []
+    assert store.write(lambda tx: jobs.release_expired(tx, [])) == [("a", "a0")]
     (again,) = store.write(lambda tx: jobs.take(tx, "second", KINDS, 4, 15))
     assert (again.seq, again.attempts) == (job.seq, 1)
     store.write(lambda tx: jobs.complete(tx, "first", job.seq))
     store.write(lambda tx: jobs.retry(tx, "first", job.seq, 0, "late"))
     store.write(lambda tx: jobs.release(tx, "first"))
-    assert store.write(lambda tx: jobs.release_expired(tx, "third")) == []
+    assert store.write(lambda tx: jobs.release_expired(tx, [])) == []
     assert store.write(lambda tx: jobs.take(tx, "third", KINDS, 4, 15)) == []
 
 
 def test_a_renewed_lease_does_not_expire(store):
     fill(store, 1, "a", None)
-    store.write(lambda tx: jobs.take(tx, "first", KINDS, 4, -1))
-    store.write(lambda tx: jobs.renew(tx, "first", 15))
-    assert store.write(lambda tx: jobs.release_expired(tx, "second")) == []
+    (job,) = store.write(lambda tx: jobs.take(tx, "first", KINDS, 4, -1))
+    store.write(lambda tx: jobs.renew(tx, "first", [job.seq], 15))
+    assert store.write(lambda tx: jobs.release_expired(tx, [])) == []
+
+
+def test_a_job_whose_taking_was_not_confirmed_returns_to_the_queue(store):
+    """The connection broke during the commit, so the process owns a job that it does not know and does not run."""
+    fill(store, 2, "a", None)
+    known, _ = store.write(lambda tx: jobs.take(tx, "first", KINDS, 2, -1))
+    store.write(lambda tx: jobs.renew(tx, "first", [known.seq], 15))
+    assert len(store.write(lambda tx: jobs.release_expired(tx, [known.seq]))) == 1
+    assert len(store.write(lambda tx: jobs.take(tx, "first", KINDS, 2, 15))) == 1

@@ -145,7 +145,7 @@ def test_another_process_takes_over_the_jobs_of_a_killed_one_postgresql(shared_s
     assert ["a", "after"] not in [line[1:3] for line in shared_workers.lines()]
     with shared_store.read() as tx:
         taken_over = tx.run(sa.select(jobs.c.attempts, jobs.c.last_error).where(jobs.c.state == "RUNNING")).all()
-    assert taken_over == [(1, "its process has ended")] * 4
+    assert taken_over == [(1, "its lease has expired")] * 4
 
 
 def test_the_next_process_runs_the_jobs_of_a_killed_one(store, workers):

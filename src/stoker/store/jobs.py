@@ -6,7 +6,7 @@ All times are compared with the clock of the database, because clocks of process
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -103,12 +103,13 @@ _RETRY = (
     .values(_RETURNED | {"due": _NOW + _number("pause"), "attempts": jobs.c.attempts + 1})
     .values(last_error=sa.bindparam("error"))
 )
-_RENEW = sa.update(jobs).where(RUNNING, _OWN).values(leased_until=_NOW + _number("lease"))
+_IN_THREADS = jobs.c.seq.in_(sa.bindparam("running", expanding=True))
+_RENEW = sa.update(jobs).where(_OWN, _IN_THREADS).values(leased_until=_NOW + _number("lease"))
 _RELEASE = sa.update(jobs).where(RUNNING, _OWN).values(_RETURNED)
 _TAKE_OVER = (
     sa.update(jobs)
-    .where(RUNNING, jobs.c.owner != sa.bindparam("by"), jobs.c.leased_until <= _NOW)
-    .values(_RETURNED | {"attempts": jobs.c.attempts + 1, "last_error": "its process has ended"})
+    .where(RUNNING, jobs.c.leased_until <= _NOW, sa.not_(_IN_THREADS))
+    .values(_RETURNED | {"attempts": jobs.c.attempts + 1, "last_error": "its lease has expired"})
     .returning(jobs.c.kind, jobs.c.key)
 )
 
@@ -171,9 +172,9 @@ def retry(tx: Tx, owner: str, seq: int, pause: float, error: str) -> None:
     tx.run(_RETRY, {"by": owner, "id": seq, "pause": int(pause * _SECOND), "error": error})
 
 
-def renew(tx: Tx, owner: str, lease: float) -> None:
-    """Extend the leases of all jobs of ``owner`` to ``lease`` seconds from now."""
-    tx.run(_RENEW, {"by": owner, "lease": int(lease * _SECOND)})
+def renew(tx: Tx, owner: str, running: Collection[int], lease: float) -> None:
+    """Extend the leases of jobs that ``owner`` runs, given by their ``seq``, to ``lease`` seconds from now."""
+    tx.run(_RENEW, {"by": owner, "running": running, "lease": int(lease * _SECOND)})
 
 
 def release(tx: Tx, owner: str) -> None:
@@ -181,6 +182,10 @@ def release(tx: Tx, owner: str) -> None:
     tx.run(_RELEASE, {"by": owner})
 
 
-def release_expired(tx: Tx, owner: str) -> list[tuple[str, str]]:
-    """Return the jobs of other processes whose lease has expired to the queue, and return their kinds and keys."""
-    return [(row.kind, row.key) for row in tx.run(_TAKE_OVER, {"by": owner})]
+def release_expired(tx: Tx, running: Collection[int]) -> list[tuple[str, str]]:
+    """
+    Return the jobs whose lease has expired to the queue, except for ``running``. Return their kinds and keys.
+
+    These are the jobs of ended processes, and jobs that were taken in a commit whose confirmation was lost.
+    """
+    return [(row.kind, row.key) for row in tx.run(_TAKE_OVER, {"running": running})]

@@ -33,8 +33,8 @@ from stoker.work.pool import Pool
 _TICK = 3.0
 #: Seconds of a lease. SQLite is used by one process, so all other owners are processes that have ended.
 _LEASE = {"postgresql": 15.0, "sqlite": 0.0}
-#: Seconds until the dispatcher looks again for a due job that another transaction has locked.
-_LOCKED_PAUSE = 0.05
+#: Seconds until the dispatcher looks again for a due job that another transaction has locked or taken.
+_LOCKED_PAUSE = 0.02
 #: Seconds that the dispatcher waits after an error of the database.
 _ERROR_PAUSE = 1.0
 #: The part of the time for stopping in which running jobs may end. The rest is for returning the others to the queue.
@@ -55,6 +55,8 @@ class Dispatcher:
         self._changed = threading.Condition()
         #: Jobs that have ended and their errors, until they are stored.
         self._ended: list[tuple[Job, str | None]] = []
+        #: The ``seq`` of the jobs that are in threads or have ended without being stored.
+        self._running: set[int] = set()
         self._renew_at = 0.0
         self._stopping = False
         self._stop_at = 0.0
@@ -108,7 +110,7 @@ class Dispatcher:
                 self._exchange(ready)
                 continue
             except sa.exc.IntegrityError:
-                pause = 0.0  # another process took a job of the same kind and key at the same time
+                pause = _LOCKED_PAUSE  # another process took a job of the same kind and key at the same time
             except Exception:
                 _log.exception("jobs.unavailable")
                 pause = _ERROR_PAUSE
@@ -149,18 +151,21 @@ class Dispatcher:
         with self._changed:
             self._renew_at = now + _TICK if renews else self._renew_at
             del self._ended[: len(ended)]
+            self._running.difference_update(job.seq for job, _ in ended)
             for pool, new, pause in taken:
                 pool.look_at = min(pool.look_at, time.monotonic() + pause)
                 pool.committed = 0
                 if self._stopping:
                     continue  # _end returns the jobs to the queue
                 pool.free -= len(new)
+                self._running.update(job.seq for job in new)
                 for job in new:
                     pool.run(job)
 
     def _renew(self, tx: Tx) -> list[tuple[str, str]]:
-        jobs.renew(tx, self._owner, self._lease)
-        return jobs.release_expired(tx, self._owner)
+        running = list(self._running)
+        jobs.renew(tx, self._owner, running, self._lease)
+        return jobs.release_expired(tx, running)
 
     def _store_ended(self, tx: Tx, ended: Sequence[tuple[Job, str | None]]) -> None:
         for job, error in ended:
