@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from stoker.deployments import service
 from stoker.model.errors import EntityNotFound, Invalid, InvalidBreakPointHook, StokerError
 from stoker.model.status import Action
 from stoker.stacks import signals
+from support.fleet import Fleet
 from support.templates import chain, config, deployment, server, template
 
 
@@ -176,3 +178,15 @@ def test_a_breakpoint_before_an_update_also_holds_unchanged_resources(heat):
     # Nothing was done to it that could be stopped after.
     assert (str(stack.status), heat.states(stack)["a"]) == ("COMPLETE", "CREATE_COMPLETE")
     assert heat.resources(stack)["a"].hook is None
+
+
+def test_a_cancelled_runs_result_withdraws_the_notice_to_stop_on_every_channel(heat):
+    stack = heat.create(template({"config": config(), "server": server(), "d": deployment()}))
+    (created,) = heat.deployments()
+    Fleet(heat).deliver(created)
+    env = heat.engine.env
+    cancelled = heat.store.write(lambda tx: service.cancel(tx, env, created, "ann", force=True))
+    assert (cancelled.status, cancelled.cancelling) == ("FAILED", True)
+    heat.signal(stack, "d", deploy_status_code=143)
+    (stopped,) = heat.deployments()
+    assert (stopped.status, stopped.cancelling) == ("FAILED", False)

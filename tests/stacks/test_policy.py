@@ -87,13 +87,14 @@ def begin(
     *,
     project: str = "p",
     group: str = "script",
+    action: str = "CREATE",
     authorizer: DeploymentAuthorizer | None = None,
     **more: Any,
 ):
     """As a REST client: of no stack."""
     request = RunRequest(
         content=Content(name=None, group=group, config="#!/bin/sh", options={}, facts={}),
-        action="CREATE",
+        action=action,
         name="n",
         signal_transport="STOKER_SIGNAL",
         requested_by="anna",
@@ -619,3 +620,12 @@ def test_a_changed_policy_changes_the_document(heat):
     before = revision()
     heat.update(stack, template({"server": governed({"max_concurrent_runs": 3})}))
     assert revision() > before
+
+
+def test_a_clients_deployment_named_delete_is_refused_when_it_is_retried(heat):
+    add(heat)
+    created = begin(heat, action="DELETE")
+    heat.report(created, deploy_status_code=1)
+    heat.store.write(lambda tx: servers.set_policy(tx, ID, {"allow": "STACK", "groups": []}))
+    with pytest.raises(DeploymentRefused):
+        heat.store.write(lambda tx: service.retry(tx, heat.engine.env, deployments.get(tx, created.id), "anna"))
