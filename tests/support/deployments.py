@@ -8,7 +8,7 @@ from typing import Any
 
 from stoker import transports
 from stoker.deployments import service
-from stoker.deployments.listeners import RunListeners
+from stoker.deployments.env import RunListeners
 from stoker.deployments.owners import Client
 from stoker.deployments.run_plan import RunRequest
 from stoker.identity.signal_tokens import SignalTokens

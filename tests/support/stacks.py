@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from stoker import resources, transports
 from stoker.backends.remote_heat import RemoteHeatClient
-from stoker.deployments.listeners import RunListeners
+from stoker.deployments.env import RunListeners
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers

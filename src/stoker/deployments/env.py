@@ -1,17 +1,17 @@
-"""The services that deployments use."""
+"""The services that deployments use, and the listeners that tell owners of deployments what happens to them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from stoker.identity.signal_tokens import SignalTokens
+from stoker.model.deployment import Deployment
 from stoker.policy.authorizer import DeploymentAuthorizer
+from stoker.store.tx import Tx
 from stoker.transports import Transports
 from stoker.transports.base import Platform
 from stoker.work import Work
-
-if TYPE_CHECKING:
-    from stoker.deployments.listeners import RunListeners
 
 
 class DeploymentEnv(Protocol):
@@ -46,3 +46,38 @@ class DeploymentEnv(Protocol):
     def listeners(self) -> RunListeners:
         """Tell the owners of deployments."""
         ...
+
+
+class RunListener:
+    """
+    The listener of deployments that a client owns, which has no effect. Other listeners override its methods.
+
+    The deployment and its owner are locked.
+    """
+
+    def run_ended(self, tx: Tx, env: DeploymentEnv, deployment: Deployment, *, cancelled: bool = False) -> None:
+        """Handle the end of a run. ``cancelled``: its agent was instructed to stop the run before it ended."""
+
+    def run_restarted(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
+        """Handle another run of a deployment that had ended. The run may have ended already."""
+
+    def removed(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
+        """Handle the removal of a deployment by a client. ``deployment`` is as it was before."""
+
+    def retry(self, tx: Tx, deployment: Deployment) -> Deployment | None:
+        """Retry a failed deployment by an operation of its owner; return None if it has to run again in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunListeners:
+    """The listeners of this process, one for each kind of owner."""
+
+    resource: RunListener = field(default_factory=RunListener)
+    trigger: RunListener = field(default_factory=RunListener)
+    client: RunListener = field(default_factory=RunListener)
+
+    def of(self, deployment: Deployment) -> RunListener:
+        """Return the listener of the deployment's owner."""
+        if deployment.resource_id is not None:
+            return self.resource
+        return self.client if deployment.trigger_id is None else self.trigger

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stoker.deployments.listeners import RunListeners
+from stoker.deployments.env import RunListeners
 from stoker.identity.project_lookup import ProjectLookup
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.stack import Resource, Stack

@@ -12,7 +12,7 @@ from stoker.backends import factory
 from stoker.backends.factory import ExternalServices
 from stoker.backends.keystone_users import KeystoneUsers
 from stoker.backends.remote_heat import RemoteHeatClient, regions_of
-from stoker.deployments.listeners import RunListeners
+from stoker.deployments.env import RunListeners
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.hot import BudgetLimits
 from stoker.identity.checks import KeyCheck, TokenCheck

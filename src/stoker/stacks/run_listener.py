@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.deployments.env import DeploymentEnv
-from stoker.deployments.listeners import RunListener
+from stoker.deployments.env import DeploymentEnv, RunListener
 from stoker.late_bound import LateBound
 from stoker.model.deployment import Deployment
 from stoker.model.errors import ActionInProgress, Conflict

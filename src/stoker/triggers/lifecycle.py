@@ -15,8 +15,7 @@ from typing import Any
 import structlog
 
 from stoker.deployments import run_end, service
-from stoker.deployments.env import DeploymentEnv
-from stoker.deployments.listeners import RunListener
+from stoker.deployments.env import DeploymentEnv, RunListener
 from stoker.deployments.owners import Trigger as TriggerOwner
 from stoker.deployments.run_plan import RunRequest
 from stoker.model.deployment import CANCELLED, Deployment
