@@ -8,7 +8,6 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-import sqlalchemy as sa
 
 from stoker.model.errors import ActionInProgress, StackValidationFailed
 from stoker.model.server import Kind, Server
@@ -19,6 +18,7 @@ from stoker.stacks.queries import export
 from stoker.store import resources, selectors, servers, stacks
 from support.clock import Clock
 from support.stacks import signal_named
+from support.statements import recorded_statements
 from support.templates import config, template
 
 WEB = {"role": "web"}
@@ -80,19 +80,12 @@ def answer(heat, **values):
 
 def test_many_new_servers_need_one_refresh_of_the_group(heat):
     heat.create(fleet(), "group")
-    looks = []
-
-    def look(_connection, _cursor, statement, *_args):
-        if "FROM selectors" in statement:
-            looks.append(statement)
-
     machines = {
         f"s{i}": {"type": "OS::Heat::DeployedServer", "properties": {"name": f"s{i}", "labels": WEB}} for i in range(5)
     }
-    sa.event.listen(heat.store.engine, "before_cursor_execute", look)
-    heat.create(template(machines), "machines")
-    sa.event.remove(heat.store.engine, "before_cursor_execute", look)
-    assert len(looks) == 1
+    with recorded_statements(heat.store) as statements:
+        heat.create(template(machines), "machines")
+    assert sum("FROM selectors" in statement for statement in statements) == 1
     assert heat.work.kinds().count(REFRESH) == 1
     enrolled(heat, "one more")
     assert heat.work.kinds().count(REFRESH) == 1

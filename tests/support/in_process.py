@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from stoker import serve
 from stoker.settings import Settings
 from stoker.store.open import Store
+from support.statements import recorded_statements
 
 
 class Inside:
@@ -24,8 +25,8 @@ class Inside:
         joined = serve.create_app(settings, self.store, serve.load_site_secret(settings, self.store))
         self.services = joined.app
         password = self.services.identity.first_start()
-        self.statements = 0
-        sa.event.listen(self.store.engine, "before_cursor_execute", self._count)
+        self._recording = ExitStack()
+        self._statements = self._recording.enter_context(recorded_statements(self.store))
         self.client = TestClient(joined.asgi_app)
         user = {"name": "admin", "domain": {"name": "Default"}, "password": password}
         said = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
@@ -33,8 +34,10 @@ class Inside:
         self.headers = {"X-Auth-Token": answer.headers["X-Subject-Token"]}
         self.project = answer.json()["token"]["project"]["id"]
 
-    def _count(self, *_: object) -> None:
-        self.statements += 1
+    @property
+    def statements(self) -> int:
+        """The number of statements that the program has executed."""
+        return len(self._statements)
 
     def counted(self, do: Callable[[], Any]) -> int:
         """
@@ -47,5 +50,6 @@ class Inside:
 
     def close(self) -> None:
         self.client.close()
+        self._recording.close()
         if self._own:
             self.store.close()

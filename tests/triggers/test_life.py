@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import sqlalchemy as sa
 
 from stoker.deployments import service
 from stoker.deployments.deadlines import DEADLINE
@@ -14,6 +13,7 @@ from stoker.model.errors import Conflict, EntityNotFound
 from stoker.store import configs, deployments, targets, triggers
 from stoker.triggers.lifecycle import SHARE
 from support.fleet import counts
+from support.statements import recorded_statements
 
 
 def over(fleet, count, **said):
@@ -274,14 +274,11 @@ def test_the_source_config_may_change_or_be_deleted_during_a_trigger(fleet):
 def test_the_cost_of_an_end_is_independent_of_the_number_of_targets(fleet):
     def cost(count: int) -> int:
         trigger = over(fleet, count, max_concurrent=2)
-        deployment, seen = fleet.running(trigger)[0], []
-        sa.event.listen(sa.Engine, "before_cursor_execute", listener := lambda *said: seen.append(said[2]))
-        try:
+        deployment = fleet.running(trigger)[0]
+        with recorded_statements(fleet.world.store) as statements:
             fleet.world.report(deployment)
-        finally:
-            sa.event.remove(sa.Engine, "before_cursor_execute", listener)
         assert fleet.exact(trigger)["complete"] == 1
-        return len(seen)
+        return len(statements)
 
     few = cost(5)
     assert few > 3
