@@ -55,7 +55,7 @@ def test_a_queue_without_a_name_gets_one(heat):
 
 def test_an_invalid_queue_fails_with_the_reason(heat):
     stack = heat.create(template({"q": queue(name="no queue")}))
-    assert "cannot be a queue's name" in stack.reason
+    assert "is not a valid queue name" in stack.reason
 
 
 def test_a_signed_queue_url_has_the_attributes_of_a_signature(heat):
