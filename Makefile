@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # What is started again and again need not be compiled each time, whatever the surroundings say.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo peers test test-fast lint types imports check bench bench-vs-heat clean
+.PHONY: demo peers test test-fast lint types imports check migration bench bench-vs-heat clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is needed; or say: make PYTHON=python3"; exit 1; }
@@ -39,6 +39,11 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 check: lint imports types
+
+# After a change of src/stoker/store/schema: make migration NAME="racks of servers"
+migration: $(STAMP)
+	@$(BIN)/python -c 'import sys; from stoker.store import migrate; print(migrate.write_migration(sys.argv[1]))' "$(NAME)"
+	@$(BIN)/ruff format --quiet src/stoker/store/migrations/versions
 
 bench: $(STAMP)
 	$(BIN)/python -m bench

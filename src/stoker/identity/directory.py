@@ -64,7 +64,7 @@ class Directory:
         self._store = store
         self._limiter = LoginLimiter(max_login_failures)
         self._stack_users = StackUsers(secret)
-        self.ec2 = Ec2Keys(store, store.encryption, self._stack_users)
+        self.ec2 = Ec2Keys(store, self._stack_users)
         self.tokens = Tokens(store, token_hours)
 
     def log_in(self, user: Named, password: str, scope: Scope | None, address: str = "") -> Issued:

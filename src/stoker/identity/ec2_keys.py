@@ -10,7 +10,6 @@ from stoker.identity.stack_users import StackUser, StackUsers
 from stoker.model.errors import Unauthorized
 from stoker.model.principal import Ec2Credential, Principal
 from stoker.store import ec2_credentials, identity
-from stoker.store.encryption import Encryption
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
@@ -22,20 +21,14 @@ _LIFE = timedelta(minutes=15)
 class Ec2Keys:
     """Creates users' EC2 keys and authenticates requests signed with either kind of key."""
 
-    def __init__(self, store: Store, encryption: Encryption, users: StackUsers) -> None:
+    def __init__(self, store: Store, users: StackUsers) -> None:
         self._store = store
-        self._encryption = encryption
         self._users = users
 
     def create(self, tx: Tx, user_id: str, project_id: str) -> tuple[Ec2Credential, str]:
         """Create a key for a user in a project. Returns the key and its secret in plain text."""
         secret = secrets.token_hex(16)
-        credential = Ec2Credential(
-            access=secrets.token_hex(16),
-            sealed_secret=self._encryption.encrypt(secret),
-            user_id=user_id,
-            project_id=project_id,
-        )
+        credential = Ec2Credential(access=secrets.token_hex(16), secret=secret, user_id=user_id, project_id=project_id)
         ec2_credentials.add(tx, credential)
         return credential, secret
 
@@ -67,7 +60,7 @@ class Ec2Keys:
             user = stack_users.find(tx, access) if own is None else None
             now = tx.now
             if own is not None:
-                secret, principal = self._encryption.decrypt(own.sealed_secret), _owner(tx, own)
+                secret, principal = own.secret, _owner(tx, own)
             elif user is not None:
                 secret, principal = self._users.secret_key(user.resource_id), _itself(tx, user)
             else:

@@ -36,13 +36,13 @@ class Arn:
     @classmethod
     def parse(cls, text: str) -> Arn:
         """Parse an encoded ARN. Raises Invalid if the text is not an ARN of a stack or resource."""
-        found = _SHAPE.fullmatch(text)
-        if found is None:
+        match = _SHAPE.fullmatch(text)
+        if match is None:
             raise Invalid(f"{text[:200]!r} is no ARN: arn:openstack:heat::<project>:stacks/<name>/<id> is wanted")
-        resource = found["resource"]
+        resource = match["resource"]
         return cls(
-            unquote(found["project"]),
-            unquote(found["name"]),
-            unquote(found["id"]),
+            unquote(match["project"]),
+            unquote(match["name"]),
+            unquote(match["id"]),
             None if resource is None else unquote(resource),
         )

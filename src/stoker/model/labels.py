@@ -18,17 +18,17 @@ _SYNTAX = (
 )
 
 
-def check_labels(said: Any, what: str = "labels") -> dict[str, str]:
+def check_labels(labels: Any, what: str = "labels") -> dict[str, str]:
     """
     Validate a complete set of labels and return it. ``what`` names the field in error messages.
 
     Raises Invalid, which names the label and the error.
     """
-    if not isinstance(said, Mapping):
-        raise Invalid(f"{what} must be a map of names and values, not {type(said).__name__}")
-    if len(said) > MOST:
-        raise Invalid(f"{what}: a server may have {MOST} labels, not {len(said)}")
-    return {_key(key, what): _value(key, value, what) for key, value in said.items()}
+    if not isinstance(labels, Mapping):
+        raise Invalid(f"{what} must be a map of names and values, not {type(labels).__name__}")
+    if len(labels) > MOST:
+        raise Invalid(f"{what}: a server may have {MOST} labels, not {len(labels)}")
+    return {_key(key, what): _value(key, value, what) for key, value in labels.items()}
 
 
 def apply_changes(had: Mapping[str, str], changes: Any, what: str = "labels") -> dict[str, str]:
@@ -42,14 +42,14 @@ def apply_changes(had: Mapping[str, str], changes: Any, what: str = "labels") ->
 
 def selector(text: str) -> dict[str, str]:
     """Parse a selector of the form ``k=v,k2=v2``. A server matches if it has all these labels. Raises Invalid."""
-    said: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for part in text.split(","):
         key, equals, value = part.partition("=")
         if not equals:
             raise Invalid(f"labels must be like name=value,name2=value2: {part[:80]!r} has no '='")
-        if said.setdefault(key.strip(), value.strip()) != value.strip():
+        if labels.setdefault(key.strip(), value.strip()) != value.strip():
             raise Invalid(f"labels: {key.strip()[:80]!r} cannot have two values at once")
-    return check_labels(said)
+    return check_labels(labels)
 
 
 def match(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:

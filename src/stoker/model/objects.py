@@ -56,8 +56,8 @@ class Container:
     @property
     def versions(self) -> bool | None:
         """Whether replaced objects are kept as versions; None: versioning was never configured."""
-        said = self.headers.get("x-versions-enabled")
-        return None if said is None else said == "true"
+        enabled = self.headers.get("x-versions-enabled")
+        return None if enabled is None else enabled == "true"
 
     @property
     def archive(self) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 
@@ -90,6 +90,6 @@ class Ec2Credential:
     """A key with which a user signs requests in a project. The secret is stored encrypted."""
 
     access: str
-    sealed_secret: str
+    secret: str = field(repr=False)
     user_id: str
     project_id: str

@@ -31,8 +31,6 @@ _CREDENTIAL = re.compile(
     rb"|(?<=ignature\":\")[^\"]+"
     rb"|(?<=data:;base64,)[A-Za-z0-9+/=]+"  # user data of Ignition contains the agent's configuration in this form
 )
-#: Every text with a credential contains one of these. Searching them is faster than the expression, which is exact.
-_SIGNS = (CREDENTIAL_PREFIX, "signal.", "ignature", "temp_url_sig=", ";base64,")
 
 
 def texts_of(value: Any) -> Iterator[str]:
@@ -56,7 +54,7 @@ def contains_secret(value: Any, secrets: Collection[str]) -> bool:
         parts = value.values() if isinstance(value, Mapping) else value
         return any(contains_secret(part, secrets) for part in parts)
     text = value if isinstance(value, str) else str(value)
-    return any(text == each or (len(each) >= SHORTEST and each in text) for each in secrets)
+    return any(text == secret or (len(secret) >= SHORTEST and secret in text) for secret in secrets)
 
 
 def redact(value: Any, secrets: Collection[str]) -> Any:
@@ -99,15 +97,24 @@ def _expression(secrets: Iterable[str]) -> re.Pattern[str] | None:
     """
     Return an expression that finds the secrets in texts. The longest is first, because one may be part of another.
     """
-    found = {text for each in secrets for text in variants(each) if len(text) >= SHORTEST}
-    return re.compile("|".join(map(re.escape, sorted(found, key=len, reverse=True)))) if found else None
+    texts = {text for secret in secrets for text in variants(secret) if len(text) >= SHORTEST}
+    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True)))) if texts else None
 
 
 def may_hold_credential(text: str) -> bool:
     """
     Return whether a text may contain a credential that ``redact_credentials`` removes. May return True without one.
+
+    Every text with a credential contains one of these parts. Searching them is faster than the expression, which is
+    exact, and faster one by one than in a loop: the store calls this for every text that may be encrypted.
     """
-    return any(sign in text for sign in _SIGNS)
+    return (
+        CREDENTIAL_PREFIX in text
+        or "signal." in text
+        or "ignature" in text
+        or "temp_url_sig=" in text
+        or ";base64," in text
+    )
 
 
 def redact_credentials(data: bytes) -> bytes:

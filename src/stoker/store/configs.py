@@ -9,36 +9,29 @@ import sqlalchemy as sa
 
 from stoker.model.config import CREDENTIALS, Config
 from stoker.model.errors import EntityNotFound
-from stoker.store import rows
+from stoker.store import rows, statements
 from stoker.store.encryption import ENCRYPTED
 from stoker.store.schema import configs, deployments
 from stoker.store.tx import Tx
 
 _ADD = sa.insert(configs)
-_BODY = sa.select(configs.c.body, configs.c.project_id, configs.c.created_at).where(configs.c.id == sa.bindparam("id"))
-_SEVERAL = sa.select(configs.c.id, configs.c.body, configs.c.project_id, configs.c.created_at).where(
-    configs.c.id.in_(sa.bindparam("ids", expanding=True))
-)
+_COLUMNS = (configs.c.body, configs.c.project_id, configs.c.created_at)
+_BODY = sa.select(*_COLUMNS).where(*statements.equal(configs, "id"))
+_SEVERAL = sa.select(*_COLUMNS, configs.c.id).where(configs.c.id.in_(sa.bindparam("ids", expanding=True)))
 #: The body if it contains secrets, else NULL. Without parameters, so that any statement can contain it.
 SECRET_BODY: sa.Label[Any] = sa.literal_column(
     f"CASE WHEN substr(configs.body, 1, {len(ENCRYPTED)}) = '{ENCRYPTED}' THEN configs.body END", sa.Text
 ).label("secret_body")
 _EXISTS = sa.select(configs.c.project_id, SECRET_BODY).where(configs.c.id == sa.bindparam("id"))
-_DELETE = sa.delete(configs).where(configs.c.id == sa.bindparam("id_"))
-_DELETE_OWNED = sa.delete(configs).where(
-    configs.c.id == sa.bindparam("id_"),
-    configs.c.is_owned,
-    ~sa.exists().where(deployments.c.config_id == sa.bindparam("id_")),
-)
+_DELETE = statements.delete(configs, "id")
+_DELETE_OWNED = _DELETE.where(configs.c.is_owned, ~sa.exists().where(deployments.c.config_id == sa.bindparam("id")))
 _USED = sa.select(deployments.c.id).where(deployments.c.config_id == sa.bindparam("id")).limit(1)
-_COUNT = sa.select(sa.func.count()).where(configs.c.project_id == sa.bindparam("project"))
-_SEQ = sa.select(configs.c.seq).where(
-    configs.c.id == sa.bindparam("id"), configs.c.project_id == sa.bindparam("project")
-)
+_COUNT = statements.count(configs, "project_id")
+_SEQ = sa.select(configs.c.seq).where(*statements.equal(configs, "id", "project_id"))
 _LIST = (
     sa.select(configs.c.seq, configs.c.id, configs.c.name, configs.c.group, configs.c.created_at)
     .where(
-        configs.c.project_id == sa.bindparam("project"),
+        configs.c.project_id == sa.bindparam("project_id"),
         configs.c.seq < sa.bindparam("before"),
         sa.or_(sa.bindparam("with_derived"), sa.not_(configs.c.is_derived)),
     )
@@ -87,36 +80,30 @@ def add(tx: Tx, new: Config) -> str:
 
 def body(tx: Tx, id: str, project_id: str) -> str:
     """Return the rendered config. Raises EntityNotFound if the project has no such config."""
-    row = tx.run(_BODY, {"id": id}).first()
-    if row is None or row.project_id != project_id:
-        raise EntityNotFound.of("Software config", id)
-    return tx.secrets.decrypt(row.body)
+    return tx.secrets.decrypt(_row(tx, id, project_id)[0])
 
 
 def get(tx: Tx, id: str, project_id: str) -> Config:
     """Return the config. Raises EntityNotFound if the project has no such config."""
-    row = tx.run(_BODY, {"id": id}).first()
-    if row is None or row.project_id != project_id:
-        raise EntityNotFound.of("Software config", id)
-    return _config(tx, row)
+    return _config(tx, _row(tx, id, project_id))
 
 
 def prefetch(tx: Tx, ids: Sequence[str]) -> None:
     """Load several configs at once. In a read transaction, ``find`` returns them from memory afterwards."""
     if tx.prefetched is None:
         return
-    unknown = [id for id in ids if ("config", id) not in tx.prefetched]
-    tx.prefetched |= dict.fromkeys((("config", id) for id in unknown), None)
-    for some in rows.portions(unknown):
-        tx.prefetched |= {("config", row.id): _config(tx, row) for row in tx.run(_SEVERAL, {"ids": some})}
+    missing = [id for id in ids if ("config", id) not in tx.prefetched]
+    tx.prefetched |= dict.fromkeys((("config", id) for id in missing), None)
+    for portion in rows.portions(missing):
+        tx.prefetched |= {("config", row.id): _config(tx, row) for row in tx.run(_SEVERAL, {"ids": portion})}
 
 
 def find(tx: Tx, id: str) -> Config | None:
     """Return the config with this id, of any project, or None."""
     if tx.prefetched is not None and ("config", id) in tx.prefetched:
-        known: Config | None = tx.prefetched["config", id]
-        return known
-    row = tx.run(_BODY, {"id": id}).first()
+        config: Config | None = tx.prefetched["config", id]
+        return config
+    row = tx.execute_fast(_BODY, {"id": id})
     return None if row is None else _config(tx, row)
 
 
@@ -146,23 +133,22 @@ def lock(tx: Tx, id: str) -> None:
 
 def in_use(tx: Tx, id: str) -> bool:
     """Return whether a deployment uses the config."""
-    return tx.run(_USED, {"id": id}).first() is not None
+    return tx.execute_fast(_USED, {"id": id}) is not None
 
 
 def delete(tx: Tx, id: str) -> None:
     """Delete the config."""
-    tx.run(_DELETE, {"id_": id})
+    tx.execute_fast(_DELETE, {"id": id})
 
 
 def delete_owned(tx: Tx, id: str) -> None:
     """Delete a config that Stoker created, unless a deployment still uses it."""
-    tx.run(_DELETE_OWNED, {"id_": id})
+    tx.execute_fast(_DELETE_OWNED, {"id": id})
 
 
 def count(tx: Tx, project_id: str) -> int:
     """Return the number of the project's configs."""
-    found: int = tx.run(_COUNT, {"project": project_id}).scalar_one()
-    return found
+    return int(tx.scalar(_COUNT, {"project_id": project_id}))
 
 
 def page(
@@ -174,37 +160,46 @@ def page(
     ``before`` is a position: only the configs after it in the list are returned. ``with_derived`` includes derived
     configs.
     """
-    values = {"project": project_id, "before": before or 2**62, "with_derived": with_derived, "limit": limit}
+    values = {"project_id": project_id, "before": before or 2**62, "with_derived": with_derived, "limit": limit}
     return [
         (
-            r.seq,
+            seq,
             {
-                "id": r.id,
-                "name": r.name,
-                "group": r.group,
-                "creation_time": rows.heat_time(rows.from_micros(r.created_at)),
+                "id": id,
+                "name": name,
+                "group": group,
+                "creation_time": rows.heat_time(rows.from_micros(created_at)),
             },
         )
-        for r in tx.run(_LIST, values)
+        for seq, id, name, group, created_at in tx.fetch_all(_LIST, values)
     ]
 
 
 def position(tx: Tx, id: str, project_id: str) -> int | None:
     """Return the config's position, as in ``page``, or None if the project has no such config."""
-    found: int | None = tx.run(_SEQ, {"id": id, "project": project_id}).scalar()
-    return found
+    seq: int | None = tx.scalar(_SEQ, {"id": id, "project_id": project_id})
+    return seq
+
+
+def _row(tx: Tx, id: str, project_id: str) -> Any:
+    """Return the row of the project's config, with ``_COLUMNS``. Raises EntityNotFound."""
+    row = tx.execute_fast(_BODY, {"id": id})
+    if row is None or row[1] != project_id:
+        raise EntityNotFound.of("Software config", id)
+    return row
 
 
 def _config(tx: Tx, row: Any) -> Config:
-    said = tx.secrets.load(row.body)
+    body, project_id, created_at = row[:3]
+    rendered = tx.secrets.load(body)
     return Config(
-        id=said["id"],
-        project_id=row.project_id,
-        name=said["name"],
-        group=said["group"],
-        config=said["config"],
-        inputs=tuple(said["inputs"]),
-        outputs=tuple(said["outputs"]),
-        options=said["options"],
-        created_at=rows.from_micros(row.created_at),
+        id=rendered["id"],
+        project_id=project_id,
+        name=rendered["name"],
+        group=rendered["group"],
+        config=rendered["config"],
+        inputs=tuple(rendered["inputs"]),
+        outputs=tuple(rendered["outputs"]),
+        options=rendered["options"],
+        created_at=rows.from_micros(created_at),
     )

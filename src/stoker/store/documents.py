@@ -6,25 +6,21 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from stoker.store import statements
 from stoker.store.notifier import server_topic
 from stoker.store.schema import documents
 from stoker.store.tx import Tx
 
-_REVISION = sa.select(documents.c.revision).where(documents.c.server_id == sa.bindparam("id"))
-_CHANNEL = sa.select(documents.c.channel).where(documents.c.server_id == sa.bindparam("id"))
-_PUBLISHED = sa.select(documents.c.published, documents.c.signed_revision).where(
-    documents.c.server_id == sa.bindparam("id")
-)
-_SET_PUBLISHED = (
-    sa.update(documents)
-    .where(documents.c.server_id == sa.bindparam("id_"))
-    .values(published=sa.bindparam("published"), signed_revision=sa.bindparam("revision_"))
-)
+_KEY = statements.equal(documents, "server_id")
+_REVISION = sa.select(documents.c.revision).where(*_KEY)
+_CHANNEL = sa.select(documents.c.channel).where(*_KEY)
+_PUBLISHED = sa.select(documents.c.published, documents.c.signed_revision).where(*_KEY)
+_SET_PUBLISHED = statements.update(documents, "published", "signed_revision", key=("server_id",))
 _OPEN = sa.text(
     "INSERT INTO documents (server_id, revision, channel) VALUES (:id, 1, :channel)"
     " ON CONFLICT (server_id) DO UPDATE SET channel = :channel"
 )
-_DELETE = sa.delete(documents).where(documents.c.server_id == sa.bindparam("id"))
+_DELETE = statements.delete(documents, "server_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +33,34 @@ class Published:
 
 def revision(tx: Tx, server_id: str) -> int:
     """Return the revision of the server's document; 0 if the server never had a deployment."""
-    return tx.run(_REVISION, {"id": server_id}).scalar() or 0
+    return tx.scalar(_REVISION, {"server_id": server_id}) or 0
 
 
 def carry(tx: Tx, server_id: str, resource_id: str | None) -> None:
     """Publish the server's document by the transport of this resource; None: no longer publish it."""
-    tx.run(_OPEN, {"id": server_id, "channel": resource_id})
+    tx.execute_fast(_OPEN, {"id": server_id, "channel": resource_id})
 
 
 def carrier(tx: Tx, server_id: str) -> str | None:
     """Return the id of the resource whose transport publishes the document; None: agents only poll it."""
-    found: str | None = tx.run(_CHANNEL, {"id": server_id}).scalar()
-    return found
+    resource_id: str | None = tx.scalar(_CHANNEL, {"server_id": server_id})
+    return resource_id
 
 
 def published(tx: Tx, server_id: str) -> Published:
     """Return the digest and signed revision of the last published document."""
-    row = tx.run(_PUBLISHED, {"id": server_id}).first()
-    return Published(None, 0) if row is None else Published(row.published, row.signed_revision)
+    row = tx.execute_fast(_PUBLISHED, {"server_id": server_id})
+    return Published(None, 0) if row is None else Published(*row)
 
 
 def set_published(tx: Tx, server_id: str, carried: Published) -> None:
     """Record the digest and signed revision of the published document."""
-    tx.run(_SET_PUBLISHED, {"id_": server_id, "published": carried.digest, "revision_": carried.revision})
+    values = {"published": carried.digest, "signed_revision": carried.revision}
+    tx.execute_fast(_SET_PUBLISHED, {"key_server_id": server_id, **values})
 
 
 def delete(tx: Tx, server_id: str) -> None:
     """Delete the document's row."""
     tx.drop_document(server_id)
     tx.notify(server_topic(server_id))  # drops the document from caches
-    tx.run(_DELETE, {"id": server_id})
+    tx.execute_fast(_DELETE, {"server_id": server_id})

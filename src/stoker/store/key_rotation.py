@@ -15,44 +15,15 @@ import sqlalchemy as sa
 
 from stoker.store.encryption import ENCRYPTED
 from stoker.store.open import Store
-from stoker.store.schema import (
-    accounts,
-    configs,
-    containers,
-    deployments,
-    ec2_credentials,
-    messages,
-    objects,
-    remote_objects,
-    resources,
-    runs,
-    schedules,
-    snapshots,
-    stacks,
-    steps,
-    trigger_targets,
-    triggers,
-)
+from stoker.store.schema import metadata, objects
+from stoker.store.schema.base import ENCRYPTED as ENCRYPTED_COLUMN
 from stoker.store.tx import Tx
 
 #: Every column that may be encrypted.
 COLUMNS: dict[sa.Table, tuple[str, ...]] = {
-    stacks: ("parameters", "outputs", "source", "previous"),
-    resources: ("definition", "properties", "metadata", "data"),
-    steps: ("definition",),
-    snapshots: ("data",),
-    configs: ("body",),
-    deployments: ("input_values", "output_values"),
-    runs: ("input_values", "output_values", "stdout_held", "stderr_held"),
-    triggers: ("config", "input_values"),
-    trigger_targets: ("input_values",),
-    schedules: ("body",),
-    accounts: ("headers",),
-    containers: ("headers",),
-    objects: ("data",),
-    messages: ("body",),
-    remote_objects: ("body", "details"),
-    ec2_credentials: ("sealed_secret",),
+    table: names
+    for table in metadata.sorted_tables
+    if (names := tuple(column.name for column in table.c if column.info == ENCRYPTED_COLUMN))
 }
 #: The number of rows in one transaction.
 BATCH = 100
@@ -78,11 +49,11 @@ def _batches(store: Store, table: sa.Table, size: int) -> Iterator[Sequence[sa.R
     while True:
         beyond = query if after is None else query.where(sa.tuple_(*primary) > sa.tuple_(*after))
         with store.read() as tx:
-            found = tx.run(beyond).all()
-        if not found:
+            keys = tx.run(beyond).all()
+        if not keys:
             return
-        yield found
-        after = found[-1]
+        yield keys
+        after = keys[-1]
 
 
 def _is_encrypted(column: sa.Column[Any]) -> sa.ColumnElement[bool]:
@@ -99,11 +70,11 @@ def _rotate_rows(tx: Tx, store: Store, table: sa.Table, keys: Sequence[sa.Row[An
     """
     primary, count = tuple(table.primary_key.columns), 0
     for key in keys:
-        it = sa.and_(*(column == value for column, value in zip(primary, key, strict=True)))
-        row = tx.run(sa.select(table).where(it).with_for_update()).first()
+        condition = sa.and_(*(column == value for column, value in zip(primary, key, strict=True)))
+        row = tx.run(sa.select(table).where(condition).with_for_update()).first()
         changed = {} if row is None else _rotate_row(store, table, row)
         if changed:
-            tx.run(sa.update(table).where(it).values(changed))
+            tx.run(sa.update(table).where(condition).values(changed))
             count += len(changed)
     return count
 

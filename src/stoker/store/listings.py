@@ -29,37 +29,37 @@ class Source:
     where: tuple[sa.ColumnElement[bool], ...]
 
 
-def page(tx: Tx, source: Source, values: Mapping[str, Any], asked: Page) -> list[Entry]:
+def page(tx: Tx, source: Source, values: Mapping[str, Any], part: Page) -> list[Entry]:
     """Return a page of a listing. ``values`` are the parameters of the conditions in ``source``."""
     dialect = tx.connection.dialect.name
-    said: dict[str, Any] = {**values, **bounds(asked), "limit": asked.limit}
-    if asked.path is not None:
-        statement = _below(source, dialect, asked.reverse)
-        folder = f"{asked.path.rstrip('/')}/" if asked.path else ""
-        said |= {"low": folder, "high": after_prefix(folder), "start": len(folder) + 1, "folder": folder}
-    elif asked.delimiter:
-        statement = _roll_up(source, dialect, asked.reverse)
-        said |= {
-            "start": len(asked.prefix) + 1,
-            "delimiter": asked.delimiter,
-            "more": len(asked.prefix) + len(asked.delimiter) - 1,
-            "marker": asked.marker,
+    parameters: dict[str, Any] = {**values, **bounds(part), "limit": part.limit}
+    if part.path is not None:
+        statement = _below(source, dialect, part.reverse)
+        folder = f"{part.path.rstrip('/')}/" if part.path else ""
+        parameters |= {"low": folder, "high": after_prefix(folder), "start": len(folder) + 1, "folder": folder}
+    elif part.delimiter:
+        statement = _roll_up(source, dialect, part.reverse)
+        parameters |= {
+            "start": len(part.prefix) + 1,
+            "delimiter": part.delimiter,
+            "more": len(part.prefix) + len(part.delimiter) - 1,
+            "marker": part.marker,
         }
     else:
-        statement = _plain(source, asked.reverse)
-    return [_entry(row) for row in tx.run(statement, said).mappings()]
+        statement = _plain(source, part.reverse)
+    return [_entry(row) for row in tx.run(statement, parameters).mappings()]
 
 
-def bounds(asked: Page) -> dict[str, str]:
+def bounds(part: Page) -> dict[str, str]:
     """
     Return the page's range of names as parameters of ``between``.
 
     ``after`` and ``before`` are exclusive. The prefix is the range from ``low`` (inclusive) to ``high`` (exclusive).
     """
-    after, before = asked.marker, asked.end_marker
-    if asked.reverse:
+    after, before = part.marker, part.end_marker
+    if part.reverse:
         after, before = before, after
-    return {"after": after, "before": before or HIGHEST, "low": asked.prefix, "high": after_prefix(asked.prefix)}
+    return {"after": after, "before": before or HIGHEST, "low": part.prefix, "high": after_prefix(part.prefix)}
 
 
 def after_prefix(prefix: str) -> str:
@@ -105,24 +105,24 @@ def _below(source: Source, dialect: str, reverse: bool) -> sa.Select[Any]:
 @cache
 def _roll_up(source: Source, dialect: str, reverse: bool) -> sa.Select[Any]:
     rest = sa.func.substr(source.name, _number("start"))
-    found = _position(dialect, rest, sa.bindparam("delimiter", type_=sa.Text))
-    shorter = sa.func.substr(source.name, 1, found + _number("more"))
+    position = _position(dialect, rest, sa.bindparam("delimiter", type_=sa.Text))
+    shorter = sa.func.substr(source.name, 1, position + _number("more"))
     # A subquery, because PostgreSQL groups by a name: it treats each use of an expression with parameters as new.
-    each = (
+    names = (
         sa.select(
-            sa.case((found > 0, shorter), else_=source.name).label("name"),
-            sa.case((found > 0, 1), else_=0).label("folder"),
+            sa.case((position > 0, shorter), else_=source.name).label("name"),
+            sa.case((position > 0, 1), else_=0).label("folder"),
             *(column.label(label) for label, column in source.shown.items()),
         )
         .where(*source.where, *between(source.name))
         .subquery()
     )
-    shown = (sa.func.max(each.c[label]).label(label) for label in source.shown)
+    shown = (sa.func.max(names.c[label]).label(label) for label in source.shown)
     return _page_of(
-        sa.select(each.c.name, sa.func.max(each.c.folder).label("folder"), *shown)
-        .where(each.c.name != sa.bindparam("marker"))
-        .group_by(each.c.name),
-        each.c.name,
+        sa.select(names.c.name, sa.func.max(names.c.folder).label("folder"), *shown)
+        .where(names.c.name != sa.bindparam("marker"))
+        .group_by(names.c.name),
+        names.c.name,
         reverse,
     )
 
@@ -140,8 +140,8 @@ def _position(dialect: str, inside: sa.ColumnElement[str], what: sa.ColumnElemen
     """
     Return the position of ``what`` in ``inside``, from 1, or 0. The databases have different names for the function.
     """
-    named = sa.func.strpos if dialect == "postgresql" else sa.func.instr
-    return named(inside, what, type_=sa.Integer)
+    function = sa.func.strpos if dialect == "postgresql" else sa.func.instr
+    return function(inside, what, type_=sa.Integer)
 
 
 def _number(name: str) -> sa.BindParameter[int]:
@@ -149,7 +149,7 @@ def _number(name: str) -> sa.BindParameter[int]:
 
 
 def _entry(row: sa.RowMapping) -> Entry:
-    said = dict(row)
-    if said.pop("folder", 0):
-        return Entry(name=said["name"], folder=True)
-    return Entry(**said)
+    values = dict(row)
+    if values.pop("folder", 0):
+        return Entry(name=values["name"], folder=True)
+    return Entry(**values)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -72,15 +72,15 @@ def _after(*columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
 
 
 _AFTER, _SIZES_AFTER = _after(*_COLUMNS), _after(_SIZE)
-_EACH = sa.bindparam("each", type_=sa.Text)
-_IN_SQLITE = sa.func.json_each(_EACH).table_valued("key", "value")
-_IN_POSTGRESQL = sa.func.json_each_text(sa.cast(_EACH, sa.JSON)).table_valued("key", "value")
+_POSITIONS = sa.bindparam("positions", type_=sa.Text)
+_IN_SQLITE = sa.func.json_each(_POSITIONS).table_valued("key", "value")
+_IN_POSTGRESQL = sa.func.json_each_text(sa.cast(_POSITIONS, sa.JSON)).table_valued("key", "value")
 
 
-def _after_each(each: sa.TableValuedAlias, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+def _after_each(positions: sa.TableValuedAlias, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
     return (
         sa.select(*columns)
-        .where(logs.c.deployment_id == each.c.key, logs.c.seq > sa.cast(each.c.value, sa.BigInteger))
+        .where(logs.c.deployment_id == positions.c.key, logs.c.seq > sa.cast(positions.c.value, sa.BigInteger))
         .order_by(logs.c.seq)
         .limit(sa.bindparam("limit"))
     )
@@ -128,10 +128,10 @@ def lock_received(tx: Tx, deployment_id: str, config_id: str, stream: str) -> Re
 
     The transaction learns the secrets of the run's config.
     """
-    row = tx.run(_RECEIVED[stream], {"id": deployment_id, "run": config_id}).one()
-    if row.secret_body is not None:
-        tx.secrets.decrypt(row.secret_body)
-    return Received(int(row.size), load_held_bytes(tx, row.held))
+    size, last_bytes, secret_body = tx.execute_fast(_RECEIVED[stream], {"id": deployment_id, "run": config_id})
+    if secret_body is not None:
+        tx.secrets.decrypt(secret_body)
+    return Received(int(size), load_held_bytes(tx, last_bytes))
 
 
 def load_held_bytes(tx: Tx, column: bytes | None) -> bytes:
@@ -141,7 +141,7 @@ def load_held_bytes(tx: Tx, column: bytes | None) -> bytes:
 
 def append(tx: Tx, deployment_id: str, config_id: str, *, stream: str, offset: int, data: bytes, at: datetime) -> None:
     """Insert a chunk. ``offset`` is the position of its first byte in the stream."""
-    tx.run(
+    tx.execute_fast(
         _ADD_LOG,
         {
             "deployment_id": deployment_id,
@@ -154,16 +154,17 @@ def append(tx: Tx, deployment_id: str, config_id: str, *, stream: str, offset: i
     )
 
 
-def grow(tx: Tx, deployment_id: str, config_id: str, stream: str, size: int, held: bytes = b"") -> None:
-    """Set the number of received bytes of a stream; ``held`` are the last ones, which no chunk contains yet."""
+def grow(tx: Tx, deployment_id: str, config_id: str, stream: str, size: int, last_bytes: bytes = b"") -> None:
+    """Set the number of received bytes of a stream; ``last_bytes`` are the last ones, which no chunk contains yet."""
     of = {"id": deployment_id, "run": config_id, "size": size, "now": rows.to_micros(tx.now)}
-    tx.run(_GROW[stream], {**of, "held": tx.secrets.encrypt_bytes(held) if held else None})
+    stored = tx.secrets.encrypt_bytes(last_bytes) if last_bytes else None
+    tx.execute_fast(_GROW[stream], {**of, "held": stored})
 
 
 def drop(tx: Tx, deployment_id: str, config_id: str, stream: str, begin: int, end: int, *, reaching: int = 0) -> None:
     """Delete the stream's chunks that begin in ``[begin, end)`` and end after ``reaching``."""
     of = {"id": deployment_id, "run": config_id, "of": stream}
-    tx.run(_DROP, {**of, "from": begin, "to": end, "reaching": reaching})
+    tx.execute_fast(_DROP, {**of, "from": begin, "to": end, "reaching": reaching})
 
 
 def purge(tx: Tx, before: datetime, most: int) -> int:
@@ -174,9 +175,9 @@ def purge(tx: Tx, before: datetime, most: int) -> int:
 def page(tx: Tx, deployment_id: str, after: int) -> Page:
     """Return the next chunks of a deployment with a ``seq`` greater than ``after``, oldest first."""
     wanted = {"id": deployment_id, "after": after}
-    count, more = _count_fitting(tx.run(_SIZES_AFTER, {**wanted, "limit": PAGE_CHUNKS}))
-    found = tx.run(_AFTER, {**wanted, "limit": count}) if count else ()
-    return Page([_chunk(row) for row in found], more)
+    count, more = _count_fitting(tx.fetch_all(_SIZES_AFTER, {**wanted, "limit": PAGE_CHUNKS}))
+    result = tx.fetch_all(_AFTER, {**wanted, "limit": count}) if count else ()
+    return Page([_chunk(row) for row in result], more)
 
 
 def page_of_each(tx: Tx, after: Mapping[str, int]) -> tuple[list[tuple[str, LogChunk]], bool]:
@@ -188,31 +189,32 @@ def page_of_each(tx: Tx, after: Mapping[str, int]) -> tuple[list[tuple[str, LogC
     the deployment, so chunks of one deployment become visible in order. Chunks of several deployments do not: a reader
     may see a greater ``seq`` before a smaller one. Therefore each deployment has its own position.
     """
-    dialect, each = tx.connection.dialect.name, rows.dump(after)
-    count, more = _count_fitting(tx.run(_SIZES_AFTER_EACH[dialect], {"each": each, "limit": PAGE_CHUNKS}))
-    found = tx.run(_AFTER_EACH[dialect], {"each": each, "limit": count}) if count else ()
-    return [(row.deployment_id, _chunk(row)) for row in found], more
+    dialect, positions = tx.connection.dialect.name, rows.dump(after)
+    sizes = tx.fetch_all(_SIZES_AFTER_EACH[dialect], {"positions": positions, "limit": PAGE_CHUNKS})
+    count, more = _count_fitting(sizes)
+    result = tx.fetch_all(_AFTER_EACH[dialect], {"positions": positions, "limit": count}) if count else ()
+    return [(row[0], _chunk(row)) for row in result], more
 
 
-def _count_fitting(sizes: Iterable[Any]) -> tuple[int, bool]:
+def _count_fitting(sizes: Sequence[Any]) -> tuple[int, bool]:
     """Return how many chunks of these sizes fit into a page, at least one, and whether there may be more."""
-    found = [row.size for row in sizes]
-    count = rows.count_fitting(found, PAGE_BYTES)
-    return count, count < len(found) or count == PAGE_CHUNKS
+    count = rows.count_fitting([row[-1] for row in sizes], PAGE_BYTES)
+    return count, count < len(sizes) or count == PAGE_CHUNKS
 
 
 def _chunk(row: Any) -> LogChunk:
+    _, seq, config_id, stream, offset, data, at = row
     return LogChunk(
-        seq=row.seq,
-        config_id=row.config_id,
-        stream=row.stream,
-        offset=row.offset,
-        size=len(row.data),
-        data=bytes(row.data).decode(errors="replace"),
-        at=rows.from_micros(row.at),
+        seq=seq,
+        config_id=config_id,
+        stream=stream,
+        offset=offset,
+        size=len(data),
+        data=bytes(data).decode(errors="replace"),
+        at=rows.from_micros(at),
     )
 
 
 def forget(tx: Tx, deployment_id: str) -> None:
     """Delete all output of a deployment."""
-    tx.run(_FORGET, {"id": deployment_id})
+    tx.execute_fast(_FORGET, {"id": deployment_id})

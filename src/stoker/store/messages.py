@@ -14,7 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from stoker.model.messaging import Message, Stats
-from stoker.store import rows
+from stoker.store import rows, statements
+from stoker.store.repository import Repository
 from stoker.store.schema import claims, messages
 from stoker.store.tx import Tx
 
@@ -22,23 +23,28 @@ from stoker.store.tx import Tx
 _TRIM = 50
 
 _at: sa.BindParameter[int] = sa.bindparam("at", type_=sa.BigInteger)
-_here = messages.c.queue_id == sa.bindparam("queue")
+_here = messages.c.queue_id == sa.bindparam("queue_id")
 _alive = messages.c.expires_at > _at
 _free = sa.and_(messages.c.claimed_until <= _at, messages.c.delayed_until <= _at)
 
+_MESSAGES = Repository(Message, messages, unmapped=("queue_id", "claimed_until"))
+#: The columns of a message; ``claim_id`` is NULL after the expiry of the claim.
+_COLUMNS = [
+    sa.case((messages.c.claimed_until > _at, column)) if column is messages.c.claim_id else column
+    for column in _MESSAGES.columns
+]
+
+
+def _select(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    return sa.select(*_COLUMNS).where(*conditions)
+
+
 _ADD = sa.insert(messages)
-_SEVERAL = (
-    sa.select(messages)
-    .where(_here, _alive, messages.c.id.in_(sa.bindparam("ids", expanding=True)))
-    .order_by(messages.c.seq)
-)
-_SEVERAL_LOCKED = _SEVERAL.with_for_update()
-_OF_CLAIM = sa.select(messages).where(_here, _alive, messages.c.claim_id == sa.bindparam("claim"))
-_OF_CLAIM_LOCKED = _OF_CLAIM.order_by(messages.c.seq).with_for_update()
+_SEVERAL = _select(_here, _alive, messages.c.id.in_(sa.bindparam("ids", expanding=True))).order_by(messages.c.seq)
+_OF_CLAIM = _select(_here, _alive, messages.c.claim_id == sa.bindparam("claim")).order_by(messages.c.seq)
 _SEQ = sa.select(messages.c.seq).where(_here, messages.c.id == sa.bindparam("id"))
 _PAGE = (
-    sa.select(messages)
-    .where(
+    _select(
         _here,
         _alive,
         messages.c.seq > sa.bindparam("after"),
@@ -49,13 +55,10 @@ _PAGE = (
     .order_by(messages.c.seq)
     .limit(sa.bindparam("limit"))
 )
-_NEWEST = (
-    sa.select(messages).where(_here, _alive, messages.c.delayed_until <= _at).order_by(messages.c.seq.desc()).limit(1)
-)
+_NEWEST = _select(_here, _alive, messages.c.delayed_until <= _at).order_by(messages.c.seq.desc()).limit(1)
 #: Messages that another transaction is claiming are skipped; the statement does not wait for them.
 _TAKE = (
-    sa.select(messages)
-    .where(_here, _alive, _free)
+    _select(_here, _alive, _free)
     .order_by(messages.c.seq)
     .limit(sa.bindparam("limit"))
     .with_for_update(skip_locked=True)
@@ -74,27 +77,19 @@ _CLAIM = (
 )
 _RELEASE = (
     sa.update(messages)
-    .where(_here, messages.c.claim_id == sa.bindparam("claim"))
+    .where(*statements.equal(messages, "queue_id", "claim_id", prefix="key_"))
     .values(claim_id=None, claimed_until=0)
 )
 _DELETE = sa.delete(messages).where(messages.c.seq.in_(sa.bindparam("seqs", expanding=True)))
-_DELETE_ALL = sa.delete(messages).where(_here)
-_DELETE_CLAIMS = sa.delete(claims).where(claims.c.queue_id == sa.bindparam("queue"))
-_expired = (
-    sa.select(messages.c.seq)
-    .where(messages.c.expires_at <= _at)
-    .order_by(messages.c.expires_at)
-    .limit(_TRIM)
-    .with_for_update(skip_locked=True)
-)
-_TRIM_EXPIRED = sa.delete(messages).where(messages.c.seq.in_(_expired))
+_DELETE_ALL = [statements.delete(table, "queue_id") for table in (messages, claims)]
+_TRIM_EXPIRED = statements.delete_expired(messages, messages.c.seq, _TRIM)
 _STATS = sa.select(
-    sa.func.count().label("total"),
-    sa.func.coalesce(sa.func.sum(sa.case((messages.c.claimed_until > _at, 1), else_=0)), 0).label("claimed"),
-    sa.func.min(messages.c.seq).label("oldest"),
-    sa.func.max(messages.c.seq).label("newest"),
+    sa.func.count(),
+    sa.func.coalesce(sa.func.sum(sa.case((messages.c.claimed_until > _at, 1), else_=0)), 0),
+    sa.func.min(messages.c.seq),
+    sa.func.max(messages.c.seq),
 ).where(_here, _alive)
-_ENDS = sa.select(messages).where(messages.c.seq.in_(sa.bindparam("seqs", expanding=True)))
+_ENDS = _select(_here, messages.c.seq.in_((sa.bindparam("oldest"), sa.bindparam("newest"))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,61 +108,43 @@ def add(tx: Tx, queue_id: str, new: Sequence[Message], *, secret: bool = False) 
 
     ``secret`` states that the messages may contain secrets, so they are always encrypted.
     """
-    tx.run(
-        _ADD,
-        [
-            {
-                "id": each.id,
-                "queue_id": queue_id,
-                "client_id": each.client_id,
-                "body": tx.secrets.encrypt(each.body, always=secret),
-                "checksum": each.checksum,
-                "ttl": each.ttl,
-                "created_at": rows.to_micros(each.created_at),
-                "expires_at": rows.to_micros(each.expires_at),
-                "delayed_until": rows.to_micros(each.delayed_until),
-                "claim_id": None,
-                "claimed_until": 0,
-                "claim_count": each.claim_count,
-            }
-            for each in new
-        ],
-    )
+    columns = {"queue_id": queue_id, "claim_id": None, "claimed_until": 0}
+    values = [_MESSAGES.encode(message, tx.secrets) | columns for message in new]
+    if secret:
+        for row in values:
+            row["body"] = tx.secrets.encrypt(row["body"], always=True)
+    tx.run_many(_ADD, values)
 
 
 def several(tx: Tx, queue_id: str, ids: Sequence[str], *, for_update: bool = False) -> list[Message]:
     """Return those of the messages that exist, oldest first; ``for_update`` locks their rows."""
-    now = rows.to_micros(tx.now)
-    statement = _SEVERAL_LOCKED if for_update else _SEVERAL
-    found = tx.run(statement, {"queue": queue_id, "ids": list(ids), "at": now})
-    return [_message(tx, row, now) for row in found]
+    values = {"queue_id": queue_id, "ids": list(ids), "at": rows.to_micros(tx.now)}
+    result = tx.run(_SEVERAL.with_for_update() if for_update else _SEVERAL, values)
+    return [_MESSAGES.decode(row, tx.secrets) for row in result]
 
 
 def of_claim(tx: Tx, queue_id: str, claim_id: str, *, for_update: bool = False) -> list[Message]:
     """Return the messages of a claim, oldest first; ``for_update`` locks their rows."""
-    now = rows.to_micros(tx.now)
-    statement = _OF_CLAIM_LOCKED if for_update else _OF_CLAIM.order_by(messages.c.seq)
-    return [_message(tx, row, now) for row in tx.run(statement, {"queue": queue_id, "claim": claim_id, "at": now})]
+    values = {"queue_id": queue_id, "claim": claim_id, "at": rows.to_micros(tx.now)}
+    return _MESSAGES.all(tx, _OF_CLAIM, values, for_update=for_update)
 
 
 def seq(tx: Tx, queue_id: str, id: str) -> int | None:
     """Return the position of a message in its queue, or None."""
-    found: int | None = tx.run(_SEQ, {"queue": queue_id, "id": id}).scalar()
-    return found
+    seq: int | None = tx.scalar(_SEQ, {"queue_id": queue_id, "id": id})
+    return seq
 
 
 def newest(tx: Tx, queue_id: str) -> list[Message]:
     """Return a list with the newest message that is not delayed, or an empty list."""
-    now = rows.to_micros(tx.now)
-    return [_message(tx, row, now) for row in tx.run(_NEWEST, {"queue": queue_id, "at": now})]
+    return _MESSAGES.all(tx, _NEWEST, {"queue_id": queue_id, "at": rows.to_micros(tx.now)})
 
 
 def page(tx: Tx, queue_id: str, which: Filter, *, after: int, limit: int) -> list[Message]:
     """Return at most ``limit`` messages with a position greater than ``after``, oldest first."""
-    now = rows.to_micros(tx.now)
     values = {
-        "queue": queue_id,
-        "at": now,
+        "queue_id": queue_id,
+        "at": rows.to_micros(tx.now),
         "after": after,
         "limit": limit,
         "echo": which.not_of is None,
@@ -175,17 +152,16 @@ def page(tx: Tx, queue_id: str, which: Filter, *, after: int, limit: int) -> lis
         "claimed": which.claimed,
         "delayed": which.delayed,
     }
-    return [_message(tx, row, now) for row in tx.run(_PAGE, values)]
+    return _MESSAGES.all(tx, _PAGE, values)
 
 
 def take(tx: Tx, queue_id: str, limit: int) -> list[Message]:
     """Return the oldest messages that no claim contains, and lock them, so that no other transaction takes them."""
-    now = rows.to_micros(tx.now)
-    return [_message(tx, row, now) for row in tx.run(_TAKE, {"queue": queue_id, "limit": limit, "at": now})]
+    return _MESSAGES.all(tx, _TAKE, {"queue_id": queue_id, "limit": limit, "at": rows.to_micros(tx.now)})
 
 
 def claim(
-    tx: Tx, held: Sequence[Message], claim_id: str, *, until: datetime, ttl: int, expires_at: datetime, more: int
+    tx: Tx, claimed: Sequence[Message], claim_id: str, *, until: datetime, ttl: int, expires_at: datetime, more: int
 ) -> None:
     """
     Assign messages to a claim until this time.
@@ -194,7 +170,7 @@ def claim(
     message's number of claims.
     """
     values = {
-        "seqs": [each.seq for each in held],
+        "seqs": [message.seq for message in claimed],
         "claim": claim_id,
         "until": rows.to_micros(until),
         "longer_ttl": ttl,
@@ -206,47 +182,31 @@ def claim(
 
 def release(tx: Tx, queue_id: str, claim_id: str) -> None:
     """Release all messages of a claim."""
-    tx.run(_RELEASE, {"queue": queue_id, "claim": claim_id})
+    tx.execute_fast(_RELEASE, {"key_queue_id": queue_id, "key_claim_id": claim_id})
 
 
-def delete(tx: Tx, gone: Sequence[Message]) -> None:
+def delete(tx: Tx, deleted: Sequence[Message]) -> None:
     """Delete messages."""
-    if gone:
-        tx.run(_DELETE, {"seqs": [each.seq for each in gone]})
+    if deleted:
+        tx.run(_DELETE, {"seqs": [message.seq for message in deleted]})
 
 
 def purge(tx: Tx, queue_id: str) -> None:
     """Delete all messages and claims of a queue."""
-    tx.run(_DELETE_ALL, {"queue": queue_id})
-    tx.run(_DELETE_CLAIMS, {"queue": queue_id})
+    for statement in _DELETE_ALL:
+        tx.execute_fast(statement, {"queue_id": queue_id})
 
 
 def trim(tx: Tx) -> None:
     """Delete a few expired messages of any queue."""
-    tx.run(_TRIM_EXPIRED, {"at": rows.to_micros(tx.now)})
+    tx.execute_fast(_TRIM_EXPIRED, {"at": rows.to_micros(tx.now)})
 
 
 def stats(tx: Tx, queue_id: str) -> Stats:
     """Return the numbers of messages in a queue, with the oldest and the newest one."""
-    now = rows.to_micros(tx.now)
-    row = tx.run(_STATS, {"queue": queue_id, "at": now}).one()
-    ends = {}
-    if row.total:
-        ends = {each.seq: _message(tx, each, now) for each in tx.run(_ENDS, {"seqs": [row.oldest, row.newest]})}
-    return Stats(claimed=row.claimed, total=row.total, oldest=ends.get(row.oldest), newest=ends.get(row.newest))
-
-
-def _message(tx: Tx, row: Any, now: int) -> Message:
-    return Message(
-        id=row.id,
-        body=tx.secrets.decrypt(row.body),
-        ttl=row.ttl,
-        created_at=rows.from_micros(row.created_at),
-        expires_at=rows.from_micros(row.expires_at),
-        delayed_until=rows.from_micros(row.delayed_until),
-        checksum=row.checksum,
-        client_id=row.client_id,
-        claim_id=row.claim_id if row.claimed_until > now else None,
-        claim_count=row.claim_count,
-        seq=row.seq,
-    )
+    values = {"queue_id": queue_id, "at": rows.to_micros(tx.now)}
+    total, claimed, oldest, newest = tx.execute_fast(_STATS, values)
+    ends = {
+        message.seq: message for message in _MESSAGES.all(tx, _ENDS, {**values, "oldest": oldest, "newest": newest})
+    }
+    return Stats(claimed=claimed, total=total, oldest=ends.get(oldest), newest=ends.get(newest))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
+from alembic.script import Script, ScriptDirectory
 
 from stoker.model.errors import Conflict
+from stoker.store.sqlite import open_engine
 
 #: An arbitrary key, the same in every Stoker: only one process migrates at a time.
 _LOCK = 7_310_544_202
@@ -41,12 +43,27 @@ def upgrade(engine: sa.Engine) -> None:
                 connection.exec_driver_sql("PRAGMA foreign_keys = ON")
 
 
+def write_migration(name: str) -> Path:
+    """Write a migration from the latest migration to ``store.schema``, for developers; return its path."""
+    config = _config()
+    with TemporaryDirectory() as folder:
+        engine = open_engine(f"sqlite:///{folder}/empty.db")
+        upgrade(engine)
+        with engine.connect() as connection:
+            config.attributes["connection"] = connection
+            number = len(list(ScriptDirectory.from_config(config).walk_revisions())) + 1
+            script = command.revision(config, name, autogenerate=True, rev_id=f"{number:04}")
+        engine.dispose()
+    assert isinstance(script, Script), "one migration was requested"
+    return Path(script.path)
+
+
 def _refuse_newer(connection: sa.Connection, config: Config) -> None:
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    found = MigrationContext.configure(connection).get_current_heads()
+    revisions = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    current = MigrationContext.configure(connection).get_current_heads()
     connection.rollback()
-    for revision in found:
-        if revision not in known:
+    for revision in current:
+        if revision not in revisions:
             raise Conflict(
                 f"cannot use this database: it is at revision {revision!r}, which a newer Stoker made;"
                 " upgrade Stoker, or restore the database from before"

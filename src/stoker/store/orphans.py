@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from stoker.model.messaging import Queue
-from stoker.store import queues as stored_queues
+from stoker.store.queues import QUEUES
 from stoker.store.schema import containers, deployments, objects, queues, resources, servers, stacks
 from stoker.store.tx import Tx
 
@@ -25,7 +25,7 @@ def _is_live_stack(id: sa.Column[str]) -> sa.ColumnElement[bool]:
     return sa.exists().where(stacks.c.id == id, stacks.c.deleted_at.is_(None))
 
 
-_QUEUES = sa.select(queues).where(*_is_orphaned(queues.c.owner)).order_by(queues.c.project_id, queues.c.name)
+_QUEUES = QUEUES.select(*_is_orphaned(queues.c.owner)).order_by(queues.c.project_id, queues.c.name)
 _CONTAINERS = (
     sa.select(containers.c.account, containers.c.name)
     .where(*_is_orphaned(containers.c.owner))
@@ -51,7 +51,7 @@ _OBJECTS = (
 
 def of_queues(tx: Tx) -> list[Queue]:
     """Return the orphaned queues, sorted by project and name."""
-    return [stored_queues.of_row(row) for row in tx.run(_QUEUES)]
+    return QUEUES.all(tx, _QUEUES, {})
 
 
 def of_containers(tx: Tx) -> list[tuple[str, str]]:

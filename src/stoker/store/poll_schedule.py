@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 from stoker.store import rows
-from stoker.store.remote_objects import QUEUE, VERSIONS, RemoteObject, from_row
+from stoker.store.deployments import IS_CURRENT_RUN
+from stoker.store.remote_objects import QUEUE, REMOTE_OBJECTS, VERSIONS, RemoteObject
 from stoker.store.schema import deployments, remote_objects, resources, runs
 from stoker.store.tx import Tx
-
-_MICROSECOND = timedelta(microseconds=1)
-_LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 _START = (
     sa.update(remote_objects)
@@ -38,7 +36,7 @@ _POLL_NOW = (
 )
 _DUE = (
     sa.select(
-        remote_objects,
+        *REMOTE_OBJECTS.columns,
         deployments.c.status,
         # Not the deployment's last change: a cancellation changes the deployment but does not make a result stale.
         sa.func.coalesce(runs.c.queued_at, deployments.c.created_at).label("began"),
@@ -50,11 +48,7 @@ _DUE = (
         deployments.c.id == sa.func.coalesce(resources.c.physical_id, remote_objects.c.resource_id),
         isouter=True,
     )
-    .join(
-        runs,
-        sa.and_(runs.c.deployment_id == deployments.c.id, runs.c.config_id == deployments.c.config_id),
-        isouter=True,
-    )
+    .join(runs, IS_CURRENT_RUN, isouter=True)
     .where(remote_objects.c.kind == sa.bindparam("of"), remote_objects.c.poll_at <= sa.bindparam("now"))
     .order_by(remote_objects.c.poll_at)
     .limit(sa.bindparam("most"))
@@ -104,7 +98,7 @@ def start(tx: Tx, kind: str, name: str, at: datetime, pause: timedelta, until: d
 
     ``until`` is set for signals without a run: until then, a signal is expected.
     """
-    every = pause // _MICROSECOND
+    every = pause // rows.MICROSECOND
     values = {
         "of": kind,
         "named": name,
@@ -112,7 +106,7 @@ def start(tx: Tx, kind: str, name: str, at: datetime, pause: timedelta, until: d
         "every": every,
         "until": rows.to_micros_optional(until),
     }
-    tx.run(_START, values)
+    tx.execute_fast(_START, values)
 
 
 def poll_now(tx: Tx, resource_id: str, pause: timedelta) -> bool:
@@ -120,43 +114,42 @@ def poll_now(tx: Tx, resource_id: str, pause: timedelta) -> bool:
     Make the poll of the resource's queue due, after a notification of a result. Return False if the queue is not
     polled.
     """
-    values = {"resource": resource_id, "at": rows.to_micros(tx.now), "every": pause // _MICROSECOND}
+    values = {"resource": resource_id, "at": rows.to_micros(tx.now), "every": pause // rows.MICROSECOND}
     return tx.run(_POLL_NOW, values).rowcount > 0
 
 
 def due(tx: Tx, kind: str, limit: int) -> list[Due]:
     """Return at most ``limit`` remote objects of this kind that are due for polling."""
-    found = tx.run(_DUE, {"of": kind, "now": rows.to_micros(tx.now), "most": limit})
-    return [Due(from_row(tx, row), _since(row, tx.now)) for row in found]
+    result = tx.run(_DUE, {"of": kind, "now": rows.to_micros(tx.now), "most": limit})
+    return [Due(REMOTE_OBJECTS.decode(row, tx.secrets), _since(row, tx.now)) for row in result]
 
 
 def _since(row: Any, now: datetime) -> datetime | None:
     if row.status == "IN_PROGRESS":
         return rows.from_micros(row.began)
-    return _LONG_AGO if row.awaited_until is not None and row.awaited_until > rows.to_micros(now) else None
+    return rows.EPOCH if row.awaited_until is not None and row.awaited_until > rows.to_micros(now) else None
 
 
 def next_poll(tx: Tx, kind: str) -> datetime | None:
     """Return the time of the next poll of this kind of object, or None."""
-    found: int | None = tx.run(_NEXT, {"of": kind}).scalar()
-    return rows.from_micros_optional(found)
+    next_at: int | None = tx.scalar(_NEXT, {"of": kind})
+    return None if next_at is None else rows.from_micros(next_at)
 
 
 def record_polls(tx: Tx, done: Iterable[Polled]) -> None:
     """Set the next poll of each object, unless another transaction has set another time."""
     values = [
         {
-            "id_": each.remote_object.id,
-            "was": each.remote_object.poll_at,
-            "at": rows.to_micros_optional(each.next_at),
-            "every": each.interval // _MICROSECOND,
+            "id_": poll.remote_object.id,
+            "was": poll.remote_object.poll_at,
+            "at": rows.to_micros_optional(poll.next_at),
+            "every": poll.interval // rows.MICROSECOND,
         }
-        for each in done
+        for poll in done
     ]
-    if values:
-        tx.run(_POLLED, values)
+    tx.run_many(_POLLED, values)
 
 
 def set_result(tx: Tx, id: str, what: str) -> None:
     """Record the identifier of a processed result; for objects with versions, add it to the earlier ones."""
-    tx.run(_SET_RESULT, {"id_": id, "what": what})
+    tx.execute_fast(_SET_RESULT, {"id_": id, "what": what})

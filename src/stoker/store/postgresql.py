@@ -16,7 +16,7 @@ from stoker.model.errors import Unavailable
 from stoker.store import pool
 from stoker.store.notifications import NotificationSender
 from stoker.store.notifier import Notifier
-from stoker.store.tx import Tx, TxCallbacks
+from stoker.store.tx import Tx, TxCallbacks, reading
 
 T = TypeVar("T")
 
@@ -56,12 +56,11 @@ def conninfo(url: str) -> str:
 def read_transaction(engine: sa.Engine) -> Iterator[Tx]:
     """Yield a read transaction with one snapshot (REPEATABLE READ). Raises Unavailable."""
     try:
-        with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
-            tx = Tx(connection, reading=True)
-            try:
-                yield tx
-            finally:
-                tx.end_reading()
+        with (
+            engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
+            reading(connection) as tx,
+        ):
+            yield tx
     except sa.exc.OperationalError as error:
         raise Unavailable(f"cannot read from the database: {error.orig}") from error
     except sa.exc.TimeoutError as error:

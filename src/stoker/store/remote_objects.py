@@ -12,13 +12,38 @@ from uuid import uuid4
 
 import sqlalchemy as sa
 
-from stoker.store import rows
+from stoker.store import statements
+from stoker.store.repository import Repository
 from stoker.store.schema import deployments, remote_objects, resources, servers
 from stoker.store.tx import Tx
 
 #: VERSIONS: objects of which every version is a signal.
 OBJECT, QUEUE, VERSIONS = "object", "queue", "versions"
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteObject:
+    """A row of the table. The object is pending while ``observed_generation`` is less than ``desired_generation``."""
+
+    id: str
+    kind: str
+    name: str
+    project_id: str
+    resource_id: str
+    #: JSON.
+    body: str | None
+    desired_generation: int
+    observed_generation: int
+    is_removed: bool
+    poll_at: int | None
+    poll_interval: timedelta
+    awaited_until: datetime | None
+    signed_method: str | None
+    last_result: str | None
+    details: Mapping[str, Any]
+
+
+REMOTE_OBJECTS = Repository(RemoteObject, remote_objects)
 _SET_DESIRED = sa.text(
     "INSERT INTO remote_objects"
     " (id, kind, name, project_id, resource_id, body, desired_generation, observed_generation, is_removed,"
@@ -58,61 +83,26 @@ _RENEW = (
     )
     .values(desired_generation=remote_objects.c.desired_generation + 1)
 )
-_ONE = sa.select(remote_objects).where(remote_objects.c.id == sa.bindparam("id"))
-_NAMED = sa.select(remote_objects).where(
-    remote_objects.c.kind == sa.bindparam("of"),
-    remote_objects.c.name == sa.bindparam("named"),
-    sa.not_(remote_objects.c.is_removed),
-)
-_SET_OBSERVED = (
-    sa.update(remote_objects)
-    .where(remote_objects.c.id == sa.bindparam("id_"))
-    .values(observed_generation=sa.bindparam("upto"), details=sa.bindparam("new_details"))
-)
+_NAMED = REMOTE_OBJECTS.by("kind", "name").where(sa.not_(remote_objects.c.is_removed))
+_SET_OBSERVED = statements.update(remote_objects, "observed_generation", "details")
 _DELETE = sa.delete(remote_objects).where(
     remote_objects.c.id == sa.bindparam("id_"),
     remote_objects.c.is_removed,
     remote_objects.c.desired_generation == sa.bindparam("upto"),
 )
-_ORPHANS = (
-    sa.select(remote_objects)
-    .where(
-        sa.or_(
-            remote_objects.c.is_removed,
-            sa.and_(
-                sa.not_(sa.exists().where(resources.c.id == remote_objects.c.resource_id)),
-                sa.not_(sa.exists().where(servers.c.id == remote_objects.c.resource_id)),
-                sa.not_(sa.exists().where(deployments.c.id == remote_objects.c.resource_id)),
-            ),
-        )
+_ORPHANS = REMOTE_OBJECTS.select(
+    sa.or_(
+        remote_objects.c.is_removed,
+        sa.and_(
+            sa.not_(sa.exists().where(resources.c.id == remote_objects.c.resource_id)),
+            sa.not_(sa.exists().where(servers.c.id == remote_objects.c.resource_id)),
+            sa.not_(sa.exists().where(deployments.c.id == remote_objects.c.resource_id)),
+        ),
     )
-    .order_by(remote_objects.c.kind, remote_objects.c.name)
-)
+).order_by(remote_objects.c.kind, remote_objects.c.name)
 _KNOWN = sa.select(remote_objects.c.name).where(
     remote_objects.c.kind == sa.bindparam("of"), remote_objects.c.name.in_(sa.bindparam("names", expanding=True))
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteObject:
-    """A row of the table. The object is pending while ``observed_generation`` is less than ``desired_generation``."""
-
-    id: str
-    kind: str
-    name: str
-    project_id: str
-    resource_id: str
-    #: JSON.
-    body: str | None
-    desired_generation: int
-    observed_generation: int
-    is_removed: bool
-    poll_at: int | None
-    poll_interval: timedelta
-    awaited_until: datetime | None
-    signed_method: str | None
-    last_result: str | None
-    details: Mapping[str, Any]
 
 
 def set_desired(
@@ -135,15 +125,15 @@ def set_desired(
     values = {"kind": kind, "name": name, "project_id": project_id, "resource_id": resource_id}
     more = {"id": str(uuid4()), "signed_method": signed_method, "observed_generation": int(has_polling)}
     more["body"] = None if body is None else tx.secrets.encrypt(body, always=True)
-    found = tx.run(_SET_DESIRED, {**values, **more}).one()
-    return found.id, bool(found.due)
+    id, is_due = tx.execute_fast(_SET_DESIRED, {**values, **more})
+    return id, bool(is_due)
 
 
 def mark_removed(tx: Tx, kind: str, name: str) -> str | None:
     """
     Request the removal of a remote object; return its id, or None if there is none or its removal was requested before.
     """
-    id: str | None = tx.run(_MARK_REMOVED, {"kind": kind, "name": name}).scalar()
+    id: str | None = tx.scalar(_MARK_REMOVED, {"kind": kind, "name": name})
     return id
 
 
@@ -154,30 +144,31 @@ def renew(tx: Tx, id: str) -> bool:
 
 def pending(tx: Tx, kind: str) -> list[str]:
     """Return the ids of the objects of this kind whose observed state differs from the desired state."""
-    return list(tx.run(_PENDING, {"of": kind}).scalars())
+    return [row[0] for row in tx.fetch_all(_PENDING, {"of": kind})]
 
 
 def find(tx: Tx, id: str) -> RemoteObject | None:
     """Return the remote object with this id, or None."""
-    row = tx.run(_ONE, {"id": id}).first()
-    return None if row is None else from_row(tx, row)
+    return REMOTE_OBJECTS.find(tx, id)
 
 
 def find_by_name(tx: Tx, kind: str, name: str) -> RemoteObject | None:
     """Return the remote object with this name, or None if there is none or its removal was requested."""
-    row = tx.run(_NAMED, {"of": kind, "named": name}).first()
-    return None if row is None else from_row(tx, row)
+    return REMOTE_OBJECTS.first(tx, _NAMED, {"kind": kind, "name": name})
 
 
 def set_observed(tx: Tx, remote_object: RemoteObject, details: Mapping[str, Any]) -> None:
     """Record that the state in ``remote_object`` has been applied, with the driver's ``details``."""
-    new = tx.secrets.dump(details, always=bool(details))
-    tx.run(_SET_OBSERVED, {"id_": remote_object.id, "upto": remote_object.desired_generation, "new_details": new})
+    values = {
+        "observed_generation": remote_object.desired_generation,
+        "details": tx.secrets.dump(details, always=bool(details)),
+    }
+    tx.execute_fast(_SET_OBSERVED, {"key_id": remote_object.id, **values})
 
 
 def delete(tx: Tx, remote_object: RemoteObject) -> None:
     """Delete the row of an object that was removed in the service, unless it is desired again."""
-    tx.run(_DELETE, {"id_": remote_object.id, "upto": remote_object.desired_generation})
+    tx.execute_fast(_DELETE, {"id_": remote_object.id, "upto": remote_object.desired_generation})
 
 
 def orphans(tx: Tx) -> list[RemoteObject]:
@@ -186,30 +177,9 @@ def orphans(tx: Tx) -> list[RemoteObject]:
 
     A server may outlive its resource, so it counts as an owner.
     """
-    return [from_row(tx, row) for row in tx.run(_ORPHANS)]
+    return REMOTE_OBJECTS.all(tx, _ORPHANS, {})
 
 
 def known_names(tx: Tx, kind: str, names: Sequence[str]) -> set[str]:
     """Return those of the names that belong to remote objects of this kind."""
     return {row.name for row in tx.run(_KNOWN, {"of": kind, "names": list(names)})} if names else set()
-
-
-def from_row(tx: Tx, row: Any) -> RemoteObject:
-    """Return the remote object in a row of the table."""
-    return RemoteObject(
-        id=row.id,
-        kind=row.kind,
-        name=row.name,
-        project_id=row.project_id,
-        resource_id=row.resource_id,
-        body=None if row.body is None else tx.secrets.decrypt(row.body),
-        desired_generation=row.desired_generation,
-        observed_generation=row.observed_generation,
-        is_removed=row.is_removed,
-        poll_at=row.poll_at,
-        poll_interval=timedelta(microseconds=row.poll_interval),
-        awaited_until=rows.from_micros_optional(row.awaited_until),
-        signed_method=row.signed_method,
-        last_result=row.last_result,
-        details=tx.secrets.load(row.details),
-    )

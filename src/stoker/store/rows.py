@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 #: SQLite accepts 32,766 values in a statement, PostgreSQL 65,535.
 _PORTION = 30_000
 _encoder = msgspec.json.Encoder()
@@ -31,21 +31,16 @@ def load(text: str | bytes) -> Any:
     return _decoder.decode(text)
 
 
-def load_optional(text: str | None) -> Any:
-    """Parse JSON; None for None."""
-    return None if text is None else _decoder.decode(text)
-
-
 def to_micros(moment: datetime) -> int:
     """Convert a time to microseconds since 1970."""
-    return (moment - _EPOCH) // _MICROSECOND
+    return (moment - EPOCH) // MICROSECOND
 
 
 def portions(ids: Iterable[str]) -> Iterator[list[str]]:
     """Yield the ids in lists that are short enough for the parameters of one statement."""
-    found = list(ids)
-    for start in range(0, len(found), _PORTION):
-        yield found[start : start + _PORTION]
+    rest = list(ids)
+    for start in range(0, len(rest), _PORTION):
+        yield rest[start : start + _PORTION]
 
 
 def to_micros_optional(moment: datetime | None) -> int | None:
@@ -55,12 +50,7 @@ def to_micros_optional(moment: datetime | None) -> int | None:
 
 def from_micros(stored: int) -> datetime:
     """Convert microseconds since 1970 to a time in UTC."""
-    return _EPOCH + timedelta(microseconds=stored)
-
-
-def from_micros_optional(stored: int | None) -> datetime | None:
-    """Convert microseconds since 1970 to a time in UTC; None for None."""
-    return None if stored is None else from_micros(stored)
+    return EPOCH + timedelta(0, 0, stored)
 
 
 def heat_time(when: datetime) -> str:

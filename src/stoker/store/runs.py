@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from stoker.model.deployment import Deployment, Progress, Run
 from stoker.store import rows
-from stoker.store.deployments import MAY_RUN, OF_PROJECT
+from stoker.store.deployments import IS_CURRENT_RUN, MAY_RUN, OF_PROJECT
 from stoker.store.logs import Received, load_held_bytes
+from stoker.store.repository import Repository
 from stoker.store.schema import deployments, logs, runs
 from stoker.store.schema.base import Time
 from stoker.store.tx import Tx
@@ -30,25 +31,17 @@ _ADD = sa.text(
     " WHERE NOT EXISTS (SELECT 1 FROM runs WHERE deployment_id = :of AND config_id = :run)"
     " ON CONFLICT (deployment_id, config_id) DO NOTHING RETURNING number"
 ).columns(number=sa.Integer)
-_GET = sa.select(runs).where(*_OF_RUN)
-_LIST = sa.select(runs).where(runs.c.deployment_id == sa.bindparam("id")).order_by(runs.c.number.desc())
+_RUNS = Repository(Run, runs, key=("deployment_id", "config_id"), unmapped=("stdout_held", "stderr_held"))
+_LIST = _RUNS.by("deployment_id").order_by(runs.c.number.desc())
 _OF_SEVERAL = (
-    sa.select(runs)
-    .join_from(
-        deployments,
-        runs,
-        sa.and_(runs.c.deployment_id == deployments.c.id, runs.c.config_id == deployments.c.config_id),
-    )
+    sa.select(*_RUNS.columns)
+    .join_from(deployments, runs, IS_CURRENT_RUN)
     .where(deployments.c.id.in_(sa.bindparam("ids", expanding=True)))
 )
 #: Runs in a server's document, as in ``deployments.to_run`` and ``deployments.bodies``.
 _IN_DOCUMENT = (
     sa.select(runs.c.deployment_id, runs.c.config_id, runs.c.sent_at)
-    .join_from(
-        deployments,
-        runs,
-        sa.and_(runs.c.deployment_id == deployments.c.id, runs.c.config_id == deployments.c.config_id),
-    )
+    .join_from(deployments, runs, IS_CURRENT_RUN)
     .where(
         deployments.c.server_id == sa.bindparam("server_id"),
         deployments.c.status == "IN_PROGRESS",
@@ -82,18 +75,21 @@ _RECORD_PROGRESS = (
     sa.update(runs)
     .where(*_OF_RUN)
     .values(
-        state=sa.bindparam("said"), percent=sa.bindparam("share"), message=sa.bindparam("words"), **_RECORD_HEARTBEAT
+        state=sa.bindparam("new_state"),
+        percent=sa.bindparam("new_percent"),
+        message=sa.bindparam("new_message"),
+        **_RECORD_HEARTBEAT,
     )
 )
 _HEARTBEAT = (
     sa.update(runs)
     .where(*_OF_RUN, runs.c.ended_at.is_(None))
     .values(
-        state=sa.case((runs.c.state.in_(("QUEUED", "DELIVERED")), "RUNNING"), else_=runs.c.state),
+        state=sa.case((sa.or_(runs.c.state == "QUEUED", runs.c.state == "DELIVERED"), "RUNNING"), else_=runs.c.state),
         **_RECORD_HEARTBEAT,
     )
 )
-_SET_STATE = sa.update(runs).where(*_OF_RUN, runs.c.ended_at.is_(None)).values(state=sa.bindparam("said"))
+_SET_STATE = sa.update(runs).where(*_OF_RUN, runs.c.ended_at.is_(None)).values(state=sa.bindparam("new_state"))
 _BEGAN = sa.bindparam("began", type_=Time)
 _END = (
     sa.update(runs)
@@ -132,7 +128,7 @@ def add(tx: Tx, deployment: Deployment, *, state: str, requested_by: str | None,
 
     ``inputs`` are the input values as JSON, without secrets. ``requested_by`` is None for the action of a stack.
     """
-    over = deployment.status != "IN_PROGRESS"
+    has_ended = deployment.status != "IN_PROGRESS"
     row = tx.execute_fast(
         _ADD,
         {
@@ -143,42 +139,40 @@ def add(tx: Tx, deployment: Deployment, *, state: str, requested_by: str | None,
             "action": deployment.action,
             "state": state,
             "queued_at": rows.to_micros(tx.now),
-            "ended_at": rows.to_micros(tx.now) if over else None,
+            "ended_at": rows.to_micros(tx.now) if has_ended else None,
             "status": deployment.status,
-            "status_reason": tx.secrets.redact_text(deployment.status_reason) if over else None,
+            "status_reason": tx.secrets.redact_text(deployment.status_reason) if has_ended else None,
             "requested_by": requested_by,
             "input_values": tx.secrets.encrypt(inputs),
         },
     )
     if row is not None and row[0] > KEPT:
         old = {"id": deployment.id, "last": row[0] - KEPT}
-        tx.run(_FORGET_OLD_LOGS, old)
-        tx.run(_FORGET_OLD_RUNS, old)
+        tx.execute_fast(_FORGET_OLD_LOGS, old)
+        tx.execute_fast(_FORGET_OLD_RUNS, old)
 
 
 def find(tx: Tx, deployment_id: str, config_id: str) -> Run | None:
     """Return the run of a deployment with this derived config, or None."""
-    row = tx.run(_GET, {"id": deployment_id, "run": config_id}).first()
-    return None if row is None else _run(tx, row)
+    return _RUNS.find(tx, deployment_id, config_id)
 
 
 def list_all(tx: Tx, deployment_id: str) -> list[Run]:
     """Return the deployment's runs, newest first."""
-    return [_run(tx, row) for row in tx.run(_LIST, {"id": deployment_id})]
+    return _RUNS.all(tx, _LIST, {"deployment_id": deployment_id})
 
 
 def newest(tx: Tx, deployment_ids: Sequence[str]) -> dict[str, Run]:
     """Return the current run of each deployment: deployment id → run."""
-    found = (row for some in rows.portions(deployment_ids) for row in tx.run(_OF_SEVERAL, {"ids": some}))
-    return {row.deployment_id: _run(tx, row) for row in found}
+    return {run.deployment_id: run for run in _RUNS.several(tx, _OF_SEVERAL, deployment_ids)}
 
 
 def unsent(tx: Tx, server_id: str, project_id: str) -> Sequence[tuple[str, str]]:
     """
     Return the runs in the project's document of a server that were never sent: (deployment id, derived config id).
     """
-    found = tx.run(_UNSENT, {"server_id": server_id, "project": project_id})
-    return [(row.deployment_id, row.config_id) for row in found]
+    result = tx.fetch_all(_UNSENT, {"server_id": server_id, "project": project_id})
+    return [(deployment_id, config_id) for deployment_id, config_id, _ in result]
 
 
 def unreceived(tx: Tx, server_id: str) -> Sequence[tuple[str, str, bool]]:
@@ -187,8 +181,8 @@ def unreceived(tx: Tx, server_id: str) -> Sequence[tuple[str, str, bool]]:
 
     Each is (deployment id, derived config id, whether it was sent).
     """
-    found = tx.run(_UNRECEIVED, {"server_id": server_id})
-    return [(row.deployment_id, row.config_id, row.sent_at is not None) for row in found]
+    result = tx.fetch_all(_UNRECEIVED, {"server_id": server_id})
+    return [(deployment_id, config_id, sent_at is not None) for deployment_id, config_id, sent_at in result]
 
 
 class Delivery(NamedTuple):
@@ -208,12 +202,11 @@ def record_deliveries(tx: Tx, deliveries: Sequence[Delivery]) -> None:
     """
     for statement, received in ((_SEND, False), (_RECEIVE, True)):
         values = [
-            {"id": each.deployment_id, "run": each.config_id, "by": each.channel, "at": rows.to_micros(each.at)}
-            for each in deliveries
-            if each.received is received
+            {"id": run.deployment_id, "run": run.config_id, "by": run.channel, "at": rows.to_micros(run.at)}
+            for run in deliveries
+            if run.received is received
         ]
-        if values:
-            tx.run(statement, values)
+        tx.run_many(statement, values)
 
 
 def record_progress(tx: Tx, deployment_id: str, config_id: str, progress: Progress, channel: str | None) -> None:
@@ -222,14 +215,14 @@ def record_progress(tx: Tx, deployment_id: str, config_id: str, progress: Progre
 
     ``channel`` is the transport that must have delivered the run if its delivery was not recorded; None: unknown.
     """
-    tx.run(
+    tx.execute_fast(
         _RECORD_PROGRESS,
         {
             "id": deployment_id,
             "run": config_id,
-            "said": progress.state,
-            "share": progress.percent,
-            "words": tx.secrets.redact_text(progress.message),
+            "new_state": progress.state,
+            "new_percent": progress.percent,
+            "new_message": tx.secrets.redact_text(progress.message),
             "now": rows.to_micros(progress.at),
             "by": channel,
         },
@@ -238,12 +231,12 @@ def record_progress(tx: Tx, deployment_id: str, config_id: str, progress: Progre
 
 def heartbeat(tx: Tx, deployment_id: str, config_id: str, channel: str) -> None:
     """Record a heartbeat of the run, without progress."""
-    tx.run(_HEARTBEAT, {"id": deployment_id, "run": config_id, "now": rows.to_micros(tx.now), "by": channel})
+    tx.execute_fast(_HEARTBEAT, {"id": deployment_id, "run": config_id, "now": rows.to_micros(tx.now), "by": channel})
 
 
 def set_state(tx: Tx, deployment_id: str, config_id: str, state: str) -> None:
     """Set the state of a run that has not ended."""
-    tx.run(_SET_STATE, {"id": deployment_id, "run": config_id, "said": state})
+    tx.execute_fast(_SET_STATE, {"id": deployment_id, "run": config_id, "new_state": state})
 
 
 def end(
@@ -263,7 +256,7 @@ def end(
     ``outputs`` are the output values as JSON; ``began`` is the start by the agent's clock. A later report replaces the
     result, but not the recorded times of start and end.
     """
-    row = tx.run(
+    row = tx.execute_fast(
         _END,
         {
             "id": deployment_id,
@@ -275,12 +268,15 @@ def end(
             "reason": tx.secrets.redact_text(reason),
             "outputs": tx.secrets.encrypt(outputs),
         },
-    ).first()
+    )
     if row is None:
         return {}
-    found = {"stdout": (row.stdout_bytes, row.stdout_held), "stderr": (row.stderr_bytes, row.stderr_held)}
+    stdout_bytes, stderr_bytes, stdout_held, stderr_held = row
+    streams = {"stdout": (stdout_bytes, stdout_held), "stderr": (stderr_bytes, stderr_held)}
     return {
-        stream: Received(size, load_held_bytes(tx, held)) for stream, (size, held) in found.items() if held is not None
+        stream: Received(size, load_held_bytes(tx, last_bytes))
+        for stream, (size, last_bytes) in streams.items()
+        if last_bytes is not None
     }
 
 
@@ -288,35 +284,9 @@ def supersede(tx: Tx, deployment_id: str, config_id: str) -> None:
     """
     End a run because another run of the deployment starts. The agent's report on this run is not expected any more.
     """
-    tx.run(_SUPERSEDE, {"id": deployment_id, "run": config_id, "now": rows.to_micros(tx.now)})
+    tx.execute_fast(_SUPERSEDE, {"id": deployment_id, "run": config_id, "now": rows.to_micros(tx.now)})
 
 
 def forget(tx: Tx, deployment_id: str) -> None:
     """Delete all runs of a deployment."""
-    tx.run(_FORGET, {"id": deployment_id})
-
-
-def _run(tx: Tx, row: Any) -> Run:
-    return Run(
-        deployment_id=row.deployment_id,
-        config_id=row.config_id,
-        number=row.number,
-        action=row.action,
-        state=row.state,
-        percent=row.percent,
-        message=row.message,
-        last_heartbeat_at=rows.from_micros_optional(row.last_heartbeat_at),
-        queued_at=rows.from_micros(row.queued_at),
-        sent_at=rows.from_micros_optional(row.sent_at),
-        channel=row.channel,
-        started_at=rows.from_micros_optional(row.started_at),
-        ended_at=rows.from_micros_optional(row.ended_at),
-        status=row.status,
-        status_code=row.status_code,
-        status_reason=row.status_reason,
-        requested_by=row.requested_by,
-        input_values=tx.secrets.load(row.input_values),
-        output_values=tx.secrets.load(row.output_values),
-        stdout_bytes=row.stdout_bytes,
-        stderr_bytes=row.stderr_bytes,
-    )
+    tx.execute_fast(_FORGET, {"id": deployment_id})

@@ -54,7 +54,7 @@ class SecretColumns:
 
     def within(self, text: str) -> list[str]:
         """Return the known secrets that a JSON text contains."""
-        return [known for known, needles in self._needles.items() if any(needle in text for needle in needles)]
+        return [secret for secret, needles in self._needles.items() if any(needle in text for needle in needles)]
 
     def encrypt(self, text: str, *, always: bool = False) -> str:
         """
@@ -62,30 +62,31 @@ class SecretColumns:
 
         Raises Unavailable if there is no key.
         """
-        if is_encrypted(text):
+        return text if is_encrypted(text) else self._encrypt(text, always)
+
+    def _encrypt(self, text: str, always: bool) -> str:
+        present = self.within(text) if self.texts else []
+        if not (present or always or secrets.may_hold_credential(text)):
             return text
-        found = self.within(text) if self.texts else []
-        if not (found or always or secrets.may_hold_credential(text)):
-            return text
-        return self._keys().encrypt(rows.dump([found, text]))
+        return self._keys().encrypt(rows.dump([present, text]))
 
     def decrypt(self, column: str) -> str:
         """Return the JSON text of a column, and learn the secrets in it. Raises Unavailable without the key."""
         if not is_encrypted(column):
             return column
-        found, text = rows.load(self._keys().decrypt(column))
-        for each in found:
-            self._add(each)
-        plain: str = text
-        return plain
+        text: str
+        present, text = rows.load(self._keys().decrypt(column))
+        for secret in present:
+            self._add(secret)
+        return text
 
     def dump(self, value: Any, *, always: bool = False) -> str:
         """Serialize a value as JSON and encrypt the text, as ``encrypt`` does."""
-        return self.encrypt(rows.dump(value), always=always)
+        return self._encrypt(rows.dump(value), always)
 
     def load(self, column: str) -> Any:
         """Decrypt a column and parse its JSON text."""
-        return rows.load(self.decrypt(column))
+        return rows.load(self.decrypt(column) if is_encrypted(column) else column)
 
     def encrypt_bytes(self, data: bytes) -> bytes:
         """Encrypt bytes, whether they contain a secret or not."""

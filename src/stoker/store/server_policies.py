@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,7 @@ import sqlalchemy as sa
 from stoker.model.deployment import WINDOW
 from stoker.model.stack import Stack
 from stoker.store import rows, stacks
+from stoker.store.deployments import IS_CURRENT_RUN
 from stoker.store.schema import deployments, runs, servers, triggers
 from stoker.store.schema import stacks as all_stacks
 from stoker.store.tx import Tx
@@ -22,31 +24,32 @@ _SERVER = sa.select(
 _STAYING = _SERVER.with_for_update(read=True, key_share=True)
 _TRIGGERED = sa.select(triggers.c.stack_id).where(triggers.c.id == sa.bindparam("id"))
 #: Conditions for runs that were not sent to the agent yet, of the server's own project or admitted.
-_UNTOLD = (
+_UNSENT = (
     deployments.c.server_id == sa.bindparam("server"),
     deployments.c.held_by.is_(None),
     deployments.c.status == "IN_PROGRESS",
     sa.or_(deployments.c.project_id == sa.bindparam("owner"), deployments.c.admitted),
     sa.exists().where(
-        runs.c.deployment_id == deployments.c.id,
-        runs.c.config_id == deployments.c.config_id,
+        IS_CURRENT_RUN,
         runs.c.state == "QUEUED",
         runs.c.sent_at.is_(None),
     ),
 )
-_ANY_UNTOLD = sa.select(deployments.c.id).where(*_UNTOLD).limit(1)
+_ANY_UNSENT = sa.select(deployments.c.id).where(*_UNSENT).limit(1)
 _HELD_BACK = (
     deployments.c.server_id == sa.bindparam("server"),
     deployments.c.held_by == WINDOW,
     sa.or_(deployments.c.status.is_(None), deployments.c.status != "FAILED"),
 )
 #: Only deployments in progress get a new reason; the others keep their own.
-_SAID = sa.case((deployments.c.status == "IN_PROGRESS", sa.bindparam("said")), else_=deployments.c.status_reason)
+_NEW_REASON = sa.case(
+    (deployments.c.status == "IN_PROGRESS", sa.bindparam("reason")), else_=deployments.c.status_reason
+)
 #: For each server, since when the oldest run of a tree of stacks has waited for the maintenance window.
 _WAITING = (
     sa.select(deployments.c.server_id, sa.func.min(runs.c.queued_at).label("since"))
     .join(all_stacks, all_stacks.c.id == deployments.c.stack_id)
-    .join(runs, sa.and_(runs.c.deployment_id == deployments.c.id, runs.c.config_id == deployments.c.config_id))
+    .join(runs, IS_CURRENT_RUN)
     .where(
         all_stacks.c.root_id == sa.bindparam("root"),
         deployments.c.held_by == WINDOW,
@@ -57,12 +60,14 @@ _WAITING = (
 _CHANGED = (deployments.c.id, deployments.c.config_id, deployments.c.status, deployments.c.signal_transport)
 _HOLD_BACK = (
     sa.update(deployments)
-    .where(*_UNTOLD)
-    .values(held_by=WINDOW, status_reason=sa.bindparam("said"))
+    .where(*_UNSENT)
+    .values(held_by=WINDOW, status_reason=sa.bindparam("reason"))
     .returning(*_CHANGED)
 )
-_SAY_AGAIN = sa.update(deployments).where(*_HELD_BACK).values(status_reason=_SAID).returning(*_CHANGED)
-_RELEASE = sa.update(deployments).where(*_HELD_BACK).values(held_by=None, status_reason=_SAID).returning(*_CHANGED)
+_UPDATE_REASONS = sa.update(deployments).where(*_HELD_BACK).values(status_reason=_NEW_REASON).returning(*_CHANGED)
+_RELEASE = (
+    sa.update(deployments).where(*_HELD_BACK).values(held_by=None, status_reason=_NEW_REASON).returning(*_CHANGED)
+)
 _UNDER_WAY = (
     sa.select(
         deployments.c.id,
@@ -130,70 +135,64 @@ def server(tx: Tx, id: str, *, staying: bool = False) -> Governed | None:
     ``staying`` locks the row, so that the server and its policy do not change until the transaction ends.
     """
     row = tx.execute_fast(_STAYING if staying else _SERVER, {"id": id})
-    return None if row is None else Governed(row[0], row[1], row[2], row[3], row[4])
+    return None if row is None else Governed(*row)
 
 
 def stack_of_trigger(tx: Tx, id: str) -> str | None:
     """Return the stack that contains the trigger's source, or None."""
-    found: str | None = tx.run(_TRIGGERED, {"id": id}).scalar_one_or_none()
-    return found
+    stack_id: str | None = tx.scalar(_TRIGGERED, {"id": id})
+    return stack_id
 
 
 def top(tx: Tx, stack_id: str) -> Stack | None:
     """Return the root stack of this stack's tree, or None if the stack does not exist."""
-    found = stacks.find(tx, stack_id)
-    if found is None or found.root_id == found.id:
-        return found
-    return stacks.find(tx, found.root_id)
+    stack = stacks.find(tx, stack_id)
+    return stack if stack is None or stack.root_id == stack.id else stacks.find(tx, stack.root_id)
 
 
 def waiting_deployments(tx: Tx, root_id: str) -> list[tuple[str, datetime]]:
     """Return the servers whose maintenance windows this tree of stacks waits for, each with the start of the wait."""
-    return [(row.server_id, rows.from_micros(row.since)) for row in tx.run(_WAITING, {"root": root_id})]
+    return [(server_id, rows.from_micros(since)) for server_id, since in tx.fetch_all(_WAITING, {"root": root_id})]
 
 
 def under_way(tx: Tx, server_id: str) -> list[UnderWay]:
     """Return the deployments in progress on the server, of all projects."""
     return [
-        UnderWay(row.id, row.config_id, any((row.stack_id, row.resource_id, row.trigger_id)))
-        for row in tx.run(_UNDER_WAY, {"server": server_id})
+        UnderWay(id, config_id, any(owners))
+        for id, config_id, *owners in tx.fetch_all(_UNDER_WAY, {"server": server_id})
     ]
 
 
 def has_untold(tx: Tx, server_id: str, owner: str) -> bool:
     """Return whether the server has runs that were not sent to its agent yet."""
-    return tx.run(_ANY_UNTOLD, {"server": server_id, "owner": owner}).first() is not None
+    return tx.execute_fast(_ANY_UNSENT, {"server": server_id, "owner": owner}) is not None
 
 
-def hold_back(tx: Tx, server_id: str, owner: str, said: str) -> list[Changed]:
+def hold_back(tx: Tx, server_id: str, owner: str, reason: str) -> list[Changed]:
     """
     Remove runs that were not sent yet from the server's documents, until its maintenance window.
 
-    ``said`` becomes the reason of these deployments and of those that already wait. Returns all deployments that
+    ``reason`` becomes the reason of these deployments and of those that already wait. Returns all deployments that
     changed.
     """
-    found = tx.run(_HOLD_BACK, {"server": server_id, "owner": owner, "said": said}).all()
-    _set_runs(tx, found, "QUEUED", "PENDING_WINDOW")
-    return [_changed(row) for row in (*found, *_update_reasons(tx, server_id, said, found))]
+    removed = tx.fetch_all(_HOLD_BACK, {"server": server_id, "owner": owner, "reason": reason})
+    _set_runs(tx, removed, "QUEUED", "PENDING_WINDOW")
+    ids = {id for id, *_ in removed}
+    waiting = tx.fetch_all(_UPDATE_REASONS, {"server": server_id, "reason": reason})
+    return [_changed(row) for row in (*removed, *(row for row in waiting if row[0] not in ids))]
 
 
-def release(tx: Tx, server_id: str, said: str) -> list[Changed]:
-    """Return the held deployments to the server's documents. ``said`` becomes their reason."""
-    found = tx.run(_RELEASE, {"server": server_id, "said": said}).all()
-    _set_runs(tx, found, "PENDING_WINDOW", "QUEUED")
-    return [_changed(row) for row in found]
+def release(tx: Tx, server_id: str, reason: str) -> list[Changed]:
+    """Return the held deployments to the server's documents. ``reason`` becomes their reason."""
+    released = tx.fetch_all(_RELEASE, {"server": server_id, "reason": reason})
+    _set_runs(tx, released, "PENDING_WINDOW", "QUEUED")
+    return [_changed(row) for row in released]
 
 
-def _update_reasons(tx: Tx, server_id: str, said: str, but: Any) -> list[Any]:
-    known = {row.id for row in but}
-    return [row for row in tx.run(_SAY_AGAIN, {"server": server_id, "said": said}) if row.id not in known]
-
-
-def _set_runs(tx: Tx, found: Any, before: str, after: str) -> None:
-    values = [{"id": row.id, "run": row.config_id, "before": before, "after": after} for row in found]
-    if values:
-        tx.run(_SET_RUN, values)
+def _set_runs(tx: Tx, changed: Sequence[Any], before: str, after: str) -> None:
+    tx.run_many(_SET_RUN, [{"id": row[0], "run": row[1], "before": before, "after": after} for row in changed])
 
 
 def _changed(row: Any) -> Changed:
-    return Changed(row.id, row.config_id, row.status == "IN_PROGRESS" and row.signal_transport is not None)
+    id, config_id, status, signal_transport = row
+    return Changed(id, config_id, status == "IN_PROGRESS" and signal_transport is not None)

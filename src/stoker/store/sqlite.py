@@ -23,7 +23,7 @@ from stoker.late_bound import LateBound
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store import pool
 from stoker.store.notifier import Notifier
-from stoker.store.tx import Tx, TxCallbacks
+from stoker.store.tx import Tx, TxCallbacks, reading
 
 T = TypeVar("T")
 
@@ -70,11 +70,8 @@ def read_transaction(engine: sa.Engine) -> Iterator[Tx]:
     try:
         with engine.connect() as connection:
             connection.exec_driver_sql("BEGIN")  # one snapshot for all reads
-            tx = Tx(connection, reading=True)
-            try:
+            with reading(connection) as tx:
                 yield tx
-            finally:
-                tx.end_reading()
     except sa.exc.OperationalError as error:
         if _is_fault(error):
             raise Unavailable(f"cannot read from the database: {error.orig}") from error
@@ -267,6 +264,6 @@ class GroupWriter:
 
 
 def _unavailable(error: BaseException) -> Unavailable:
-    made = Unavailable(f"cannot write to the database: {getattr(error, 'orig', None) or error}")
-    made.__cause__ = error
-    return made
+    unavailable = Unavailable(f"cannot write to the database: {getattr(error, 'orig', None) or error}")
+    unavailable.__cause__ = error
+    return unavailable

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from stoker.model.stack import Stack
 from stoker.store import rows
 from stoker.store.schema import stacks
-from stoker.store.stacks import LIGHT, columns, find, from_row
+from stoker.store.stacks import STACKS, find
 from stoker.store.tx import Tx
 
 
@@ -61,21 +61,21 @@ _FILTERABLE = {
 
 def list_all(tx: Tx, project_id: str, wanted: Filter) -> list[Stack]:
     """Return the project's stacks that match the filter, in its order."""
-    query = sa.select(*LIGHT).where(*_conditions(project_id, wanted))
+    query = STACKS.select(*_conditions(project_id, wanted))
     keys = [_SORTABLE[key] for key in wanted.sort_keys if key in _SORTABLE] or [stacks.c.created_at]
     descending = wanted.descending if wanted.descending is not None else not wanted.sort_keys
     mark = find(tx, wanted.marker) if wanted.marker else None
     if mark is not None and mark.project_id == project_id:
-        query = query.where(_beyond(keys, stacks.c.id, columns(tx, mark), descending=descending))
+        query = query.where(_beyond(keys, stacks.c.id, STACKS.encode(mark, tx.secrets), descending=descending))
     order = [_sortable(key).desc() if descending else _sortable(key).asc() for key in (*keys, stacks.c.id)]
-    return [from_row(tx, row) for row in tx.run(query.order_by(*order).limit(wanted.limit))]
+    return [STACKS.decode(row, tx.secrets) for row in tx.run(query.order_by(*order).limit(wanted.limit))]
 
 
 def count(tx: Tx, project_id: str, wanted: Filter) -> int:
     """Return the number of the project's stacks that match the filter."""
     query = sa.select(sa.func.count()).select_from(stacks).where(*_conditions(project_id, wanted))
-    found: int = tx.run(query).scalar_one()
-    return found
+    count: int = tx.run(query).scalar_one()
+    return count
 
 
 def _conditions(project_id: str, wanted: Filter) -> list[sa.ColumnElement[bool]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import sqlalchemy as sa
 
 from stoker.model.status import Action, Status
+from stoker.store import statements
+from stoker.store.repository import Repository
 from stoker.store.schema import resources, stack_users, stacks
 from stoker.store.tx import Tx
 
@@ -51,14 +52,10 @@ _WANT = sa.text(
     " SELECT :resource, root_id, :name, 'enabled', '' FROM stacks WHERE id = :stack"
     " ON CONFLICT (resource_id) DO UPDATE SET wanted = 'enabled'"
 )
-_MARK = (
-    sa.update(stack_users)
-    .where(stack_users.c.resource_id == sa.bindparam("resource"))
-    .values(wanted=sa.bindparam("wanted_"))
-)
+_USERS = Repository(Row, stack_users, key=("resource_id",), fixed=("root_id", "name", "wanted"))
+_MARK = statements.update(stack_users, "wanted", key=("resource_id",)).returning(stack_users.c.resource_id)
 _PENDING = sa.select(stack_users.c.resource_id).where(stack_users.c.wanted != stack_users.c.state)
-_FIND = sa.select(stack_users).where(stack_users.c.resource_id == sa.bindparam("resource"))
-_OF_ROOT = sa.select(stack_users).where(stack_users.c.root_id == sa.bindparam("root"))
+_OF_ROOT = _USERS.by("root_id")
 _ANY_OF_ROOT = _OF_ROOT.limit(1)
 _OF_USER = (
     sa.select(
@@ -72,97 +69,60 @@ _OF_USER = (
     .join(stacks, stacks.c.id == resources.c.stack_id)
     .where(stack_users.c.user_id == sa.bindparam("user"), stack_users.c.wanted != DesiredState.GONE.value)
 )
-_MADE = (
-    sa.update(stack_users)
-    .where(stack_users.c.resource_id == sa.bindparam("resource"))
-    .values(
-        user_id=sa.bindparam("user"),
-        user_project_id=sa.bindparam("project"),
-        domain_id=sa.bindparam("domain"),
-        state=sa.bindparam("state_"),
-    )
-)
-_DROP = sa.delete(stack_users).where(stack_users.c.resource_id == sa.bindparam("resource"))
-_SET_PROJECT = (
-    sa.update(stacks)
-    .where(stacks.c.root_id == sa.bindparam("root"))
-    .values(user_project_id=sa.bindparam("user_project"))
-)
+_SET_PROJECT = statements.update(stacks, "user_project_id", key=("root_id",))
 
 
 def set_enabled(tx: Tx, resource_id: str, stack_id: str, name: str) -> None:
     """Request that the resource's user exists and is enabled."""
-    tx.run(_WANT, {"resource": resource_id, "stack": stack_id, "name": name})
+    tx.execute_fast(_WANT, {"resource": resource_id, "stack": stack_id, "name": name})
 
 
 def mark(tx: Tx, resource_id: str, wanted: DesiredState) -> bool:
     """Set the desired state of a resource's user. Return False if the resource has no user."""
-    return bool(tx.run(_MARK, {"resource": resource_id, "wanted_": wanted.value}).rowcount)
+    return tx.execute_fast(_MARK, {"key_resource_id": resource_id, "wanted": wanted.value}) is not None
 
 
 def pending(tx: Tx) -> list[str]:
     """Return the resources of all users whose state differs from the desired state."""
-    return list(tx.run(_PENDING).scalars())
+    return [row[0] for row in tx.fetch_all(_PENDING, {})]
 
 
 def find(tx: Tx, resource_id: str) -> Row | None:
     """Return the resource's user, or None."""
-    row = tx.run(_FIND, {"resource": resource_id}).first()
-    return None if row is None else _row(row)
+    return _USERS.find(tx, resource_id)
 
 
 def of_root(tx: Tx, root_id: str) -> list[Row]:
     """Return all users of a tree of stacks."""
-    return [_row(row) for row in tx.run(_OF_ROOT, {"root": root_id})]
+    return _USERS.all(tx, _OF_ROOT, {"root_id": root_id})
 
 
 def any_of_root(tx: Tx, root_id: str) -> bool:
     """Return whether a tree of stacks has users."""
-    return tx.run(_ANY_OF_ROOT, {"root": root_id}).first() is not None
+    return tx.execute_fast(_ANY_OF_ROOT, {"root_id": root_id}) is not None
 
 
 def of_user(tx: Tx, user_id: str) -> Standing | None:
     """Return the resource that a user of the Keystone represents, or None."""
-    row = tx.run(_OF_USER, {"user": user_id}).first()
+    row = tx.execute_fast(_OF_USER, {"user": user_id})
     if row is None:
         return None
+    resource_id, user_project_id, project_id, action, status = row
     # While the resource is being suspended, its last run still reports.
-    resting = row.action == Action.SUSPEND and row.status != Status.IN_PROGRESS
-    return Standing(row.resource_id, row.project_id, row.user_project_id, resting)
+    is_suspended = action == Action.SUSPEND and status != Status.IN_PROGRESS
+    return Standing(resource_id, project_id, user_project_id, is_suspended)
 
 
 def save(tx: Tx, row: Row) -> None:
     """Write the actual state of a user; the desired state is not changed."""
-    tx.run(
-        _MADE,
-        {
-            "resource": row.resource_id,
-            "user": row.user_id,
-            "project": row.user_project_id,
-            "domain": row.domain_id,
-            "state_": row.state,
-        },
-    )
+    _USERS.save(tx, row)
 
 
 def drop(tx: Tx, resource_id: str) -> None:
     """Delete the row of the resource's user."""
-    tx.run(_DROP, {"resource": resource_id})
+    _USERS.delete(tx, resource_id)
 
 
 def set_project(tx: Tx, root_id: str, user_project_id: str) -> None:
     """Set the project for users in all stacks of a tree. The transaction has locked the root stack."""
-    tx.run(_SET_PROJECT, {"root": root_id, "user_project": user_project_id})
-
-
-def _row(row: Any) -> Row:
-    return Row(
-        resource_id=row.resource_id,
-        root_id=row.root_id,
-        name=row.name,
-        user_id=row.user_id,
-        user_project_id=row.user_project_id,
-        domain_id=row.domain_id,
-        wanted=DesiredState(row.wanted),
-        state=row.state,
-    )
+    tx.execute_fast(_SET_PROJECT, {"key_root_id": root_id, "user_project_id": user_project_id})

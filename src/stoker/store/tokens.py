@@ -7,52 +7,26 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from stoker.model.principal import Token
-from stoker.store import rows
+from stoker.store import rows, statements
+from stoker.store.repository import Repository
 from stoker.store.schema import tokens
 from stoker.store.tx import Tx
 
-_ADD = sa.insert(tokens)
-_ONE = sa.select(tokens).where(tokens.c.hash == sa.bindparam("hash"))
-_LOCKED = _ONE.with_for_update()
+_TOKENS = Repository(Token, tokens, key=("hash",), unmapped=("hash",))
 _DROP = sa.delete(tokens).where(tokens.c.hash.in_(sa.bindparam("hashes", expanding=True)))
 _MADE_FROM = sa.select(tokens.c.hash).where(tokens.c.parent_hash.in_(sa.bindparam("hashes", expanding=True)))
-_DROP_OF_USER = sa.delete(tokens).where(tokens.c.user_id == sa.bindparam("user"))
+_DROP_OF_USER = statements.delete(tokens, "user_id")
 _DROP_EXPIRED = sa.delete(tokens).where(tokens.c.expires_at < sa.bindparam("now"))
 
 
 def add(tx: Tx, token_hash: str, new: Token) -> None:
     """Insert a token."""
-    tx.run(
-        _ADD,
-        {
-            "hash": token_hash,
-            "user_id": new.user_id,
-            "project_id": new.project_id,
-            "issued_at": rows.to_micros(new.issued_at),
-            "expires_at": rows.to_micros(new.expires_at),
-            "application_credential_id": new.application_credential_id,
-            "system": new.system,
-            "parent_hash": new.parent_hash,
-            "methods": ",".join(new.methods),
-        },
-    )
+    _TOKENS.add(tx, new, hash=token_hash)
 
 
 def find(tx: Tx, token_hash: str, *, for_update: bool = False) -> Token | None:
     """Return the token, or None. ``for_update`` locks its row, so that it is not revoked until the transaction ends."""
-    row = tx.run(_LOCKED if for_update else _ONE, {"hash": token_hash}).first()
-    if row is None:
-        return None
-    return Token(
-        user_id=row.user_id,
-        project_id=row.project_id,
-        issued_at=rows.from_micros(row.issued_at),
-        expires_at=rows.from_micros(row.expires_at),
-        application_credential_id=row.application_credential_id,
-        system=row.system,
-        parent_hash=row.parent_hash,
-        methods=tuple((row.methods or "password").split(",")),
-    )
+    return _TOKENS.find(tx, token_hash, for_update=for_update)
 
 
 def drop(tx: Tx, token_hash: str) -> None:
@@ -73,9 +47,9 @@ def drop(tx: Tx, token_hash: str) -> None:
 
 def drop_of_user(tx: Tx, user_id: str) -> None:
     """Delete all tokens of a user."""
-    tx.run(_DROP_OF_USER, {"user": user_id})
+    tx.execute_fast(_DROP_OF_USER, {"user_id": user_id})
 
 
 def drop_expired(tx: Tx, now: datetime) -> None:
     """Delete all tokens that have expired at the time ``now``."""
-    tx.run(_DROP_EXPIRED, {"now": rows.to_micros(now)})
+    tx.execute_fast(_DROP_EXPIRED, {"now": rows.to_micros(now)})

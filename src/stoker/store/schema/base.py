@@ -27,6 +27,11 @@ Json = sa.Text()
 #: Sorted by bytes, independent of the database's locale.
 Bytewise = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
+#: ``info`` of a column whose value is encrypted if it contains a secret (``secret_columns``).
+ENCRYPTED = {"secrets": "encrypted"}
+#: ``info`` of a column with a sentence for people, in which secrets are redacted.
+REDACTED = {"secrets": "redacted"}
+
 
 def child_of(column: str) -> sa.ForeignKey:
     """Return a reference to ``table.column``; the row is deleted with the row that it refers to."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from stoker.store.schema.base import Id, Json, Name, Time, metadata
+from stoker.store.schema.base import ENCRYPTED, Id, Json, Name, Time, metadata
 
 projects = sa.Table(
     "projects",
@@ -59,8 +59,8 @@ tokens = sa.Table(
     sa.Column("system", sa.Boolean, nullable=False),
     #: Hash of the token that this one was created from. Revoking that token revokes this one.
     sa.Column("parent_hash", Id, index=True),
-    #: Keystone's names of the authentication methods, separated by commas.
-    sa.Column("methods", Name),
+    #: Keystone's names of the authentication methods.
+    sa.Column("methods", Json, nullable=False),
 )
 
 application_credentials = sa.Table(
@@ -83,7 +83,7 @@ ec2_credentials = sa.Table(
     "ec2_credentials",
     metadata,
     sa.Column("access", Id, primary_key=True),
-    sa.Column("sealed_secret", sa.Text, nullable=False),
+    sa.Column("secret", sa.Text, nullable=False, info=ENCRYPTED),
     sa.Column("user_id", Id, nullable=False, index=True),
     sa.Column("project_id", Id, nullable=False),
 )

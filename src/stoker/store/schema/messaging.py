@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from stoker.store.schema.base import Id, Json, Name, Time, metadata, serial
+from stoker.store.schema.base import ENCRYPTED, Id, Json, Name, Time, metadata, serial
 
 queues = sa.Table(
     "queues",
@@ -28,7 +28,7 @@ messages = sa.Table(
     sa.Column("queue_id", Id, nullable=False),
     #: The Client-ID of the poster; NULL: Stoker posted the message.
     sa.Column("client_id", Id),
-    sa.Column("body", Json, nullable=False),
+    sa.Column("body", Json, nullable=False, info=ENCRYPTED),
     sa.Column("checksum", Id, nullable=False),
     #: Seconds, for display. ``expires_at`` limits the message's life.
     sa.Column("ttl", sa.Integer, nullable=False),

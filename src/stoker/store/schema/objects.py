@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from stoker.store.schema.base import Bytewise, Id, Json, Time, metadata, serial
+from stoker.store.schema.base import ENCRYPTED, Bytewise, Id, Json, Time, metadata, serial
 
 #: Each project has one account.
 accounts = sa.Table(
     "accounts",
     metadata,
     sa.Column("id", Id, primary_key=True),
-    sa.Column("headers", Json, nullable=False),
+    sa.Column("headers", Json, nullable=False, info=ENCRYPTED),
     sa.Column("created_at", Time, nullable=False),
 )
 
@@ -22,7 +22,7 @@ containers = sa.Table(
     sa.Column("name", Bytewise, primary_key=True),
     #: The resource or server that Stoker created the container for.
     sa.Column("owner", Id),
-    sa.Column("headers", Json, nullable=False),
+    sa.Column("headers", Json, nullable=False, info=ENCRYPTED),
     sa.Column("objects", sa.BigInteger, nullable=False),
     sa.Column("bytes", sa.BigInteger, nullable=False),
     sa.Column("kept", sa.BigInteger, nullable=False),
@@ -49,7 +49,7 @@ objects = sa.Table(
     #: Whether ``data`` is encrypted: the data of documents and results, which may contain secrets.
     sa.Column("encrypted", sa.Boolean, nullable=False),
     #: The last column, so that SQLite reads the others without reading this one.
-    sa.Column("data", sa.LargeBinary, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False, info=ENCRYPTED),
     sa.Index("ix_objects_account_container_name_modified_at", "account", "container", "name", "modified_at"),
 )
 
@@ -73,7 +73,7 @@ remote_objects = sa.Table(
     sa.Column("project_id", Id, nullable=False),
     sa.Column("resource_id", Id, nullable=False, index=True),
     #: The desired content as JSON; NULL: no content, but a place for results.
-    sa.Column("body", Json),
+    sa.Column("body", Json, info=ENCRYPTED),
     #: The desired generation counts requests; the observed generation is the last one that was applied.
     sa.Column("desired_generation", sa.BigInteger, nullable=False),
     sa.Column("observed_generation", sa.BigInteger, nullable=False),
@@ -88,7 +88,7 @@ remote_objects = sa.Table(
     #: The identifier of the last processed result, in the form of the object's kind; for versions, of all results.
     sa.Column("last_result", sa.Text),
     #: Data from the service: a signed URL, a subscription.
-    sa.Column("details", Json, nullable=False),
+    sa.Column("details", Json, nullable=False, info=ENCRYPTED),
     sa.UniqueConstraint("kind", "name"),
     sa.Index("ix_remote_objects_kind_poll_at", "kind", "poll_at"),
 )

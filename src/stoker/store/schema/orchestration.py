@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from stoker.store.schema.base import Id, Json, Name, Time, child_of, metadata, serial
+from stoker.store.schema.base import ENCRYPTED, REDACTED, Id, Json, Name, Time, child_of, metadata, serial
 
 stacks = sa.Table(
     "stacks",
@@ -16,14 +16,14 @@ stacks = sa.Table(
     sa.Column("user_project_id", Id, nullable=False),
     sa.Column("action", Id, nullable=False),
     sa.Column("status", Id, nullable=False),
-    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False, info=REDACTED),
     sa.Column("description", sa.Text, nullable=False),
     sa.Column("version", Id, nullable=False),
-    sa.Column("parameters", Json, nullable=False),
-    sa.Column("outputs", Json, nullable=False),
+    sa.Column("parameters", Json, nullable=False, info=ENCRYPTED),
+    sa.Column("outputs", Json, nullable=False, info=ENCRYPTED),
     sa.Column("tags", Json, nullable=False),
     #: Queues that receive the stack's events.
-    sa.Column("event_sinks", Json),
+    sa.Column("event_sinks", Json, nullable=False),
     sa.Column("timeout_mins", sa.Integer),
     sa.Column("disable_rollback", sa.Boolean, nullable=False),
     sa.Column("created_at", Time, nullable=False),
@@ -32,15 +32,15 @@ stacks = sa.Table(
     sa.Column("traversal", Id, nullable=False),
     sa.Column("phase", Id, nullable=False),
     sa.Column("remaining", sa.Integer, nullable=False),
-    sa.Column("failure", sa.Text),
+    sa.Column("failure", sa.Text, info=REDACTED),
     sa.Column("root_id", Id, nullable=False, index=True),
     sa.Column("parent_id", Id, index=True),
     sa.Column("parent_resource_id", Id),
     sa.Column("parent_resource", Name),
     sa.Column("depth", sa.Integer, nullable=False),
     #: ``model.stack.Source`` of the current or last operation, and of the last one that completed.
-    sa.Column("source", Json, nullable=False),
-    sa.Column("previous", Json),
+    sa.Column("source", Json, nullable=False, info=ENCRYPTED),
+    sa.Column("previous", Json, info=ENCRYPTED),
     sa.Index("ix_stacks_project_id_created_at", "project_id", "created_at"),
 )
 
@@ -62,12 +62,12 @@ resources = sa.Table(
     sa.Column("type", Name, nullable=False),
     sa.Column("action", Id, nullable=False),
     sa.Column("status", Id, nullable=False),
-    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False, info=REDACTED),
     sa.Column("physical_id", sa.Text),
-    sa.Column("definition", Json, nullable=False),
-    sa.Column("properties", Json, nullable=False),
-    sa.Column("metadata", Json, nullable=False),
-    sa.Column("data", Json, nullable=False),
+    sa.Column("definition", Json, nullable=False, info=ENCRYPTED),
+    sa.Column("properties", Json, nullable=False, info=ENCRYPTED),
+    sa.Column("metadata", Json, nullable=False, info=ENCRYPTED),
+    sa.Column("data", Json, nullable=False, info=ENCRYPTED),
     sa.Column("requires", Json, nullable=False),
     sa.Column("current", sa.Boolean, nullable=False),
     #: The breakpoint that the resource waits at.
@@ -86,8 +86,8 @@ snapshots = sa.Table(
     sa.Column("stack_id", Id, child_of("stacks.id"), nullable=False),
     sa.Column("name", Name),
     sa.Column("status", Id, nullable=False),
-    sa.Column("reason", sa.Text, nullable=False),
-    sa.Column("data", Json, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False, info=REDACTED),
+    sa.Column("data", Json, nullable=False, info=ENCRYPTED),
     sa.Column("created_at", Time, nullable=False),
     sa.Index("ix_snapshots_stack_id_seq", "stack_id", "seq"),
 )
@@ -99,7 +99,7 @@ steps = sa.Table(
     sa.Column("key", Name, primary_key=True),
     sa.Column("waiting", sa.Integer, nullable=False),
     sa.Column("state", Id, nullable=False),
-    sa.Column("definition", Json),
+    sa.Column("definition", Json, info=ENCRYPTED),
 )
 
 #: The step ``key`` waits for the step ``need``.

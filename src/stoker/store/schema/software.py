@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from stoker.store.schema.base import Id, Json, Name, Time, child_of, link_to, metadata, serial
+from stoker.store.schema.base import ENCRYPTED, REDACTED, Id, Json, Name, Time, child_of, link_to, metadata, serial
 
 servers = sa.Table(
     "servers",
@@ -71,7 +71,7 @@ configs = sa.Table(
     #: Stoker created the config for the run of a deployment, and deletes it with the last deployment that runs it.
     sa.Column("is_owned", sa.Boolean, nullable=False),
     #: The config as every API serves it, rendered once; documents are joined from these.
-    sa.Column("body", Json, nullable=False),
+    sa.Column("body", Json, nullable=False, info=ENCRYPTED),
     sa.Index("ix_configs_project_id_seq", "project_id", "seq"),
 )
 
@@ -85,9 +85,9 @@ deployments = sa.Table(
     sa.Column("config_id", Id, nullable=False, unique=False),
     sa.Column("action", Name),
     sa.Column("status", Name),
-    sa.Column("status_reason", sa.Text),
-    sa.Column("input_values", Json, nullable=False),
-    sa.Column("output_values", Json, nullable=False),
+    sa.Column("status_reason", sa.Text, info=REDACTED),
+    sa.Column("input_values", Json, nullable=False, info=ENCRYPTED),
+    sa.Column("output_values", Json, nullable=False, info=ENCRYPTED),
     sa.Column("signal_transport", Id),
     sa.Column("resource_id", Id, link_to("resources.id")),
     sa.Column("stack_id", Id),
@@ -129,7 +129,7 @@ runs = sa.Table(
     sa.Column("state", Id, nullable=False),
     #: The agent's last report, and its time.
     sa.Column("percent", sa.Integer),
-    sa.Column("message", sa.Text),
+    sa.Column("message", sa.Text, info=REDACTED),
     sa.Column("last_heartbeat_at", Time),
     sa.Column("queued_at", Time, nullable=False),
     sa.Column("sent_at", Time),
@@ -139,19 +139,19 @@ runs = sa.Table(
     sa.Column("ended_at", Time),
     sa.Column("status", Name),
     sa.Column("status_code", sa.Text),
-    sa.Column("status_reason", sa.Text),
+    sa.Column("status_reason", sa.Text, info=REDACTED),
     #: Name of the user who requested the run; NULL: the action of a stack started it.
     sa.Column("requested_by", Name),
     #: Without the values of secret inputs.
-    sa.Column("input_values", Json, nullable=False),
+    sa.Column("input_values", Json, nullable=False, info=ENCRYPTED),
     #: Without the output in the log.
-    sa.Column("output_values", Json, nullable=False),
+    sa.Column("output_values", Json, nullable=False, info=ENCRYPTED),
     #: Bytes that the run has written, stored or not.
     sa.Column("stdout_bytes", sa.BigInteger, nullable=False),
     sa.Column("stderr_bytes", sa.BigInteger, nullable=False),
     #: The last bytes, encrypted, if they may be the beginning of a secret: no chunk contains them yet.
-    sa.Column("stdout_held", sa.LargeBinary),
-    sa.Column("stderr_held", sa.LargeBinary),
+    sa.Column("stdout_held", sa.LargeBinary, info=ENCRYPTED),
+    sa.Column("stderr_held", sa.LargeBinary, info=ENCRYPTED),
 )
 
 logs = sa.Table(

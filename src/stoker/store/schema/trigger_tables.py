@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from stoker.store.schema.base import Id, Json, Name, Time, child_of, metadata, serial
+from stoker.store.schema.base import ENCRYPTED, REDACTED, Id, Json, Name, Time, child_of, metadata, serial
 
 triggers = sa.Table(
     "triggers",
@@ -19,15 +19,15 @@ triggers = sa.Table(
     #: The stack that contains the source, if the source is a resource.
     sa.Column("stack_id", Id),
     #: A copy of the source's config at the time of the trigger. Targets that start later run the same content.
-    sa.Column("config", Json, nullable=False),
+    sa.Column("config", Json, nullable=False, info=ENCRYPTED),
     #: Input values that override those of the source.
-    sa.Column("input_values", Json, nullable=False),
+    sa.Column("input_values", Json, nullable=False, info=ENCRYPTED),
     #: Signal transport, timeout, limits of concurrent and failed targets.
     sa.Column("options", Json, nullable=False),
     sa.Column("requested_by", Name),
     sa.Column("schedule_id", Id),
     sa.Column("status", Id, nullable=False),
-    sa.Column("status_reason", sa.Text, nullable=False),
+    sa.Column("status_reason", sa.Text, nullable=False, info=REDACTED),
     #: The number of targets, in total and by status.
     sa.Column("total", sa.Integer, nullable=False),
     sa.Column("queued", sa.Integer, nullable=False),
@@ -52,9 +52,9 @@ trigger_targets = sa.Table(
     sa.Column("server_name", Name, nullable=False),
     #: The name of the target's deployment, and its input values before the trigger's override them.
     sa.Column("name", Name, nullable=False),
-    sa.Column("input_values", Json, nullable=False),
+    sa.Column("input_values", Json, nullable=False, info=ENCRYPTED),
     sa.Column("status", Id, nullable=False),
-    sa.Column("status_reason", sa.Text, nullable=False),
+    sa.Column("status_reason", sa.Text, nullable=False, info=REDACTED),
     sa.Column("deployment_id", Id, index=True),
     sa.Index("ix_trigger_targets_trigger_id_status_position", "trigger_id", "status", "position"),
 )
@@ -67,7 +67,9 @@ schedules = sa.Table(
     sa.Column("project_id", Id, nullable=False),
     sa.Column("name", Name, nullable=False),
     #: The body of a request that creates the trigger.
-    sa.Column("body", Json, nullable=False),
+    sa.Column("body", Json, nullable=False, info=ENCRYPTED),
+    #: Names of inputs in the body whose values are secret.
+    sa.Column("secret", Json, nullable=False),
     #: The config that the body names, if any: it must not be deleted.
     sa.Column("config_id", Id, index=True),
     #: A cron expression in a time zone; NULL for a single time.
@@ -83,7 +85,7 @@ schedules = sa.Table(
     sa.Column("next_at", Time),
     sa.Column("last_at", Time),
     sa.Column("last_trigger_id", Id),
-    sa.Column("last_error", sa.Text),
+    sa.Column("last_error", sa.Text, info=REDACTED),
     sa.Column("run_count", sa.Integer, nullable=False),
     sa.Column("missed_count", sa.Integer, nullable=False),
     sa.Column("created_at", Time, nullable=False),

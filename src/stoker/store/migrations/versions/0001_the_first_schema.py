@@ -111,7 +111,7 @@ def upgrade() -> None:
     op.create_table(
         "ec2_credentials",
         sa.Column("access", sa.String(length=64), nullable=False),
-        sa.Column("sealed_secret", sa.Text(), nullable=False),
+        sa.Column("secret", sa.Text(), nullable=False),
         sa.Column("user_id", sa.String(length=64), nullable=False),
         sa.Column("project_id", sa.String(length=64), nullable=False),
         sa.PrimaryKeyConstraint("access", name=op.f("pk_ec2_credentials")),
@@ -259,6 +259,7 @@ def upgrade() -> None:
         sa.Column("project_id", sa.String(length=64), nullable=False),
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
+        sa.Column("secret", sa.Text(), nullable=False),
         sa.Column("config_id", sa.String(length=64), nullable=True),
         sa.Column("cron", sa.String(length=255), nullable=True),
         sa.Column("at", sa.BigInteger(), nullable=True),
@@ -330,7 +331,7 @@ def upgrade() -> None:
         sa.Column("parameters", sa.Text(), nullable=False),
         sa.Column("outputs", sa.Text(), nullable=False),
         sa.Column("tags", sa.Text(), nullable=False),
-        sa.Column("event_sinks", sa.Text(), nullable=True),
+        sa.Column("event_sinks", sa.Text(), nullable=False),
         sa.Column("timeout_mins", sa.Integer(), nullable=True),
         sa.Column("disable_rollback", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
@@ -397,7 +398,7 @@ def upgrade() -> None:
         sa.Column("application_credential_id", sa.String(length=64), nullable=True),
         sa.Column("system", sa.Boolean(), nullable=False),
         sa.Column("parent_hash", sa.String(length=64), nullable=True),
-        sa.Column("methods", sa.String(length=255), nullable=True),
+        sa.Column("methods", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("hash", name=op.f("pk_tokens")),
     )
     with op.batch_alter_table("tokens", schema=None) as batch_op:

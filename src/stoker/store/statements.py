@@ -1,0 +1,55 @@
+"""
+Builders of the usual statements on one table, for constants at module level.
+
+A parameter has the name of its column. In an UPDATE, the parameters of the condition begin with ``key_``, because the
+same column may get a new value.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+
+def equal(table: sa.Table, *names: str, prefix: str = "") -> list[sa.ColumnElement[bool]]:
+    """Return the conditions ``column = :<prefix><column>``."""
+    return [table.c[name] == sa.bindparam(f"{prefix}{name}") for name in names]
+
+
+def update(table: sa.Table, *names: str, key: tuple[str, ...] = ("id",)) -> sa.Update:
+    """Return ``UPDATE table SET name = :name … WHERE key = :key_<key> …``."""
+    conditions = equal(table, *key, prefix="key_")
+    return sa.update(table).where(*conditions).values({name: sa.bindparam(name) for name in names})
+
+
+def delete(table: sa.Table, *names: str) -> sa.Delete:
+    """Return ``DELETE FROM table WHERE name = :name …``."""
+    return sa.delete(table).where(*equal(table, *names))
+
+
+def count(table: sa.Table, *names: str) -> sa.Select[int]:
+    """Return ``SELECT count(*) FROM table WHERE name = :name …``."""
+    return sa.select(sa.func.count()).select_from(table).where(*equal(table, *names))
+
+
+def delete_expired(table: sa.Table, id: sa.Column[Any], most: int) -> sa.Delete:
+    """
+    Return the deletion of at most ``most`` rows whose ``expires_at`` is not after ``:at``. ``id`` identifies a row.
+
+    Rows that another transaction has locked are skipped.
+    """
+    at: sa.BindParameter[int] = sa.bindparam("at", type_=sa.BigInteger)
+    oldest = sa.select(id).where(table.c.expires_at <= at).order_by(table.c.expires_at).limit(most)
+    return sa.delete(table).where(id.in_(oldest.with_for_update(skip_locked=True)))
+
+
+def insert_new(table: sa.Table, *unique: str) -> sa.Insert:
+    """
+    Return an INSERT that does nothing if there is a row with the same values of the columns ``unique``.
+
+    It returns one of these columns if it has inserted the row. Both databases have this syntax, but SQLAlchemy has a
+    class for each; SQLite's compiler accepts that for PostgreSQL.
+    """
+    return postgresql.insert(table).on_conflict_do_nothing(index_elements=unique).returning(table.c[unique[0]])
