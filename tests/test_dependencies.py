@@ -75,4 +75,5 @@ def test_every_dependency_of_the_base_and_of_the_server_is_imported():
 
 
 def test_the_agent_and_the_examples_import_the_standard_library_only():
-    assert _imported(_modules(_ROOT / "src" / "stoker_agent", _CLIENT / "examples")) == set()
+    # Hooks read YAML configs where the server has PyYAML, and say so where it has not.
+    assert _imported(_modules(_ROOT / "src" / "stoker_agent", _CLIENT / "examples")) <= {"pyyaml"}

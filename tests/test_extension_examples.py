@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
-import subprocess
 import textwrap
 import threading
 from types import ModuleType, SimpleNamespace
@@ -23,7 +21,8 @@ from stoker.resources import base as resource_base
 from stoker.servers import compute
 from stoker.transports import base as transport_base
 from stoker.work import Work
-from stoker_agent import hooks
+from stoker_agent import hook_contract
+from stoker_agent.hook_contract import HookRun
 from stoker_agent.sources import base as source_base
 from support.stacks import site, world
 from support.templates import template
@@ -85,11 +84,15 @@ def test_template_function():
 
 
 def test_hook(tmp_path):
-    names = names_of(hooks)
-    config, outputs = {"config": "import os; open(os.environ['RESULT_FILE'], 'w').write('done')"}, tmp_path / "out"
-    environment = {**os.environ, **names["environment"](config, outputs)}
-    subprocess.run(names["command"](config, tmp_path), env=environment, check=True)
-    assert names["read_outputs"](config, outputs) == {"result": "done"}
+    apply = names_of(hook_contract)["apply"]
+    entry = {
+        "id": "a",
+        "config": 'printf "$who" > "$heat_outputs_path.greeting"',
+        "inputs": [{"name": "who", "value": "me"}],
+    }
+    result = apply(HookRun(entry, tmp_path, tmp_path, tmp_path / "out"))
+    assert (result.code, result.values, result.changed) == (0, {"length": len(str(entry["config"]))}, True)
+    assert (tmp_path / "out.greeting").read_text() == "me"
 
 
 def test_source_of_the_agent(tmp_path):

@@ -11,6 +11,7 @@ from typing import List, Optional
 
 from stoker_agent import __version__
 from stoker_agent.config import Config, Paths, Unusable, credential, read
+from stoker_agent.programs import list_builtin
 
 _SOURCES = ("stoker", "cfn", "heat", "request", "zaqar")
 
@@ -79,6 +80,10 @@ def _parser() -> argparse.ArgumentParser:
     build = commands.add_parser("build", help="write the agent as one executable file")
     build.add_argument("target", type=Path)
     build.set_defaults(do=_build)
+    hook = commands.add_parser("hook", help="write one built-in hook as an executable file for another agent")
+    hook.add_argument("group", choices=list_builtin(), metavar="GROUP", help=", ".join(list_builtin()))
+    hook.add_argument("target", type=Path)
+    hook.set_defaults(do=_build_hook)
     return parser
 
 
@@ -152,6 +157,12 @@ def _build(options: argparse.Namespace, _: Paths) -> None:
     from stoker_agent.archive import build
 
     build(options.target)
+
+
+def _build_hook(options: argparse.Namespace, _: Paths) -> None:
+    from stoker_agent.archive import build_hook
+
+    build_hook(options.group, options.target)
 
 
 def _log_to(paths: Paths) -> None:

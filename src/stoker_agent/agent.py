@@ -24,7 +24,7 @@ from stoker_agent.execute import (
 from stoker_agent.live import Live
 from stoker_agent.output_files import BoundedFile, tidy
 from stoker_agent.poll import Poller
-from stoker_agent.programs import inputs
+from stoker_agent.programs import inputs, resumes
 from stoker_agent.progress import ProgressReporter, Signals, wants_progress
 from stoker_agent.refusals import Refusals
 from stoker_agent.report import Reporter
@@ -136,7 +136,7 @@ class Agent:
                 # The config's ``on_cancel`` script may take a minute, so a thread runs it.
                 control = self._running[id] = Control(source_of(entry))
                 threading.Thread(target=self._end_stopped, args=(entry, why, control), name=id, daemon=True).start()
-            elif inputs(entry).get("deploy_on_interrupt") == "RERUN":
+            elif resumes(entry, self._paths.hooks):
                 _log.info(
                     "run.interrupted: run %s was interrupted and starts again if the document still contains it", id
                 )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Iterator
+from typing import Iterable, Iterator
+
+from stoker_agent.hook_contract import module_name
 
 _MAIN = "import stoker_agent.__main__\n\nstoker_agent.__main__.exit_with()\n"
+_HOOK_MAIN = "from stoker_agent.hook_contract import main\n\nmain({group!r})\n"
 #: The earliest time that a ZIP archive can record.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -17,14 +20,29 @@ def build(target: Path) -> None:
 
     The archive is not compressed: compressed bytes depend on the version of zlib.
     """
+    _write(target, _sources(Path(__file__).parent), _MAIN)
+
+
+def build_hook(group: str, target: Path) -> None:
+    """
+    Write a zipapp of one built-in hook to ``target``, for the hook directory of another agent.
+
+    It follows the contract of heat-agents and needs nothing but Python 3.8 or newer.
+    """
+    package = Path(__file__).parent
+    names = ("__init__.py", "hook_contract.py", "hooks/__init__.py", f"hooks/{module_name(group)}.py")
+    _write(target, [package / name for name in names], _HOOK_MAIN.format(group=group))
+
+
+def _write(target: Path, sources: Iterable[Path], main: str) -> None:
     package = Path(__file__).parent
     with target.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-            for path in _sources(package):
+            for path in sources:
                 name = path.relative_to(package.parent).as_posix()
                 archive.writestr(_entry(name), path.read_bytes())
-            archive.writestr(_entry("__main__.py"), _MAIN)
+            archive.writestr(_entry("__main__.py"), main)
     target.chmod(0o755)
 
 

@@ -7,10 +7,12 @@ import json
 import os
 import pkgutil
 import re
+import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from stoker_agent import hooks
+from stoker_agent import hook_contract, hooks
+from stoker_agent.hook_contract import HookError, HookRun
 from stoker_agent.limits import clip_text
 
 #: Directories of installed hooks, searched after the agent's own directory.
@@ -48,9 +50,18 @@ def inputs(config: Mapping[str, Any]) -> Dict[str, Any]:
     return {entry["name"]: entry.get("value") for entry in entries if isinstance(entry.get("name"), str)}
 
 
+#: Starts a built-in hook as a child process. Arguments: the agent's archive or source directory, and the group.
+_CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from stoker_agent.hook_contract import main; main(sys.argv[2])"
+
+
+def list_builtin() -> List[str]:
+    """Return the groups of the built-in hooks."""
+    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(hooks.__path__))
+
+
 def available(own: Path) -> List[str]:
     """Return the groups that this server can run."""
-    names = {module.name for module in pkgutil.iter_modules(hooks.__path__)}
+    names = set(list_builtin())
     for folder in (own, *FOLDERS):
         try:
             names.update(path.name for path in folder.iterdir() if os.access(str(path), os.X_OK))
@@ -71,8 +82,8 @@ def program(entry: Mapping[str, Any], own: Path, folder: Path) -> Program:
     executable = _executable(name, own)
     if executable is not None:
         return _external(executable, config, folder)
-    if not name or not any(module.name == name for module in pkgutil.iter_modules(hooks.__path__)):
-        looked = ", ".join(str(path) for path in (own, *FOLDERS))
+    if name not in list_builtin():
+        looked = ", ".join(str(each) for each in (own, *FOLDERS))
         raise CannotRun(f"No hook for group {group!r} on this server (looked in {looked})")
     return _own(name, config, folder)
 
@@ -89,7 +100,17 @@ def on_cancel(entry: Mapping[str, Any], folder: Path) -> Optional[Program]:
         return None
     working = folder / "on-cancel"
     working.mkdir(mode=0o700, exist_ok=True)
-    return _own("script", {**entry, "config": text}, working)
+    return _direct("script", {**entry, "config": text}, working)
+
+
+def resumes(entry: Mapping[str, Any], own: Path) -> bool:
+    """Whether an interrupted run of the entry starts again: its config requests it, or its built-in hook does."""
+    if inputs(entry).get("deploy_on_interrupt") == "RERUN":
+        return True
+    group = str(entry.get("group") or "")
+    if group not in list_builtin() or _executable(group, own) is not None:
+        return False
+    return bool(getattr(_hook(group), "RESUMES", False))
 
 
 def _component(entry: Mapping[str, Any]) -> Dict[str, Any]:
@@ -110,19 +131,51 @@ def _executable(name: str, own: Path) -> Optional[Path]:
     return None
 
 
-def _own(name: str, config: Mapping[str, Any], folder: Path) -> Program:
-    hook = importlib.import_module(f"stoker_agent.hooks.{name}")
+def _hook(group: str) -> Any:
+    return importlib.import_module(f"stoker_agent.hooks.{hook_contract.module_name(group)}")
+
+
+def _own(group: str, config: Mapping[str, Any], folder: Path) -> Program:
+    """
+    Return the program for a built-in hook: a child process that runs the hook's ``apply``.
+
+    The process of a hook with the function ``command`` is the config's program itself, which starts sooner.
+    """
+    if hasattr(_hook(group), "command"):
+        return _direct(group, config, folder)
+    result = folder / "hook-result.json"
+    return Program(
+        argv=[sys.executable, "-I", "-c", _CHILD, str(Path(hooks.__path__[0]).parents[1]), group],
+        environment={hook_contract.RESULT_FILE: str(result), hook_contract.STATE: str(folder.parents[1] / "hooks")},
+        stdin=json.dumps(config).encode(),
+        stdout="stdout",
+        finish=lambda code: _read_result(result, code),
+    )
+
+
+def _read_result(path: Path, code: int) -> Dict[str, Any]:
+    """Return the result of a hook's process. A process without a result has failed, whatever its exit code."""
+    try:
+        values: Dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {"deploy_status_code": code or 1, "deploy_status_reason": "the hook ended without a result"}
+    return values
+
+
+def _direct(group: str, config: Mapping[str, Any], folder: Path) -> Program:
+    """Return the program of a hook whose work is one process. Raises CannotRun."""
     outputs = folder / "out"
     try:
-        return Program(
-            argv=hook.command(config, folder),
-            environment=hook.environment(config, outputs),
-            stdin=b"",
-            stdout="stdout",
-            finish=lambda _: dict(hook.read_outputs(config, outputs)),
-        )
-    except ValueError as error:
+        argv, environment = _hook(group).command(HookRun(config, folder, folder, outputs))
+    except HookError as error:
         raise CannotRun(str(error)) from None
+    return Program(
+        argv=argv,
+        environment=environment,
+        stdin=b"",
+        stdout="stdout",
+        finish=lambda _: dict(hook_contract.read_outputs(config, outputs)),
+    )
 
 
 def _external(executable: Path, config: Mapping[str, Any], folder: Path) -> Program:

@@ -8,12 +8,15 @@ import sys
 from support.installations import Installation, InstallationError
 from support.keystone import KEYSTONE
 from support.service_processes import OLD_ZAQAR, REDIS, SWIFT, ZAQAR
+from support.tools import ANSIBLE, SALT
 from support.upstream import HEAT_AGENTS
 
 #: By the name of the fixture in ``tests/conftest.py`` that uses the installation.
 INSTALLATIONS: dict[str, Installation] = {
+    "ansible_playbook": ANSIBLE,
     "heat_agents": HEAT_AGENTS,
     "redis_program": REDIS,
+    "salt_call": SALT,
     "start_keystone": KEYSTONE,
     "start_old_zaqar": OLD_ZAQAR,
     "start_swift": SWIFT,

@@ -1,0 +1,443 @@
+"""
+The contract of hooks, for the hooks of this package and for programs that run one hook alone.
+
+A hook is a module of ``stoker_agent.hooks``. Its function ``apply`` receives a ``HookRun`` and returns a ``Result``.
+The tool that it calls writes to the output of the hook's process, which Stoker's agent forwards during the run.
+Optional functions: ``check`` (compare without a change), ``preview`` (show what ``apply`` would change) and
+``undo`` (remove what ``apply`` made).
+
+A hook whose work is one process may define ``command`` as well, which returns the argv and the environment variables of
+that process; the agent then starts it without a process of the hook in between.
+
+``main`` runs a hook as a process: as a child of Stoker's agent, or as an executable in the hook directory of another
+agent, with the contract of heat-agents (the config as JSON on standard input, the result as JSON on standard output).
+
+Example of a whole hook:
+
+    from stoker_agent.hook_contract import HookRun, Result
+
+    def apply(run: HookRun) -> Result:
+        code = run.call(["/bin/sh", "-c", run.text()], run.environment())
+        return Result(code, {"length": len(run.text())}, changed=code == 0)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+#: The agent names the file for the result in this variable; standard output then carries the tool's output only.
+RESULT_FILE = "STOKER_RESULT"
+#: What to do: ``apply`` (default), ``check``, ``preview`` or ``undo``.
+MODE = "STOKER_HOOK_MODE"
+#: The directory whose content a hook keeps between runs.
+STATE = "STOKER_HOOK_STATE"
+MODES = ("apply", "check", "preview", "undo")
+#: Exit code of a hook that does not support the mode: EOPNOTSUPP.
+UNSUPPORTED = 95
+
+#: Inputs that Heat and Stoker add; no tool receives these as settings of the user.
+_DEPLOY = "deploy_"
+#: Largest number of bytes of an output, and of each stream in a result on standard output.
+_LONGEST = 1024 * 1024
+_LONGEST_STREAM = 256 * 1024
+#: Limits of a report's list of changes, because a report has at most 950,000 bytes.
+_MOST_CHANGES = 100
+_LONGEST_DIFF = 2000
+
+
+class HookError(Exception):
+    """The run has failed for a reason that no tool printed. ``code`` is the exit code to report."""
+
+    def __init__(self, reason: str, code: int = 1) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class Change(NamedTuple):
+    """What one item of a run (a task, a resource, a package) has changed, or would change."""
+
+    item: str
+    #: One of ``changed``, ``failed`` and ``unchanged``.
+    outcome: str = "changed"
+    #: The difference as text, if the hook knows it.
+    diff: str = ""
+
+    def to_report(self) -> Dict[str, str]:
+        """Return the change for a signal, without empty members and with a bounded diff."""
+        diff = self.diff if len(self.diff) <= _LONGEST_DIFF else self.diff[:_LONGEST_DIFF] + "…"
+        return {"item": self.item[:255], "outcome": self.outcome, **({"diff": diff} if diff else {})}
+
+
+class Result(NamedTuple):
+    """
+    The result of a run.
+
+    ``code`` is the exit code; 0 is success. ``values`` are values of outputs by name. ``changed`` says whether the run
+    changed the machine, or would change it in the modes ``check`` and ``preview``; None if the hook does not know.
+    ``changes`` lists the items.
+    """
+
+    code: int = 0
+    values: Mapping[str, Any] = {}
+    changed: Optional[bool] = None
+    changes: Sequence[Change] = ()
+    reason: str = ""
+
+    def to_report(self) -> Dict[str, Any]:
+        """Return the result as the values of a signal."""
+        report: Dict[str, Any] = {**self.values, "deploy_status_code": self.code}
+        if self.changed is not None:
+            report["deploy_changed"] = self.changed
+        if self.changes:
+            report["deploy_changes"] = [change.to_report() for change in self.changes[:_MOST_CHANGES]]
+            if len(self.changes) > _MOST_CHANGES:
+                rest = len(self.changes) - _MOST_CHANGES
+                report["deploy_changes"].append({"item": f"{rest} more", "outcome": "omitted"})
+        if self.reason:
+            report["deploy_status_reason"] = self.reason
+        return report
+
+
+class HookRun:
+    """
+    One run of a hook.
+
+    ``entry`` is the document's entry: ``id``, ``name``, ``config``, ``options``, ``inputs`` and ``outputs``. The
+    directory ``working`` belongs to this run, ``state`` to all runs of the hook; both have mode 0700. Raises HookError
+    for an input without a name.
+    """
+
+    def __init__(
+        self, entry: Mapping[str, Any], working: Path, state: Path, outputs: Path, mode: str = "apply"
+    ) -> None:
+        self.entry = entry
+        self.id = str(entry["id"])
+        self.name = str(entry.get("name") or entry["id"])
+        self.config: Any = entry.get("config")
+        options = entry.get("options")
+        self.options: Mapping[str, Any] = options if isinstance(options, dict) else {}
+        self.inputs = _inputs(entry.get("inputs") or ())
+        self.working = working
+        self.state = state
+        #: The output NAME is the content of the file ``<outputs_path>.NAME``.
+        self.outputs_path = outputs
+        self.mode = mode
+
+    @property
+    def is_dry(self) -> bool:
+        """Whether the run must not change the machine."""
+        return self.mode in ("check", "preview")
+
+    @property
+    def action(self) -> str:
+        """The action of the deployment: CREATE, UPDATE, DELETE, SUSPEND, RESUME, or an action of the user."""
+        return str(self.inputs.get("deploy_action") or "")
+
+    @property
+    def is_removal(self) -> bool:
+        """Whether the run removes what earlier runs of the deployment made."""
+        return self.mode == "undo" or self.action == "DELETE"
+
+    @property
+    def user_inputs(self) -> Dict[str, Any]:
+        """The inputs without those that Heat and Stoker add."""
+        return {name: value for name, value in self.inputs.items() if not name.startswith(_DEPLOY)}
+
+    def text(self) -> str:
+        """Return the config, which must be text. Raises HookError."""
+        if self.config is None:
+            return ""
+        if not isinstance(self.config, str):
+            raise HookError(f"the config of group {self.entry.get('group')} must be text")
+        return self.config
+
+    def mapping(self) -> Dict[str, Any]:
+        """Return the config, which must be a map, or the JSON or YAML text of a map. Raises HookError."""
+        return parse_mapping(self.config, f"the config of group {self.entry.get('group')}")
+
+    def settings(self, *required: str) -> Dict[str, Any]:
+        """
+        Return the config's map with the user's inputs, which take precedence, for hooks with typed settings.
+
+        Raises HookError if a required setting is missing.
+        """
+        settings = {**(self.mapping() if self.config else {}), **self.user_inputs}
+        for name in required:
+            if settings.get(name) in (None, ""):
+                raise HookError(f"{self.entry.get('group')} needs the setting {name!r}, in its config or as an input")
+        return settings
+
+    def environment(self) -> Dict[str, str]:
+        """
+        Return the inputs as text by name, with ``heat_outputs_path``.
+
+        Raises HookError for an input that cannot be an environment variable.
+        """
+        variables = {name: as_text(value) for name, value in self.inputs.items()}
+        for name, value in variables.items():
+            if not name or "=" in name or "\0" in name + value:
+                raise HookError(f"input {name!r} cannot be an environment variable")
+        return {**variables, "heat_outputs_path": str(self.outputs_path)}
+
+    @property
+    def _memory(self) -> Path:
+        """The file of what the deployment's earlier runs recorded; every run of one deployment has the same."""
+        owner = [str(self.inputs.get(name) or "") for name in ("deploy_stack_id", "deploy_resource_name")]
+        key = hashlib.sha256("\0".join(owner if all(owner) else [self.name]).encode()).hexdigest()[:32]
+        return self.state / f"{key}.json"
+
+    def recall(self) -> Dict[str, Any]:
+        """Return what an earlier run of this deployment recorded with ``remember``; empty at first."""
+        try:
+            content = json.loads(self._memory.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def remember(self, content: Mapping[str, Any]) -> None:
+        """Record JSON data for later runs of this deployment, for example for ``undo``. Empty data is removed."""
+        if content:
+            fresh = write_file(self._memory.with_suffix(".new"), json.dumps(content))
+            fresh.replace(self._memory)
+        elif self._memory.exists():
+            self._memory.unlink()
+
+    def write(self, name: str, content: str, mode: int = 0o600) -> Path:
+        """Write a file into the run's directory, only for the owner, and return its path."""
+        return write_file(self.working / name, content, mode)
+
+    def call(
+        self,
+        argv: Sequence[str],
+        environment: Optional[Mapping[str, str]] = None,
+        *,
+        folder: Optional[Path] = None,
+        stdin: Optional[str] = None,
+    ) -> int:
+        """
+        Run a tool, whose output goes directly to the run's output. Return its exit code.
+
+        Raises HookError, with code 127, if there is no such program.
+        """
+        sys.stdout.flush()
+        return _run(argv, environment, folder, stdin, capture=False).returncode
+
+    def read(
+        self, argv: Sequence[str], environment: Optional[Mapping[str, str]] = None, *, folder: Optional[Path] = None
+    ) -> Tuple[int, str]:
+        """Run a tool and return its exit code and its standard output as text. Raises HookError."""
+        done = _run(argv, environment, folder, None, capture=True)
+        return done.returncode, done.stdout.decode("utf-8", "replace")
+
+    def report_progress(self, percent: Optional[int], message: str = "") -> None:
+        """Report progress: a percentage, a message, or both. Best effort."""
+        path = os.environ.get("STOKER_PROGRESS")
+        if path:
+            words = [*([] if percent is None else [str(percent)]), message.replace("\n", " ")]
+            with open(path, "a", encoding="utf-8", errors="replace") as file:
+                file.write(" ".join(words) + "\n")
+
+
+def _inputs(entries: Sequence[Any]) -> Dict[str, Any]:
+    for entry in entries:
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+            raise HookError(f"an input must be a map with a name, not {entry!r:.100}")
+    return {entry["name"]: entry.get("value") for entry in entries}
+
+
+def _run(
+    argv: Sequence[str],
+    environment: Optional[Mapping[str, str]],
+    folder: Optional[Path],
+    stdin: Optional[str],
+    *,
+    capture: bool,
+) -> "subprocess.CompletedProcess[bytes]":
+    try:
+        return subprocess.run(
+            list(argv),
+            env={**os.environ, **(environment or {})},
+            cwd=None if folder is None else str(folder),
+            stdin=subprocess.DEVNULL if stdin is None else None,
+            input=None if stdin is None else stdin.encode(),
+            stdout=subprocess.PIPE if capture else None,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise HookError(f"{argv[0]} is not installed on this server, or not in PATH", 127) from None
+    except (OSError, ValueError) as error:
+        raise HookError(f"cannot run {argv[0]}: {error}", 126) from None
+
+
+def as_text(value: Any) -> str:
+    """Return strings unchanged, None as "", and other values as JSON, because an environment holds only text."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value)
+
+
+def as_flag(value: Any, name: str) -> bool:
+    """Return the boolean that ``value`` is or spells. Raises HookError."""
+    word = str(value).lower()
+    if word not in ("true", "false", "yes", "no", "1", "0"):
+        raise HookError(f"{name} must be true or false, not {value!r}")
+    return word in ("true", "yes", "1")
+
+
+def as_list(value: Any, name: str) -> List[str]:
+    """Return a list of strings: ``value`` itself, or the comma-separated parts of a text. Raises HookError."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return list(value)
+    raise HookError(f"{name} must be a list of texts, not {value!r}")
+
+
+def parse_mapping(value: Any, what: str) -> Dict[str, Any]:
+    """Return a map, or the map that a JSON or YAML text spells. ``what`` names the value. Raises HookError."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = _from_yaml(value, what)
+    if not isinstance(value, dict):
+        raise HookError(f"{what} must be a map")
+    return value
+
+
+def _from_yaml(text: str, what: str) -> Any:
+    try:
+        import yaml
+    except ImportError:
+        raise HookError(
+            f"{what} is a text in YAML, and this server has no python3-yaml: give a map (OS::Heat::StructuredConfig)"
+        ) from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise HookError(f"{what} is neither JSON nor YAML: {error}") from None
+
+
+def write_file(path: Path, content: Union[str, bytes], mode: int = 0o600) -> Path:
+    """Write a file with this mode, truncating an earlier one, and make its directory. Return the path."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    os.fchmod(handle, mode)  # an existing file keeps its mode otherwise
+    with os.fdopen(handle, "wb") as file:
+        file.write(content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape"))
+    return path
+
+
+def read_outputs(entry: Mapping[str, Any], prefix: Path) -> Dict[str, str]:
+    """Return the content of the declared outputs by name, up to 1 MiB each."""
+    values = {}
+    for declared in entry.get("outputs") or ():
+        name = declared["name"]
+        path = Path(f"{prefix}.{name}")
+        if not set(name) & {"/", "\0"} and path.is_file():
+            with path.open("rb") as file:  # a longer output exceeds the report's limit in any case
+                values[name] = file.read(_LONGEST).decode("utf-8", "replace")
+    return values
+
+
+def find_command(*names: str) -> str:
+    """Return the first of these programs that is in PATH. Raises HookError, with code 127, if there is none."""
+    for name in names:
+        if shutil.which(name):
+            return name
+    raise HookError(f"none of {', '.join(names)} is installed on this server, or in PATH", 127)
+
+
+def module_name(group: str) -> str:
+    """Return the module of ``stoker_agent.hooks`` for a group: ``docker-cmd`` is in ``docker_cmd``."""
+    return group.replace("-", "_")
+
+
+def run_hook(group: str, entry: Mapping[str, Any], working: Path, state: Path, outputs: Path, mode: str) -> Result:
+    """
+    Run the hook of a group for a document's entry. Failures of the hook are returned as a result, never raised.
+
+    ``outputs`` is the prefix of the files for outputs; ``mode`` is one of ``MODES``.
+    """
+    hook = importlib.import_module(f"stoker_agent.hooks.{module_name(group)}")
+    try:
+        function = getattr(hook, mode, None) if mode in MODES else None
+        if function is None:
+            raise HookError(f"the hook {group} does not support {mode}", UNSUPPORTED)
+        result: Result = function(HookRun(entry, working, state, outputs, mode))
+        return result._replace(values={**result.values, **read_outputs(entry, outputs)})
+    except HookError as error:
+        print(error, file=sys.stderr)
+        return Result(error.code, reason=str(error))
+    except OSError as error:
+        print(error, file=sys.stderr)
+        return Result(1, reason=str(error))
+
+
+def main(group: str) -> None:
+    """Run one hook as a process: the config is JSON on standard input. The exit code is 0 if there is a result."""
+    entry = json.load(sys.stdin)
+    target = os.environ.get(RESULT_FILE)
+    mode = os.environ.get(MODE, "apply")
+    if target:  # a child of Stoker's agent, which has made the directories
+        folder = Path(target).parent
+        report = run_hook(group, entry, folder, _state(group), folder / "out", mode).to_report()
+        write_file(Path(target), json.dumps(report))
+        return
+    working = _folder(group, "WORKING", "/var/lib/heat-config")
+    outputs = _folder(group, "OUTPUTS", "/var/run/heat-config") / str(entry["id"])
+    with _Captured() as captured:
+        report = run_hook(group, entry, working, working, outputs, mode).to_report()
+    json.dump({**captured.streams(), **report}, sys.stdout)
+
+
+def _state(group: str) -> Path:
+    folder = Path(os.environ[STATE]) / group
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def _folder(group: str, kind: str, top: str) -> Path:
+    """Return the directory of heat-agents for a group, which ``HEAT_<GROUP>_<KIND>`` may replace."""
+    name = f"HEAT_{re.sub('[^A-Z0-9]', '_', group.upper())}_{kind}"
+    folder = Path(os.environ.get(name) or f"{top}/heat-config-{group}")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+class _Captured:
+    """Captures the output of this process and its children, because heat-agents expects it in the result."""
+
+    def __enter__(self) -> "_Captured":
+        sys.stdout.flush()
+        self._kept = [os.dup(number) for number in (1, 2)]
+        self._files = [tempfile.TemporaryFile() for _ in self._kept]  # noqa: SIM115 — read after ``__exit__``
+        for number, file in enumerate(self._files, start=1):
+            os.dup2(file.fileno(), number)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, kept in enumerate(self._kept, start=1):
+            os.dup2(kept, number)
+            os.close(kept)
+
+    def streams(self) -> Dict[str, str]:
+        """Return both streams as text, with their ends if they are long."""
+        streams = {}
+        for name, file in zip(("deploy_stdout", "deploy_stderr"), self._files):  # noqa: B905 — Python 3.8
+            file.seek(max(0, file.seek(0, 2) - _LONGEST_STREAM))
+            streams[name] = file.read().decode("utf-8", "replace")
+            file.close()
+        return streams

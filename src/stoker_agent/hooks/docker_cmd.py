@@ -1,0 +1,142 @@
+"""
+Hook of the group ``docker-cmd``: runs containers that a map describes, in ``start_order``.
+
+Containers of an earlier run of the same deployment, and those that the map no longer names, are removed first; on
+DELETE all of them. ``HEAT_DOCKER_CMD`` replaces the command.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import Any, Dict, List, Mapping
+
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_list
+
+_MANAGED = "managed_by=docker-cmd"
+
+
+def apply(run: HookRun) -> Result:
+    """Remove containers of earlier runs, then run the containers of the map."""
+    containers = {} if run.is_removal or not run.config else run.mapping()
+    changes = _remove_others(run)
+    first_failure = 0
+    for number, name in enumerate(
+        sorted(containers, key=lambda name: _settings(containers, name).get("start_order", 0))
+    ):
+        settings = _settings(containers, name)
+        run.report_progress(100 * number // len(containers), f"container {name}")
+        code = run.call(_exec(run, settings) if settings.get("action") == "exec" else _start(run, name, settings))
+        is_good = code in settings.get("exit_codes", [0])
+        changes.append(Change(name, "changed" if is_good else "failed"))
+        if not is_good:
+            first_failure = first_failure or code or 1
+    return Result(first_failure, changed=bool(changes), changes=changes)
+
+
+def undo(run: HookRun) -> Result:
+    """Remove all containers of the deployment."""
+    changes = _remove_others(run)
+    return Result(changed=bool(changes), changes=changes)
+
+
+def check(run: HookRun) -> Result:
+    """Compare the running containers with the map."""
+    containers = run.mapping() if run.config else {}
+    wanted = {name for name in containers if _settings(containers, name).get("action", "run") == "run"}
+    running = set(_list(run, '{{.Label "container_name"}}', f"label=config_id={run.id}", everything=False))
+    changes = [Change(name, diff="not running") for name in sorted(wanted - running)]
+    changes += [Change(name, diff="not in the config") for name in sorted(running - wanted)]
+    return Result(changed=bool(changes), changes=changes)
+
+
+preview = check
+
+
+def _docker() -> str:
+    return os.environ.get("HEAT_DOCKER_CMD", "docker")
+
+
+def _settings(containers: Mapping[str, Any], name: str) -> Dict[str, Any]:
+    settings = containers[name]
+    if not isinstance(settings, dict):
+        raise HookError(f"the container {name} must be a map of settings")
+    return settings
+
+
+def _list(run: HookRun, form: str, *filters: str, everything: bool = True) -> List[str]:
+    argv = [_docker(), "ps", *(["-a"] if everything else []), "--format", form]
+    for condition in filters:
+        argv += ["--filter", condition]
+    code, text = run.read(argv)
+    if code:
+        raise HookError(f"{_docker()} cannot list containers: exit {code}", code)
+    return text.split("\n")[:-1]
+
+
+def _remove_others(run: HookRun) -> List[Change]:
+    """Remove this deployment's containers of other configs; in a removal, all of them."""
+    owner = [f"label={name}={run.inputs.get(name)}" for name in ("deploy_stack_id", "deploy_resource_name")]
+    form = '{{.Names}}\t{{.Label "config_id"}}'
+    removed = []
+    for line in _list(run, form, f"label={_MANAGED}", *owner):
+        name, _, config_id = line.partition("\t")
+        if run.is_removal or config_id != run.id:
+            if run.call([_docker(), "rm", "-f", name]):
+                raise HookError(f"cannot remove the container {name}")
+            removed.append(Change(name, diff="removed"))
+    return removed
+
+
+def _start(run: HookRun, name: str, settings: Mapping[str, Any]) -> List[str]:
+    labels = {
+        "deploy_stack_id": run.inputs.get("deploy_stack_id"),
+        "deploy_resource_name": run.inputs.get("deploy_resource_name"),
+        "config_id": run.id,
+        "container_name": name,
+    }
+    argv = [_docker(), "run", "--name", _unique(run, name)]
+    for label in [*(f"{label}={value}" for label, value in labels.items()), _MANAGED]:
+        argv += ["--label", label]
+    if settings.get("detach", True):
+        argv.append("--detach=true")
+    repeated = {
+        "env_file": "--env-file",
+        "environment": "--env",
+        "volumes": "--volume",
+        "volumes_from": "--volumes-from",
+    }
+    for key, flag in repeated.items():
+        argv += [f"{flag}={value}" for value in as_list(settings.get(key) or [], f"{name}: {key}") if value]
+    for key in ("net", "pid", "privileged", "restart", "user"):
+        if key in settings:
+            argv.append(f"--{key}={_word(settings[key])}")
+    return [*argv, str(settings.get("image", "")), *_command(settings)]
+
+
+def _exec(run: HookRun, settings: Mapping[str, Any]) -> List[str]:
+    """Return the command that runs a program in a container; the first word of its command names the container."""
+    flags = [f"--{key}={_word(settings[key])}" for key in ("privileged", "user") if key in settings]
+    command = _command(settings)
+    if not command:
+        raise HookError("a container with the action exec needs a command that begins with a container's name")
+    names = _list(run, "{{.Names}}", f"label=container_name={command[0]}", f"label=config_id={run.id}")
+    return [_docker(), "exec", *flags, names[0] if names else command[0], *command[1:]]
+
+
+def _unique(run: HookRun, name: str) -> str:
+    """Return a container name that no container has."""
+    taken = set(_list(run, "{{.Names}}"))
+    unique = name
+    while unique in taken:
+        unique = f"{name}-{secrets.token_hex(4)}"
+    return unique
+
+
+def _command(settings: Mapping[str, Any]) -> List[str]:
+    command = settings.get("command") or []
+    return command.split() if isinstance(command, str) else [str(word) for word in command]
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

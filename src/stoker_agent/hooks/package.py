@@ -1,0 +1,175 @@
+"""
+Hook of the group ``package``: installs, upgrades or removes packages of the operating system (apt or dnf).
+
+Settings, in the config's map or as inputs:
+
+- ``name`` or ``packages``: a name, or a list of names; ``NAME=VERSION`` selects a version;
+- ``state``: ``present`` (default), ``latest`` or ``absent``;
+- ``update_cache``: whether to refresh the package lists first (default false).
+
+Undo removes the packages that this deployment installed, and only those.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import Dict, List, Optional, Tuple
+
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_flag, as_list
+
+_STATES = ("present", "latest", "absent")
+_QUIET = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
+
+
+class _Apt:
+    """Packages of Debian and its relatives."""
+
+    install = ("apt-get", "-y", "-o", "Dpkg::Options::=--force-confold", "--no-install-recommends", "install")
+    remove = ("apt-get", "-y", "remove")
+    update = ("apt-get", "-q", "update")
+
+    def installed(self, run: HookRun) -> Dict[str, str]:
+        _, text = run.read(["dpkg-query", "-W", "-f", "${db:Status-Status} ${binary:Package} ${Version}\\n"])
+        rows = [line.split(" ") for line in text.splitlines()]
+        return {row[1].partition(":")[0]: row[2] for row in rows if row[0] == "installed"}
+
+    def candidate(self, run: HookRun, name: str) -> Optional[str]:
+        """Return the version that an upgrade would install."""
+        _, text = run.read(["apt-cache", "policy", name], _QUIET)
+        versions = [line.split()[1] for line in text.splitlines() if line.strip().startswith("Candidate:")]
+        return versions[0] if versions and versions[0] != "(none)" else None
+
+    def selector(self, name: str, version: str) -> str:
+        return f"{name}={version}"
+
+
+class _Dnf:
+    """Packages of Fedora and its relatives."""
+
+    install = ("dnf", "-y", "install")
+    remove = ("dnf", "-y", "remove")
+    update = ("dnf", "-q", "makecache")
+
+    def installed(self, run: HookRun) -> Dict[str, str]:
+        _, text = run.read(["rpm", "-qa", "--queryformat", "%{NAME} %{VERSION}-%{RELEASE}\\n"])
+        return dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
+
+    def candidate(self, run: HookRun, name: str) -> Optional[str]:
+        """Return the version that an upgrade would install."""
+        argv = ["dnf", "-q", "repoquery", "--latest-limit", "1", "--queryformat", "%{version}-%{release}", name]
+        _, text = run.read(argv, _QUIET)
+        return text.split()[0] if text.split() else None
+
+    def selector(self, name: str, version: str) -> str:
+        return f"{name}-{version}"
+
+
+def apply(run: HookRun) -> Result:
+    """Bring the packages into the state."""
+    if run.is_removal:
+        return undo(run)
+    state, wanted = _settings(run)
+    manager = _manager()
+    if as_flag(run.settings().get("update_cache", False), "update_cache"):
+        code = run.call(manager.update, _QUIET)
+        if code:
+            return Result(code, reason="the package lists could not be refreshed")
+    before = manager.installed(run)
+    pending = _pending(run, manager, state, wanted, before)
+    if not pending:
+        return Result(changed=False)
+    verb = manager.remove if state == "absent" else manager.install
+    names = [
+        name if version is None or state == "absent" else manager.selector(name, version) for name, version in pending
+    ]
+    code = run.call([*verb, *names], _QUIET)
+    after = manager.installed(run)
+    own = set(run.recall().get("installed", ())) | {name for name, _ in pending if name in after and name not in before}
+    run.remember({"installed": sorted(name for name in own if name in after)})
+    changes = _differences(before, after)
+    return Result(code, changed=bool(changes), changes=changes)
+
+
+def check(run: HookRun) -> Result:
+    """Compare the installed packages with the state."""
+    state, wanted = _settings(run)
+    manager = _manager()
+    before = manager.installed(run)
+    pending = _pending(run, manager, state, wanted, before)
+    target = {name: "absent" if state == "absent" else version or "latest" for name, version in pending}
+    changes = [Change(name, diff=f"{before.get(name, 'absent')} → {version}") for name, version in target.items()]
+    return Result(changed=bool(changes), changes=changes)
+
+
+def preview(run: HookRun) -> Result:
+    """Show what the package manager would do."""
+    result = check(run)
+    state, wanted = _settings(run)
+    if result.changed and shutil.which("apt-get"):
+        verb = _Apt.remove if state == "absent" else _Apt.install
+        names = [name if version is None else f"{name}={version}" for name, version in wanted]
+        return result._replace(code=run.call([verb[0], "-s", *verb[1:], *names], _QUIET))
+    return result
+
+
+def undo(run: HookRun) -> Result:
+    """Remove the packages that this deployment installed."""
+    manager = _manager()
+    before = manager.installed(run)
+    own = [name for name in run.recall().get("installed", ()) if name in before]
+    code = run.call([*manager.remove, *own], _QUIET) if own else 0
+    if code == 0:
+        run.remember({})
+    changes = _differences(before, manager.installed(run))
+    return Result(code, changed=bool(changes), changes=changes)
+
+
+def _settings(run: HookRun) -> Tuple[str, List[Tuple[str, Optional[str]]]]:
+    """Return the state, and each package with its version or None."""
+    settings = run.settings()
+    names = as_list(settings.get("packages") or settings.get("name") or [], "packages")
+    if not names:
+        raise HookError("package needs the setting 'name' or 'packages', in its config or as an input")
+    for name in names:
+        if name.startswith("-"):
+            raise HookError(f"{name!r} is not the name of a package")
+    state = str(settings.get("state") or "present")
+    if state not in _STATES:
+        raise HookError(f"state must be one of {', '.join(_STATES)}, not {state!r}")
+    return state, [(name.partition("=")[0], name.partition("=")[2] or None) for name in names]
+
+
+def _manager() -> "_Apt | _Dnf":
+    if shutil.which("apt-get"):
+        return _Apt()
+    if shutil.which("dnf"):
+        return _Dnf()
+    raise HookError("this server has neither apt-get nor dnf", 127)
+
+
+def _pending(
+    run: HookRun,
+    manager: "_Apt | _Dnf",
+    state: str,
+    wanted: List[Tuple[str, Optional[str]]],
+    installed: Dict[str, str],
+) -> List[Tuple[str, Optional[str]]]:
+    """Return the packages that are not in the state yet."""
+    if state == "absent":
+        return [(name, None) for name, _ in wanted if name in installed]
+    if state == "latest":
+        wanted = [(name, version or manager.candidate(run, name)) for name, version in wanted]
+    return [
+        (name, version)
+        for name, version in wanted
+        if name not in installed or (version is not None and installed[name] != version)
+    ]
+
+
+def _differences(before: Dict[str, str], after: Dict[str, str]) -> List[Change]:
+    names = sorted(set(before) | set(after))
+    return [
+        Change(name, diff=f"{before.get(name, 'absent')} → {after.get(name, 'absent')}")
+        for name in names
+        if before.get(name) != after.get(name)
+    ]

@@ -1,0 +1,47 @@
+"""
+Hook of the group ``python``: calls the function ``main`` of a Python module with the inputs.
+
+The config is the module's source. ``main`` receives the inputs as a dict and returns the outputs as a dict, or None.
+An exception fails the run. The module runs with the Python of the agent, in a process of its own. Example:
+
+    def main(inputs):
+        return {"url": f"http://{inputs['host']}:{inputs['port']}/"}
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from stoker_agent.hook_contract import HookError, HookRun, Result
+
+#: Runs the module in a fresh interpreter, so that its imports and threads do not meet the hook's.
+_CALL = """
+import json, runpy, sys
+module = runpy.run_path(sys.argv[1], run_name="stoker_config")
+if "main" not in module:
+    sys.exit("the config of group python must define the function main(inputs)")
+with open(sys.argv[2]) as file:
+    inputs = json.load(file)
+outputs = module["main"](inputs)
+with open(sys.argv[3], "w") as file:
+    json.dump({} if outputs is None else outputs, file)
+"""
+
+
+def apply(run: HookRun) -> Result:
+    """Call ``main`` and return its dict as outputs. The key ``deploy_changed`` tells whether the machine changed."""
+    source = run.write("config.py", run.text())
+    inputs = run.write("inputs.json", json.dumps(run.inputs))
+    target = run.write("outputs.json", "{}")
+    try:
+        code = run.call([sys.executable, "-u", "-c", _CALL, str(source), str(inputs), str(target)], run.environment())
+    finally:
+        inputs.unlink()  # it may contain secrets
+    if code:
+        return Result(code)
+    outputs = json.loads(target.read_text())
+    if not isinstance(outputs, dict):
+        raise HookError(f"main must return a dict of outputs, not {type(outputs).__name__}")
+    changed = outputs.pop("deploy_changed", None)
+    return Result(0, outputs, changed=None if changed is None else bool(changed))

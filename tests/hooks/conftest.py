@@ -1,0 +1,135 @@
+"""Runs one hook, as the agent's child process and as a single file in the hook directory of another agent."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stoker_agent.archive import build_hook
+from stoker_agent.hook_contract import MODE, RESULT_FILE, STATE
+from stoker_agent.programs import program
+from support.tools import ANSIBLE, SALT
+
+#: A tool gets this long; a busy machine is slow.
+_PATIENCE_SECONDS = 280
+
+
+@dataclass
+class Outcome:
+    """What a run reported, and what it printed."""
+
+    report: dict[str, Any]
+    stdout: str
+    stderr: str
+
+    @property
+    def code(self) -> int:
+        return int(self.report["deploy_status_code"])
+
+    @property
+    def changed(self) -> bool | None:
+        return self.report.get("deploy_changed")
+
+    @property
+    def items(self) -> list[str]:
+        return [change["item"] for change in self.report.get("deploy_changes", ())]
+
+
+@dataclass
+class Hook:
+    """One group's hook with directories of its own."""
+
+    group: str
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    number: int = 0
+
+    def entry(
+        self, config: Any, outputs: Any = (), options: Mapping[str, Any] | None = None, **inputs: Any
+    ) -> dict[str, Any]:
+        self.number += 1
+        return {
+            "id": f"1f0e7c52-0000-4000-8000-{self.number:012}",
+            "name": "app",
+            "group": self.group,
+            "creation_time": "2026-01-01T00:00:00Z",
+            "config": config,
+            "options": dict(options or {}),
+            "inputs": [{"name": name, "type": "String", "value": value} for name, value in inputs.items()],
+            "outputs": [{"name": name, "type": "String"} for name in outputs],
+        }
+
+    def run(self, entry: Mapping[str, Any], mode: str = "apply") -> Outcome:
+        """Run the hook as the agent does: a child process whose output is the tool's."""
+        folder = self.folder / "runs" / entry["id"]
+        folder.mkdir(parents=True, exist_ok=True)
+        child = program(entry, self.folder / "no-hooks", folder)
+        done = self._process(list(child.argv), child.stdin, {**child.environment, MODE: mode})
+        return Outcome({"deploy_status_code": done.returncode, **child.finish(done.returncode)}, *self._texts(done))
+
+    def run_file(self, entry: Mapping[str, Any], mode: str = "apply") -> Outcome:
+        """Run the hook as heat-agents does: one executable file, whose standard output is the result."""
+        file = self.folder / "single" / self.group
+        if not file.exists():
+            file.parent.mkdir(parents=True)
+            build_hook(self.group, file)
+        upper = self.group.upper().replace("-", "_")
+        places = {f"HEAT_{upper}_WORKING": "working", f"HEAT_{upper}_OUTPUTS": "outputs"}
+        environment = {name: str(self.folder / place) for name, place in places.items()}
+        done = self._process([sys.executable, "-I", str(file)], json.dumps(entry).encode(), {**environment, MODE: mode})
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout)
+        return Outcome(report, report["deploy_stdout"], report["deploy_stderr"])
+
+    def _process(
+        self, argv: list[str], stdin: bytes, environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[bytes]:
+        kept = {name: value for name, value in os.environ.items() if name not in (MODE, RESULT_FILE, STATE)}
+        return subprocess.run(
+            argv,
+            input=stdin,
+            env={**kept, **self.environment, **environment},
+            capture_output=True,
+            timeout=_PATIENCE_SECONDS,
+            check=False,
+        )
+
+    @staticmethod
+    def _texts(done: subprocess.CompletedProcess[bytes]) -> tuple[str, str]:
+        return done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+
+    def tool(self, name: str, script: str) -> Path:
+        """Put a program first in the hook's PATH; ``script`` is its text."""
+        path = self.folder / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(script)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        self.environment["PATH"] = f"{path.parent}{os.pathsep}{os.environ['PATH']}"
+        return path
+
+
+@pytest.fixture
+def hook(request: pytest.FixtureRequest, tmp_path: Path) -> Hook:
+    """The hook of the group that the test's parameter or the module's ``GROUP`` names."""
+    return Hook(getattr(request, "param", None) or request.module.GROUP, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def ansible_playbook() -> Path:
+    """The program of the installed ansible-core."""
+    return ANSIBLE.require() / "bin" / "ansible-playbook"
+
+
+@pytest.fixture(scope="session")
+def salt_call() -> Path:
+    """The program of the installed salt."""
+    return SALT.require() / "bin" / "salt-call"

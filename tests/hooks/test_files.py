@@ -1,0 +1,123 @@
+"""Hooks that write files: file, json-file, hiera, and the function of python."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+
+@pytest.mark.parametrize("hook", ["file"], indirect=True)
+def test_a_file_has_its_content_mode_and_owner_and_only_differences_count(hook, tmp_path):
+    path = tmp_path / "etc" / "app.conf"
+    config = {"path": str(path), "template": "port=${port}\ncost=$$5\n", "mode": "0640"}
+    first = hook.run(hook.entry(config, port=8080))
+    assert (first.code, first.changed, first.items) == (0, True, [str(path)])
+    assert path.read_text() == "port=8080\ncost=$5\n"
+    assert path.stat().st_mode & 0o7777 == 0o640
+    assert hook.run(hook.entry(config, port=8080)).changed is False
+    path.chmod(0o600)
+    path.write_text("port=1\ncost=$5\n")
+    drift = hook.run(hook.entry(config, port=8080), mode="check")
+    assert drift.changed is True
+    assert "-port=1" in drift.stdout
+    assert "+port=8080" in drift.stdout
+    assert path.read_text().startswith("port=1"), "a check changes nothing"
+    hook.run(hook.entry(config, port=8080))
+    assert path.stat().st_mode & 0o7777 == 0o640
+
+
+@pytest.mark.parametrize("hook", ["file"], indirect=True)
+def test_undo_restores_the_content_that_the_first_run_replaced(hook, tmp_path):
+    path = tmp_path / "motd"
+    path.write_text("before\n")
+    path.chmod(0o604)
+    for text in ("one\n", "two\n"):
+        hook.run(hook.entry({"path": str(path), "content": text}))
+    assert path.read_text() == "two\n"
+    assert hook.run(hook.entry({"path": str(path)}, deploy_action="DELETE")).changed is True
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("before\n", 0o604)
+    fresh = tmp_path / "new"
+    hook.run(hook.entry({"path": str(fresh), "content": "x"}))
+    hook.run(hook.entry({"path": str(fresh)}), mode="undo")
+    assert not fresh.exists()
+
+
+@pytest.mark.parametrize("hook", ["file"], indirect=True)
+def test_directories_links_and_absence(hook, tmp_path):
+    folder, link = tmp_path / "a" / "b", tmp_path / "link"
+    assert hook.run(hook.entry({"path": str(folder), "state": "directory", "mode": "0711"})).changed is True
+    assert folder.stat().st_mode & 0o777 == 0o711
+    assert hook.run(hook.entry({"path": str(link), "state": "link", "target": str(folder)})).changed is True
+    assert link.readlink() == folder
+    assert hook.run(hook.entry({"path": str(link), "state": "link", "target": str(folder)})).changed is False
+    assert hook.run(hook.entry({"path": str(link), "state": "absent"})).changed is True
+    assert folder.is_dir()
+    assert not link.is_symlink()
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({}, "needs the setting 'path'"),
+        ({"path": "relative"}, "must be absolute"),
+        ({"path": "/"}, "must be absolute"),
+        ({"path": "/tmp/x", "state": "odd"}, "state must be one of"),
+        ({"path": "/tmp/x", "mode": "9"}, "mode must be octal"),
+        ({"path": "/tmp/x", "owner": "no-such-user"}, "no user"),
+        ({"path": "/tmp/x", "state": "link"}, "needs the setting 'target'"),
+        ({"path": "/tmp/x", "template": "$missing"}, "needs the input 'missing'"),
+        ({"path": "/tmp/x", "content": "a", "checksum": hashlib.sha256(b"b").hexdigest()}, "does not have the SHA-256"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+@pytest.mark.parametrize("hook", ["file"], indirect=True)
+def test_settings_that_make_no_file_are_refused_with_a_reason(hook, settings, reason):
+    outcome = hook.run(hook.entry(settings))
+    assert outcome.code == 1
+    assert reason in outcome.report["deploy_status_reason"]
+
+
+@pytest.mark.parametrize("hook", ["json-file"], indirect=True)
+def test_each_value_is_written_as_sorted_json(hook, tmp_path):
+    path = tmp_path / "deep" / "a.json"
+    config = {str(path): {"b": 1, "a": [True, None]}}
+    assert hook.run(hook.entry(config)).changed is True
+    assert path.read_text() == json.dumps({"a": [True, None], "b": 1}, indent=4, sort_keys=True)
+    assert hook.run_file(hook.entry(config)).changed is False
+    path.write_text("{}")
+    assert hook.run(hook.entry(config), mode="check").items == [str(path)]
+    assert hook.run(hook.entry(config, deploy_action="DELETE")).code == 0
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("hook", ["hiera"], indirect=True)
+def test_hierarchy_and_data_are_written_for_puppet(hook, tmp_path):
+    data, top = tmp_path / "hieradata", tmp_path / "hiera.yaml"
+    hook.environment.update(HEAT_PUPPET_HIERA_DATADIR=str(data), HEAT_HIERA_CONFIG=str(top))
+    config = {"hierarchy": ["node", "common"], "datafiles": {"common": {"x": 1}}}
+    assert hook.run(hook.entry(config)).changed is True
+    assert top.read_text().endswith(f":datadir: {data}\n:hierarchy:\n  - node\n  - common\n")
+    assert json.loads((data / "common.json").read_text()) == {"x": 1}
+    assert (data / "common.json").stat().st_mode & 0o777 == 0o600
+    assert hook.run(hook.entry(config)).changed is False
+    hook.tool("os-apply-config", "#!/bin/sh\necho '{\"legacy\": 1}'\n")
+    assert "os-apply-config manages hieradata" in hook.run(hook.entry(config)).report["deploy_status_reason"]
+
+
+@pytest.mark.parametrize("hook", ["python"], indirect=True)
+def test_a_function_receives_the_inputs_and_returns_the_outputs(hook):
+    source = """
+def main(inputs):
+    print("live", flush=True)
+    return {"sum": inputs["a"] + inputs["b"], "deploy_changed": True}
+"""
+    outcome = hook.run(hook.entry(source, a=2, b=3))
+    assert (outcome.code, outcome.changed, outcome.report["sum"], outcome.stdout) == (0, True, 5, "live\n")
+    assert hook.run_file(hook.entry(source, a=2, b=3)).report["sum"] == 5
+    failed = hook.run(hook.entry("def main(inputs):\n    raise RuntimeError('too bad')\n"))
+    assert failed.code == 1
+    assert "RuntimeError: too bad" in failed.stderr
+    assert "must define the function main" in hook.run(hook.entry("x = 1")).stderr
+    assert "must return a dict" in hook.run(hook.entry("def main(inputs): return 5")).report["deploy_status_reason"]

@@ -1,0 +1,48 @@
+"""The hook of the group salt with the real salt-call."""
+
+from __future__ import annotations
+
+import pytest
+
+GROUP = "salt"
+pytestmark = pytest.mark.slow
+
+_STATES = """
+the file:
+  file.managed:
+    - name: {{ opts['path'] }}
+    - contents: {{ pillar['text'] }}
+"""
+
+
+@pytest.fixture
+def hook(hook, tmp_path, salt_call):
+    minion = tmp_path / "minion"
+    places = {"root_dir": "", "cachedir": "cache", "pki_dir": "pki", "sock_dir": "sock", "log_file": "log/minion"}
+    lines = [f"{name}: {tmp_path / 'salt' / place}" for name, place in places.items()]
+    minion.write_text("\n".join(["id: here", "master_type: disable", *lines]) + "\n")
+    hook.environment.update(HEAT_SALT_CMD=str(salt_call), SALT_MINION_CONFIG=str(minion))
+    return hook
+
+
+def test_states_report_changes_and_drift(hook, tmp_path):
+    path = tmp_path / "made"
+    entry = hook.entry(_STATES, ["retcode"], path=str(path), text="hello")
+    first = hook.run(entry)
+    assert (first.code, first.changed, first.report["retcode"]) == (0, True, 0), first
+    assert path.read_text() == "hello\n"
+    assert first.items == [f"the file: {path}"]
+    path.write_text("drifted\n")
+    drift = hook.run(entry, mode="check")
+    assert (drift.code, drift.changed) == (0, True)
+    assert path.read_text() == "drifted\n"
+    path.write_text("hello\n")
+    assert hook.run_file(entry).changed is False
+
+
+def test_failed_states_and_unreadable_ones(hook):
+    failed = hook.run(hook.entry({"breaks": {"cmd.run": [{"name": "exit 7"}]}}))
+    assert (failed.code, [change["outcome"] for change in failed.report["deploy_changes"]]) == (2, ["failed"])
+    unreadable = hook.run(hook.entry("a: {% nothing"))
+    assert unreadable.code == 1
+    assert unreadable.report["deploy_status_reason"]
