@@ -13,16 +13,17 @@ from hypothesis import strategies as st
 
 from stoker.http.agent.routes import ROUTES as AGENT
 from stoker.http.cfn.routes import ROUTES as CFN
+from stoker.http.heat.routes import ROUTES as HEAT
+from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
-from stoker.http.openapi.routes import DESCRIBED
 from support.search import examples
 from support.server import Served, served_on
 
 pytestmark = pytest.mark.slow
 
 #: Each face as often as the others, however many rows it has.
-ROWS = st.one_of(*map(st.sampled_from, (AGENT, CFN, MESSAGING, OBJECTS, DESCRIBED)))
+ROWS = st.one_of(*map(st.sampled_from, (AGENT, CFN, HEAT, IDENTITY, MESSAGING, OBJECTS)))
 CLIENT = "123e4567-e89b-12d3-a456-426614174000"
 
 odd_names = st.sampled_from(

@@ -200,7 +200,8 @@ def test_purge_deletes_messages_or_subscriptions(zaqar, queue):
     assert zaqar.bodies(queue) == []
     assert len(zaqar("GET", f"{queue}/subscriptions").body["subscriptions"]) == 1
     zaqar.post(queue, 3)
-    for wrong in ({}, [], {"resource_types": "messages"}, {"resource_types": ["queues"]}, {"resource_types": [{}]}):
+    zaqar.refused("POST", f"{queue}/purge", [])
+    for wrong in ({}, {"resource_types": "messages"}, {"resource_types": ["queues"]}, {"resource_types": [{}]}):
         assert "resource_types" in zaqar.refused("POST", f"{queue}/purge", wrong)
     assert zaqar.bodies(queue) == [3]
     assert zaqar("POST", f"{queue}/purge").status == 204

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 from stoker.http.decoders import BodyDecoder, QueryDecoder
 
 if TYPE_CHECKING:
+    from stoker.http.fields import Query
     from stoker.http.request_context import RequestContext
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,6 +38,8 @@ class Success:
     body: Any = None
     headers: tuple[str, ...] = ()
     media_type: str = "application/json"
+    #: Other media types of the body, which the client may request.
+    alternatives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,8 @@ class Contract:
     headers: tuple[str, ...] = ()
     body: BodyDecoder | None = None
     query: QueryDecoder | None = None
+    #: The media type of the body. Without a type for ``body``, the handler itself reads ``request.body``.
+    request_media_type: str | None = None
     #: A complete valid request body.
     example: Any = None
 
@@ -62,25 +67,37 @@ def operation(
     headers: tuple[str, ...] = (),
     request_headers: tuple[str, ...] = (),
     media_type: str = "application/json",
+    alternatives: tuple[str, ...] = (),
+    also: Mapping[int, Success] | None = None,
     body_optional: bool = False,
+    request_media_type: str | None = None,
+    query: type[Query] | None = None,
     example: Any = None,
 ) -> Callable[[F], F]:
     """
     Return a decorator that adds the contract to a handler.
 
-    ``status``, ``body``, ``headers`` and ``media_type`` describe the successful response (``Success``); the types of
-    the request are the annotations of the handler's parameters. With ``body_optional``, an empty body and null count as
-    an empty object.
+    ``status``, ``body``, ``headers``, ``media_type`` and ``alternatives`` describe the successful response
+    (``Success``), ``also`` other successful responses by status. The types of the request are the annotations of the
+    handler's parameters. With ``body_optional``, an empty body and null count as an empty object.
+
+    ``request_media_type`` is the media type of the body, if it is not JSON. ``query`` describes a query string that the
+    handler itself reads.
     """
 
     def add(handler: F) -> F:
         types = get_type_hints(handler, include_extras=True)
+        described: type[Query] | None = types.get("query", query)
         vars(handler)["contract"] = Contract(
-            answers={status: Success(body=body, headers=headers, media_type=media_type)},
+            answers={
+                status: Success(body=body, headers=headers, media_type=media_type, alternatives=alternatives),
+                **(also or {}),
+            },
             errors=errors,
             headers=request_headers,
             body=BodyDecoder(types["body"], is_optional=body_optional) if "body" in types else None,
-            query=QueryDecoder(types["query"]) if "query" in types else None,
+            query=QueryDecoder(described) if described is not None else None,
+            request_media_type=request_media_type,
             example=example,
         )
         return handler

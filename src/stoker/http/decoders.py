@@ -56,7 +56,7 @@ class BodyDecoder:
         except msgspec.ValidationError as error:
             raise explain(error, self.kind, BODY) from None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise Invalid(f"{BODY} is not JSON: {error}") from None
+            raise Invalid(f"{BODY} is not JSON: {error if raw.strip() else 'it is empty'}") from None
 
 
 class QueryDecoder:

@@ -72,7 +72,8 @@ def _whole(least: int, most: int) -> Callable[[Any], int]:
     return parse
 
 
-def _integer(name: str, least: int, most: int = _LARGEST) -> Any:
+def integer(name: str, least: int, most: int = _LARGEST) -> Any:
+    """Return the type of an integer in this range, or of its decimal digits."""
     return _type(name, _whole(least, most), {"type": "integer", "minimum": least, "maximum": most})
 
 
@@ -107,11 +108,11 @@ else:
     #: A boolean, or its name in any case.
     Flag = _type("Flag", _flag, {"type": ["boolean", "string"], "pattern": "^([Tt][Rr][Uu][Ee]|[Ff][Aa][Ll][Ss][Ee])$"})
     #: An integer, or its decimal digits.
-    Whole = _integer("Whole", 0)
-    Positive = _integer("Positive", 1)
+    Whole = integer("Whole", 0)
+    Positive = integer("Positive", 1)
     #: A position after a row of the database, and the number of a row.
-    Position = _integer("Position", 0, LAST)
-    RowNumber = _integer("RowNumber", 1, LAST)
+    Position = integer("Position", 0, LAST)
+    RowNumber = integer("RowNumber", 1, LAST)
     #: Heat's string of tags, separated by commas.
     Tags = _type("Tags", _tags, {"type": "string", "description": "Tags, separated by commas"})
     Seconds = _type("Seconds", _seconds, {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 2**31})

@@ -8,6 +8,7 @@ from typing import Any
 
 from stoker.messaging import checks, claim_operations, drafts, limits, webhooks
 from stoker.messaging import metadata as reserved
+from stoker.messaging.drafts import Draft
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.model.errors import EntityNotFound
 from stoker.model.messaging import Message, Queue
@@ -114,7 +115,7 @@ class Messaging:
         tx: Tx,
         project_id: str,
         queue: str,
-        body: Any,
+        posted: Sequence[Draft],
         *,
         size: int,
         client_id: str | None = None,
@@ -123,13 +124,13 @@ class Messaging:
         """
         Post messages from a client's request. Returns the messages' ids.
 
-        ``body`` is the decoded request body, ``size`` its length in bytes. Raises Invalid, WriteRefused.
+        ``size`` is the length of the request's body in bytes. Raises Invalid, WriteRefused.
         """
         existing = queues.find(tx, project_id, queue)
         if existing is not None:
             check_write(existing, as_owner=as_owner)  # before the callback takes the message for a signal
         of_queue = existing.metadata if existing else {}
-        new = drafts.read(tx.now, body, of_queue, size=size, client_id=client_id)
+        new = drafts.read(tx.now, posted, of_queue, size=size, client_id=client_id)
         if self._on_posted is not None:
             self._on_posted(tx, project_id, queue, new)
         return self._store(tx, project_id, queue, new, None, as_owner)

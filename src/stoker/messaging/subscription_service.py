@@ -95,14 +95,11 @@ class SubscriptionService:
         if changed.subscriber != old.subscriber:
             self._ask(tx, queue, changed)
 
-    def confirm(self, tx: Tx, queue: Queue, id: str, body: Any) -> None:
-        """Confirm or cancel a subscription. Raises EntityNotFound, Invalid."""
-        agreed = checks.mapping(body, "the request's body").get("confirmed")
-        if not isinstance(agreed, bool):
-            raise Invalid(f"confirmed must be true or false, not {agreed!r:.100}")
+    def confirm(self, tx: Tx, queue: Queue, id: str, *, confirmed: bool) -> None:
+        """Confirm a subscription, or withdraw the confirmation. Raises EntityNotFound."""
         old = find(tx, queue, id, for_update=True)
-        subscriptions.save(tx, replace(old, confirmed=agreed))
-        if not agreed:
+        subscriptions.save(tx, replace(old, confirmed=confirmed))
+        if not confirmed:
             self._ask(tx, queue, old, again=True)
 
     def _ask(self, tx: Tx, queue: Queue, subscription: Subscription, *, again: bool = False) -> None:

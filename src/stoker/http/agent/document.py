@@ -7,9 +7,15 @@ A request waits up to ``wait`` seconds (at most 60) for a change of the document
 from __future__ import annotations
 
 import time
+from typing import Annotated
+
+from msgspec import UNSET, Meta
 
 from stoker.deployments.documents import Document
-from stoker.http import etags, params
+from stoker.http import etags
+from stoker.http.contracts import Success, operation
+from stoker.http.fields import Absent, Answer, Count, Id, Query, Whole
+from stoker.http.heat.configs import SoftwareConfig
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import OWN_CHANNEL
 from stoker.store.notifier import server_topic
@@ -20,13 +26,31 @@ _LONGEST_WAIT = 60
 _SUPERSEDED_SECONDS = 10
 
 
-async def poll(request: RequestContext) -> Response:
-    """
-    Return the server's document, or 304 if its revision still equals If-None-Match after the wait.
+class AgentRun(SoftwareConfig):
+    """A derived config to run. An agent stops the run if ``cancel`` is true."""
 
-    Runs on the event loop. The waiter is registered before the document is read, so that no change is lost.
-    """
-    wait = min(params.whole(request.query.get("wait"), "wait") or 0, _LONGEST_WAIT)
+    deployment_id: Id
+    cancel: bool | Absent = UNSET
+
+
+class AgentDocument(Answer):
+    server_id: Id
+    revision: Count
+    poll_wait: Annotated[int, Meta(description="Seconds that the next poll should wait")]
+    concurrency: Annotated[int, Meta(description="Maximum number of runs at a time")]
+    max_log_bytes: Annotated[int, Meta(description="Maximum bytes of a run's output that Stoker stores")]
+    deployments: list[AgentRun]
+
+
+class DocumentQuery(Query):
+    wait: Annotated[Whole, Meta(description="Seconds to wait for a change, at most 60")] = 0
+
+
+@operation(200, AgentDocument, headers=("ETag",), also={304: Success(headers=("ETag",))})
+async def poll(request: RequestContext, query: DocumentQuery) -> Response:
+    """Return the server's document, or 304 if its revision still equals If-None-Match after the wait."""
+    # Runs on the event loop. The waiter is registered before the document is read, so that no change is lost.
+    wait = min(query.wait, _LONGEST_WAIT)
     tag = request.raw.headers.get("if-none-match")
     with request.app.pending_polls.add(request.server) as pending:
         await _seen(request)

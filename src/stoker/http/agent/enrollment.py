@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Annotated
 
+from msgspec import Meta
+
+from stoker.http.contracts import operation
+from stoker.http.fields import Answer, Body, Id, Text
 from stoker.http.request_context import RequestContext, Response
-from stoker.model.errors import Invalid
 from stoker.servers import enrollment
 
 
-class Body(msgspec.Struct):
-    """The body of the request. ``instance`` is an id that the agent generates for its machine."""
+class EnrollmentRequest(Body):
+    """``instance`` is an id that the agent generates for its machine."""
 
     token: str
-    instance: str
-    hostname: str = ""
+    instance: Annotated[Text, Meta(min_length=1)]
+    hostname: Text = ""
 
 
-def redeem_token(request: RequestContext) -> Response:
-    """Enroll a server and return its id, name and key. ``poll_wait`` is in seconds. Raises Invalid."""
-    try:
-        body = msgspec.json.decode(request.body, type=Body)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise Invalid(f"cannot read the request: {error}") from None
-    if not body.instance or "\0" in body.instance + body.hostname:
-        raise Invalid("instance must not be empty, and no text may contain NUL")
+class EnrolledServer(Answer):
+    """``poll_wait`` is in seconds."""
+
+    server_id: Id
+    name: str
+    key: str
+    poll_wait: int
+
+
+@operation(201, EnrolledServer, errors=(401,))
+def redeem_token(request: RequestContext, body: EnrollmentRequest) -> Response:
+    """Exchange a single-use token for the server's key."""
     keys = request.app.servers.keys
     server, key = request.app.store.write(
         lambda tx: enrollment.redeem_token(tx, keys, body.token, body.instance[:255], body.hostname[:255])
     )
     return Response(
         201,
-        {
-            "server_id": server.id,
-            "name": server.name,
-            "key": key,
-            "poll_wait": request.app.settings.heartbeat_seconds,
-        },
+        EnrolledServer(
+            server_id=server.id, name=server.name, key=key, poll_wait=request.app.settings.heartbeat_seconds
+        ),
     )

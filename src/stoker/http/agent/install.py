@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import hashlib
 
+from stoker.http.contracts import operation
 from stoker.http.request_context import RequestContext, Response
 
 
+@operation(200, bytes, headers=("ETag",), media_type="text/x-python")
 def script(request: RequestContext) -> Response:
+    """Return the install script of the agent."""
     return _file(request.app.servers.agent_bundle.script, "text/x-python")
 
 
+@operation(200, bytes, headers=("ETag",), media_type="application/zip")
 def zipapp(request: RequestContext) -> Response:
+    """Return the agent's program."""
     return _file(request.app.servers.agent_bundle.program(), "application/zip")
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from stoker.http import params
+from typing import Annotated
+
+from msgspec import Meta
+
+from stoker.http.contracts import operation
+from stoker.http.fields import NO_NUL, Body
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import Unauthorized
@@ -11,15 +16,18 @@ from stoker.stacks import publishing
 from stoker.store import servers
 from stoker.store.tx import Tx
 
-#: Maximum lengths, in characters.
-_LONGEST_SOURCE, _LONGEST_REASON = 32, 500
+
+class DocumentRefusal(Body):
+    """``source`` is the section of the agent's configuration for the service that delivered the document."""
+
+    source: Annotated[str, Meta(max_length=32, pattern=NO_NUL)] | None = None
+    reason: Annotated[str, Meta(max_length=500, pattern=NO_NUL)] | None = None
 
 
-def create(request: RequestContext) -> Response:
+@operation(204)
+def create(request: RequestContext, body: DocumentRefusal) -> Response:
     """Record the refusal in the audit log, and publish the document again to replace the refused one."""
-    body = params.body(request)
-    source = params.text(body.get("source"), "source", _LONGEST_SOURCE) or "?"
-    reason = params.text(body.get("reason"), "reason", _LONGEST_REASON) or ""
+    source, reason = body.source or "?", body.reason or ""
 
     def record(tx: Tx) -> None:
         server = servers.find(tx, request.server)

@@ -2,70 +2,84 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Literal
+
 from stoker.deployments import log_storage, runs
 from stoker.deployments.signals import RUN
-from stoker.http import params
+from stoker.http.contracts import operation
+from stoker.http.fields import Body, Count, Flag, LongText, Query, integer
 from stoker.http.request_context import RequestContext, Response
-from stoker.model.deployment import RunState
-from stoker.model.errors import Invalid
 from stoker.stacks import signals
 from stoker.store.tx import Tx
 
-#: The maximum offset in an output stream, in bytes, so that the end of a chunk fits into a database integer.
-_FARTHEST = 2**62
+if TYPE_CHECKING:
+    Percent = int
+    Offset = int
+else:
+    Percent = integer("Percent", 0, 100)
+    #: In bytes of an output stream, so that the end of a chunk fits into a database integer.
+    Offset = integer("Offset", 0, 2**62)
 
 
-def signal(request: RequestContext) -> Response:
+class ProgressReport(Body):
+    """With ``beat``, the report is only a sign of life."""
+
+    beat: Flag | None = None
+    percent: Percent | None = None
+    message: LongText | None = None
+    #: Stoker sets all other states of a run.
+    state: Literal["RUNNING"] | None = None
+
+
+class ChunkQuery(Query):
+    """With ``gap``, output before the chunk is lost. With ``again``, the agent repeats output because it had gaps."""
+
+    stream: Literal["stdout", "stderr"]
+    offset: Offset = 0
+    gap: Literal["0", "1"] = "0"
+    again: Literal["0", "1"] = "0"
+
+
+@operation(200, {"status": str})
+def signal(request: RequestContext, body: dict[str, Any]) -> Response:
     """Apply the result of a run, and return the status of its deployment."""
-    values = params.body(request)
     config_id = request.path["config_id"]
 
     def do(tx: Tx) -> str | None:
         run = signals.find_run(tx, request.server, config_id)
-        return signals.deliver(tx, request.app.engine, run, {**values, RUN: config_id})
+        return signals.deliver(tx, request.app.engine, run, {**body, RUN: config_id})
 
     return Response(200, {"status": request.app.store.write(do) or ""})
 
 
-def progress(request: RequestContext) -> Response:
-    """Record a heartbeat, or the percentage and message of a run. Raises Invalid."""
-    body = params.body(request)
+@operation(204)
+def progress(request: RequestContext, body: ProgressReport) -> Response:
+    """Record a heartbeat, or the percentage and message of a run."""
     config_id = request.path["config_id"]
-    if params.flag(body.get("beat"), "beat"):
+    if body.beat:
         request.app.store.write(lambda tx: runs.heartbeat(tx, server_id=request.server, config_id=config_id))
         return Response(204)
-    percent = params.whole(body.get("percent"), "percent")
-    if percent is not None and percent > 100:
-        raise Invalid(f"percent must be from 0 to 100, not {percent}")
-    message = params.text(body.get("message"), "message", 65535)
-    state = params.text(body.get("state"), "state", 64)
-    if state not in (None, RunState.RUNNING):
-        raise Invalid(f"state must be {RunState.RUNNING}: Stoker sets all other states of a run")
     request.app.store.write(
         lambda tx: runs.progress(
-            tx,
-            server_id=request.server,
-            config_id=config_id,
-            percent=percent,
-            message=message,
+            tx, server_id=request.server, config_id=config_id, percent=body.percent, message=body.message
         )
     )
     return Response(204)
 
 
-def log(request: RequestContext) -> Response:
-    """Append a chunk of a run's output. Return the offset up to which Stoker has the output."""
-    offset = params.whole(request.query.get("offset"), "offset", most=_FARTHEST) or 0
+@operation(200, {"offset": Count}, request_media_type="application/octet-stream")
+def log(request: RequestContext, query: ChunkQuery) -> Response:
+    """Append a chunk of a run's output, and return the offset up to which Stoker has the output."""
     end = request.app.store.write(
         lambda tx: log_storage.append_log(
             tx,
             server_id=request.server,
             config_id=request.path["config_id"],
-            stream=request.query.get("stream", ""),
-            offset=offset,
+            stream=query.stream,
+            offset=query.offset,
             data=request.body,
-            gap=request.query.get("gap") == "1",
-            again=request.query.get("again") == "1",
+            gap=query.gap == "1",
+            again=query.again == "1",
             most=request.app.settings.max_log_bytes,
         )
     )

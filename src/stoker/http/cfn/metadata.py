@@ -24,8 +24,10 @@ _ACTION = "DescribeStackResource"
 _LONGEST = 4096
 
 
+@query.DESCRIPTION
 async def poll(request: RequestContext) -> Response:
-    """Return the cached response to an agent's poll. Any other request is passed to ``query.act``."""
+    """Run an action of CloudFormation's API."""
+    # Agents' polls are answered from the cache; ``query.act`` answers all other requests.
     params = _plain_poll(request)
     resource_id = params and request.app.keys.stands_for(request_of(request, params))
     if params and resource_id:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Annotated, Any, get_type_hints
+
+import msgspec
+from msgspec import Meta
 
 from stoker.http.access import AGENT, MEMBER, READER, only_reads
 from stoker.http.cfn import reads, writes
@@ -12,6 +15,9 @@ from stoker.http.cfn.access import CfnAction
 from stoker.http.cfn.request import CfnRequest, authenticate, params_of
 from stoker.http.cfn.serialize import Refused, answer, refusal
 from stoker.http.client_address import client_address
+from stoker.http.contracts import operation
+from stoker.http.decoders import convert
+from stoker.http.fields import Query
 from stoker.http.request_context import RequestContext, Response, without_credentials
 from stoker.http.threads import HANDLERS, TEMPLATES, Executor
 from stoker.model.errors import DeploymentRefused, StokerError, TooManyRequests
@@ -21,9 +27,24 @@ from stoker.policy import authorizer
 
 @dataclass(frozen=True, slots=True)
 class _Action:
-    do: Callable[[CfnRequest], Any]
+    do: Callable[[CfnRequest, Any], Any]
     access: CfnAction
     executor: Executor = HANDLERS
+    #: The type of the action's parameters.
+    kind: type[Query] = field(init=False)
+
+    def __post_init__(self) -> None:
+        _, kind, _ = get_type_hints(self.do).values()
+        object.__setattr__(self, "kind", kind)
+
+    def decode(self, params: Mapping[str, str]) -> Query:
+        """Return the action's parameters. Empty ones count as missing. Raises Refused or Invalid."""
+        values = {name: value for name, value in params.items() if value}
+        for member in msgspec.structs.fields(self.kind):
+            if member.required and member.encode_name not in values:
+                raise Refused(400, "MissingParameter", f"{member.encode_name} parameter is missing")
+        decoded: Query = convert(values, self.kind, "the request")
+        return decoded
 
 
 _READ, _WRITE = CfnAction(READER), CfnAction(MEMBER)
@@ -53,12 +74,39 @@ def is_itself(resource: Resource, stack: Stack, params: Mapping[str, str]) -> bo
     return right and resource.name == params["LogicalResourceId"] and stack.deleted_at is None
 
 
+#: All parameters of all actions, for the OpenAPI document.
+CfnQuery: Any = msgspec.defstruct(
+    "CfnQuery",
+    [
+        ("Action", Annotated[str, Meta(extra_json_schema={"enum": list(ACTIONS)})]),
+        ("ContentType", Annotated[str | None, Meta(description="JSON: the answer is JSON, not XML")], None),
+        *{
+            member.encode_name: (member.encode_name, member.type | None, None)
+            for action in ACTIONS.values()
+            for member in msgspec.structs.fields(action.kind)
+        }.values(),
+    ],
+    bases=(Query,),
+)
+#: The contract of the requests of the query API, whose handlers decode the parameters of the requested action.
+DESCRIPTION = operation(
+    200,
+    Any,
+    media_type="application/xml",
+    alternatives=("application/json",),
+    request_media_type="application/x-www-form-urlencoded",
+    query=CfnQuery,
+)
+
+
+@DESCRIPTION
 async def act(request: RequestContext) -> Response:
     """
-    Authenticate the request and run its action.
+    Run an action of CloudFormation's API.
 
-    Authentication runs on a thread of HANDLERS. Actions that parse templates then run on a thread of TEMPLATES.
+    The parameters are in the query string or in a form.
     """
+    # Authentication runs on a thread of HANDLERS. Actions that parse templates then run on a thread of TEMPLATES.
     try:
         address = client_address(request.raw, request.app.settings)
         done = await HANDLERS.run(address, _begin, request)
@@ -74,6 +122,7 @@ class _StartedAction:
     action: _Action
     name: str
     request: CfnRequest
+    parameters: Query
 
 
 def _begin(request: RequestContext) -> Response | _StartedAction:
@@ -90,7 +139,7 @@ def _begin(request: RequestContext) -> Response | _StartedAction:
 def _finish(begun: _StartedAction) -> Response:
     as_json = _is_json(begun.request.params)
     try:
-        response = answer(begun.name, begun.action.do(begun.request), as_json=as_json)
+        response = answer(begun.name, begun.action.do(begun.request, begun.parameters), as_json=as_json)
         return without_credentials(response) if only_reads(begun.request.context.principal) else response
     except (StokerError, Refused) as error:
         if isinstance(error, DeploymentRefused):
@@ -112,4 +161,4 @@ def _authenticated(request: RequestContext, params: Mapping[str, str]) -> _Start
     if action is None:
         raise Refused(400, "InvalidAction", f"there is no action {name[:100]}")
     action.access.check(context.user)
-    return _StartedAction(action, name, CfnRequest(context, params))
+    return _StartedAction(action, name, CfnRequest(context, params), action.decode(params))

@@ -7,6 +7,13 @@ from typing import Any
 
 from stoker.deployments.derive import redact_metadata
 from stoker.hot import Parameters
+from stoker.http.cfn.parameters import (
+    AnyStackParameters,
+    NoParameters,
+    ResourceParameters,
+    ResourceSearch,
+    StackParameters,
+)
 from stoker.http.cfn.request import CfnRequest
 from stoker.http.cfn.serialize import Refused
 from stoker.http.heat.serializers import time
@@ -24,7 +31,7 @@ from stoker.store.stack_lists import Filter, list_all
 from stoker.store.tx import Tx
 
 
-def list_stacks(request: CfnRequest) -> Any:
+def list_stacks(request: CfnRequest, _: NoParameters) -> Any:
     with request.context.app.store.read() as tx:
         page = list_all(tx, request.project, Filter(hidden_tags=request.context.app.settings.hidden_tags))
     return {
@@ -42,38 +49,37 @@ def list_stacks(request: CfnRequest) -> Any:
     }
 
 
-def describe_stacks(request: CfnRequest) -> Any:
-    services = request.context.app
+def describe_stacks(request: CfnRequest, parameters: AnyStackParameters) -> Any:
+    services, name = request.context.app, parameters.stack_name
     with services.store.read() as tx:
-        named = request.params.get("StackName")
-        page = [request.stack(tx)] if named else list_all(tx, request.project, Filter())
+        page = list_all(tx, request.project, Filter()) if name is None else [request.stack(tx, name)]
         prefetch_trees(tx, [stack.root_id for stack in page])
         details = [_describe_stack(tx, stack, outputs.all_values(tx, services.engine, stack)) for stack in page]
     return {"Stacks": details}
 
 
-def get_template(request: CfnRequest) -> Any:
+def get_template(request: CfnRequest, parameters: StackParameters) -> Any:
     with request.context.app.store.read() as tx:
-        stack = request.stack(tx)
+        stack = request.stack(tx, parameters.stack_name)
         return {"TemplateBody": secrets.redacted_template(tx, stack, stacks.source(tx, stack.id))}
 
 
-def describe_stack_events(request: CfnRequest) -> Any:
+def describe_stack_events(request: CfnRequest, parameters: StackParameters) -> Any:
     with request.context.app.store.read() as tx:
-        stack = request.stack(tx)
+        stack = request.stack(tx, parameters.stack_name)
         page = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=True)
     return {"StackEvents": [_event(stack, event) for event in page]}
 
 
-def describe_stack_resource(request: CfnRequest) -> Any:
+def describe_stack_resource(request: CfnRequest, parameters: ResourceParameters) -> Any:
     """
     Return a resource with its metadata; os-collect-config polls this action.
 
     The user of a resource sees only that resource. Raises EntityNotFound or Forbidden.
     """
-    name, context = request.one("LogicalResourceId"), request.context
+    name, context = parameters.logical_resource_id, request.context
     with context.app.store.read() as tx:
-        stack = request.stack(tx)
+        stack = request.stack(tx, parameters.stack_name)
         resource = find_target(tx, stack, name, context.only)
         if resource is None:
             context.require_resource(None)
@@ -97,15 +103,17 @@ def describe_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) 
     }
 
 
-def describe_stack_resources(request: CfnRequest) -> Any:
+def describe_stack_resources(request: CfnRequest, parameters: ResourceSearch) -> Any:
     """List the resources of the stack StackName, or of the stack that contains the resource PhysicalResourceId."""
-    physical = request.params.get("PhysicalResourceId")
-    if (physical is None) == ("StackName" not in request.params):
-        raise Refused(400, "InvalidParameterCombination", "give StackName or PhysicalResourceId")
     with request.context.app.store.read() as tx:
-        stack = request.stack(tx) if physical is None else _of_physical(request, tx, physical)
+        match (parameters.stack_name, parameters.physical_resource_id):
+            case (str(name), None):
+                stack = request.stack(tx, name)
+            case (None, str(physical)):
+                stack = _of_physical(request, tx, physical)
+            case _:
+                raise Refused(400, "InvalidParameterCombination", "give StackName or PhysicalResourceId")
         current = [resource for resource in resources.of_stack(tx, stack.id) if resource.current]
-    name = request.params.get("LogicalResourceId")
     return {
         "StackResources": [
             {
@@ -115,14 +123,14 @@ def describe_stack_resources(request: CfnRequest) -> Any:
                 "Timestamp": time(resource.updated_at or resource.created_at),
             }
             for resource in current
-            if name in (None, resource.name)
+            if parameters.logical_resource_id in (None, resource.name)
         ]
     }
 
 
-def list_stack_resources(request: CfnRequest) -> Any:
+def list_stack_resources(request: CfnRequest, parameters: StackParameters) -> Any:
     with request.context.app.store.read() as tx:
-        stack = request.stack(tx)
+        stack = request.stack(tx, parameters.stack_name)
         current = [resource for resource in resources.of_stack(tx, stack.id) if resource.current]
     return {
         "StackResourceSummaries": [
@@ -132,7 +140,7 @@ def list_stack_resources(request: CfnRequest) -> Any:
     }
 
 
-def estimate_template_cost(_asking: CfnRequest) -> Any:
+def estimate_template_cost(_request: CfnRequest, _: NoParameters) -> Any:
     return {"Url": "http://en.wikipedia.org/wiki/Gratis"}
 
 

@@ -25,24 +25,13 @@ class CfnRequest:
     context: RequestContext
     params: Mapping[str, str]
 
-    def one(self, name: str) -> str:
-        """Return the parameter. Raises Refused if the parameter is missing."""
-        if name not in self.params:
-            raise Refused(400, "MissingParameter", f"{name} parameter is missing")
-        return self.params[name]
-
     @property
     def project(self) -> str:
         """The caller's project."""
         return self.context.project
 
-    def stack(self, tx: Tx, name: str | None = None) -> Stack:
-        """
-        Find a stack of the caller's project by name, id or ARN; by default by the parameter StackName.
-
-        Raises EntityNotFound or Refused.
-        """
-        ref = name if name is not None else self.one("StackName")
+    def stack(self, tx: Tx, ref: str) -> Stack:
+        """Find a stack of the caller's project by name, id or ARN. Raises EntityNotFound."""
         if ref.lower().startswith("arn:"):
             stack = stacks.find(tx, Arn.parse(ref).stack_id)
         else:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stoker.http.access import Public, Signed
 from stoker.http.cfn import metadata, query, signals
 from stoker.http.cfn.access import require_known_key
+from stoker.http.contracts import operation
 from stoker.http.request_context import BODY_LIMIT, RequestContext, Response, Route
 
 _V1 = "/cfn/v1"
@@ -13,7 +16,9 @@ _TEMPLATE_LIMIT = 16 * 1024 * 1024
 _SIGNED = Signed()
 
 
+@operation(300, {"versions": list[dict[str, Any]]})
 def versions(request: RequestContext) -> Response:
+    """List the versions of the API."""
     url = f"{request.app.settings.public_url}{_V1}/"
     return Response(300, {"versions": [{"id": "v1.0", "status": "CURRENT", "links": [{"rel": "self", "href": url}]}]})
 

@@ -6,11 +6,15 @@ Each URL is signed with the key of its resource. It gives access to that resourc
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, field
 
 from stoker.http.cfn.access import SIGNAL
 from stoker.http.cfn.request import authenticate, params_of
 from stoker.http.cfn.serialize import Refused, element, refusal
+from stoker.http.contracts import operation
+from stoker.http.fields import Query
 from stoker.http.json_body import decode
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.arn import Arn
@@ -22,6 +26,19 @@ from stoker.store.tx import Tx
 _TYPES = ("", "application/json", "text/plain")
 
 
+class SignedUrlQuery(Query):
+    """The parameters of a pre-signed URL."""
+
+    access_key: str | None = field(name="AWSAccessKeyId", default=None)
+    signature: str | None = field(name="Signature", default=None)
+    method: str | None = field(name="SignatureMethod", default=None)
+    version: str | None = field(name="SignatureVersion", default=None)
+    run: Annotated[str | None, Meta(description="The number of the run; earlier results are ignored")] = field(
+        name="Run", default=None
+    )
+
+
+@operation(200, query=SignedUrlQuery, request_media_type="application/json")
 def signal(request: RequestContext) -> Response:
     """Apply a signal to the resource that the path names."""
     try:
@@ -31,8 +48,9 @@ def signal(request: RequestContext) -> Response:
     return Response(200)
 
 
+@operation(200, Any, media_type="application/xml", query=SignedUrlQuery, request_media_type="application/json")
 def wait_condition(request: RequestContext) -> Response:
-    """Apply a wait condition's signal, which needs a body. Return the resource's name."""
+    """Apply a wait condition's signal and return the resource's name. The signal has Status, Reason, Data, UniqueId."""
     try:
         details = _details(request)
         if not details:

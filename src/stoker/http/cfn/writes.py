@@ -6,7 +6,7 @@ import re
 from typing import Any
 from uuid import uuid4
 
-from stoker.http import params
+from stoker.http.cfn.parameters import StackOptions, StackParameters, TemplateParameters
 from stoker.http.cfn.reads import arn
 from stoker.http.cfn.request import CfnRequest
 from stoker.http.cfn.serialize import Refused
@@ -17,17 +17,15 @@ from stoker.stacks import operations
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.stacks.templates.validation import describe_template
-from stoker.store.tx import Tx
 
 _PARAMETER = re.compile(r"Parameters\.member\.(\d+)\.ParameterKey")
-_ROLLS_BACK = {"DO_NOTHING": False, "ROLLBACK": True, "DELETE": True}
 
 
-def create_stack(request: CfnRequest) -> Any:
+def create_stack(request: CfnRequest, parameters: StackOptions) -> Any:
     context = request.context
-    identity = Identity(str(uuid4()), stack_requests.name(request.one("StackName")), request.project)
-    resolved = prepare(context.app.engine, _stack_request(request), identity)
-    options = _options(request)
+    identity = Identity(str(uuid4()), stack_requests.name(parameters.stack_name), request.project)
+    resolved = prepare(context.app.engine, _stack_request(request, parameters), identity)
+    options = _options(parameters)
     stack = context.app.store.write(
         lambda tx: operations.create(
             tx, context.app.engine, resolved, options, identity, username=context.user.user_name
@@ -36,35 +34,37 @@ def create_stack(request: CfnRequest) -> Any:
     return {"StackId": arn(stack)}
 
 
-def update_stack(request: CfnRequest) -> Any:
-    context = request.context
-    stack = _live(request)
-    resolved = prepare(context.app.engine, _stack_request(request), Identity(stack.id, stack.name, stack.project_id))
-    options = _options(request)
+def update_stack(request: CfnRequest, parameters: StackOptions) -> Any:
+    context, stack = request.context, _root_stack(request, parameters.stack_name)
+    identity = Identity(stack.id, stack.name, stack.project_id)
+    resolved = prepare(context.app.engine, _stack_request(request, parameters), identity)
+    options = _options(parameters)
     context.app.store.write(lambda tx: operations.update(tx, context.app.engine, stack.id, resolved, options))
     return {"StackId": arn(stack)}
 
 
-def cancel_update_stack(request: CfnRequest) -> Any:
+def cancel_update_stack(request: CfnRequest, parameters: StackParameters) -> Any:
     """Cancel the running update and roll the stack back."""
-    stack, engine = _live(request), request.context.app.engine
+    stack, engine = _root_stack(request, parameters.stack_name), request.context.app.engine
     request.context.app.store.write(lambda tx: operations.cancel(tx, engine, stack.id, rollback=True))
     return {}
 
 
-def delete_stack(request: CfnRequest) -> Any:
-    stack, engine = _live(request), request.context.app.engine
+def delete_stack(request: CfnRequest, parameters: StackParameters) -> Any:
+    stack, engine = _root_stack(request, parameters.stack_name), request.context.app.engine
     request.context.app.store.write(lambda tx: operations.delete(tx, engine, stack.id))
     return ""
 
 
-def validate_template(request: CfnRequest) -> Any:
+def validate_template(request: CfnRequest, parameters: TemplateParameters) -> Any:
     """Return the template's parameters, or the error message if the template is invalid."""
     try:
-        description = describe_template(request.context.app.engine, _stack_request(request), show_nested=False)
+        description = describe_template(
+            request.context.app.engine, _stack_request(request, parameters), show_nested=False
+        )
     except Invalid as error:
         return error.message  # the same response as Heat's
-    parameters = [
+    described_parameters = [
         {
             "ParameterKey": name,
             "DefaultValue": parameter.get("Default", ""),
@@ -73,42 +73,33 @@ def validate_template(request: CfnRequest) -> Any:
         }
         for name, parameter in description["Parameters"].items()
     ]
-    return {"Description": description["Description"], "Parameters": parameters}
+    return {"Description": description["Description"], "Parameters": described_parameters}
 
 
-def _live(request: CfnRequest) -> Stack:
+def _root_stack(request: CfnRequest, name: str) -> Stack:
     with request.context.app.store.read() as tx:
-        return _own(tx, request)
-
-
-def _own(tx: Tx, request: CfnRequest) -> Stack:
-    stack = request.stack(tx)
+        stack = request.stack(tx, name)
     stack_lookup.refuse_nested(stack)
     return stack
 
 
-def _stack_request(request: CfnRequest) -> StackRequest:
-    template = request.params.get("TemplateBody")
-    if template is None:
-        if "TemplateUrl" in request.params:
+def _stack_request(request: CfnRequest, parameters: TemplateParameters) -> StackRequest:
+    if parameters.template_body is None:
+        if parameters.template_url is not None:
             raise Invalid("TemplateUrl is not supported: send the template itself, as TemplateBody")
         raise Refused(400, "MissingParameter", "TemplateBody is missing")
     keys = (match for name in request.params if (match := _PARAMETER.fullmatch(name)))
-    parameters = {
+    values = {
         request.params[match[0]]: request.params.get(f"Parameters.member.{match[1]}.ParameterValue", "")
         for match in keys
     }
-    return StackRequest(template=template, parameters=parameters)
+    return StackRequest(template=parameters.template_body, parameters=values)
 
 
-def _options(request: CfnRequest) -> Options:
-    on_failure, disable = request.params.get("OnFailure"), request.params.get("DisableRollback")
-    if on_failure is not None and disable is not None:
+def _options(parameters: StackOptions) -> Options:
+    on_failure, disabled = parameters.on_failure, parameters.disable_rollback
+    if on_failure is not None and disabled is not None:
         raise Refused(400, "InvalidParameterCombination", "DisableRollback and OnFailure may not be used together")
-    if on_failure is not None and on_failure not in _ROLLS_BACK:
-        raise Invalid(f"OnFailure must be one of {', '.join(_ROLLS_BACK)}")
-    disabled = not _ROLLS_BACK[on_failure] if on_failure else params.flag(disable, "DisableRollback")
-    return Options(
-        timeout_mins=params.whole(request.params.get("TimeoutInMinutes") or None, "TimeoutInMinutes", least=1),
-        disable_rollback=disabled,
-    )
+    if on_failure is not None:
+        disabled = on_failure == "DO_NOTHING"
+    return Options(timeout_mins=parameters.timeout_in_minutes, disable_rollback=disabled)

@@ -2,76 +2,106 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated
 
-from stoker.http.messaging import queue_params, serializers
+from msgspec import Meta
+
+from stoker.http.contracts import Success, operation
+from stoker.http.fields import Answer, Body, Count, Query
+from stoker.http.messaging import queue_params
+from stoker.http.messaging.types import MessageList, PageSize, QueueMessage, serialize_messages
 from stoker.http.request_context import RequestContext, Response
-from stoker.messaging import checks, claim_operations, limits
-from stoker.model.errors import EntityNotFound, Invalid
+from stoker.messaging import claim_operations, limits
+from stoker.model.errors import EntityNotFound
 from stoker.model.ownership import check_read
 from stoker.store import claims, messages
 from stoker.store.tx import Tx
 
+ClaimTime = Annotated[int, Meta(ge=limits.SHORTEST_CLAIM, le=limits.LONGEST_CLAIM)]
 
-def create(request: RequestContext) -> Response:
+
+class ClaimTimes(Body):
+    """Seconds of the claim, and the least seconds that its messages exist afterwards."""
+
+    ttl: ClaimTime = limits.CLAIM_TTL
+    grace: ClaimTime = limits.CLAIM_GRACE
+
+
+class ClaimQuery(Query):
+    limit: PageSize | None = None
+
+
+class QueueClaim(Answer):
+    age: Count
+    ttl: Count
+    href: str
+    messages: list[QueueMessage]
+
+
+@operation(
+    201,
+    MessageList,
+    headers=("Location",),
+    also={204: Success()},
+    request_headers=("Client-ID",),
+    body_optional=True,
+)
+def create(request: RequestContext, body: ClaimTimes, query: ClaimQuery) -> Response:
     """
-    Claim messages for ``ttl`` seconds. Return them, or 204 if no message is free.
+    Claim messages and return them, or 204 if no message is free.
 
-    Claimed messages exist until at least ``grace`` seconds after the end of the claim.
+    Claimed messages exist until at least `grace` seconds after the end of the claim.
     """
     queue_params.client_id(request)
-    queue_params.queue_name(request)
-    limit = queue_params.limit(request)
-    ttl, grace = _times(request.json() if request.body else {})
+    base, path = queue_params.base(request), queue_params.path(request)
 
-    def do(tx: Tx) -> tuple[str, dict[str, Any]] | None:
+    def do(tx: Tx) -> Response:
         queue = queue_params.queue(request, tx)
-        made = claim_operations.claim(tx, queue, ttl=ttl, grace=grace, limit=limit) if queue else None
-        if made is None:
-            return None
-        return made[0].id, {"messages": _messages(request, tx, made[1])}
+        limit = query.limit or limits.PAGE
+        claimed = claim_operations.claim(tx, queue, ttl=body.ttl, grace=body.grace, limit=limit) if queue else None
+        if claimed is None:
+            return Response(204)
+        claim, taken = claimed
+        content = MessageList(messages=serialize_messages(taken, base, tx.now))
+        return Response(201, content, headers={"Location": f"{path}/{claim.id}"})
 
-    made = request.app.store.write(do)
-    if made is None:
-        return Response(204)
-    return Response(201, made[1], headers={"Location": f"{queue_params.path(request)}/{made[0]}"})
+    return request.app.store.write(do)
 
 
+@operation(200, QueueClaim, request_headers=("Client-ID",))
 def show(request: RequestContext) -> Response:
     """Return a claim with its messages. Raises EntityNotFound if the claim has ended."""
     queue_params.client_id(request)
-    id = request.path["claim_id"]
+    id, base = request.path["claim_id"], queue_params.base(request)
     with request.app.store.read() as tx:
         queue = queue_params.needed_queue(request, tx)
         check_read(queue, as_owner=request.as_owner)
-        found = claims.find(tx, queue.id, id)
-        if found is None:
+        claim = claims.find(tx, queue.id, id)
+        if claim is None:
             raise EntityNotFound(f"there is no claim {id!r:.100} in the queue {queue.name!r}, or it has ended")
-        shown = {
-            "age": max(0, int((tx.now - found.renewed_at).total_seconds())),
-            "ttl": found.ttl,
-            "href": queue_params.path(request),
-            "messages": _messages(request, tx, messages.of_claim(tx, queue.id, id)),
-        }
-    return Response(200, shown)
+        content = QueueClaim(
+            age=max(0, int((tx.now - claim.renewed_at).total_seconds())),
+            ttl=claim.ttl,
+            href=queue_params.path(request),
+            messages=serialize_messages(messages.of_claim(tx, queue.id, id), base, tx.now),
+        )
+    return Response(200, content)
 
 
-def change(request: RequestContext) -> Response:
-    """Extend a claim: it ends ``ttl`` seconds from now. Raises EntityNotFound if the claim has ended."""
+@operation(204, request_headers=("Client-ID",))
+def change(request: RequestContext, body: ClaimTimes) -> Response:
+    """Extend a claim: it ends `ttl` seconds from now. Raises EntityNotFound if the claim has ended."""
     queue_params.client_id(request)
-    if not request.body:
-        raise Invalid("the request's body is empty: give a ttl, a grace or both")
-    ttl, grace = _times(request.json())
+    id = request.path["claim_id"]
 
     def do(tx: Tx) -> None:
-        claim_operations.renew(
-            tx, queue_params.needed_queue(request, tx), request.path["claim_id"], ttl=ttl, grace=grace
-        )
+        claim_operations.renew(tx, queue_params.needed_queue(request, tx), id, ttl=body.ttl, grace=body.grace)
 
     request.app.store.write(do)
     return Response(204)
 
 
+@operation(204, request_headers=("Client-ID",))
 def delete(request: RequestContext) -> Response:
     """Release the messages of a claim. Does nothing if the claim has ended."""
     queue_params.client_id(request)
@@ -83,16 +113,3 @@ def delete(request: RequestContext) -> Response:
 
     request.app.store.write(do)
     return Response(204)
-
-
-def _times(said: Any) -> tuple[int, int]:
-    """Return ttl and grace in seconds. Raises Invalid."""
-    document = checks.mapping(said, "a claim")
-    ttl, grace = document.get("ttl", limits.CLAIM_TTL), document.get("grace", limits.CLAIM_GRACE)
-    for value, name in ((ttl, "a claim's ttl"), (grace, "a claim's grace")):
-        checks.whole(value, name, limits.SHORTEST_CLAIM, limits.LONGEST_CLAIM)
-    return ttl, grace
-
-
-def _messages(request: RequestContext, tx: Tx, found: list[Any]) -> list[dict[str, Any]]:
-    return [serializers.message(each, queue_params.base(request), tx.now) for each in found]

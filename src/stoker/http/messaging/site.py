@@ -4,33 +4,61 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import field
+
+from stoker.http.contracts import operation
+from stoker.http.fields import Answer
+from stoker.http.messaging.types import PageLink
 from stoker.http.request_context import RequestContext, Response
 
 _JSON: dict[str, Any] = {"application/json": {}}
 
 
+class ZaqarVersion(Answer):
+    id: str
+    status: str
+    updated: str
+    media_types: list[dict[str, str]] = field(name="media-types")
+    links: list[PageLink]
+
+
+class MessagingHealth(Answer):
+    catalog_reachable: bool
+    storage_reachable: bool
+
+
+@operation(300, {"versions": list[ZaqarVersion]})
 def versions(request: RequestContext) -> Response:
     """List the API versions with complete URLs, because clients that discover versions do not know a base path yet."""
-    links = [{"rel": "self", "href": f"{request.app.settings.public_url}/messaging/v2/"}]
-    kinds = [{"base": "application/json", "type": "application/vnd.openstack.messaging-v2+json"}]
-    version = {"id": "2", "status": "CURRENT", "updated": "2014-9-24T04:06:47Z", "media-types": kinds, "links": links}
+    version = ZaqarVersion(
+        id="2",
+        status="CURRENT",
+        updated="2014-9-24T04:06:47Z",
+        media_types=[{"base": "application/json", "type": "application/vnd.openstack.messaging-v2+json"}],
+        links=[PageLink(rel="self", href=f"{request.app.settings.public_url}/messaging/v2/")],
+    )
     return Response(300, {"versions": [version]})
 
 
+@operation(200, {"resources": dict[str, Any]}, media_type="application/json-home")
 def home(_: RequestContext) -> Response:
+    """Return the home document: the paths of the API."""
     headers = {"Cache-Control": "max-age=86400"}
     return Response(200, {"resources": _HOME}, headers, media_type="application/json-home")
 
 
+@operation(204)
 def ping(request: RequestContext) -> Response:
     """Return 204 if the database answers; otherwise the read transaction raises Unavailable (503)."""
     with request.app.store.read():
         return Response(204)
 
 
+@operation(200, MessagingHealth)
 def health(request: RequestContext) -> Response:
+    """Return that the storage answers; otherwise the read transaction raises Unavailable (503)."""
     with request.app.store.read():
-        return Response(200, {"catalog_reachable": True, "storage_reachable": True})
+        return Response(200, MessagingHealth(catalog_reachable=True, storage_reachable=True))
 
 
 def _resource(methods: str, path: str) -> dict[str, Any]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
+from msgspec import field
+
+from stoker.http.fields import Answer, Count
 from stoker.http.objects.access import account_of
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, RequestLimitExceeded
@@ -12,6 +15,16 @@ from stoker.store.tx import Tx
 
 #: Maximum names in one request.
 MOST = 1000
+
+
+class BulkReport(Answer):
+    """Swift's report of a bulk deletion. Each error is a path and a status."""
+
+    status: str = field(name="Response Status")
+    body: str = field(name="Response Body")
+    deleted: Count = field(name="Number Deleted")
+    missing: Count = field(name="Number Not Found")
+    errors: list[list[str]] = field(name="Errors")
 
 
 def delete(request: RequestContext) -> Response:
@@ -31,7 +44,7 @@ def delete(request: RequestContext) -> Response:
     return Response(200, request.app.store.write(lambda tx: _delete(tx, account, names)))
 
 
-def _delete(tx: Tx, account: str, names: list[str]) -> dict[str, object]:
+def _delete(tx: Tx, account: str, names: list[str]) -> BulkReport:
     deleted = missing = 0
     errors: list[list[str]] = []
     for path in names:
@@ -51,10 +64,5 @@ def _delete(tx: Tx, account: str, names: list[str]) -> dict[str, object]:
             errors.append([path, "409 Conflict"])
         except Invalid:
             errors.append([path, "400 Bad Request"])
-    return {
-        "Response Status": "400 Bad Request" if errors else "200 OK",
-        "Response Body": "",
-        "Number Deleted": deleted,
-        "Number Not Found": missing,
-        "Errors": errors,
-    }
+    status = "400 Bad Request" if errors else "200 OK"
+    return BulkReport(status=status, body="", deleted=deleted, missing=missing, errors=errors)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from stoker.http.contracts import Success, operation
 from stoker.http.objects import headers, listings
 from stoker.http.objects.access import account_of
+from stoker.http.objects.listings import ListingQuery, ObjectEntry
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Invalid
 from stoker.model.objects import Container, timestamp
@@ -16,6 +18,10 @@ _POLICY = "Policy-0"
 _LISTS = ("x-container-read", "x-container-write")
 
 
+_TOTALS = ("X-Container-Object-Count", "X-Container-Bytes-Used")
+
+
+@operation(201, also={202: Success()})
 def put(request: RequestContext) -> Response:
     """Create a container (201), or update the metadata of an existing one (202)."""
     account, name, changes = account_of(request.path), request.path["container"], _read_headers(request)
@@ -23,12 +29,15 @@ def put(request: RequestContext) -> Response:
     return Response(201 if is_new else 202)
 
 
+@operation(204)
 def post(request: RequestContext) -> Response:
+    """Change the metadata of a container."""
     account, name, changes = account_of(request.path), request.path["container"], _read_headers(request)
     request.app.store.write(lambda tx: container_operations.change_container(tx, account, name, changes))
     return Response(204)
 
 
+@operation(204, errors=(409,))
 def delete(request: RequestContext) -> Response:
     """Delete a container. Raises EntityNotFound, or Conflict if the container is not empty."""
     account, name = account_of(request.path), request.path["container"]
@@ -36,23 +45,32 @@ def delete(request: RequestContext) -> Response:
     return Response(204)
 
 
+@operation(204, headers=_TOTALS)
 def head(request: RequestContext) -> Response:
+    """Return the totals and the metadata of a container, in headers."""
     with request.app.store.read() as tx:
         return Response(204, headers=_headers(request, _find(request, tx)))
 
 
-def index(request: RequestContext) -> Response:
-    """List the objects of a container, or with ``versions`` all their versions."""
+@operation(
+    200,
+    list[ObjectEntry],
+    headers=_TOTALS,
+    alternatives=("application/xml", "text/plain"),
+    also={204: Success()},
+    errors=(406, 412),
+)
+def index(request: RequestContext, query: ListingQuery) -> Response:
+    """List the objects of a container, or with `versions` all their versions."""
     account, name = account_of(request.path), request.path["container"]
-    page = listings.parse_query(request)
-    kind = "versions" if "versions" in request.query else "container"
+    page, kind = query.to_page(), "container" if query.versions is None else "versions"
     if kind == "versions" and (page.delimiter or page.path is not None):
         raise Invalid("a list of versions supports neither delimiter nor path: use prefix")
     with request.app.store.read() as tx:
         container_headers = _headers(request, _find(request, tx))
         listed = objects.versions if kind == "versions" else objects.page
         entries = listed(tx, account, name, page)
-    return listings.reply(request, name, kind, entries, container_headers)
+    return listings.reply(request, query, name, kind, entries, container_headers)
 
 
 def _find(request: RequestContext, tx: Tx) -> Container:

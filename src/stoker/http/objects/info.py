@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from stoker.http.contracts import operation
 from stoker.http.objects import bulk
 from stoker.http.request_context import RequestContext, Response
 from stoker.objects import limits, tempurl
 
 
+@operation(200, dict[str, Any])
 def show(request: RequestContext) -> Response:
+    """Return the supported features of Swift, and the limits of requests."""
     settings = request.app.settings
     digests = ["sha256", "sha512"]
     return Response(

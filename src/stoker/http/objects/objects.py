@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import time
+from typing import Annotated
+
+from msgspec import Meta, field
 
 from stoker.http import errors
+from stoker.http.contracts import Success, operation
+from stoker.http.fields import Query
 from stoker.http.objects import conditions, headers, object_copy, parts, uploads
 from stoker.http.objects.access import account_of
 from stoker.http.objects.disposition import for_signed_url, force_attachment
@@ -18,6 +23,28 @@ from stoker.objects.object_operations import New
 from stoker.store.tx import Tx
 
 
+class ObjectQuery(Query):
+    version_id: Annotated[str | None, Meta(description="A version of the object; by default the current one")] = field(
+        name="version-id", default=None
+    )
+    filename: Annotated[str | None, Meta(description="The name with which browsers save the object")] = None
+    inline: Annotated[str | None, Meta(description="Browsers display the object")] = None
+    temp_url_sig: str | None = None
+    temp_url_expires: str | None = None
+    temp_url_prefix: str | None = None
+    temp_url_ip_range: str | None = None
+
+
+_ANY_TYPE = "*/*"
+
+
+@operation(
+    201,
+    headers=("ETag",),
+    errors=(409, 411, 412, 413, 422),
+    request_media_type="application/octet-stream",
+    query=ObjectQuery,
+)
 def put(request: RequestContext) -> Response:
     """Store an object, restore a version, or copy another object, as the query and the headers request."""
     fields = headers.read_headers(request.raw)
@@ -43,6 +70,15 @@ def put(request: RequestContext) -> Response:
     return uploads.store_object(request, new, fields)
 
 
+@operation(
+    200,
+    bytes,
+    headers=("ETag",),
+    media_type=_ANY_TYPE,
+    also={206: Success(body=bytes, headers=("ETag",), media_type=_ANY_TYPE), 304: Success()},
+    errors=(412, 416),
+    query=ObjectQuery,
+)
 def get(request: RequestContext) -> Response:
     """Return an object or ranges of it. Raises EntityNotFound, PreconditionFailed or Forbidden."""
     fields, version = headers.read_headers(request.raw), uploads.version_of(request)
@@ -56,12 +92,15 @@ def get(request: RequestContext) -> Response:
     return _answer(request, stored, data)
 
 
+@operation(200, headers=("ETag",), also={304: Success()}, errors=(412,), query=ObjectQuery)
 def head(request: RequestContext) -> Response:
+    """Return the headers of an object."""
     with request.app.store.read() as tx:
         stored = object_operations.find(tx, *_place(request), uploads.version_of(request))
     return _answer(request, stored, None)
 
 
+@operation(202, query=ObjectQuery)
 def post(request: RequestContext) -> Response:
     """Replace the metadata. Headers that the request omits are removed, except for the content type."""
     fields, version = headers.read_headers(request.raw), uploads.version_of(request)
@@ -81,8 +120,9 @@ def post(request: RequestContext) -> Response:
     return Response(202, headers={"X-Object-Version-Id": old.version} if old.version else {})
 
 
+@operation(204, errors=(412,), query=ObjectQuery)
 def delete(request: RequestContext) -> Response:
-    """Delete an object or, with ``version-id``, one version of it."""
+    """Delete an object or, with `version-id`, one version of it."""
     fields, version = headers.read_headers(request.raw), uploads.version_of(request)
     deleted = request.app.store.write(
         lambda tx: object_operations.delete(

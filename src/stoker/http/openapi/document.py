@@ -8,21 +8,15 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from stoker.http.access import Access, AgentKey, Public
-from stoker.http.contracts import Success, contract_of
-from stoker.http.decoders import BodyDecoder
-from stoker.http.openapi import parameters
+from stoker.http.contracts import Contract, Success, contract_of
+from stoker.http.openapi import parameters, security
 from stoker.http.openapi.errors import ErrorResponses
 from stoker.http.openapi.types import TypeSchemas
 from stoker.http.request_context import Handler, Route
 from stoker.version import VERSION
 
-_NAMES = re.compile(r"{(\w+)\*?}")
+_NAMES = re.compile(r"{(\w+)}")
 _TEXT = {"type": "string"}
-_SCHEMES = {
-    "token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"},
-    "agent": {"type": "http", "scheme": "bearer"},
-}
 
 
 def document(routes: Iterable[Route], public_url: str) -> dict[str, Any]:
@@ -31,7 +25,7 @@ def document(routes: Iterable[Route], public_url: str) -> dict[str, Any]:
     errors = ErrorResponses(types)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.verb.lower()] = _operation(route, types, errors)
+        paths.setdefault(path_of(route), {})[route.verb.lower()] = _operation(route, types, errors)
     for path, verbs in paths.items():
         if names := _NAMES.findall(path):
             verbs["parameters"] = [_in_path(name) for name in names]
@@ -40,17 +34,22 @@ def document(routes: Iterable[Route], public_url: str) -> dict[str, Any]:
         "info": {
             "title": "Stoker",
             "version": VERSION,
-            "summary": "Software configuration for fleets of servers: Heat's API, and what of Keystone's it needs",
+            "summary": "Software configuration for fleets of servers, with the APIs of Heat, Keystone, Swift and Zaqar",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": public_url}],
         "paths": dict(sorted(paths.items())),
         "components": {
-            "securitySchemes": _SCHEMES,
+            "securitySchemes": security.SCHEMES,
             "schemas": types.components,
             "responses": errors.components,
         },
     }
+
+
+def path_of(route: Route) -> str:
+    """Return the route's path in the document."""
+    return route.path.replace("*}", "}")
 
 
 def _operation(route: Route, types: TypeSchemas, errors: ErrorResponses) -> dict[str, Any]:
@@ -72,24 +71,22 @@ def _operation(route: Route, types: TypeSchemas, errors: ErrorResponses) -> dict
     query = types.of_query(contract.query.kind) if contract.query is not None else {}
     if items := [*map(_parameter, query.items()), *map(_header, contract.headers)]:
         operation["parameters"] = items
-    if contract.body is not None:
-        operation["requestBody"] = _body(contract.body, contract.example, types)
-    if security := _security(route.access):
-        operation["security"] = security
+    if route.verb not in ("GET", "HEAD", "DELETE") and (body := _body(contract, types)):
+        operation["requestBody"] = body
+    if schemes := security.schemes_of(route.access):
+        operation["security"] = [{name: []} for name in schemes]
     return operation
 
 
-def _body(decoder: BodyDecoder, example: Any, types: TypeSchemas) -> dict[str, Any]:
+def _body(contract: Contract, types: TypeSchemas) -> dict[str, Any] | None:
+    media_type, decoder = contract.request_media_type or "application/json", contract.body
+    if decoder is None:
+        is_raw = contract.request_media_type is not None
+        return {"required": False, "content": {media_type: {"schema": {}}}} if is_raw else None
     content: dict[str, Any] = {"schema": types.of(decoder.kind)}
-    if example is not None:
-        content["examples"] = {"good": {"value": example}}
-    return {"required": not decoder.is_optional, "content": {"application/json": content}}
-
-
-def _security(access: Access) -> list[dict[str, Any]]:
-    if isinstance(access, Public):
-        return []
-    return [{"agent": []}] if isinstance(access, AgentKey) else [{"token": []}]
+    if contract.example is not None:
+        content["examples"] = {"good": {"value": contract.example}}
+    return {"required": not decoder.is_optional, "content": {media_type: content}}
 
 
 def _prose(route: Route) -> tuple[str, str]:
@@ -114,7 +111,9 @@ def _tag(handler: Handler) -> str:
 def _response(route: Route, answer: Success, types: TypeSchemas, status: int) -> Mapping[str, Any]:
     response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
     if answer.body is not None and route.verb != "HEAD":
-        response["content"] = {answer.media_type: {"schema": types.of(answer.body)}}
+        response["content"] = {answer.media_type: {"schema": types.of(answer.body)}} | {
+            media_type: {"schema": {}} for media_type in answer.alternatives
+        }
     if answer.headers:
         response["headers"] = {name: {"required": True, "schema": _TEXT} for name in answer.headers}
     return response
@@ -137,5 +136,5 @@ def _id(route: Route) -> str:
 
 
 def _in_path(name: str) -> dict[str, Any]:
-    schema = {"type": "string", "minLength": 1, "pattern": r"^[^/\u0000]+$"}
+    schema = {"type": "string", "minLength": 1, "pattern": parameters.PATTERNS.get(name, r"^[^/\u0000]+$")}
     return {"name": name, "in": "path", "required": True, "description": parameters.PATH[name], "schema": schema}

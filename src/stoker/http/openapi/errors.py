@@ -54,7 +54,7 @@ _HEAT = _Format("Heat", HeatError)
 _FORMATS = {
     "identity": _Format("Keystone", KeystoneError),
     "messaging": _Format("Zaqar", ZaqarError),
-    "cfn": _Format("CloudFormation", str, ("application/xml", "application/json")),
+    "cfn": _Format("CloudFormation", Any, ("application/xml", "application/json")),
     "object-store": _Format("Swift", str, ("text/plain", "text/html")),
 }
 

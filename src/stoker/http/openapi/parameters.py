@@ -24,7 +24,17 @@ PATH: dict[str, str] = {
     "credential_id": "The id of an application credential",
     "access": "The access key of an EC2 credential",
     "domain_id": "The id of a domain",
+    "account": "AUTH_ and the id of a project",
+    "container": "The name of a container",
+    "object": "The name of an object, which may contain slashes",
+    "arn": "The beginning of a resource's ARN: arn:openstack:heat::<project>:stacks",
+    "queue": "The name of a queue",
+    "message_id": "The id of a message",
+    "claim_id": "The id of a claim",
+    "subscription_id": "The id of a subscription",
 }
+#: Patterns of names that may contain slashes.
+PATTERNS: dict[str, str] = {"object": r"^[^\u0000]+$"}
 
 QUERY: dict[str, str] = {
     "limit": "The maximum number of entries",

@@ -1,4 +1,4 @@
-"""/openapi.json: the OpenAPI document of the Heat API and the identity API."""
+"""/openapi.json: the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import msgspec
 
 from stoker.http import health
 from stoker.http.access import Public
+from stoker.http.agent.routes import ROUTES as AGENT
+from stoker.http.cfn.routes import ROUTES as CFN
 from stoker.http.contracts import operation
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
+from stoker.http.messaging.routes import ROUTES as MESSAGING
+from stoker.http.objects.routes import ROUTES as OBJECTS
 from stoker.http.openapi.document import document
 from stoker.http.request_context import RequestContext, Response, Route
 
@@ -24,7 +28,9 @@ def show(request: RequestContext) -> Response:
 
 ROUTES = [Route("GET", "/openapi.json", Public(), show)]
 
-DESCRIBED = (*health.ROUTES, *ROUTES, *HEAT, *IDENTITY)
+_ALL = (*health.ROUTES, *ROUTES, *AGENT, *HEAT, *CFN, *IDENTITY, *MESSAGING, *OBJECTS)
+#: OpenAPI has no COPY.
+DESCRIBED = tuple(route for route in _ALL if route.verb != "COPY")
 
 
 @lru_cache(maxsize=1)
