@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
@@ -102,6 +103,18 @@ def test_messages_of_an_expired_claim_are_free(inside):
     [again] = inside("POST", f"{queue}/claims", {}).json()["messages"]
     assert again["id"] == id
     assert inside.rows(schema.claims) == 1
+
+
+def test_a_message_without_delay_is_returned_to_readers_with_an_earlier_time(inside, monkeypatch):
+    """A later message may be visible already. A reader continues after it, and would miss the earlier one."""
+    queue = "/queues/q"
+    with monkeypatch.context() as later:
+        later.setattr("stoker.store.tx.datetime", clock.Clock(datetime.now(UTC) + timedelta(seconds=5)))
+        inside.post(queue, "of a process whose clock is ahead")
+    inside.post(queue, "of a process whose clock is right")
+    found = inside("GET", f"{queue}/messages?echo=true").json()["messages"]
+    assert [each["body"].split()[-1] for each in found] == ["ahead", "right"]
+    assert [each["age"] for each in found] == [0, 0]
 
 
 def test_delayed_messages_are_returned_when_due(inside):

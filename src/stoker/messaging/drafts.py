@@ -7,13 +7,17 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from stoker.messaging import limits, metadata
 from stoker.model.errors import Invalid
 from stoker.model.messaging import Message
 from stoker.store import rows
+
+#: Without a delay, a message is visible to every reader: a transaction that began before the post, or a process whose
+#: clock is behind, might otherwise miss the message and continue after a later one.
+_NO_DELAY = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def _message(now: datetime, body: Any, ttl: int, delay: int, client_id: str | No
         ttl=ttl,
         created_at=now,
         expires_at=now + timedelta(seconds=ttl),
-        delayed_until=now + timedelta(seconds=delay),
+        delayed_until=now + timedelta(seconds=delay) if delay else _NO_DELAY,
         checksum=f"MD5:{digest}",
         client_id=client_id,
     )
