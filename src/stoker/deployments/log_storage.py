@@ -58,11 +58,11 @@ def append_log(
         logs.drop(tx, deployment.id, config_id, stream, most // 2, size, reaching=offset)
         size, held_bytes = offset, held_bytes[: max(0, len(held_bytes) - (size - offset))]
     start = max(offset, size)
-    fresh = data[start - offset :]
-    if fresh:
-        _take(tx, deployment, stream, start, fresh, Received(size, held_bytes), most)
+    new_data = data[start - offset :]
+    if new_data:
+        _take(tx, deployment, stream, start, new_data, Received(size, held_bytes), most)
         tx.notify(deployment_topic(deployment.id))
-    return max(size, start + len(fresh))
+    return max(size, start + len(new_data))
 
 
 def store_report(tx: Tx, deployment: Deployment, values: Mapping[str, object], most: int) -> None:

@@ -108,8 +108,8 @@ def plan_rerun(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by:
         transport, owner = env.transports.signal_transports[deployment.signal_transport], Client()
         last = stored.find(tx, deployment.id, deployment.config_id)
         target = owner.target(deployment.id, deployment.project_id, config.name, last.number + 1 if last else 2)
-        fresh = owner.signal_inputs(tx, env, transport, target)
-        inputs = tuple({**entry, "value": fresh.get(entry["name"], entry.get("value"))} for entry in inputs)
+        signal_inputs = owner.signal_inputs(tx, env, transport, target)
+        inputs = tuple({**entry, "value": signal_inputs.get(entry["name"], entry.get("value"))} for entry in inputs)
         timeout = deadlines.seconds_of(inputs)
     return PlannedRun(
         config=replace(config, id=str(uuid4()), inputs=inputs, created_at=tx.now, is_owned=True),

@@ -116,20 +116,20 @@ class DeploymentAuthorizer:
             )
         if group is None:
             policy = Policy(allow=policy.allow)
-        why = rules.decide(
+        reason = rules.decide(
             policy, target, project_id=project_id, stack=stack, group=group or "", site=self.default_scope
         )
-        if why is not None:
+        if reason is not None:
             decision = Decision(
                 project_id=server.project_id,
                 actor=actor,
                 action="validate",
                 outcome=Outcome.REFUSED,
-                reason=why,
+                reason=reason,
                 server_id=server_id,
                 stack_id=stack.id,
             )
-            raise DeploymentRefused(why, decision)
+            raise DeploymentRefused(reason, decision)
 
     def check(self, tx: Tx, request: AuthorizationRequest) -> DeploymentRefused | None:
         """Return the error that ``authorize`` would raise, or None. Writes nothing."""
@@ -158,7 +158,7 @@ class DeploymentAuthorizer:
             group = config.group if config else None
         stack, actor = _requester(tx, request)
         target = _target(request.server_id, server, tx)
-        why = rules.decide(
+        reason = rules.decide(
             policy,
             target,
             project_id=request.project_id,
@@ -170,8 +170,8 @@ class DeploymentAuthorizer:
             project_id=server.project_id,
             actor=actor,
             action=f"run {request.action or ''}".strip(),
-            outcome=Outcome.ALLOWED if why is None else Outcome.REFUSED,
-            reason=why or "The server's policy lets it in.",
+            outcome=Outcome.ALLOWED if reason is None else Outcome.REFUSED,
+            reason=reason or "The server's policy lets it in.",
             server_id=request.server_id,
             deployment_id=request.deployment_id or None,
             stack_id=request.stack_id,

@@ -78,11 +78,11 @@ def precheck(
 
     ``stands_for``: a resource of the stack may come to represent such a server.
     """
-    asked: set[tuple[str, str | None]] = set()
+    checked: set[tuple[str, str | None]] = set()
     for deployment in planned:
-        if (deployment.server_id, deployment.group) in asked:
+        if (deployment.server_id, deployment.group) in checked:
             continue
-        asked.add((deployment.server_id, deployment.group))
+        checked.add((deployment.server_id, deployment.group))
         try:
             authorizer.precheck(
                 tx,
@@ -134,9 +134,9 @@ def _check_own(place: str, written: Any, group: str | None, resources: Mapping[s
         return
     group_policy = rules.Policy(allow=rules.PROJECT, groups=rules.read(value).groups)
     target = Target(id=name, name=name, project_id="")
-    why = rules.decide(group_policy, target, project_id="", stack=None, group=group)
-    if why is not None:
-        raise StackValidationFailed(f"{place}: {why}")
+    reason = rules.decide(group_policy, target, project_id="", stack=None, group=group)
+    if reason is not None:
+        raise StackValidationFailed(f"{place}: {reason}")
 
 
 def _referenced_name(written: Any) -> str | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 from uuid import uuid4
 
 from stoker.deployments.run_plan import RunRequest, check_request
@@ -46,28 +45,15 @@ def create(
     resolved = resolve(tx, engine, project_id, request)
     check(tx, engine, resolved, request)
     _check_policies(tx, engine, project_id, resolved, requested_by)
-    source, content = resolved.source, resolved.source.content
-    id = str(uuid4())
-    targets = [
-        Target(
-            trigger_id=id,
-            position=position,
-            server_id=server.id,
-            server_name=server.name,
-            name=request.name or _deployment_name(own.name, resolved.action),
-            input_values=own.input_values,
-        )
-        for position, (server, own) in enumerate(resolved.servers)
-    ]
-    source_view: dict[str, Any] = {**source.view}
-    if request.labels is not None:
-        source_view["labels"] = dict(request.labels)
+    source, id = resolved.source, str(uuid4())
+    targets = _new_targets(id, resolved, request.name)
+    labels = {} if request.labels is None else {"labels": dict(request.labels)}
     trigger = Trigger(
         id=id,
         project_id=project_id,
-        name=request.name or _deployment_name(source_view.get("resource") or source.name, resolved.action),
+        name=request.name or _deployment_name(source.view.get("resource") or source.name, resolved.action),
         action=resolved.action,
-        source=source_view,
+        source={**source.view, **labels},
         stack_id=source.stack_id,
         input_values=request.input_values,
         options=Options(
@@ -84,25 +70,31 @@ def create(
         queued=len(targets),
         created_at=tx.now,
     )
-    return _start(tx, engine, trigger, content, targets)
+    return _start(tx, engine, trigger, source.content, targets)
 
 
-def record_failure(
-    tx: Tx,
-    engine: Engine,
-    project_id: str,
-    body: Mapping[str, Any],
-    reason: str,
-    *,
-    requested_by: str | None,
-    schedule: Schedule,
-) -> Trigger:
+def _new_targets(trigger_id: str, resolved: ResolvedTrigger, name: str | None) -> list[Target]:
+    """Return the targets of a new trigger. ``name``: the name of all deployments, if the request states one."""
+    return [
+        Target(
+            trigger_id=trigger_id,
+            position=position,
+            server_id=server.id,
+            server_name=server.name,
+            name=name or _deployment_name(own.name, resolved.action),
+            input_values=own.input_values,
+        )
+        for position, (server, own) in enumerate(resolved.servers)
+    ]
+
+
+def record_failure(tx: Tx, engine: Engine, schedule: Schedule, reason: str) -> Trigger:
     """
     Store a FAILED trigger for a time of ``schedule`` at which nothing could start.
 
-    Adds an event to the stack that the request names. ``body``: the request in the form that ``request.parse``
-    accepts.
+    Adds an event to the stack that the schedule names.
     """
+    body, project_id = schedule.body, schedule.project_id
     source = {name: body[name] for name in SOURCE_KEYS if body.get(name) is not None}
     stack = _stack_of(tx, project_id, body.get("stack"))
     trigger = Trigger(
@@ -114,7 +106,7 @@ def record_failure(
         stack_id=stack.id if stack else None,
         input_values=body.get("input_values") or {},
         options=Options(secret=schedule.secret),
-        requested_by=requested_by,
+        requested_by=schedule.requested_by,
         schedule_id=schedule.id,
         status=TriggerStatus.FAILED,
         status_reason=reason,
@@ -131,9 +123,9 @@ def record_failure(
     return trigger
 
 
-def _stack_of(tx: Tx, project_id: str, named: str | None) -> Stack | None:
+def _stack_of(tx: Tx, project_id: str, name_or_id: str | None) -> Stack | None:
     try:
-        return find_stack(tx, project_id, named) if named else None
+        return find_stack(tx, project_id, name_or_id) if name_or_id else None
     except EntityNotFound:
         return None
 
@@ -163,7 +155,7 @@ def _check_policies(tx: Tx, engine: Engine, project_id: str, resolved: ResolvedT
     """
     first = None
     for server, _ in resolved.servers:
-        asking = AuthorizationRequest(
+        authorization = AuthorizationRequest(
             project_id=project_id,
             server_id=server.id,
             deployment_id="",
@@ -172,7 +164,7 @@ def _check_policies(tx: Tx, engine: Engine, project_id: str, resolved: ResolvedT
             stack_id=resolved.source.stack_id,
             actor=actor,
         )
-        refusal = engine.env.authorizer.check(tx, asking)
+        refusal = engine.env.authorizer.check(tx, authorization)
         if refusal is None:
             return
         first = first or refusal
@@ -184,9 +176,9 @@ def _check_windows(resolved: ResolvedTrigger) -> None:
     """Raise Invalid if a server has no maintenance window: its run would start immediately instead of waiting."""
     without = [server.name for server, _ in resolved.servers if not rules.read(server.policy or {}).windows]
     if without:
-        named = ", ".join(without[:3]) + (f" and {len(without) - 3} more" if len(without) > 3 else "")
+        names = ", ".join(without[:3]) + (f" and {len(without) - 3} more" if len(without) > 3 else "")
         raise Invalid(
-            f"require_window: no maintenance window on {named}: have a policy give one, or leave require_window out"
+            f"require_window: no maintenance window on {names}: have a policy give one, or leave require_window out"
         )
 
 
@@ -205,7 +197,7 @@ def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, reques
     retried = [target for target in targets.of_trigger(tx, trigger.id) if not only_failed or target.status in _AGAIN]
     if not retried:
         raise Conflict(f"Nothing of the trigger ({trigger.id}) failed or was cancelled: say only_failed: false.")
-    fresh = [
+    new_targets = [
         replace(
             target,
             trigger_id=id,
@@ -226,11 +218,11 @@ def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, reques
         input_values=trigger.input_values,
         options=replace(trigger.options, stopped=None, stopped_by=None, forced=False),
         requested_by=requested_by,
-        total=len(fresh),
-        queued=len(fresh),
+        total=len(new_targets),
+        queued=len(new_targets),
         created_at=tx.now,
     )
-    return _start(tx, engine, new, stored.content(tx, trigger.id), fresh)
+    return _start(tx, engine, new, stored.content(tx, trigger.id), new_targets)
 
 
 def _deployment_name(name: str, action: str) -> str:

@@ -53,13 +53,13 @@ def parse(body: Any) -> TriggerRequest:
     if unknown := sorted(set(body) - set(KNOWN)):
         raise Invalid(f"a trigger has no {unknown[0]!r:.100}; known are {', '.join(KNOWN)}")
     texts = {name: _text(body.get(name), name) for name in ("action", "stack", *_SOURCES, "name", "signal_transport")}
-    named = [name for name in _SOURCES if texts[name] is not None]
-    if len(named) != 1:
+    sources = [name for name in _SOURCES if texts[name] is not None]
+    if len(sources) != 1:
         raise Invalid("a trigger needs one of: stack and resource, deployment_id, config_id")
     if (texts["stack"] is None) is (texts["resource"] is not None):
         raise Invalid("a resource is named with its stack: stack (a name or an id) and resource")
-    chosen = body.get("servers"), body.get("labels")
-    if None not in chosen:
+    selections = body.get("servers"), body.get("labels")
+    if None not in selections:
         raise Invalid("servers are named one by one or by their labels, not both")
     percentage = _number(body.get("max_fail_percentage"), "max_fail_percentage", 0, 100)
     return TriggerRequest(

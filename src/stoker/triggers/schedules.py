@@ -110,7 +110,7 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
     updated = replace(schedule, last_at=schedule.next_at, missed_count=schedule.missed_count + missed)
     if on_time or schedule.misfire_policy == MisfirePolicy.RUN:
         if failure is None:
-            begun = creation.create(
+            trigger = creation.create(
                 tx,
                 engine,
                 schedule.project_id,
@@ -118,18 +118,10 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
                 requested_by=schedule.requested_by,
                 schedule_id=schedule.id,
             )
-            tx.after_commit(partial(_log.info, "schedule.started", **_fields(schedule), trigger_id=begun.id))
-            updated = replace(updated, last_trigger_id=begun.id, last_error=None, run_count=updated.run_count + 1)
+            tx.after_commit(partial(_log.info, "schedule.started", **_fields(schedule), trigger_id=trigger.id))
+            updated = replace(updated, last_trigger_id=trigger.id, last_error=None, run_count=updated.run_count + 1)
         else:
-            failed = creation.record_failure(
-                tx,
-                engine,
-                schedule.project_id,
-                schedule.body,
-                failure,
-                requested_by=schedule.requested_by,
-                schedule=schedule,
-            )
+            failed = creation.record_failure(tx, engine, schedule, failure)
             updated = replace(updated, last_trigger_id=failed.id, last_error=failure)
             facts = {**_fields(schedule), "trigger_id": failed.id, "reason": failed.status_reason}
             tx.after_commit(partial(_log.warning, "schedule.failed", **facts))
@@ -231,11 +223,11 @@ def _with(tx: Tx, engine: Engine, old: Schedule, body: Mapping[str, Any]) -> Sch
 
 def _resolve(tx: Tx, engine: Engine, schedule: Schedule) -> Schedule:
     """Return the schedule with the names of its secret inputs, after a check of its trigger. Raises as ``create``."""
-    asked = _request(schedule)
-    if asked.config_id is not None:
-        configs.lock(tx, asked.config_id)
-    resolved = resolve(tx, engine, schedule.project_id, asked)
-    creation.check(tx, engine, resolved, asked)
+    trigger_request = _request(schedule)
+    if trigger_request.config_id is not None:
+        configs.lock(tx, trigger_request.config_id)
+    resolved = resolve(tx, engine, schedule.project_id, trigger_request)
+    creation.check(tx, engine, resolved, trigger_request)
     return replace(schedule, secret=creation.secret_of(resolved.source))
 
 

@@ -95,11 +95,13 @@ def _source(tx: Tx, engine: Engine, project_id: str, request: TriggerRequest) ->
     return _of_resource(tx, engine, stack, resource)
 
 
-def find_stack(tx: Tx, project_id: str, named: str) -> Stack:
+def find_stack(tx: Tx, project_id: str, name_or_id: str) -> Stack:
     """Return a stack by its name or id. A nested stack is found by its id only. Raises EntityNotFound."""
-    stack = stacks.find_by_name(tx, named, project_id) or (stacks.find(tx, named) if is_id(named) else None)
+    stack = stacks.find_by_name(tx, name_or_id, project_id) or (
+        stacks.find(tx, name_or_id) if is_id(name_or_id) else None
+    )
     if stack is None or stack.project_id != project_id or stack.deleted_at is not None:
-        raise EntityNotFound.of("Stack", named)
+        raise EntityNotFound.of("Stack", name_or_id)
     return stack
 
 
@@ -266,11 +268,11 @@ def _find_servers(tx: Tx, project_id: str, own: Sequence[TargetDefaults]) -> lis
         by_id = {server.id: server for server in servers.list_all(tx, project_id)}
     else:
         by_id = {server.id: server for defaults in own if (server := servers.find(tx, defaults.server_id)) is not None}
-    ours = {id: server for id, server in by_id.items() if server.project_id == project_id}
+    of_project = {id: server for id, server in by_id.items() if server.project_id == project_id}
     for defaults in own:
-        if defaults.server_id not in ours:
+        if defaults.server_id not in of_project:
             raise EntityNotFound(f"The Server ({defaults.server_id}) could not be found: no agent could run it there.")
-    return [ours[defaults.server_id] for defaults in own]
+    return [of_project[defaults.server_id] for defaults in own]
 
 
 def _nothing(source: Source, request: TriggerRequest) -> str:
