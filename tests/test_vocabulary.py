@@ -30,6 +30,10 @@ RETIRED = {
 }
 
 
+#: Past participles that do not say what a variable is.
+PARTICIPLES = {"found", "given", "held", "known", "made", "said", "told"}
+
+
 def words(name: str) -> list[str]:
     return [word.lower() for part in name.split("_") for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", part)]
 
@@ -60,6 +64,11 @@ def test_no_name_has_a_retired_word():
     assert len(names) > 10_000
     assert [entry for entry in names if RETIRED & set(words(entry[2]))] == []
     assert [path for path in modules() if RETIRED & set(words(path.stem))] == []
+
+
+def test_variables_are_nouns():
+    names = [(path, line, name) for path in modules() for line, name in defined(ast.parse(path.read_text()))]
+    assert [entry for entry in names if entry[2] in PARTICIPLES] == []
 
 
 def test_names_of_tests_are_statements():

@@ -91,10 +91,12 @@ def _is_whole(text: str) -> bool:
 def _take(tx: Tx, deployment: Deployment, stream: str, offset: int, data: bytes, before: Received, most: int) -> None:
     """Store new bytes with secrets masked. ``before``: the state of the stream so far."""
     end, held_bytes = offset + len(data), b""
-    if before.held and offset == before.size:
-        offset, data = offset - len(before.held), before.held + data
-    elif before.held:  # the bytes between are lost, and the held bytes may begin a secret
-        _keep(tx, deployment, stream, before.size - len(before.held), release(before.held), before.size, most)
+    if before.held_bytes and offset == before.size:
+        offset, data = offset - len(before.held_bytes), before.held_bytes + data
+    elif before.held_bytes:  # the bytes between are lost, and the held bytes may begin a secret
+        _keep(
+            tx, deployment, stream, before.size - len(before.held_bytes), release(before.held_bytes), before.size, most
+        )
     if tx.secrets.texts:
         data, held_bytes = Masker(tx.secrets.texts).mask(data)
     if data:

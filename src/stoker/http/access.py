@@ -211,5 +211,5 @@ async def principal_of(request: Request, app: App) -> Principal:
     token = request.headers.get("x-auth-token")
     if not token:
         raise Unauthorized("Authentication required")
-    known = app.tokens.get_cached(token)
-    return known if known is not None else await in_thread(app.tokens.validate, token)
+    principal = app.tokens.get_cached(token)
+    return principal if principal is not None else await in_thread(app.tokens.validate, token)

@@ -98,10 +98,10 @@ def _render(path: str) -> Callable[[int, str, str | None], dict[str, Any]]:
 
 def _heat(status: int, kind: str, message: str | None) -> dict[str, Any]:
     title, explanation = _TITLES[status]
-    said = {"type": kind, "traceback": None}
+    error = {"type": kind, "traceback": None}
     if message is not None:
-        said["message"] = message
-    return {"code": status, "title": title, "explanation": explanation, "error": said}
+        error["message"] = message
+    return {"code": status, "title": title, "explanation": explanation, "error": error}
 
 
 def _keystone(status: int, _: str, message: str | None) -> dict[str, Any]:
@@ -120,5 +120,5 @@ def _swift(status: int, message: str | None, headers: Mapping[str, str]) -> Resp
         title, explanation = _TITLES[status]
         page = f"<html><h1>{title}</h1><p>{explanation}</p></html>"
         return Response(status, page.encode(), {"Content-Type": "text/html; charset=UTF-8", **headers})
-    said = f"{message}\n".encode(errors="replace")
-    return Response(status, said, {"Content-Type": "text/plain; charset=UTF-8", **headers})
+    text = f"{message}\n".encode(errors="replace")
+    return Response(status, text, {"Content-Type": "text/plain; charset=UTF-8", **headers})

@@ -12,4 +12,4 @@ def matches(header: str, tag: str) -> bool:
 
 def split(header: str) -> set[str]:
     """Return the tags of a header, in lower case, without quotes and ``W/``."""
-    return {each.strip().removeprefix("W/").strip('"').lower() for each in header.split(",")}
+    return {tag.strip().removeprefix("W/").strip('"').lower() for tag in header.split(",")}

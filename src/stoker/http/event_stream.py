@@ -87,8 +87,8 @@ def is_wanted(request: RequestContext) -> bool:
 
 def last_id(request: RequestContext) -> int:
     """Return the id of the last event that the client received; 0 without a valid Last-Event-ID."""
-    said = request.raw.headers.get("last-event-id", "")
-    return int(said) if said.isascii() and said.isdecimal() and len(said) <= 18 else 0
+    header = request.raw.headers.get("last-event-id", "")
+    return int(header) if header.isascii() and header.isdecimal() and len(header) <= 18 else 0
 
 
 async def reply(request: RequestContext, topics: Callable[[], Collection[str]], read: Callable[[], Batch]) -> Response:

@@ -45,8 +45,8 @@ class Lease:
         """Reserve ``size`` more bytes. Raises TooManyRequests, but never for the only body of a client."""
         self._budget.add(self._key, size)
         self.size += size
-        held = self._budget.held(self._key)
-        if held > self.size and (held > self._share or self._budget.total > _BYTES):
+        usage = self._budget.usage(self._key)
+        if usage > self.size and (usage > self._share or self._budget.total > _BYTES):
             raise TooManyRequests("Too many large requests at a time: try again in a moment", retry_after=2)
 
 
@@ -61,16 +61,16 @@ class BodyBudget:
         """Return a lease of zero bytes for one request of ``client``."""
         return Lease(self, client.key, _KNOWN_BYTES if client.is_known else _UNKNOWN_BYTES)
 
-    def held(self, key: str) -> int:
+    def usage(self, key: str) -> int:
         """Return the bytes that the requests of ``key`` use now."""
         return self._held.get(key, 0)
 
     def add(self, key: str, size: int) -> None:
         """Add ``size`` bytes, which may be negative, to the usage of ``key``."""
         self.total += size
-        held = self.held(key) + size
-        if held:
-            self._held[key] = held
+        usage = self.usage(key) + size
+        if usage:
+            self._held[key] = usage
         else:
             self._held.pop(key, None)
 

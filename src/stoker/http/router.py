@@ -56,9 +56,9 @@ class Router:
                 if following is not None:
                     left.append((following, depth + 1, values))
                 continue
-            found = node.routes.get(verb)
-            if found is not None:
-                route, names = found
+            match = node.routes.get(verb)
+            if match is not None:
+                route, names = match
                 return route, dict(zip(names, values, strict=True)), frozenset()
             verbs |= node.routes.keys()
         return None, {}, frozenset(verbs)

@@ -9,6 +9,6 @@ from stoker.store import resources
 TYPE = wait_type(
     WAIT_CONDITION,
     Words(handle="handle", timeout="timeout", count="count", data="data"),
-    lambda context, said: resources.with_physical_id(context.tx, context.stack_id, said),
+    lambda context, id: resources.with_physical_id(context.tx, context.stack_id, id),
     listen,
 )

@@ -119,7 +119,7 @@ class Received(NamedTuple):
     """The state of one stream: the number of received bytes, and the last ones, which no chunk contains yet."""
 
     size: int
-    held: bytes
+    held_bytes: bytes
 
 
 def lock_received(tx: Tx, deployment_id: str, config_id: str, stream: str) -> Received:

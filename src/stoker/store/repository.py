@@ -117,15 +117,15 @@ class Repository(Generic[T]):
         tx.execute_fast(self._delete, dict(zip(self._key, key, strict=True)))
 
 
-def require(found: P | None, noun: str, id: str, project_id: str | None = None) -> P:
+def require(entity: P | None, noun: str, id: str, project_id: str | None = None) -> P:
     """
     Return an object that was found. ``project_id`` is the project that it must belong to; None: any project.
 
     Raises EntityNotFound, with ``noun`` and ``id``, for None and for an object of another project.
     """
-    if found is None or project_id not in (None, found.project_id):
+    if entity is None or project_id not in (None, entity.project_id):
         raise EntityNotFound.of(noun, id)
-    return found
+    return entity
 
 
 @cache

@@ -41,15 +41,15 @@ class Cron:
 
     def upto(self, moment: datetime) -> datetime:
         """Return the last time not later than ``moment``, in UTC."""
-        found = self._from(moment + _SECOND)
-        return next(self._counted(lambda: found.get_prev(datetime)))
+        times = self._from(moment + _SECOND)
+        return next(self._counted(lambda: times.get_prev(datetime)))
 
     def times(self, after: datetime) -> Iterator[datetime]:
         """
         Return an iterator over the times after ``after``, in UTC. The iterator raises Invalid if there is no time.
         """
-        found = self._from(after)
-        return self._counted(lambda: found.get_next(datetime))
+        times = self._from(after)
+        return self._counted(lambda: times.get_next(datetime))
 
     def _from(self, moment: datetime) -> Any:
         return croniter(self.expression, moment.astimezone(ZoneInfo(self.zone)))
@@ -59,11 +59,11 @@ class Cron:
         hourly = self.expression == "@hourly" or self.expression.split()[1:2] == ["*"]
         while True:
             try:
-                found = another().astimezone(UTC)
+                time = another().astimezone(UTC)
             except _UNREADABLE:
                 raise Invalid(f"cron: {self.expression!r} never comes: choose a day that there is") from None
-            if hourly or not found.astimezone(zone).fold:
-                yield found
+            if hourly or not time.astimezone(zone).fold:
+                yield time
 
 
 def read(expression: Any, zone: Any, where: str = "") -> Cron:
@@ -88,12 +88,12 @@ def _read(text: str, zone: str, where: str) -> Cron:
         croniter(text)
     except _UNREADABLE as error:
         raise Invalid(f"{where}cron: {text!r} cannot be read: {error!s:.200}") from None
-    made = Cron(text, zone)
+    cron = Cron(text, zone)
     try:
-        made.after(datetime.now(UTC))
+        cron.after(datetime.now(UTC))
     except Invalid as error:
         raise Invalid(f"{where}{error.message}") from None
-    return made
+    return cron
 
 
 def zone_of(name: Any, where: str = "") -> ZoneInfo:

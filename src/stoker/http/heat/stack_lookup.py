@@ -23,12 +23,12 @@ def stack(tx: Tx, request: RequestContext, *, live: bool = False) -> Stack:
     Raises EntityNotFound; with ``live`` also if the stack is deleted.
     """
     name, id = request.path["stack_name"], request.path["stack_id"]
-    found = stacks.find(tx, id)
-    if found is None or found.project_id != request.project or found.name != name:
+    existing = stacks.find(tx, id)
+    if existing is None or existing.project_id != request.project or existing.name != name:
         raise EntityNotFound.of("Stack", f"{name}/{id}")
-    if live and found.deleted_at is not None:
+    if live and existing.deleted_at is not None:
         raise EntityNotFound.of("Stack", f"{name}/{id}")
-    return found
+    return existing
 
 
 def within(tx: Tx, top: Stack, depth: int) -> list[Stack]:
@@ -38,11 +38,11 @@ def within(tx: Tx, top: Stack, depth: int) -> list[Stack]:
     return [each for each in stacks.tree(tx, top.id) if each.depth - top.depth <= depth]
 
 
-def refuse_nested(found: Stack) -> None:
+def refuse_nested(stack: Stack) -> None:
     """Raises NotSupported for a nested stack, which is managed through its parent stack."""
-    if found.parent_id is not None:
+    if stack.parent_id is not None:
         raise NotSupported(
-            f"Stack {found.name} is nested, the resource {found.parent_resource} of another: "
+            f"Stack {stack.name} is nested, the resource {stack.parent_resource} of another: "
             "do this to the stack it lives in."
         )
 
@@ -57,13 +57,13 @@ def redirect(request: RequestContext) -> Response:
     # The user of a resource is redirected only to the stack of that resource.
     named = request.path["stack_name"]
     with request.app.store.read() as tx:
-        found = _by_id(tx, request, named) or stacks.find_by_name(tx, named, request.project)
+        target = _by_id(tx, request, named) or stacks.find_by_name(tx, named, request.project)
         own = resources.find(tx, request.only) if request.only is not None else None
-    if found is None or (request.only is not None and (own is None or own.stack_id != found.id)):
+    if target is None or (request.only is not None and (own is None or own.stack_id != target.id)):
         raise EntityNotFound.of("Stack", named)
     rest = "".join(f"/{segment}" for segment in request.raw.url.path.split("/")[5:])
     query = f"?{request.raw.url.query}" if request.raw.url.query else ""
-    location = f"{links(request).stack(found)}{rest}{query}"
+    location = f"{links(request).stack(target)}{rest}{query}"
     return Response(302, {"stack": {"links": [Link(location, "self")]}}, {"Location": location})
 
 
@@ -73,5 +73,5 @@ def links(request: RequestContext) -> Links:
 
 
 def _by_id(tx: Tx, request: RequestContext, id: str) -> Stack | None:
-    found = stacks.find(tx, id) if _UUID.fullmatch(id) else None
-    return found if found is not None and found.project_id == request.project else None
+    stack = stacks.find(tx, id) if _UUID.fullmatch(id) else None
+    return stack if stack is not None and stack.project_id == request.project else None

@@ -31,13 +31,13 @@ class QueueAccess:
         self.roles = with_implied_roles(role)
 
     async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        said = request.headers.get("x-project-id")
+        project = request.headers.get("x-project-id")
         if "url-signature" in request.headers:
-            return await self._authenticate_signature(request, said or "", app)
+            return await self._authenticate_signature(request, project or "", app)
         principal = await principal_of(request, app)
         if principal.project_id is None:
             raise Invalid("queues belong to projects: use a token that is scoped to one")
-        if said and said not in (principal.project_id, principal.login_project_id):
+        if project and project not in (principal.project_id, principal.login_project_id):
             raise Forbidden("X-Project-Id names another project than the token's")
         if principal.resource_id is not None:
             if not _own_queue(principal.resource_id, request.scope["path"].removeprefix(MOUNTED_AT)):
@@ -70,7 +70,7 @@ class QueueAccess:
 def _own_queue(resource_id: str, path: str) -> bool:
     """Return whether the path is within the messages of the queue that has the resource's id as its name."""
     own = [f"/{version}/queues/{resource_id}/messages" for version in ("v2", "v1.1")]
-    return path in own or any(path.startswith(f"{each}/") for each in own)
+    return path in own or any(path.startswith(f"{root}/") for root in own)
 
 
 def _stands_for_one(app: App, project_id: str, path: str) -> bool:
@@ -81,11 +81,11 @@ def _stands_for_one(app: App, project_id: str, path: str) -> bool:
     """
     user_id = stack_users.user_id(path.removeprefix("/v2/queues/").partition("/")[0])
     with app.store.read() as tx:
-        found = stack_users.find(tx, user_id)
-    return found is not None and found.project.id == project_id and found.project.enabled
+        user = stack_users.find(tx, user_id)
+    return user is not None and user.project.id == project_id and user.project.enabled
 
 
 def _lives(app: App, project_id: str, _path: str) -> bool:
     with app.store.read() as tx:
-        found = identity.project(tx, project_id)
-    return found.enabled if found is not None else app.settings.at_keystone
+        project = identity.project(tx, project_id)
+    return project.enabled if project is not None else app.settings.at_keystone

@@ -1,4 +1,8 @@
-"""Conditional requests and byte ranges. Pure functions."""
+"""
+Conditional requests and byte ranges. Pure functions.
+
+Werkzeug's parser of Range refuses overlapping and descending ranges, which Swift serves.
+"""
 
 from __future__ import annotations
 
@@ -56,13 +60,13 @@ def ranges(stored: Stored, headers: Mapping[str, str]) -> list[tuple[int, int]] 
     exists, or the request exceeds a limit for ranges. Overlapping ranges are merged, so that a response is never larger
     than the object.
     """
-    said = headers.get("range")
-    if said is None or ("if-range" in headers and not etags.matches(headers["if-range"], stored.etag)):
+    value = headers.get("range")
+    if value is None or ("if-range" in headers and not etags.matches(headers["if-range"], stored.etag)):
         return None
-    unit, equals, parts = said.partition("=")
+    unit, equals, parts = value.partition("=")
     if not equals or unit.strip().lower() != "bytes":
         return None
-    found = []
+    satisfiable = []
     for piece in parts.split(","):
         matched = _RANGE.fullmatch(piece)
         if matched is None or not any(matched.groups()):
@@ -72,8 +76,8 @@ def ranges(stored: Stored, headers: Mapping[str, str]) -> list[tuple[int, int]] 
             return None
         start, end = _bounds(first, last, stored.size)
         if start < end:
-            found.append((start, end))
-    return [] if parts.count(",") >= _MOST_RANGES or _is_abusive(found) else _coalesce(found)
+            satisfiable.append((start, end))
+    return [] if parts.count(",") >= _MOST_RANGES or _is_abusive(satisfiable) else _coalesce(satisfiable)
 
 
 def _is_abusive(parts: list[tuple[int, int]]) -> bool:
@@ -116,15 +120,15 @@ def _serialize(stored: Stored) -> int:
     return -(-stored.modified_at // _SECOND)
 
 
-def _time(said: str | None) -> float | None:
+def _time(value: str | None) -> float | None:
     """Parse an HTTP date. Return None for an invalid date, because invalid conditions are ignored."""
-    if said is None:
+    if value is None:
         return None
     try:
-        found = parsedate_to_datetime(said)
+        time = parsedate_to_datetime(value)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
     try:
-        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
     except (ValueError, OverflowError):
         return None

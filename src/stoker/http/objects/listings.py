@@ -97,7 +97,7 @@ def form(request: RequestContext, wanted: str | None) -> str:
         return "plain"
     liked: list[tuple[float, int, str]] = []
     for place, part in enumerate(accept.split(",")):
-        kind, *parameters = (each.strip().lower() for each in part.split(";"))
+        kind, *parameters = (word.strip().lower() for word in part.split(";"))
         if kind in _TYPES and (weight := _weight(parameters)) > 0:
             liked.append((-weight, place, _TYPES[kind]))
     if not liked:
@@ -129,10 +129,10 @@ def reply(
 
 
 def _weight(parameters: Sequence[str]) -> float:
-    for each in parameters:
-        if each.startswith("q="):
+    for parameter in parameters:
+        if parameter.startswith("q="):
             try:
-                return float(each[2:])
+                return float(parameter[2:])
             except ValueError:
                 return 0
     return 1
