@@ -5,11 +5,12 @@ The contract of a handler: the types of its request and its responses, beside th
         name: Name | None = None
 
     @operation(201, {"config": Config}, errors=(409,))
-    def create(request: RequestContext, body: NewConfig) -> Response:
+    def create(request: RequestContext, tx: Tx, body: NewConfig) -> dict[str, Any]:
         \"\"\"Create a config.\"\"\"
+        return {"config": fill(Config, configs.add(tx, body.name))}
 
-The handler receives the decoded body and query string as its parameters ``body`` and ``query``. The OpenAPI document is
-generated from contracts.
+The handler receives the decoded body and query string as its parameters ``body`` and ``query``, and a transaction as
+``tx``. The OpenAPI document is generated from contracts.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
 
 from stoker.http.decoders import BodyDecoder, QueryDecoder
 
 if TYPE_CHECKING:
     from stoker.http.fields import Query
-    from stoker.http.request_context import RequestContext
+    from stoker.http.request_context import RequestContext, Response
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,6 +48,9 @@ class Success:
 class Contract:
     """The types of a handler's request and responses."""
 
+    #: The status of the response, unless the handler returns another response.
+    status: int
+    #: Successful responses by status.
     answers: Mapping[int, Success]
     #: Errors besides those that follow from the route: 409, for example, if the current state may forbid the request.
     errors: tuple[int, ...] = ()
@@ -89,6 +94,7 @@ def operation(
         types = get_type_hints(handler, include_extras=True)
         described: type[Query] | None = types.get("query", query)
         vars(handler)["contract"] = Contract(
+            status=status,
             answers={
                 status: Success(body=body, headers=headers, media_type=media_type, alternatives=alternatives),
                 **(also or {}),
@@ -110,18 +116,49 @@ def contract_of(handler: Callable[..., Any]) -> Contract | None:
     return cast("Contract | None", getattr(handler, "contract", None))
 
 
-def bind(handler: Callable[..., Any]) -> Callable[[RequestContext], Any]:
-    """Return a function that decodes the request as the handler's contract says and calls the handler."""
+def bind(handler: Callable[..., Any], verb: str, response_type: type[Response]) -> Callable[[RequestContext], Any]:
+    """
+    Return a function that decodes the request as the handler's contract says, and calls the handler.
+
+    A handler with a parameter ``tx`` runs in a transaction, which reads for GET and HEAD. Any result other than a
+    response is the content of the contract's response.
+    """
     contract = contract_of(handler)
     parameters = inspect.signature(handler).parameters
-    if len(parameters) == 1:
-        return handler
     if contract is None:
-        raise TypeError(f"{handler.__qualname__} has parameters, but no contract")
-    body, query = contract.body, contract.query
-    if query is None and body is not None:
-        return lambda request: handler(request, body=body.decode(request.body))
-    if body is None and query is not None:
-        return lambda request: handler(request, query=query.decode(request.query))
-    assert body is not None and query is not None
-    return lambda request: handler(request, body=body.decode(request.body), query=query.decode(request.query))
+        if len(parameters) != 1:
+            raise TypeError(f"{handler.__qualname__} has parameters, but no contract")
+        return handler
+    run = _runner(handler, verb) if "tx" in parameters else handler
+    body, query = contract.body, contract.query if "query" in parameters else None
+    status, has_null = contract.status, contract.answers[contract.status].body is NoneType
+
+    def decode(request: RequestContext) -> dict[str, Any]:
+        arguments = {} if body is None else {"body": body.decode(request.body)}
+        if query is not None:
+            arguments["query"] = query.decode(request.query)
+        return arguments
+
+    if inspect.iscoroutinefunction(handler):
+        return lambda request: run(request, **decode(request))
+
+    def call(request: RequestContext) -> Any:
+        content = run(request, **decode(request))
+        if isinstance(content, response_type):
+            return content
+        return response_type(status, b"null" if has_null else content)
+
+    return call
+
+
+def _runner(handler: Callable[..., Any], verb: str) -> Callable[..., Any]:
+    """Return a function that calls the handler in a transaction."""
+
+    def read(request: RequestContext, **arguments: Any) -> Any:
+        with request.app.store.read() as tx:
+            return handler(request, tx, **arguments)
+
+    def write(request: RequestContext, **arguments: Any) -> Any:
+        return request.app.store.write(lambda tx: handler(request, tx, **arguments))
+
+    return read if verb in ("GET", "HEAD") else write

@@ -144,7 +144,7 @@ def without_credentials(response: Response) -> Response:
 
 #: Functions run on a thread of the route's executor, which also encodes the response. Coroutine functions run on the
 #: event loop and must not block. A handler with a contract also receives the body and the query (``http.contracts``).
-Handler = Callable[..., Response] | Callable[..., Awaitable[Response]]
+Handler = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,4 +176,4 @@ class Route:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "is_coroutine", inspect.iscoroutinefunction(self.handler))
-        object.__setattr__(self, "call", contracts.bind(self.handler))
+        object.__setattr__(self, "call", contracts.bind(self.handler, self.verb, Response))

@@ -9,7 +9,7 @@ from stoker.http.contracts import operation
 from stoker.http.decoders import BODY, convert
 from stoker.http.fields import Unchecked
 from stoker.http.heat import stack_lookup
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request_context import RequestContext
 from stoker.model.errors import Invalid
 from stoker.model.status import Action
 from stoker.stacks import operations
@@ -36,7 +36,7 @@ class _StackAction(Unchecked):
 
 
 @operation(200, type(None), errors=(409,), example={"check": None})
-def act(request: RequestContext, body: _StackAction) -> Response:
+def act(request: RequestContext, tx: Tx, body: _StackAction) -> None:
     """
     Run the action that the only member of the body names: suspend, resume or check a stack, or cancel its update.
 
@@ -48,11 +48,6 @@ def act(request: RequestContext, body: _StackAction) -> Response:
     do = ACTIONS.get(names[0])
     if do is None:
         raise Invalid(f"Invalid action {names[0]}: known are {', '.join(ACTIONS)}")
-
-    def on_stack(tx: Tx) -> None:
-        stack = stack_lookup.stack(tx, request, live=True)
-        stack_lookup.refuse_nested(stack)
-        do(tx, request.app.engine, stack.id)
-
-    request.app.store.write(on_stack)
-    return Response(200, b"null")
+    stack = stack_lookup.stack(tx, request, live=True)
+    stack_lookup.refuse_nested(stack)
+    do(tx, request.app.engine, stack.id)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Count, Positive, Query, RowNumber, Time, fill
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request_context import RequestContext
 from stoker.model.audit import Entry, Outcome
 from stoker.store import audit, rows, servers
 from stoker.store.tx import Tx
@@ -36,14 +36,13 @@ class AuditQuery(Query):
 
 
 @operation(200, {"audit": list[AuditEntry]})
-def index(request: RequestContext, query: AuditQuery) -> Response:
+def index(request: RequestContext, tx: Tx, query: AuditQuery) -> dict[str, Any]:
     """List the audit log's entries, newest first."""
-    with request.app.store.read() as tx:
-        server_id = _server_id(tx, request, query.server)
-        entries = audit.list_all(
-            tx, request.project, server_id=server_id, limit=min(query.limit, _LIMIT), before=query.marker
-        )
-    return Response(200, {"audit": [_serialize(entry) for entry in entries]})
+    server_id = _server_id(tx, request, query.server)
+    entries = audit.list_all(
+        tx, request.project, server_id=server_id, limit=min(query.limit, _LIMIT), before=query.marker
+    )
+    return {"audit": [_serialize(entry) for entry in entries]}
 
 
 def _server_id(tx: Tx, request: RequestContext, name: str | None) -> str | None:

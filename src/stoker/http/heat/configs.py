@@ -116,33 +116,27 @@ def index(request: RequestContext, query: ConfigQuery) -> Response:
     {"software_config": SoftwareConfig},
     example={"name": "hello", "group": "script", "config": "#!/bin/sh\n", "outputs": [{"name": "result"}]},
 )
-def create(request: RequestContext, body: NewConfig) -> Response:
+def create(request: RequestContext, tx: Tx, body: NewConfig) -> bytes:
     """Create a config. Raises Invalid, or RequestLimitExceeded if the project has its maximum of configs."""
     limit = request.app.settings.max_software_configs
-
-    def do(tx: Tx) -> str:
-        if 0 <= limit <= configs.count(tx, request.project):
-            raise RequestLimitExceeded(f"this project may have {limit} software configs and has them: delete some")
-        _, rendered = new_config(tx, request.project, **asdict(body))
-        return rendered
-
-    return _respond(request.app.store.write(do))
+    if 0 <= limit <= configs.count(tx, request.project):
+        raise RequestLimitExceeded(f"this project may have {limit} software configs and has them: delete some")
+    _, rendered = new_config(tx, request.project, **asdict(body))
+    return _enclose(rendered)
 
 
 @operation(200, {"software_config": SoftwareConfig})
-def show(request: RequestContext) -> Response:
+def show(request: RequestContext, tx: Tx) -> bytes:
     """Return a config with its secrets redacted."""
-    with request.app.store.read() as tx:
-        rendered = configs.body(tx, request.path["config_id"], request.project)
-        return _respond(rows.dump(redact_config(tx, rows.load(rendered))))
+    rendered = configs.body(tx, request.path["config_id"], request.project)
+    return _enclose(rows.dump(redact_config(tx, rows.load(rendered))))
 
 
 @operation(204, errors=(409,))
-def delete(request: RequestContext) -> Response:
+def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a config. Raises EntityNotFound, or ResourceInUse if a deployment or a schedule uses the config."""
-    request.app.store.write(lambda tx: delete_config(tx, request.path["config_id"], request.project))
-    return Response(204)
+    delete_config(tx, request.path["config_id"], request.project)
 
 
-def _respond(rendered: str) -> Response:
-    return Response(200, f'{{"software_config":{rendered}}}'.encode())
+def _enclose(rendered: str) -> bytes:
+    return f'{{"software_config":{rendered}}}'.encode()

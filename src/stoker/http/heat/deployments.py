@@ -141,7 +141,7 @@ async def metadata(request: RequestContext) -> Response:
 
 
 @operation(200, {"software_deployment": SoftwareDeployment})
-def create(request: RequestContext, body: NewDeployment) -> Response:
+def create(request: RequestContext, tx: Tx, body: NewDeployment) -> dict[str, Any]:
     """
     Create a deployment.
 
@@ -149,28 +149,23 @@ def create(request: RequestContext, body: NewDeployment) -> Response:
     Heat.
     """
     limit = request.app.settings.max_software_deployments
-
-    def do(tx: Tx) -> Response:
-        if 0 <= limit <= deployments.count(tx, request.project):
-            raise RequestLimitExceeded(f"this project may have {limit} deployments and has them: delete some")
-        _learn_secrets(tx, request, body.config_id, body.input_values or {})
-        if body.signal_transport is not None:
-            return _respond(tx, _create_derived(tx, request, body))
-        deployment = _create_from_config(tx, request, body)
-        return _respond(tx, service.create(tx, request.app.engine.env, deployment, request.user.user_name))
-
-    return request.app.store.write(do)
+    if 0 <= limit <= deployments.count(tx, request.project):
+        raise RequestLimitExceeded(f"this project may have {limit} deployments and has them: delete some")
+    _learn_secrets(tx, request, body.config_id, body.input_values or {})
+    if body.signal_transport is not None:
+        return enclose(tx, _create_derived(tx, request, body))
+    deployment = _create_from_config(tx, request, body)
+    return enclose(tx, service.create(tx, request.app.engine.env, deployment, request.user.user_name))
 
 
 @operation(200, {"software_deployment": SoftwareDeployment})
-def show(request: RequestContext) -> Response:
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return a deployment."""
-    with request.app.store.read() as tx:
-        return _respond(tx, deployments.get(tx, request.path["deployment_id"], request.project))
+    return enclose(tx, deployments.get(tx, request.path["deployment_id"], request.project))
 
 
 @operation(200, {"software_deployment": SoftwareDeployment})
-def update(request: RequestContext, body: DeploymentChanges) -> Response:
+def update(request: RequestContext, tx: Tx, body: DeploymentChanges) -> dict[str, Any]:
     """
     Change a deployment.
 
@@ -178,26 +173,17 @@ def update(request: RequestContext, body: DeploymentChanges) -> Response:
     the same consequences as a result from the agent. Raises Conflict, DeploymentRefused, EntityNotFound or Invalid.
     """
     changes = {name: value for name, value in asdict(body).items() if value is not None}
-
-    def do(tx: Tx) -> Response:
-        deployment = deployments.get(tx, request.path["deployment_id"], request.project)
-        _learn_secrets(tx, request, changes.get("config_id", deployment.config_id), body.input_values or {})
-        user = request.user.user_name
-        return _respond(tx, deployment_changes.change(tx, request.app.engine.env, deployment, changes, user))
-
-    return request.app.store.write(do)
+    deployment = deployments.get(tx, request.path["deployment_id"], request.project)
+    _learn_secrets(tx, request, changes.get("config_id", deployment.config_id), body.input_values or {})
+    user = request.user.user_name
+    return enclose(tx, deployment_changes.change(tx, request.app.engine.env, deployment, changes, user))
 
 
 @operation(204)
-def delete(request: RequestContext) -> Response:
+def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a deployment. A stack resource that waits for it fails; a trigger counts it as cancelled."""
-
-    def do(tx: Tx) -> None:
-        deployment = deployments.get(tx, request.path["deployment_id"], request.project)
-        service.remove(tx, request.app.engine.env, deployment)
-
-    request.app.store.write(do)
-    return Response(204)
+    deployment = deployments.get(tx, request.path["deployment_id"], request.project)
+    service.remove(tx, request.app.engine.env, deployment)
 
 
 def _learn_secrets(tx: Tx, request: RequestContext, config_id: str, values: Mapping[str, Any]) -> None:
@@ -248,5 +234,6 @@ def _create_derived(tx: Tx, request: RequestContext, body: NewDeployment) -> Dep
     return service.start_run(tx, env, Client(), run, project_id=request.project, server_id=body.server_id)
 
 
-def _respond(tx: Tx, deployment: Deployment) -> Response:
-    return Response(200, {"software_deployment": representation.deployment(tx, deployment)})
+def enclose(tx: Tx, deployment: Deployment) -> dict[str, Any]:
+    """Return the content of a response with one deployment."""
+    return {"software_deployment": representation.deployment(tx, deployment)}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import field
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Query, Whole
 from stoker.http.heat import serializers, stack_lookup
 from stoker.http.heat.serializers import EventDetail, StackEvent
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request_context import RequestContext
 from stoker.model.errors import EntityNotFound
 from stoker.store import events, resources
+from stoker.store.tx import Tx
 
 
 class EventQuery(Query):
@@ -28,7 +31,7 @@ class EventQuery(Query):
 
 
 @operation(200, {"events": list[StackEvent]})
-def index(request: RequestContext, query: EventQuery) -> Response:
+def index(request: RequestContext, tx: Tx, query: EventQuery) -> dict[str, Any]:
     """List the events of a stack or a resource, newest first unless the query sets an order."""
     columns = ("resource_name", "resource_type", "action", "status")
     equal = {column: list(values) for column in columns if (values := getattr(query, column))}
@@ -36,26 +39,22 @@ def index(request: RequestContext, query: EventQuery) -> Response:
     if name is not None:
         equal["resource_name"] = [name]
     descending = query.sort_dir == "desc" if query.sort_dir else query.sort_keys is None
-    with request.app.store.read() as tx:
-        stack = stack_lookup.stack(tx, request)
-        within = {part.id: part for part in stack_lookup.within(tx, stack, query.nested_depth)}
-        page = events.list_all(
-            tx, list(within), equal=equal, limit=query.limit, marker=query.marker, descending=descending
-        )
-        if name is not None and not page and resources.find_by_name(tx, stack.id, name) is None:
-            raise EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")
+    stack = stack_lookup.stack(tx, request)
+    within = {part.id: part for part in stack_lookup.within(tx, stack, query.nested_depth)}
+    page = events.list_all(tx, list(within), equal=equal, limit=query.limit, marker=query.marker, descending=descending)
+    if name is not None and not page and resources.find_by_name(tx, stack.id, name) is None:
+        raise EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")
     links = stack_lookup.links(request)
     root = stack if query.nested_depth else None
     shown = [serializers.event(StackEvent, event, within[event.stack_id], links, root) for event in page]
-    return Response(200, {"events": shown})
+    return {"events": shown}
 
 
 @operation(200, {"event": EventDetail})
-def show(request: RequestContext) -> Response:
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return an event with the properties of its resource."""
-    with request.app.store.read() as tx:
-        stack = stack_lookup.stack(tx, request)
-        event = events.find(tx, stack.id, request.path["event_id"])
+    stack = stack_lookup.stack(tx, request)
+    event = events.find(tx, stack.id, request.path["event_id"])
     if event is None or event.resource_name != request.path["resource_name"]:
         raise EntityNotFound.of("Event", request.path["event_id"])
-    return Response(200, {"event": serializers.event(EventDetail, event, stack, stack_lookup.links(request))})
+    return {"event": serializers.event(EventDetail, event, stack, stack_lookup.links(request))}

@@ -60,32 +60,30 @@ class ResourceMark(Body, forbid_unknown_fields=True):
 
 
 @operation(200, {"resources": list[StackResource]})
-def index(request: RequestContext, query: ResourceQuery) -> Response:
+def index(request: RequestContext, tx: Tx, query: ResourceQuery) -> dict[str, Any]:
     """
     List the resources of a stack, with ``nested_depth`` also of nested stacks. Raises Invalid for unknown filters.
     """
-    with request.app.store.read() as tx:
-        top = stack_lookup.stack(tx, request)
-        if query.nested_depth or query.with_detail:
-            prefetch_trees(tx, [top.root_id])
-        shown = [
-            resource
-            for stack in stack_lookup.within(tx, top, query.nested_depth)
-            for resource in _of_stack(tx, request, stack, detail=query.with_detail, match=query.match)
-        ]
-    return Response(200, {"resources": shown})
+    top = stack_lookup.stack(tx, request)
+    if query.nested_depth or query.with_detail:
+        prefetch_trees(tx, [top.root_id])
+    shown = [
+        resource
+        for stack in stack_lookup.within(tx, top, query.nested_depth)
+        for resource in _of_stack(tx, request, stack, detail=query.with_detail, match=query.match)
+    ]
+    return {"resources": shown}
 
 
 @operation(200, {"resource": StackResource})
-def show(request: RequestContext) -> Response:
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return a resource with its attributes."""
     name = request.path["resource_name"]
-    with request.app.store.read() as tx:
-        stack = stack_lookup.stack(tx, request)
-        shown = _of_stack(tx, request, stack, detail=True, match=lambda resource: resource.name == name)
+    stack = stack_lookup.stack(tx, request)
+    shown = _of_stack(tx, request, stack, detail=True, match=lambda resource: resource.name == name)
     if not shown:
         raise no_resource(name, stack)
-    return Response(200, {"resource": shown[0]})
+    return {"resource": shown[0]}
 
 
 def _of_stack(
@@ -147,27 +145,22 @@ def _metadata(request: RequestContext, form: str) -> Response:
 @operation(
     200, type(None), errors=(409,), body_optional=True, example={"deploy_stdout": "done", "deploy_status_code": 0}
 )
-def signal(request: RequestContext, body: dict[str, Any]) -> Response:
+def signal(request: RequestContext, tx: Tx, body: dict[str, Any]) -> None:
     """
     Signal a resource, or with ``unset_hook`` in the body remove a breakpoint.
 
     The body for a deployment contains deploy_stdout, deploy_stderr, deploy_status_code and the config's outputs.
     """
-
-    def do(tx: Tx) -> None:
-        stack, resource = _authorized_stack(tx, request)
-        if "unset_hook" in body:
-            request.require_resource(None)  # a token for signals unsets no hook
-            hook = str(body["unset_hook"])
-            signals.unset_hook(tx, request.app.engine, stack, request.path["resource_name"], hook)
-            return
-        kind = request.app.engine.type(resource.type)
-        if resource.action in _DEAF and kind.signal is None:
-            raise Invalid(f"Signal resource during {resource.action} is not supported.")
-        signals.deliver(tx, request.app.engine, resource, body)
-
-    request.app.store.write(do)
-    return Response(200, b"null")
+    stack, resource = _authorized_stack(tx, request)
+    if "unset_hook" in body:
+        request.require_resource(None)  # a token for signals unsets no hook
+        hook = str(body["unset_hook"])
+        signals.unset_hook(tx, request.app.engine, stack, request.path["resource_name"], hook)
+        return
+    kind = request.app.engine.type(resource.type)
+    if resource.action in _DEAF and kind.signal is None:
+        raise Invalid(f"Signal resource during {resource.action} is not supported.")
+    signals.deliver(tx, request.app.engine, resource, body)
 
 
 def _authorized_stack(tx: Tx, request: RequestContext) -> tuple[Stack, Resource]:
@@ -190,17 +183,12 @@ def _authorized_stack(tx: Tx, request: RequestContext) -> tuple[Stack, Resource]
 
 
 @operation(200, type(None), errors=(409,), example={"mark_unhealthy": True})
-def mark(request: RequestContext, body: ResourceMark) -> Response:
+def mark(request: RequestContext, tx: Tx, body: ResourceMark) -> None:
     """Mark a resource as unhealthy, so that the next update replaces it, or as healthy again."""
     reason = body.resource_status_reason or "state changed by user"
-
-    def do(tx: Tx) -> None:
-        stack = stack_lookup.stack(tx, request, live=True)
-        name = request.path["resource_name"]
-        operations.mark(tx, request.app.engine, stack.id, name, unhealthy=body.mark_unhealthy, reason=reason)
-
-    request.app.store.write(do)
-    return Response(200, b"null")
+    stack = stack_lookup.stack(tx, request, live=True)
+    name = request.path["resource_name"]
+    operations.mark(tx, request.app.engine, stack.id, name, unhealthy=body.mark_unhealthy, reason=reason)
 
 
 def _visible_resources(everything: Iterable[Resource]) -> list[Resource]:

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from stoker.deployments import representation, service
+from stoker.deployments import service
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Count, Flag, Id, Query, Time, fill
-from stoker.http.heat.deployments import SoftwareDeployment
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.heat.deployments import SoftwareDeployment, enclose
+from stoker.http.request_context import RequestContext
 from stoker.model.deployment import Deployment, Run, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.stacks import signals
@@ -61,49 +61,41 @@ class SignalQuery(Query):
 
 
 @operation(200, {"runs": list[DeploymentRun]})
-def index(request: RequestContext) -> Response:
+def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the runs of a deployment, newest first."""
-    with request.app.store.read() as tx:
-        history = runs.list_all(tx, _deployment(tx, request).id)
+    history = runs.list_all(tx, _deployment(tx, request).id)
     now = datetime.now(UTC)
-    return Response(200, {"runs": [serialize(tx, run, now) for run in history]})
+    return {"runs": [serialize(tx, run, now) for run in history]}
 
 
 @operation(202, {"software_deployment": SoftwareDeployment}, errors=(409,), body_optional=True)
-def cancel(request: RequestContext, body: Cancellation) -> Response:
+def cancel(request: RequestContext, tx: Tx, body: Cancellation) -> dict[str, Any]:
     """Cancel the current run. It ends when the agent has stopped it, or with ``force`` at once. Raises Conflict."""
-
-    def do(tx: Tx) -> Response:
-        deployment, env = _deployment(tx, request), request.app.engine.env
-        return _accept(tx, service.cancel(tx, env, deployment, request.user.user_name, force=bool(body.force)))
-
-    return request.app.store.write(do)
+    deployment, env = _deployment(tx, request), request.app.engine.env
+    return enclose(tx, service.cancel(tx, env, deployment, request.user.user_name, force=bool(body.force)))
 
 
 @operation(202, {"software_deployment": SoftwareDeployment}, errors=(409,), body_optional=True)
-def retry(request: RequestContext, body: Body) -> Response:  # noqa: ARG001  # an object is required, if anything
+def retry(
+    request: RequestContext,
+    tx: Tx,
+    body: Body,  # noqa: ARG001  # an object is required, if anything
+) -> dict[str, Any]:
     """Run a failed deployment again. A deployment of a stack is retried by an update of the stack. Raises Conflict."""
-
-    def do(tx: Tx) -> Response:
-        deployment, env = _deployment(tx, request), request.app.engine.env
-        return _accept(tx, service.retry(tx, env, deployment, request.user.user_name))
-
-    return request.app.store.write(do)
+    deployment, env = _deployment(tx, request), request.app.engine.env
+    return enclose(tx, service.retry(tx, env, deployment, request.user.user_name))
 
 
 @operation(200, {"status": str | None}, body_optional=True)
-def signal(request: RequestContext, body: dict[str, Any], query: SignalQuery) -> Response:
+def signal(request: RequestContext, tx: Tx, body: dict[str, Any], query: SignalQuery) -> dict[str, Any]:
     """
     Apply a signal from a project member, the server's agent, or a client with the signal URL.
 
     The body contains deploy_stdout, deploy_stderr, deploy_status_code and the config's outputs.
     """
-
-    def do(tx: Tx) -> str | None:
-        deployment = _find_signal_target(tx, request)
-        return signals.deliver(tx, request.app.engine, deployment, body, number=query.run, has_event=True)
-
-    return Response(200, {"status": request.app.store.write(do)})
+    deployment = _find_signal_target(tx, request)
+    status = signals.deliver(tx, request.app.engine, deployment, body, number=query.run, has_event=True)
+    return {"status": status}
 
 
 def serialize(tx: Tx, run: Run, now: datetime) -> DeploymentRun:
@@ -140,7 +132,3 @@ def _find_signal_target(tx: Tx, request: RequestContext) -> Deployment:
 
 def _deployment(tx: Tx, request: RequestContext) -> Deployment:
     return deployments.get(tx, request.path["deployment_id"], request.project)
-
-
-def _accept(tx: Tx, deployment: Deployment) -> Response:
-    return Response(202, {"software_deployment": representation.deployment(tx, deployment)})

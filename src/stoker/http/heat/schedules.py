@@ -11,7 +11,7 @@ from stoker.deployments.derive import redact_named
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Count, Id, RequiredName, RequiredShortText, Time, Unchecked, fill
 from stoker.http.heat.triggers import TriggerBody, unwrap
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request_context import RequestContext
 from stoker.model.errors import Invalid
 from stoker.model.trigger import MisfirePolicy, Schedule
 from stoker.store import schedules as stored
@@ -91,55 +91,39 @@ _ANSWER = {"software_schedule": SoftwareSchedule}
         "timezone": "Europe/Vienna",
     },
 )
-def create(request: RequestContext, body: _NewScheduleBody) -> Response:
+def create(request: RequestContext, tx: Tx, body: _NewScheduleBody) -> dict[str, Any]:
     """Create a schedule. Its trigger is checked as if it started now. Raises Invalid, EntityNotFound or Conflict."""
     values = _values(body)
-
-    def do(tx: Tx) -> Response:
-        user = request.user.user_name
-        schedule = schedules.create(tx, request.app.engine, request.project, values, requested_by=user)
-        return _respond(tx, 201, schedule)
-
-    return request.app.store.write(do)
+    user = request.user.user_name
+    schedule = schedules.create(tx, request.app.engine, request.project, values, requested_by=user)
+    return _enclose(tx, schedule)
 
 
 @operation(200, {"software_schedules": list[SoftwareSchedule]})
-def index(request: RequestContext) -> Response:
+def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the project's schedules."""
-    with request.app.store.read() as tx:
-        shown = [serialize(tx, schedule) for schedule in stored.list_all(tx, request.project)]
-    return Response(200, {"software_schedules": shown})
+    return {"software_schedules": [serialize(tx, schedule) for schedule in stored.list_all(tx, request.project)]}
 
 
 @operation(200, _ANSWER)
-def show(request: RequestContext) -> Response:
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return a schedule."""
-    with request.app.store.read() as tx:
-        return _respond(tx, 200, stored.get(tx, request.path["schedule_id"], request.project))
+    return _enclose(tx, stored.get(tx, request.path["schedule_id"], request.project))
 
 
 @operation(200, _ANSWER, errors=(409,))
-def change(request: RequestContext, body: _ScheduleChangesBody) -> Response:
+def change(request: RequestContext, tx: Tx, body: _ScheduleChangesBody) -> dict[str, Any]:
     """Change the members of the schedule that the body contains. Raises the same errors as ``create``."""
     values = _values(body)
-
-    def do(tx: Tx) -> Response:
-        schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
-        return _respond(tx, 200, schedules.change(tx, request.app.engine, schedule, values))
-
-    return request.app.store.write(do)
+    schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
+    return _enclose(tx, schedules.change(tx, request.app.engine, schedule, values))
 
 
 @operation(204)
-def delete(request: RequestContext) -> Response:
+def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a schedule. Its triggers remain."""
-
-    def do(tx: Tx) -> None:
-        schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
-        schedules.delete(tx, request.app.engine, schedule)
-
-    request.app.store.write(do)
-    return Response(204)
+    schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
+    schedules.delete(tx, request.app.engine, schedule)
 
 
 def serialize(tx: Tx, schedule: Schedule) -> SoftwareSchedule:
@@ -158,5 +142,5 @@ def _values(body: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name not in _READ_ONLY}
 
 
-def _respond(tx: Tx, status: int, schedule: Schedule) -> Response:
-    return Response(status, {"software_schedule": serialize(tx, schedule)})
+def _enclose(tx: Tx, schedule: Schedule) -> dict[str, Any]:
+    return {"software_schedule": serialize(tx, schedule)}

@@ -117,6 +117,7 @@ class Links:
 
 def time(moment: datetime | None) -> str | None:
     """Format a time as Heat does; None stays None."""
+
     return None if moment is None else heat_time(moment)
 
 

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta
 from stoker.deployments import held_runs, server_removal
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Body, Count, Id, Positive, Query, RequiredName, Time, Unchecked, fill
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request_context import RequestContext
 from stoker.model import labels
 from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import EntityNotFound
@@ -137,33 +137,29 @@ class ServerQuery(Query):
 
 
 @operation(200, {"servers": list[ShownServer]})
-def index(request: RequestContext, query: ServerQuery) -> Response:
+def index(request: RequestContext, tx: Tx, query: ServerQuery) -> dict[str, Any]:
     """List the project's servers, or those with all labels of the query."""
     selector = None if query.labels is None else labels.selector(query.labels)
-    with request.app.store.read() as tx:
-        matches = (
-            servers.list_all(tx, request.project)
-            if selector is None
-            else servers.find_by_labels(tx, request.project, selector)
-        )
-    return Response(200, {"servers": [_serialize(request, server) for server in matches]})
+    matches = (
+        servers.list_all(tx, request.project)
+        if selector is None
+        else servers.find_by_labels(tx, request.project, selector)
+    )
+    return {"servers": [_serialize(request, server) for server in matches]}
 
 
 @operation(200, {"server": ShownServer}, errors=(409,))
-def show(request: RequestContext) -> Response:
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return a server."""
-    with request.app.store.read() as tx:
-        server = enrollment.find(tx, request.project, request.path["server"])
-    return Response(200, {"server": _serialize(request, server)})
+    server = enrollment.find(tx, request.project, request.path["server"])
+    return {"server": _serialize(request, server)}
 
 
 @operation(201, {"server": ShownServer, "enrollment": ServerEnrollment}, errors=(409,))
-def create(request: RequestContext, body: NewServer) -> Response:
+def create(request: RequestContext, tx: Tx, body: NewServer) -> dict[str, Any]:
     """Enroll a server. The response contains the command that installs the agent."""
-    server, issued, token = request.app.store.write(lambda tx: enrollment.enroll(tx, request.project, body.name))
-    return Response(
-        201, {"server": _serialize(request, server), "enrollment": _serialize_enrollment(request, issued, token)}
-    )
+    server, issued, token = enrollment.enroll(tx, request.project, body.name)
+    return {"server": _serialize(request, server), "enrollment": _serialize_enrollment(request, issued, token)}
 
 
 @operation(
@@ -172,51 +168,43 @@ def create(request: RequestContext, body: NewServer) -> Response:
     errors=(409,),
     example={"labels": {"tier": "web"}, "policy": {"allow": "STACK", "groups": ["script"]}},
 )
-def change(request: RequestContext, body: ServerChanges) -> Response:
+def change(request: RequestContext, tx: Tx, body: ServerChanges) -> dict[str, Any]:
     """
     Change the labels and the policy of a server.
 
     Labels are changed one by one; null removes a label. The policy is replaced as a whole; null restores the site's
     default.
     """
-    new_policy = rules.read(body.policy, "policy") if body.policy not in (None, UNSET) else None
-    projects = request.app.engine.env.projects
-
-    def do(tx: Tx) -> Server:
-        server = servers.find(tx, enrollment.find(tx, request.project, request.path["server"]).id, for_update=True)
-        if server is None:
-            raise EntityNotFound.of("Server", request.path["server"])
-        if body.labels is not UNSET:
-            changed = labels.apply_changes(server.labels, body.labels)
-            _audit(tx, request, server, "labels", server.labels, changed)
-            servers.set_labels(tx, server.id, changed)
-            server = replace(server, labels=changed)
-        if body.policy is not UNSET:
-            stored = rules.with_project_ids(new_policy, partial(projects.resolve, tx)).to_json() if new_policy else None
-            _audit(tx, request, server, "policy", server.policy, stored)
-            servers.set_policy(tx, server.id, stored)
-            server = replace(server, policy=stored)
-            held_runs.reevaluate(tx, request.app.work, server.id)
-        return server
-
-    return Response(200, {"server": _serialize(request, request.app.store.write(do))})
+    server = servers.find(tx, enrollment.find(tx, request.project, request.path["server"]).id, for_update=True)
+    if server is None:
+        raise EntityNotFound.of("Server", request.path["server"])
+    if body.labels is not UNSET:
+        changed = labels.apply_changes(server.labels, body.labels)
+        _audit(tx, request, server, "labels", server.labels, changed)
+        servers.set_labels(tx, server.id, changed)
+        server = replace(server, labels=changed)
+    if body.policy is not UNSET:
+        policy = None
+        if body.policy is not None:
+            resolve = partial(request.app.engine.env.projects.resolve, tx)
+            policy = rules.with_project_ids(rules.read(body.policy, "policy"), resolve).to_json()
+        _audit(tx, request, server, "policy", server.policy, policy)
+        servers.set_policy(tx, server.id, policy)
+        server = replace(server, policy=policy)
+        held_runs.reevaluate(tx, request.app.work, server.id)
+    return {"server": _serialize(request, server)}
 
 
 @operation(204, errors=(409,))
-def delete(request: RequestContext) -> Response:
+def delete(request: RequestContext, tx: Tx) -> None:
     """Remove a server. Its key becomes invalid, and its unfinished deployments fail."""
-
-    def do(tx: Tx) -> None:
-        server = enrollment.find(tx, request.project, request.path["server"])
-        server_removal.release_server(tx, request.app.work, server.id, server.name)
-        enrollment.remove(tx, server)
-        compute = request.app.servers.compute
-        # a stack has retained the local server, so its agent still runs
-        if server.kind is Kind.LOCAL and compute is not None:
-            compute.delete(tx, server.id)
-
-    request.app.store.write(do)
-    return Response(204)
+    server = enrollment.find(tx, request.project, request.path["server"])
+    server_removal.release_server(tx, request.app.work, server.id, server.name)
+    enrollment.remove(tx, server)
+    compute = request.app.servers.compute
+    # a stack has retained the local server, so its agent still runs
+    if server.kind is Kind.LOCAL and compute is not None:
+        compute.delete(tx, server.id)
 
 
 def _audit(tx: Tx, request: RequestContext, server: Server, what: str, before: Any, after: Any) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import socket
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import NAMESPACE_DNS, uuid5
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Count, Id
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request_context import RequestContext
 from stoker.version import VERSION
 
 _STARTED = datetime.now(UTC)
@@ -35,13 +35,13 @@ class EngineService(Answer):
 
 
 @operation(200, {"api": Revision, "engine": Revision})
-def build_info(_: RequestContext) -> Response:
+def build_info(_: RequestContext) -> dict[str, Any]:
     """Return the version of Stoker."""
-    return Response(200, {"api": {"revision": VERSION}, "engine": {"revision": VERSION}})
+    return {"api": {"revision": VERSION}, "engine": {"revision": VERSION}}
 
 
 @operation(200, {"services": list[EngineService]})
-def services(_: RequestContext) -> Response:
+def services(_: RequestContext) -> dict[str, Any]:
     """Return the process that responds, in the format of Heat's list of engines."""
     host = socket.gethostname()
     me = f"{host}-{os.getpid()}"
@@ -58,4 +58,4 @@ def services(_: RequestContext) -> Response:
         deleted_at=None,
         status="up",
     )
-    return Response(200, {"services": [service]})
+    return {"services": [service]}

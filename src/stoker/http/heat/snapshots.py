@@ -9,7 +9,7 @@ from msgspec import field
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Id, Name, Time, fill
 from stoker.http.heat import stack_lookup
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request_context import RequestContext
 from stoker.model.stack import Snapshot
 from stoker.model.status import Status
 from stoker.stacks import snapshots as stack_snapshots
@@ -32,49 +32,37 @@ class StackSnapshot(Answer):
 
 
 @operation(200, StackSnapshot, errors=(409,), body_optional=True)
-def create(request: RequestContext, body: NewSnapshot) -> Response:
+def create(request: RequestContext, tx: Tx, body: NewSnapshot) -> StackSnapshot:
     """Take a snapshot of the stack. Raises ActionInProgress, NotSupported or Invalid."""
-
-    def do(tx: Tx) -> Snapshot:
-        stack = stack_lookup.stack(tx, request, live=True)
-        stack_lookup.refuse_nested(stack)
-        return stack_snapshots.take(tx, request.app.engine, stack.id, body.name)
-
-    return Response(200, _serialize(request.app.store.write(do)))
+    stack = stack_lookup.stack(tx, request, live=True)
+    stack_lookup.refuse_nested(stack)
+    return _serialize(stack_snapshots.take(tx, request.app.engine, stack.id, body.name))
 
 
 @operation(200, {"snapshots": list[StackSnapshot]})
-def index(request: RequestContext) -> Response:
+def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the snapshots of a stack."""
-    with request.app.store.read() as tx:
-        page = snapshots.of_stack(tx, stack_lookup.stack(tx, request).id)
-    return Response(200, {"snapshots": [_serialize(snapshot) for snapshot in page]})
+    page = snapshots.of_stack(tx, stack_lookup.stack(tx, request).id)
+    return {"snapshots": [_serialize(snapshot) for snapshot in page]}
 
 
 @operation(200, {"snapshot": StackSnapshot})
-def show(request: RequestContext) -> Response:
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return a snapshot."""
-    with request.app.store.read() as tx:
-        return Response(200, {"snapshot": _serialize(_snapshot(tx, request))})
+    return {"snapshot": _serialize(_snapshot(tx, request))}
 
 
 @operation(204, errors=(409,))
-def delete(request: RequestContext) -> Response:
+def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a snapshot."""
-    request.app.store.write(lambda tx: snapshots.delete(tx, _snapshot(tx, request).id))
-    return Response(204)
+    snapshots.delete(tx, _snapshot(tx, request).id)
 
 
 @operation(202, errors=(409,))
-def restore(request: RequestContext) -> Response:
+def restore(request: RequestContext, tx: Tx) -> None:
     """Update the stack to the state of the snapshot. Raises NotSupported."""
-
-    def do(tx: Tx) -> None:
-        stack = stack_lookup.stack(tx, request, live=True)
-        stack_snapshots.restore(tx, request.app.engine, stack.id, _snapshot(tx, request))
-
-    request.app.store.write(do)
-    return Response(202)
+    stack = stack_lookup.stack(tx, request, live=True)
+    stack_snapshots.restore(tx, request.app.engine, stack.id, _snapshot(tx, request))
 
 
 def _snapshot(tx: Tx, request: RequestContext) -> Snapshot:

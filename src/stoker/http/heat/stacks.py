@@ -22,6 +22,7 @@ from stoker.stacks.queries import outputs
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import resources, stack_lists, stacks
 from stoker.store.stack_lists import Filter
+from stoker.store.tx import Tx
 
 _EXAMPLE = {"stack_name": "example", "template": template_types.EXAMPLE, "parameters": {"length": 8}, "tags": "a,b"}
 UPDATE_EXAMPLE = {"template": template_types.EXAMPLE, "parameters": {"length": 9}, "tags": "a,b"}
@@ -124,41 +125,39 @@ def create(request: RequestContext, body: NewStack) -> Response:
 
 
 @operation(200, StackPage)
-def index(request: RequestContext, query: StackQuery) -> Response:
+def index(request: RequestContext, tx: Tx, query: StackQuery) -> StackPage:
     """List the stacks that match the query's filters, newest first; one page if the query has a limit."""
     filter_ = _filter(request, query)
-    with request.app.store.read() as tx:
-        page = stack_lists.list_all(tx, request.project, filter_)
-        count = stack_lists.count(tx, request.project, filter_) if query.with_count else UNSET
+    page = stack_lists.list_all(tx, request.project, filter_)
+    count = stack_lists.count(tx, request.project, filter_) if query.with_count else UNSET
     links = stack_lookup.links(request)
     shown = StackPage([serializers.stack_summary(stack, links) for stack in page], count=count)
     if query.limit and len(page) == query.limit:
         following = request.raw.url.include_query_params(marker=page[-1].id)
         shown.links = [Link(f"{request.app.settings.public_url}{following.path}?{following.query}", "next")]
-    return Response(200, shown)
+    return shown
 
 
 @operation(200, {"stack": StackDetail})
-def show(request: RequestContext, query: OutputsQuery) -> Response:
+def show(request: RequestContext, tx: Tx, query: OutputsQuery) -> dict[str, Any]:
     """Return a stack with its outputs, unless the stack is deleted."""
-    with request.app.store.read() as tx:
-        stack = stack_lookup.stack(tx, request)
-        values: Any = UNSET
-        if query.resolve_outputs and stack.deleted_at is None:
-            values = tx.secrets.redact(outputs.all_values(tx, request.app.engine, stack))
+    stack = stack_lookup.stack(tx, request)
+    values: Any = UNSET
+    if query.resolve_outputs and stack.deleted_at is None:
+        values = tx.secrets.redact(outputs.all_values(tx, request.app.engine, stack))
     shown = serializers.stack_detail(stack, stack_lookup.links(request), outputs=values)
     shown.parameters = tx.secrets.redact(shown.parameters)
-    return Response(200, {"stack": shown})
+    return {"stack": shown}
 
 
 @operation(202, errors=(409,), example=UPDATE_EXAMPLE)
-def replace(request: RequestContext, body: StackReplacement) -> Response:
+def replace(request: RequestContext, body: StackReplacement) -> Any:
     """Replace the template and all options of a stack. Omitted options return to their defaults."""
     return _update(request, *stack_requests.for_replacement(request, body))
 
 
 @operation(202, errors=(409,), example=UPDATE_EXAMPLE)
-def change(request: RequestContext, body: StackPatch) -> Response:
+def change(request: RequestContext, body: StackPatch) -> Any:
     """Change the template, parameters or options of a stack, and keep omitted ones."""
     return _update(request, *stack_requests.for_patch(request, body))
 
@@ -175,14 +174,13 @@ def delete(request: RequestContext) -> Response:
 
 
 @operation(200, ExportedStack)
-def export(request: RequestContext) -> Response:
+def export(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return the data with which a stack can adopt this stack's resources, with the values of hidden parameters."""
-    with request.app.store.read() as tx:
-        return Response(200, stack_export.export(tx, stack_lookup.stack(tx, request, live=True)))
+    return stack_export.export(tx, stack_lookup.stack(tx, request, live=True))
 
 
 @operation(200, ExportedStack, errors=(409,))
-def abandon(request: RequestContext) -> Response:
+def abandon(request: RequestContext) -> Any:
     """
     Delete the stack, but keep the objects that its resources represent.
 
@@ -191,46 +189,41 @@ def abandon(request: RequestContext) -> Response:
     with request.app.store.read() as tx:
         stack = stack_lookup.stack(tx, request, live=True)
     stack_lookup.refuse_nested(stack)
-    return Response(200, request.app.store.write(lambda tx: stack_export.abandon(tx, request.app.engine, stack.id)))
+    return request.app.store.write(lambda tx: stack_export.abandon(tx, request.app.engine, stack.id))
 
 
 @operation(200, dict[str, Any])
-def template(request: RequestContext) -> Response:
+def template(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return the stack's template with its secrets redacted."""
-    with request.app.store.read() as tx:
-        stack = stack_lookup.stack(tx, request)
-        return Response(200, secrets.redacted_template(tx, stack, stacks.source(tx, stack.id)))
+    stack = stack_lookup.stack(tx, request)
+    return secrets.redacted_template(tx, stack, stacks.source(tx, stack.id))
 
 
 @operation(200, ShownEnvironment)
-def environment(request: RequestContext) -> Response:
+def environment(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return the stack's environment with its secrets redacted."""
-    with request.app.store.read() as tx:
-        stack = stack_lookup.stack(tx, request)
-        return Response(200, secrets.redacted_environment(tx, stack, stacks.source(tx, stack.id)))
+    stack = stack_lookup.stack(tx, request)
+    return secrets.redacted_environment(tx, stack, stacks.source(tx, stack.id))
 
 
 @operation(200, dict[str, str])
-def files(request: RequestContext) -> Response:
+def files(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return the files that accompanied the template."""
-    with request.app.store.read() as tx:
-        return Response(200, secrets.visible_files(tx, stack_lookup.stack(tx, request)))
+    return secrets.visible_files(tx, stack_lookup.stack(tx, request))
 
 
 @operation(200, {"outputs": list[OutputName]})
-def list_outputs(request: RequestContext) -> Response:
+def list_outputs(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the names of the outputs."""
-    with request.app.store.read() as tx:
-        return Response(200, {"outputs": outputs.names(stack_lookup.stack(tx, request))})
+    return {"outputs": outputs.names(stack_lookup.stack(tx, request))}
 
 
 @operation(200, {"output": StackOutput})
-def show_output(request: RequestContext) -> Response:
+def show_output(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return one output with its value. Raises EntityNotFound."""
-    with request.app.store.read() as tx:
-        stack = stack_lookup.stack(tx, request)
-        value = outputs.one_value(tx, request.app.engine, stack, request.path["output_key"])
-    return Response(200, {"output": tx.secrets.redact(value)})
+    stack = stack_lookup.stack(tx, request)
+    value = outputs.one_value(tx, request.app.engine, stack, request.path["output_key"])
+    return {"output": tx.secrets.redact(value)}
 
 
 def _update(request: RequestContext, stack: Stack, resolved: ResolvedStack, options: Options) -> Response:

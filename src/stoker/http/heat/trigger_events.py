@@ -136,4 +136,5 @@ class _SentLogs:
 
 def _without_durations(target: TriggerTarget) -> TriggerTarget:
     """Return the target without durations. The state UNRESPONSIVE is an event, but its growing duration is not."""
+
     return target if target.run is None else replace(target, run=replace(target.run, unresponsive_seconds=None))

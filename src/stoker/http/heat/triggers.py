@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, field
 
@@ -27,7 +27,7 @@ from stoker.http.fields import (
 from stoker.http.heat import runs as deployment_runs
 from stoker.http.heat.deployments import SignalTransport
 from stoker.http.heat.runs import Cancellation, DeploymentRun
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request_context import RequestContext
 from stoker.model.deployment import Run
 from stoker.model.errors import EntityNotFound
 from stoker.model.trigger import Target, TargetStatus, Trigger, TriggerStatus
@@ -136,60 +136,51 @@ _OPTIONS = ("signal_transport", "timeout", "max_concurrent", "max_fail_percentag
         "max_concurrent": 50,
     },
 )
-def create(request: RequestContext, body: TriggerBody) -> Response:
+def create(request: RequestContext, tx: Tx, body: TriggerBody) -> dict[str, Any]:
     """Run an action of a component, or any config, on servers."""
     trigger_request = parse(unwrap(body, "software_trigger"))
 
-    def do(tx: Tx) -> Response:
-        user = request.user.user_name
-        trigger = creation.create(tx, request.app.engine, request.project, trigger_request, requested_by=user)
-        return _respond(tx, 201, trigger)
-
-    return request.app.store.write(do)
+    user = request.user.user_name
+    trigger = creation.create(tx, request.app.engine, request.project, trigger_request, requested_by=user)
+    return _enclose(tx, trigger)
 
 
 @operation(200, {"software_triggers": list[SoftwareTrigger]})
-def index(request: RequestContext, query: TriggerQuery) -> Response:
+def index(request: RequestContext, tx: Tx, query: TriggerQuery) -> dict[str, Any]:
     """List the project's triggers, newest first, optionally with one status or of one stack."""
-    with request.app.store.read() as tx:
-        try:
-            stack_id = None if query.stack is None else find_stack(tx, request.project, query.stack).id
-        except EntityNotFound:
-            stack_id = query.stack  # the triggers of a deleted stack still exist
-        page = triggers.page(
-            tx, request.project, limit=query.limit, marker=query.marker, status=query.status, stack_id=stack_id
-        )
-    return Response(200, {"software_triggers": [serialize(tx, trigger) for trigger in page]})
+    try:
+        stack_id = None if query.stack is None else find_stack(tx, request.project, query.stack).id
+    except EntityNotFound:
+        stack_id = query.stack  # the triggers of a deleted stack still exist
+    page = triggers.page(
+        tx, request.project, limit=query.limit, marker=query.marker, status=query.status, stack_id=stack_id
+    )
+    return {"software_triggers": [serialize(tx, trigger) for trigger in page]}
 
 
 @operation(200, {"software_trigger": SoftwareTrigger})
-def show(request: RequestContext) -> Response:
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return a trigger with its targets."""
-    with request.app.store.read() as tx:
-        trigger = triggers.get(tx, request.path["trigger_id"], request.project)
-        shown = serialize(tx, trigger)
-        shown.targets = _targets_of(tx, trigger)
-    return Response(200, {"software_trigger": shown})
+    trigger = triggers.get(tx, request.path["trigger_id"], request.project)
+    shown = serialize(tx, trigger)
+    shown.targets = _targets_of(tx, trigger)
+    return {"software_trigger": shown}
 
 
 @operation(202, {"software_trigger": SoftwareTrigger}, errors=(409,), body_optional=True)
-def cancel(request: RequestContext, body: Cancellation) -> Response:
+def cancel(request: RequestContext, tx: Tx, body: Cancellation) -> dict[str, Any]:
     """
     Cancel a trigger: start no more runs and stop the running ones.
 
     The trigger ends when its runs have ended; with ``force``, without waiting for agents to stop them. Raises Conflict.
     """
-
-    def do(tx: Tx) -> Response:
-        trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
-        user, force = request.user.user_name, bool(body.force)
-        return _respond(tx, 202, lifecycle.cancel(tx, request.app.engine.env, trigger, user, force=force))
-
-    return request.app.store.write(do)
+    trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
+    user, force = request.user.user_name, bool(body.force)
+    return _enclose(tx, lifecycle.cancel(tx, request.app.engine.env, trigger, user, force=force))
 
 
 @operation(201, {"software_trigger": SoftwareTrigger}, errors=(409,), body_optional=True)
-def retry(request: RequestContext, body: Retry) -> Response:
+def retry(request: RequestContext, tx: Tx, body: Retry) -> Any:
     """
     Start a new trigger with the targets that failed or were cancelled, or with all targets.
 
@@ -197,26 +188,16 @@ def retry(request: RequestContext, body: Retry) -> Response:
     """
     only_failed = body.only_failed is not False
 
-    def do(tx: Tx) -> Response:
-        trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
-        user = request.user.user_name
-        return _respond(
-            tx, 201, creation.retry(tx, request.app.engine, trigger, only_failed=only_failed, requested_by=user)
-        )
-
-    return request.app.store.write(do)
+    trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
+    user = request.user.user_name
+    return _enclose(tx, creation.retry(tx, request.app.engine, trigger, only_failed=only_failed, requested_by=user))
 
 
 @operation(204, errors=(409,))
-def delete(request: RequestContext) -> Response:
+def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a trigger that has ended, and its deployments. Raises Conflict while the trigger is in progress."""
-
-    def do(tx: Tx) -> None:
-        trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
-        lifecycle.delete(tx, request.app.engine.env, trigger)
-
-    request.app.store.write(do)
-    return Response(204)
+    trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
+    lifecycle.delete(tx, request.app.engine.env, trigger)
 
 
 def unwrap(body: Any, noun: str) -> Any:
@@ -247,5 +228,5 @@ def _targets_of(tx: Tx, trigger: Trigger) -> list[TriggerTarget]:
     return [serialize_target(tx, target, current.get(target.deployment_id or ""), now) for target in states]
 
 
-def _respond(tx: Tx, status: Literal[201, 202], trigger: Trigger) -> Response:
-    return Response(status, {"software_trigger": serialize(tx, trigger)})
+def _enclose(tx: Tx, trigger: Trigger) -> dict[str, Any]:
+    return {"software_trigger": serialize(tx, trigger)}

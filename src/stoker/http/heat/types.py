@@ -169,7 +169,7 @@ class ValidationQuery(Query):
 
 
 @operation(200, {"resource_types": list[_TypeEntry]})
-def index(request: RequestContext, query: TypesQuery) -> Response:
+def index(request: RequestContext, query: TypesQuery) -> dict[str, Any]:
     """List the names of resource types that match the query; with ``with_description`` also their descriptions."""
     try:
         pattern = compile_pattern(query.name)
@@ -182,48 +182,47 @@ def index(request: RequestContext, query: TypesQuery) -> Response:
         raise Invalid(f"name: {error}") from None
     if query.with_description:
         shown = [TypeSummary(name, kind.description) for name, kind in matches.items()]
-        return Response(200, {"resource_types": shown})
-    return Response(200, {"resource_types": list(matches)})
+        return {"resource_types": shown}
+    return {"resource_types": list(matches)}
 
 
 @operation(200, ShownResourceType)
-def show(request: RequestContext, query: DescriptionQuery) -> Response:
+def show(request: RequestContext, query: DescriptionQuery) -> ShownResourceType:
     """Return the properties and attributes of a resource type."""
     kind = _kind(request)
     attributes = {name: AttributeSchema(words) for name, words in (kind.attributes or {}).items()}
-    shown = ShownResourceType(
+    return ShownResourceType(
         resource_type=kind.name,
         properties={name: _property(schema) for name, schema in (kind.properties or {}).items()},
         attributes={**attributes, "show": AttributeSchema("Detailed information about resource.", "map")},
         support_status=SupportStatus("SUPPORTED", None, None, None),
         description=kind.description if query.with_description else UNSET,
     )
-    return Response(200, shown)
 
 
 @operation(200, dict[str, Any])
-def template(request: RequestContext, query: TypeTemplateQuery) -> Response:
+def template(request: RequestContext, query: TypeTemplateQuery) -> dict[str, Any]:
     """Return a template with one resource of the type, its properties as parameters and its attributes as outputs."""
     kind = _kind(request)
-    return Response(200, _hot_template(kind) if query.template_type == "hot" else _cfn_template(kind))
+    return _hot_template(kind) if query.template_type == "hot" else _cfn_template(kind)
 
 
 @operation(200, {"template_versions": list[TemplateVersion]})
-def versions(_: RequestContext) -> Response:
+def versions(_: RequestContext) -> dict[str, Any]:
     """List the versions of templates."""
     name = "heat_template_version.{}".format
     shown = [
         TemplateVersion(name(version), "hot", [name(alias)] if alias else []) for version, alias in hot.VERSIONS.items()
     ]
-    return Response(200, {"template_versions": shown + [TemplateVersion(v, "cfn", []) for v in _CFN_VERSIONS]})
+    return {"template_versions": shown + [TemplateVersion(v, "cfn", []) for v in _CFN_VERSIONS]}
 
 
 @operation(200, {"template_functions": list[TemplateFunction]})
-def functions(request: RequestContext, query: FunctionQuery) -> Response:  # noqa: ARG001  # accepted as in Heat
+def functions(request: RequestContext, query: FunctionQuery) -> dict[str, Any]:  # noqa: ARG001  # accepted as in Heat
     """List the functions of a template version. Raises EntityNotFound."""
     version = _version(request.path["version"])
     shown = [TemplateFunction(name, words) for name, words in sorted(hot.functions_of(version).items())]
-    return Response(200, {"template_functions": shown})
+    return {"template_functions": shown}
 
 
 def _version(name: str) -> str:
