@@ -70,7 +70,7 @@ class QueryDecoder:
 
     def decode(self, parameters: QueryParams) -> Any:
         """Return the query. If a parameter occurs twice, its last value counts. Raises Invalid."""
-        values: dict[str, Any] = dict(parameters)
+        values: dict[str, Any] = dict(parameters.multi_items())
         for name in self._several:
             if name in values:
                 values[name] = parameters.getlist(name)
