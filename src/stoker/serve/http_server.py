@@ -20,6 +20,7 @@ import uvicorn
 import uvloop
 
 from stoker.http import threads
+from stoker.http.app import App
 from stoker.http.waiters import Waiters
 from stoker.model.errors import Unavailable
 from stoker.serve.app_factory import Application
@@ -101,10 +102,10 @@ def run(
     the context for HTTPS; None serves HTTP.
     """
     return_large_blocks()
-    services = application.app
+    app = application.app
     config = uvicorn.Config(
         application.asgi_app,
-        http=_protocol(services.settings),
+        http=_protocol(app.settings),
         lifespan="off",
         ws="none",
         access_log=False,
@@ -115,14 +116,8 @@ def run(
         backlog=4096,
         ssl_context_factory=None if tls is None else lambda *_: tls,
     )
-    server = _Server(config, services.waiters)
-    services.store.start_listener()
-    services.work.start()
-    services.health.start()
-    services.servers.last_seen.start()
-    application.retention.begin()
-    if services.servers.compute:
-        services.servers.compute.resume()
+    server = _Server(config, app.waiters)
+    _start(application)
     for sign in (signal.SIGTERM, signal.SIGINT):
         signal.signal(sign, _already_stopping)
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -131,22 +126,37 @@ def run(
         # Objects of the start-up live as long as the process: exclude them from later garbage collections.
         gc.collect()
         gc.freeze()
-        with asyncio.Runner(loop_factory=lambda: _Loop(services.settings.head_timeout)) as runner:
+        with asyncio.Runner(loop_factory=lambda: _Loop(app.settings.head_timeout)) as runner:
             runner.run(server.serve(sockets=[listening]))
     finally:
-        if services.servers.compute:
-            services.servers.compute.shut_down()
-        services.work.stop()
-        services.health.stop()
-        services.servers.last_seen.stop()
-        services.store.close()
-        ended = threads.shut_down(_LAST_CALLS)
-        _log.info("server.stopped")
-        if not ended:
-            # A handler that hangs, for example in an unreachable database, would keep the interpreter from exiting.
-            _log.warning("server.stopped_with_unfinished_calls")
-            logging.shutdown()
-            os._exit(0)
+        _stop(app)
+
+
+def _start(application: Application) -> None:
+    app = application.app
+    app.store.start_listener()
+    app.work.start()
+    app.health.start()
+    app.servers.last_seen.start()
+    application.retention.begin()
+    if app.servers.compute:
+        app.servers.compute.resume()
+
+
+def _stop(app: App) -> None:
+    if app.servers.compute:
+        app.servers.compute.shut_down()
+    app.work.stop()
+    app.health.stop()
+    app.servers.last_seen.stop()
+    app.store.close()
+    ended = threads.shut_down(_LAST_CALLS)
+    _log.info("server.stopped")
+    if not ended:
+        # A handler that hangs, for example in an unreachable database, would keep the interpreter from exiting.
+        _log.warning("server.stopped_with_unfinished_calls")
+        logging.shutdown()
+        os._exit(0)
 
 
 def _protocol(settings: Settings) -> type[asyncio.Protocol]:
