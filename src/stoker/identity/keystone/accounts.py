@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
-from keystoneauth1 import exceptions
 from keystoneauth1.session import Session
 
-from stoker.circuit_breaker import CircuitBreaker, ServiceRejected, ServiceUnavailable
+from stoker.circuit_breaker import ServiceRejected
+from stoker.identity.keystone.session import GuardedSession
 from stoker.identity.stack_users import ROLE
 
 _SETTINGS = "see the settings stack_domain_admin, stack_domain_admin_password and stack_user_domain"
@@ -30,9 +30,7 @@ class Accounts:
     """
 
     def __init__(self, session: Session, url: str) -> None:
-        self._session = session
-        self._url = url
-        self._breaker = CircuitBreaker(f"{url} (stack_domain_admin)")
+        self._session = GuardedSession(session, url)
         self._lock = threading.Lock()
         self._role: str | None = None
 
@@ -48,7 +46,7 @@ class Accounts:
     def project(self, name: str, description: str) -> str:
         """Create the project if it is missing. Returns its id."""
         project = {"name": name, "domain_id": self.domain_id, "description": description}
-        answer = self._call("POST", "/projects", {"project": project}, allowed=(201, 409))
+        answer = self._request("POST", "/projects", {"project": project}, allowed=(201, 409))
         if answer.status_code == 201:
             return str(answer.json()["project"]["id"])
         return self._there("projects", name)
@@ -67,36 +65,36 @@ class Accounts:
             "enabled": True,
             "options": _OPTIONS,
         }
-        answer = self._call("POST", "/users", {"user": user}, allowed=(201, 409))
+        answer = self._request("POST", "/users", {"user": user}, allowed=(201, 409))
         if answer.status_code == 201:
             id = str(answer.json()["user"]["id"])
         else:
             id = self._there("users", name, default_project_id=project_id)
-            self._call("PATCH", f"/users/{id}", {"user": {"password": password, "enabled": True}})
-        self._call("PUT", f"/projects/{project_id}/users/{id}/roles/{self._role_id()}")
+            self._request("PATCH", f"/users/{id}", {"user": {"password": password, "enabled": True}})
+        self._request("PUT", f"/projects/{project_id}/users/{id}/roles/{self._role_id()}")
         return id
 
     def enable(self, user_id: str, *, enabled: bool) -> bool:
         """Enable or disable a user. Returns False if the user no longer exists."""
-        answer = self._call("PATCH", f"/users/{user_id}", {"user": {"enabled": enabled}}, allowed=(200, 404))
+        answer = self._request("PATCH", f"/users/{user_id}", {"user": {"enabled": enabled}}, allowed=(200, 404))
         return bool(answer.status_code == 200)
 
     def delete_user(self, id: str | None, name: str) -> None:
         """Delete a user, by name if the id is None."""
         user_id = id or self._find("users", name)
         if user_id is not None:
-            self._call("DELETE", f"/users/{user_id}", allowed=(204, 404))
+            self._request("DELETE", f"/users/{user_id}", allowed=(204, 404))
 
     def delete_project(self, id: str | None, name: str) -> None:
         """Delete a project, by name if the id is None."""
         project_id = id or self._find("projects", name)
         if project_id is not None:
-            self._call("DELETE", f"/projects/{project_id}", allowed=(204, 404))
+            self._request("DELETE", f"/projects/{project_id}", allowed=(204, 404))
 
     def _role_id(self) -> str:
         with self._lock:
             if self._role is None:
-                roles = self._call("GET", f"/roles?name={ROLE}").json()["roles"]
+                roles = self._request("GET", f"/roles?name={ROLE}").json()["roles"]
                 if not roles:
                     raise ServiceRejected(f"Keystone has no role {ROLE}: openstack role create {ROLE}", 404)
                 self._role = str(roles[0]["id"])
@@ -112,38 +110,24 @@ class Accounts:
 
     def _find(self, kind: str, name: str, **like: str) -> str | None:
         query = urlencode({"name": name, "domain_id": self.domain_id})
-        for item in self._call("GET", f"/{kind}?{query}").json()[kind]:
+        for item in self._request("GET", f"/{kind}?{query}").json()[kind]:
             if all(item.get(key) == value for key, value in like.items()):
                 return str(item["id"])
         return None
 
     def _access(self) -> Any:
-        return self._guarded(lambda: self._session.auth.get_access(self._session))
+        return self._call(lambda session: session.auth.get_access(session))
 
-    def _call(self, verb: str, path: str, body: Any = None, *, allowed: tuple[int, ...] = (200, 201, 204)) -> Any:
-        def send() -> Any:
-            options = {"raise_exc": False, "redirect": False, "log": False}
-            answer = self._session.request(self._url + path, verb, json=body, **options)
-            if answer.status_code >= 500 or answer.status_code == 429:
-                raise ServiceUnavailable(f"Keystone at {self._url} answers {answer.status_code} to {verb} {path}")
-            return answer
-
-        answer = self._guarded(send)
+    def _request(self, verb: str, path: str, body: Any = None, *, allowed: tuple[int, ...] = (200, 201, 204)) -> Any:
+        answer = self._call(lambda session: self._session.send(session, verb, path, json=body))
         if answer.status_code in allowed:
             return answer
-        raise ServiceRejected(
-            f"Keystone refuses {verb} {path.partition('?')[0]} ({answer.status_code}): {_SETTINGS}", answer.status_code
-        )
+        refusal = f"Keystone refuses {verb} {path.partition('?')[0]} ({answer.status_code}): {_SETTINGS}"
+        raise ServiceRejected(refusal, answer.status_code)
 
-    def _guarded(self, send: Callable[[], Any]) -> Any:
-        with self._breaker.guard():
-            try:
-                return send()
-            except exceptions.HttpError as error:
-                status = error.http_status
-                if status >= 500:
-                    raise ServiceUnavailable(f"Keystone at {self._url} answers {status}") from None
-                refusal = f"Keystone refuses the login of stack_domain_admin ({status}): {_SETTINGS}"
-                raise ServiceRejected(refusal, status) from None
-            except exceptions.ClientException as error:
-                raise ServiceUnavailable(f"Keystone at {self._url} does not answer: {error}") from None
+    def _call(self, do: Callable[[Session], Any]) -> Any:
+        try:
+            return self._session.call(do)
+        except ServiceRejected as error:
+            refusal = f"Keystone refuses the login of stack_domain_admin ({error.status}): {_SETTINGS}"
+            raise ServiceRejected(refusal, error.status) from None

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import structlog
-from keystoneauth1 import exceptions
 from keystoneauth1.session import Session
 
-from stoker.circuit_breaker import CircuitBreaker, ServiceUnavailable
+from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 from stoker.identity import ec2
+from stoker.identity.keystone.session import GuardedSession
 from stoker.model.errors import Unauthorized, Unavailable
 
 _log = structlog.get_logger("stoker.keystone")
@@ -30,18 +30,13 @@ class Refused(Unavailable):
 
 
 class Client:
-    """
-    A client for Keystone's v3 API. ``url`` includes the version.
-
-    A circuit breaker keeps threads from waiting for a network that drops packets.
-    """
+    """A client for Keystone's v3 API. ``url`` includes the version."""
 
     def __init__(self, session: Session, url: str, settings_named: str) -> None:
-        self._session = session
+        self._session = GuardedSession(session, url)
         self._url = url
         #: Names of the settings to check if Keystone refuses Stoker's login; part of error messages.
         self._settings_named = settings_named
-        self._breaker = CircuitBreaker(url)
         self._doubted = 0.0
         self._in_use = False
 
@@ -49,7 +44,8 @@ class Client:
         """Keystone's description of a token; None if the token is invalid. Raises Unavailable."""
         if not _TOKEN.fullmatch(subject):
             return None
-        answer = self._ask("GET", "/auth/tokens?nocatalog", headers={"X-Subject-Token": subject})
+        path, headers = "/auth/tokens?nocatalog", {"X-Subject-Token": subject}
+        answer = self._call(lambda session: self._session.send(session, "GET", path, headers=headers))
         if answer.status_code == 404:
             return None
         if answer.status_code == 200:
@@ -84,43 +80,25 @@ class Client:
     def log_in(self) -> None:
         """Check Stoker's own login. Raises Refused, Unavailable."""
         try:
-            self._guarded(self._session.get_token)
+            self._call(lambda session: session.get_token())
         finally:
             self._in_use = True
 
     def _ask_signed(self, body: Body) -> Any:
-        def ask() -> Any:
+        def ask(session: Session) -> Any:
             # With ``authenticated``, the session takes each 401 as the end of its own token and logs in again.
-            headers = {"X-Auth-Token": self._session.get_token()}
-            return self._request("POST", "/ec2tokens", headers=headers, json=body, authenticated=False)
+            headers = {"X-Auth-Token": session.get_token()}
+            return self._session.send(session, "POST", "/ec2tokens", headers=headers, json=body, authenticated=False)
 
-        return self._guarded(ask)
+        return self._call(ask)
 
-    def _ask(self, verb: str, path: str, **more: Any) -> Any:
-        return self._guarded(lambda: self._request(verb, path, **more))
-
-    def _request(self, verb: str, path: str, **more: Any) -> Any:
-        return self._session.request(self._url + path, verb, raise_exc=False, redirect=False, log=False, **more)
-
-    def _guarded(self, ask: Callable[[], T]) -> T:
+    def _call(self, do: Callable[[Session], T]) -> T:
         try:
-            with self._breaker.guard():
-                return self._attempt(ask)
+            return self._session.call(do)
         except ServiceUnavailable:
             raise Unavailable(f"Keystone at {self._url} does not answer; try again later") from None
-
-    def _attempt(self, ask: Callable[[], T]) -> T:
-        try:
-            answer = ask()
-        except exceptions.HttpError as error:  # only Stoker's own login raises HTTP errors
-            if error.http_status >= 500:
-                raise ServiceUnavailable(f"the status is {error.http_status}") from None
-            raise self._refused(error.http_status, "its login") from None
-        except exceptions.ClientException as error:
-            raise ServiceUnavailable(str(error)) from None
-        if getattr(answer, "status_code", 200) >= 500:
-            raise ServiceUnavailable(f"the status is {answer.status_code}")  # type: ignore[attr-defined]
-        return answer
+        except ServiceRejected as error:
+            raise self._refused(error.status, "its login") from None
 
     def _refused(self, status: int, what: str) -> Refused:
         sentence = f"Keystone at {self._url} refuses Stoker {what} ({status}): see the settings {self._settings_named}"
