@@ -148,7 +148,7 @@ def _patience(request: RequestContext) -> float:
 
 
 def _encode(batch: Batch) -> bytes:
-    return b"".join(_event(each) for each in batch.events)
+    return b"".join(_event(event) for event in batch.events)
 
 
 def _event(event: Event) -> bytes:

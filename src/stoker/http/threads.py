@@ -138,8 +138,8 @@ def shut_down(seconds: float) -> bool:
     """Start no more calls. Return whether all running calls have returned within ``seconds``."""
 
     def wait() -> None:
-        for each in (HANDLERS, TEMPLATES, LOGINS):
-            each.shut_down()
+        for executor in (HANDLERS, TEMPLATES, LOGINS):
+            executor.shut_down()
 
     waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()

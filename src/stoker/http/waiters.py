@@ -86,6 +86,6 @@ class Waiters:
 
     def _wake(self, topic: str) -> None:
         topics = list(self._by_topic) if topic == ALL else [topic]
-        for each in topics:
-            for waiter in self._by_topic.get(each, ()):
+        for name in topics:
+            for waiter in self._by_topic.get(name, ()):
                 waiter.wake()

@@ -105,7 +105,7 @@ ROUTES = [
     *(
         Route(verb, _NAMED + rest, access, stack_lookup.redirect, _TEMPLATE_LIMIT)
         for verb, access in _REDIRECTED
-        for rest in ("", *(f"/{each}" for each in _BELOW))
+        for rest in ("", *(f"/{segment}" for segment in _BELOW))
     ),
     Route("GET", _STACK, _READ, stacks.show),
     Route("PUT", _STACK, _WRITE, stacks.replace, _TEMPLATE_LIMIT, executor=TEMPLATES),

@@ -35,7 +35,7 @@ def within(tx: Tx, top: Stack, depth: int) -> list[Stack]:
     """Return the stack and its nested stacks, ``depth`` levels down."""
     if depth == 0:
         return [top]
-    return [each for each in stacks.tree(tx, top.id) if each.depth - top.depth <= depth]
+    return [stack for stack in stacks.tree(tx, top.id) if stack.depth - top.depth <= depth]
 
 
 def refuse_nested(stack: Stack) -> None:
