@@ -44,9 +44,9 @@ def create_account(stoker: Served, *roles: str, project: str | None = None) -> A
     answer = _identity(stoker, "POST", "/users", {"user": {"name": name, "password": PASSWORD}})
     assert answer.status == 201, answer.raw
     user_id = str(answer.body["user"]["id"])
-    known = {role["name"]: role["id"] for role in _identity(stoker, "GET", "/roles").body["roles"]}
+    role_ids = {role["name"]: role["id"] for role in _identity(stoker, "GET", "/roles").body["roles"]}
     for role in roles:
-        granted = _identity(stoker, "PUT", f"/projects/{project}/users/{user_id}/roles/{known[role]}")
+        granted = _identity(stoker, "PUT", f"/projects/{project}/users/{user_id}/roles/{role_ids[role]}")
         assert granted.status == 204, granted.raw
     return Account(stoker, name, user_id, project, log_in(stoker, name, PASSWORD, project))
 

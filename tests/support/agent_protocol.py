@@ -22,8 +22,8 @@ class SpokenAgent:
 
     def call(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
         """Send a request of the agent API. Underscores in the names of ``headers`` become hyphens."""
-        said = {"Authorization": f"Bearer {self.key}", **{k.replace("_", "-"): v for k, v in headers.items()}}
-        return self.stoker.request(verb, f"/agent/v1{path}", body, said)
+        all_headers = {"Authorization": f"Bearer {self.key}", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        return self.stoker.request(verb, f"/agent/v1{path}", body, all_headers)
 
     def document(self, wait: int = 0, etag: str = "", **headers: str) -> Answer:
         """Poll the document."""
@@ -49,8 +49,8 @@ def enroll(stoker: Served, name: str | None = None) -> tuple[dict[str, Any], str
 
 def trade(stoker: Served, token: str, instance: str = "i") -> Answer:
     """Exchange an enrollment token for a key."""
-    said = {"token": token, "instance": instance, "hostname": "h", "agent": {"version": "1", "hooks": ["script"]}}
-    return stoker.request("POST", "/agent/v1/enroll", said)
+    body = {"token": token, "instance": instance, "hostname": "h", "agent": {"version": "1", "hooks": ["script"]}}
+    return stoker.request("POST", "/agent/v1/enroll", body)
 
 
 def spoken_agent(stoker: Served) -> SpokenAgent:
@@ -64,13 +64,13 @@ def spoken_agent(stoker: Served) -> SpokenAgent:
 
 def deploy(stoker: Served, server_id: str, config: str = "#!/bin/sh\n", **more: Any) -> dict[str, Any]:
     """Create a config and deploy it to a server. Return the deployment."""
-    said = {"name": "c", "group": "script", "config": config, "outputs": [{"name": "result"}]}
-    said |= {name: more.pop(name) for name in ("options", "group") if name in more}
-    made = stoker.heat("POST", "/software_configs", said).body["software_config"]
+    body = {"name": "c", "group": "script", "config": config, "outputs": [{"name": "result"}]}
+    body |= {name: more.pop(name) for name in ("options", "group") if name in more}
+    created = stoker.heat("POST", "/software_configs", body).body["software_config"]
     answer = stoker.heat(
         "POST",
         "/software_deployments",
-        {"config_id": made["id"], "server_id": server_id, "signal_transport": "STOKER_SIGNAL", **more},
+        {"config_id": created["id"], "server_id": server_id, "signal_transport": "STOKER_SIGNAL", **more},
     )
     assert answer.status in (200, 201), answer.raw
     return answer.body["software_deployment"]

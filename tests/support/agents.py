@@ -55,7 +55,7 @@ class OwnAgent:
     def start(self, *words: str) -> None:
         """Start the agent with additional arguments."""
         self.work.mkdir(parents=True, exist_ok=True)
-        kept = {key: each for key, each in os.environ.items() if not key.startswith(("STOKER_", "OS_"))}
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("STOKER_", "OS_"))}
         command = [AGENT_PYTHON, "-m", "stoker_agent", "run", "--root", str(self.root), *self.words, *words]
         with self.folder.joinpath("agent.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -77,8 +77,8 @@ class OwnAgent:
         Enroll as ``name`` and store the key. ``url`` is the agent's URL of Stoker if it differs from the server's.
         """
         token = stoker.heat("POST", "/servers", {"name": name}).body["enrollment"]["token"]
-        said = {"token": token, "instance": name, "hostname": "h"}
-        got = stoker.request("POST", "/agent/v1/enroll", said).body
+        body = {"token": token, "instance": name, "hostname": "h"}
+        got = stoker.request("POST", "/agent/v1/enroll", body).body
         self.root.joinpath("etc").mkdir(parents=True, exist_ok=True)
         config = {"url": url or stoker.url, "server_id": got["server_id"], "key": got["key"]}
         self.root.joinpath("etc", "agent.json").write_text(json.dumps(config))
@@ -86,23 +86,23 @@ class OwnAgent:
 
 def collect_config(path: Path, sections: Mapping[str, Mapping[str, Any]]) -> Path:
     """Write os-collect-config's file with these sections and return its path."""
-    said = configparser.ConfigParser(interpolation=None)
-    said["DEFAULT"] = {"collectors": ",".join(sections)}
+    parser = configparser.ConfigParser(interpolation=None)
+    parser["DEFAULT"] = {"collectors": ",".join(sections)}
     for name, section in sections.items():
-        said[name] = {key: str(value) for key, value in section.items() if value is not None}
+        parser[name] = {key: str(value) for key, value in section.items() if value is not None}
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
-        said.write(file)
+        parser.write(file)
     return path
 
 
 @contextmanager
 def own_agent(folder: Path, sections: Mapping[str, Mapping[str, Any]] | None = None, *words: str) -> Iterator[OwnAgent]:
     """Yield an agent that is not started, and end it with the context."""
-    given: tuple[str, ...] = ("--polling-interval", "1", *words)
+    arguments: tuple[str, ...] = ("--polling-interval", "1", *words)
     if sections is not None:
-        given += ("--os-collect-config", str(collect_config(folder / "os-collect-config.conf", sections)))
-    agent = OwnAgent(folder, given)
+        arguments += ("--os-collect-config", str(collect_config(folder / "os-collect-config.conf", sections)))
+    agent = OwnAgent(folder, arguments)
     try:
         yield agent
     finally:

@@ -73,14 +73,14 @@ class Impact:
 
     def complaints(self) -> list[str]:
         """Return a sentence for each limit that the attack exceeded."""
-        found = []
+        complaints = []
         if self.failures:
-            found.append(f"{len(self.failures)} of {self.requests} probes failed: {self.failures[:3]}")
+            complaints.append(f"{len(self.failures)} of {self.requests} probes failed: {self.failures[:3]}")
         if self.worst > HEALTHZ_BAR + self.worst_control:
-            found.append(f"GET /healthz took {self.worst:.2f} s (control: {self.worst_control:.2f} s)")
+            complaints.append(f"GET /healthz took {self.worst:.2f} s (control: {self.worst_control:.2f} s)")
         if self.growth > MEMORY_BAR:
-            found.append(f"the server grew by {self.growth / 1024 / 1024:.0f} MiB")
-        return found
+            complaints.append(f"the server grew by {self.growth / 1024 / 1024:.0f} MiB")
+        return complaints
 
 
 def memory(pid: int, field: str) -> int:

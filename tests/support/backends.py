@@ -58,15 +58,15 @@ def greeting(metadata: str, signal: str, who: str = "world", count: int = 1) -> 
 
 def created(stoker: Served, name: str, said: dict[str, Any]) -> str:
     """Create a stack and return its path."""
-    made = stoker.heat("POST", "/stacks", {"stack_name": name, "template": said})
-    assert made.status == 201, made.raw
-    return f"/stacks/{name}/{made.body['stack']['id']}"
+    answer = stoker.heat("POST", "/stacks", {"stack_name": name, "template": said})
+    assert answer.status == 201, answer.raw
+    return f"/stacks/{name}/{answer.body['stack']['id']}"
 
 
 def outputs(stoker: Served, stack: str) -> dict[str, Any]:
     """Return the outputs of a stack by name."""
     shown = stoker.heat("GET", stack).body["stack"]["outputs"]
-    return {each["output_key"]: each["output_value"] for each in shown}
+    return {output["output_key"]: output["output_value"] for output in shown}
 
 
 def status(stoker: Served, stack: str) -> str:
@@ -91,25 +91,25 @@ class QueueAgent:
     @property
     def login(self) -> tuple[str, dict[str, str]]:
         """The URL of the messaging service, and headers."""
-        said = self.said
+        section = self.said
         auth = {
             "identity": {
                 "methods": ["password"],
-                "password": {"user": {"id": said["user_id"], "password": said["password"]}},
+                "password": {"user": {"id": section["user_id"], "password": section["password"]}},
             },
-            "scope": {"project": {"id": said["project_id"]}},
+            "scope": {"project": {"id": section["project_id"]}},
         }
-        got = ask("POST", f"{said['auth_url']}/auth/tokens", {"auth": auth})
+        got = ask("POST", f"{section['auth_url']}/auth/tokens", {"auth": auth})
         assert got.status == 201, got.raw
-        found = next(each for each in got.body["token"]["catalog"] if each["type"] == "messaging")
+        service = next(entry for entry in got.body["token"]["catalog"] if entry["type"] == "messaging")
         token = got.headers["X-Subject-Token"]
-        return found["endpoints"][0]["url"], {**CLIENT, "X-Auth-Token": token, "X-Project-Id": said["project_id"]}
+        return service["endpoints"][0]["url"], {**CLIENT, "X-Auth-Token": token, "X-Project-Id": section["project_id"]}
 
     def pop(self, queue: str) -> list[Any]:
         """Remove and return the next message of a queue, as a list of at most one."""
         url, headers = self.login
         got = ask("DELETE", f"{url}/v2/queues/{queue}/messages?pop=1", headers=headers)
-        return [each["body"] for each in got.body["messages"]] if got.status == 200 else []
+        return [message["body"] for message in got.body["messages"]] if got.status == 200 else []
 
     def post(self, queue: str, body: Any) -> int:
         """Post a message and return the status."""
@@ -122,8 +122,8 @@ def until_document(stoker: Served, url: str, who: str) -> list[dict[str, Any]]:
 
     def there() -> bool:
         got = ask("GET", url)
-        found = runs(got.body) if got.status == 200 and got.raw else []
-        return bool(found) and all(each["who"] == who for each in found)
+        entries = runs(got.body) if got.status == 200 and got.raw else []
+        return bool(entries) and all(entry["who"] == who for entry in entries)
 
     stoker.until(there, 60)
     return runs(ask("GET", url).body)
@@ -135,7 +135,7 @@ def popped(stoker: Served, agent: QueueAgent, who: str) -> list[dict[str, Any]]:
 
     def there() -> bool:
         got.extend(agent.pop(agent.said["queue_id"]))
-        return bool(got) and [each["who"] for each in runs(got[-1])] == [who]
+        return bool(got) and [entry["who"] for entry in runs(got[-1])] == [who]
 
     stoker.until(there, 60)
     return runs(got[-1])
@@ -143,11 +143,11 @@ def popped(stoker: Served, agent: QueueAgent, who: str) -> list[dict[str, Any]]:
 
 def reporter(run: Mapping[str, Any]) -> QueueAgent:
     """Return an agent with the login in a run's inputs, which may report the run's result."""
-    said = ("auth_url", "user_id", "password", "project_id")
-    return QueueAgent({name: run[f"deploy_{name}"] for name in said})
+    keys = ("auth_url", "user_id", "password", "project_id")
+    return QueueAgent({name: run[f"deploy_{name}"] for name in keys})
 
 
 def queues_of(zaqar: Peer, project: str) -> set[str]:
     """Return up to 20 names of a project's queues in a Zaqar without authentication."""
-    found = ask("GET", f"{zaqar.url}/v2/queues?limit=20", headers={**CLIENT, "X-Project-Id": project})
-    return {each["name"] for each in found.body["queues"]}
+    answer = ask("GET", f"{zaqar.url}/v2/queues?limit=20", headers={**CLIENT, "X-Project-Id": project})
+    return {queue["name"] for queue in answer.body["queues"]}

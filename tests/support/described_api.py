@@ -37,8 +37,8 @@ class Described:
         return self.ask(verb, f"/identity/v3{path}", body, headers)
 
     def ask(self, verb: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
-        said = {"X-Auth-Token": self.stoker.token, "Client-ID": CLIENT_ID, **(headers or {})}
-        answer = self.stoker.request(verb, path, body, said)
+        all_headers = {"X-Auth-Token": self.stoker.token, "Client-ID": CLIENT_ID, **(headers or {})}
+        answer = self.stoker.request(verb, path, body, all_headers)
         self.check(verb, path, answer)
         return answer
 
@@ -71,5 +71,5 @@ class Described:
             return
         schema = content["schema"]
         whole = OAS31Validator({**schema, "components": self.said["components"]})
-        wrong = [f"{each.json_path}: {each.message}" for each in whole.iter_errors(answer.body)]
+        wrong = [f"{error.json_path}: {error.message}" for error in whole.iter_errors(answer.body)]
         assert not wrong, f"{wrong} {place}"

@@ -39,13 +39,13 @@ def event_stream(stoker: Served, path: str, last: str = "", token: str | None = 
 
 
 def _events(lines: Any) -> Iterator[Event]:
-    said: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for raw in lines:
         line = raw.decode().rstrip("\n")
         if line:
             name, _, value = line.partition(":")
-            said[name] = value.removeprefix(" ")
+            fields[name] = value.removeprefix(" ")
         else:
-            if "event" in said:
-                yield Event(said["event"], json.loads(said["data"]), said.get("id"))
-            said = {}
+            if "event" in fields:
+                yield Event(fields["event"], json.loads(fields["data"]), fields.get("id"))
+            fields = {}

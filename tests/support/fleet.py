@@ -41,30 +41,30 @@ class Fleet:
 
     def servers(self, count: int, labels: Mapping[str, str] | None = None, **more: Any) -> list[Server]:
         """Add ``count`` enrolled servers."""
-        made = [self.server(f"s{number}-{uuid4().hex[:6]}", labels, **more) for number in range(count)]
-        self.world.store.write(lambda tx: [servers.add(tx, each) for each in made])
-        return made
+        added = [self.server(f"s{number}-{uuid4().hex[:6]}", labels, **more) for number in range(count)]
+        self.world.store.write(lambda tx: [servers.add(tx, server) for server in added])
+        return added
 
     def server(self, name: str, labels: Mapping[str, str] | None = None, **more: Any) -> Server:
         """Return an enrolled server that is not stored yet."""
-        said = {"project_id": self.world.project, "kind": Kind.ENROLLED, "key_generation": 1, **more}
+        values = {"project_id": self.world.project, "kind": Kind.ENROLLED, "key_generation": 1, **more}
         with self.world.store.read() as tx:
-            return Server(id=str(uuid4()), name=name, labels=labels or {}, created_at=tx.now, **said)
+            return Server(id=str(uuid4()), name=name, labels=labels or {}, created_at=tx.now, **values)
 
     def config(self, **said: Any) -> str:
         """Add a config and return its id."""
         said = {"name": "job", "group": "script", "config": "true", **said}
-        made, _ = self.world.store.write(lambda tx: new_config(tx, self.world.project, **said))
-        return made.id
+        config, _ = self.world.store.write(lambda tx: new_config(tx, self.world.project, **said))
+        return config.id
 
     def trigger(self, requested_by: str = "ann", **said: Any) -> Trigger:
         """Start a trigger; ``said`` is the body of its request."""
         asked = parse(said)
-        made = self.world.store.write(
+        trigger = self.world.store.write(
             lambda tx: creation.create(tx, self.world.engine, self.world.project, asked, requested_by=requested_by)
         )
         self.world.work.run(GO_ON)
-        return self.now(made)
+        return self.now(trigger)
 
     def now(self, trigger: Trigger) -> Trigger:
         """Return the current state of a trigger."""
@@ -79,9 +79,11 @@ class Fleet:
     def running(self, trigger: Trigger) -> list[Deployment]:
         """Return the deployments of targets in progress."""
         with self.world.store.read() as tx:
-            found = targets.of_trigger(tx, trigger.id)
+            stored_targets = targets.of_trigger(tx, trigger.id)
             return [
-                deployments.get(tx, each.deployment_id) for each in found if each.status == TargetStatus.IN_PROGRESS
+                deployments.get(tx, target.deployment_id)
+                for target in stored_targets
+                if target.status == TargetStatus.IN_PROGRESS
             ]
 
     def deployment(self, target: Target) -> Deployment:
@@ -98,8 +100,8 @@ class Fleet:
         """Record that the agent has received the run."""
 
         def do(tx: Any) -> None:
-            told = stored_runs.Delivery(deployment.id, deployment.config_id, OWN_CHANNEL, tx.now)
-            stored_runs.record_deliveries(tx, [told])
+            delivery = stored_runs.Delivery(deployment.id, deployment.config_id, OWN_CHANNEL, tx.now)
+            stored_runs.record_deliveries(tx, [delivery])
 
         self.world.store.write(do)
 
@@ -107,8 +109,8 @@ class Fleet:
         """Cancel a trigger and run the jobs that continue it."""
 
         def do(tx: Any) -> None:
-            held = triggers.get(tx, trigger.id, for_update=True)
-            lifecycle.cancel(tx, self.world.engine.env, held, "bob", force=force)
+            locked = triggers.get(tx, trigger.id, for_update=True)
+            lifecycle.cancel(tx, self.world.engine.env, locked, "bob", force=force)
 
         self.world.store.write(do)
         self.world.work.run(GO_ON)
@@ -121,13 +123,13 @@ class Fleet:
 
     def again(self, trigger: Trigger, *, only_failed: bool = True) -> Trigger:
         """Retry a trigger."""
-        made = self.world.store.write(
+        retried = self.world.store.write(
             lambda tx: creation.retry(
                 tx, self.world.engine, triggers.get(tx, trigger.id), only_failed=only_failed, requested_by="bob"
             )
         )
         self.world.work.run(GO_ON)
-        return self.now(made)
+        return self.now(retried)
 
     def do(self, deed: Any, deployment: Deployment, *more: Any, **said: Any) -> Any:
         """Run a function of ``deployments.service``."""
@@ -144,18 +146,20 @@ class Fleet:
         Return the trigger's counts. Assert that its targets confirm them, and that running targets have active
         deployments.
         """
-        found, servers = self.now(trigger), self.targets(trigger)
-        counted = counts(found)
+        current, servers = self.now(trigger), self.targets(trigger)
+        counted = counts(current)
         names = {"IN_PROGRESS": "running"}
-        seen = [names.get(each.status, each.status.lower()) for each in servers]
+        seen = [names.get(target.status, target.status.lower()) for target in servers]
         assert counted == {name: seen.count(name) for name in COUNTS}
-        assert sum(counted.values()) == found.total == len(servers)
+        assert sum(counted.values()) == current.total == len(servers)
         with self.world.store.read() as tx:
-            for each in servers:
-                known = deployments.find(tx, each.deployment_id) if each.deployment_id else None
-                assert (known is not None and known.status == "IN_PROGRESS") is (each.status == "IN_PROGRESS"), each
-        assert (found.ended_at is None) is (found.status == "IN_PROGRESS")
-        assert (found.status == "IN_PROGRESS") is bool(counted["queued"] + counted["running"])
+            for target in servers:
+                deployment = deployments.find(tx, target.deployment_id) if target.deployment_id else None
+                assert (deployment is not None and deployment.status == "IN_PROGRESS") is (
+                    target.status == "IN_PROGRESS"
+                ), target
+        assert (current.ended_at is None) is (current.status == "IN_PROGRESS")
+        assert (current.status == "IN_PROGRESS") is bool(counted["queued"] + counted["running"])
         return counted
 
 
@@ -164,4 +168,4 @@ def counts(trigger: Trigger) -> dict[str, int]:
 
 
 def names(found: Iterable[Server]) -> list[str]:
-    return [each.name for each in found]
+    return [target.name for target in found]

@@ -65,7 +65,7 @@ def certificate(folder: Path) -> Certificate:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.now(UTC)
-    made = (
+    signed = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -77,11 +77,11 @@ def certificate(folder: Path) -> Certificate:
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
-    found = Certificate(folder / "certificate.pem", folder / "key.pem")
-    found.chain.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    files = Certificate(folder / "certificate.pem", folder / "key.pem")
+    files.chain.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
     form = serialization.PrivateFormat.PKCS8
-    found.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
-    return found
+    files.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
+    return files
 
 
 class Answering:
@@ -108,7 +108,7 @@ class Answering:
 
     @property
     def verbs(self) -> list[str]:
-        return [each.verb for each in self.asked]
+        return [request.verb for request in self.asked]
 
     def close(self) -> None:
         self._http.shutdown()
@@ -152,8 +152,8 @@ class Answering:
 @contextmanager
 def answering(decide: Callable[[Asked], Said], certificate: Certificate | None = None) -> Iterator[Answering]:
     """Yield a running server."""
-    made = Answering(decide, certificate)
+    server = Answering(decide, certificate)
     try:
-        yield made
+        yield server
     finally:
-        made.close()
+        server.close()

@@ -29,8 +29,8 @@ class Inside:
         self._statements = self._recording.enter_context(recorded_statements(self.store))
         self.client = TestClient(joined.asgi_app)
         user = {"name": "admin", "domain": {"name": "Default"}, "password": password}
-        said = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
-        answer = self.client.post("/identity/v3/auth/tokens", json=said)
+        login = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
+        answer = self.client.post("/identity/v3/auth/tokens", json=login)
         self.headers = {"X-Auth-Token": answer.headers["X-Subject-Token"]}
         self.project = answer.json()["token"]["project"]["id"]
 

@@ -95,17 +95,17 @@ class Keystone:
     def named(self, kind: str, name: str, **query: str) -> Any:
         """Return the project, user, role or domain with that name, or None."""
         asked = "&".join(f"{key}={value}" for key, value in {"name": name, **query}.items())
-        found = self.request("GET", f"/{kind}?{asked}")[kind]
-        return found[0] if found else None
+        entries = self.request("GET", f"/{kind}?{asked}")[kind]
+        return entries[0] if entries else None
 
     def add_project(self, name: str) -> str:
         return str(self.request("POST", "/projects", {"project": {"name": name}})["project"]["id"])
 
     def add_user(self, name: str, password: str, project_id: str, *roles: str) -> str:
-        made = self.request("POST", "/users", {"user": {"name": name, "password": password}})["user"]["id"]
+        user_id = self.request("POST", "/users", {"user": {"name": name, "password": password}})["user"]["id"]
         for role in roles:
-            self.request("PUT", f"/projects/{project_id}/users/{made}/roles/{self.named('roles', role)['id']}")
-        return str(made)
+            self.request("PUT", f"/projects/{project_id}/users/{user_id}/roles/{self.named('roles', role)['id']}")
+        return str(user_id)
 
     def add_service(self, kind: str, url: str) -> None:
         """Add a service with a public endpoint to the catalog."""
@@ -136,7 +136,7 @@ class Keystone:
 
 def flags(keystone: Keystone, **changes: str) -> list[str]:
     """Return Stoker's command-line options for this Keystone."""
-    said = {
+    settings = {
         "identity_mode": "keystone",
         "keystone_auth_url": keystone.url,
         "keystone_user": SERVICE[0],
@@ -147,7 +147,7 @@ def flags(keystone: Keystone, **changes: str) -> list[str]:
         "stack_domain_admin_password": DOMAIN_ADMIN[1],
         **changes,
     }
-    return [word for name, value in said.items() for word in (f"--{name.replace('_', '-')}", value)]
+    return [word for name, value in settings.items() for word in (f"--{name.replace('_', '-')}", value)]
 
 
 @contextmanager
@@ -190,9 +190,9 @@ def _populate(keystone: Keystone) -> None:
     keystone.add_user(*SERVICE, service, "service")
     domain = keystone.request("POST", "/domains", {"domain": {"name": DOMAIN}})["domain"]["id"]
     user = {"name": DOMAIN_ADMIN[0], "password": DOMAIN_ADMIN[1], "domain_id": domain}
-    made = keystone.request("POST", "/users", {"user": user})["user"]["id"]
+    user_id = keystone.request("POST", "/users", {"user": user})["user"]["id"]
     admin = keystone.named("roles", "admin")["id"]
-    keystone.request("PUT", f"/domains/{domain}/users/{made}/roles/{admin}")
+    keystone.request("PUT", f"/domains/{domain}/users/{user_id}/roles/{admin}")
 
 
 def _environment() -> dict[str, str]:

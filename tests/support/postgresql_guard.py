@@ -27,8 +27,8 @@ def main() -> None:
     reading, writing = os.pipe()
     if os.fork():
         os.close(writing)
-        with os.fdopen(reading) as told:
-            sys.exit(told.read() or 0)
+        with os.fdopen(reading) as pipe:
+            sys.exit(pipe.read() or 0)
     os.setsid()
     nothing = os.open(os.devnull, os.O_RDWR)
     for file in range(3):
@@ -72,7 +72,7 @@ def start(folder: Path, binaries: Path) -> subprocess.Popen[bytes]:
             stderr=log,
             **who,
         )
-        settings = [word for each in _QUICK for word in ("-c", each)]
+        settings = [word for setting in _QUICK for word in ("-c", setting)]
         sockets = ["-k", str(data), "-c", "listen_addresses=", "-c", "unix_socket_permissions=0700"]
         server = subprocess.Popen(
             [binaries / "postgres", "-D", data, *sockets, *settings], stdout=log, stderr=log, **who

@@ -36,8 +36,8 @@ class Relay:
         if listening is None:
             return
         with self._lock:
-            for each in (listening, *self._open):
-                _cut(each)
+            for connection in (listening, *self._open):
+                _cut(connection)
             self._open.clear()
 
     def _accept(self, listening: socket.socket) -> None:
@@ -58,8 +58,8 @@ class Relay:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 target.sendall(data)
-        for each in (source, target):
-            _cut(each)
+        for end in (source, target):
+            _cut(end)
 
 
 def _cut(connection: socket.socket) -> None:
@@ -71,9 +71,9 @@ def _cut(connection: socket.socket) -> None:
 @contextmanager
 def relay(target: int) -> Iterator[Relay]:
     """Yield a relay that accepts connections."""
-    made = Relay(target)
-    made.come()
+    relayed = Relay(target)
+    relayed.come()
     try:
-        yield made
+        yield relayed
     finally:
-        made.go()
+        relayed.go()

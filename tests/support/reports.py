@@ -15,7 +15,7 @@ CLIENT = {"Client-ID": "8d7dbfb8-5b0c-4e6a-9a3c-1f0f3b4f8f52"}
 def report(stoker: Served, derived: Mapping[str, Any], said: Mapping[str, Any] | None = None) -> None:
     """Report a result by the signal transport in the inputs of ``derived``."""
     said = said or {"deploy_status_code": 0}
-    inputs = {each["name"]: each["value"] for each in derived["inputs"]}
+    inputs = {entry["name"]: entry["value"] for entry in derived["inputs"]}
     if "deploy_signal_id" in inputs:
         url = inputs["deploy_signal_id"].removeprefix(stoker.url)
         answer = stoker.request(inputs["deploy_signal_verb"], url, said)
@@ -42,8 +42,8 @@ def document(stoker: Served, server_id: str) -> list[dict[str, Any]]:
     path = f"/v1/{stoker.project}/software_deployments/metadata/{server_id}"
     answer = stoker.request("GET", path, headers=token(stoker, login))
     assert answer.status == 200, answer.raw
-    found: list[dict[str, Any]] = answer.body["metadata"]
-    return found
+    metadata: list[dict[str, Any]] = answer.body["metadata"]
+    return metadata
 
 
 def token(stoker: Served, inputs: Mapping[str, Any]) -> dict[str, str]:

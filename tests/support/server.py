@@ -151,9 +151,9 @@ class Served:
 
     def login(self, **changes: str) -> Answer:
         """Log in as the administrator. ``changes`` override OS_* variables."""
-        said = {**self.environment, **changes}
-        user = {"name": said["OS_USERNAME"], "domain": {"name": "Default"}, "password": said["OS_PASSWORD"]}
-        scope = {"project": {"name": said["OS_PROJECT_NAME"], "domain": {"name": "Default"}}}
+        variables = {**self.environment, **changes}
+        user = {"name": variables["OS_USERNAME"], "domain": {"name": "Default"}, "password": variables["OS_PASSWORD"]}
+        scope = {"project": {"name": variables["OS_PROJECT_NAME"], "domain": {"name": "Default"}}}
         auth = {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}
         return self.request("POST", "/identity/v3/auth/tokens", {"auth": auth})
 
@@ -225,10 +225,10 @@ def served(
     is_forked: bool = True,
 ) -> Iterator[Served]:
     """Start a server, and end it and its local servers with the context. Tests that measure memory must not fork it."""
-    said = (*flags, *(() if clouds_yaml else ("--no-clouds-yaml",)))
+    options = (*flags, *(() if clouds_yaml else ("--no-clouds-yaml",)))
     if database:
-        said = (*said, "--database", database)
-    server = Served(folder, free_port(), said, login_of=login_of, ca_file=ca_file, is_forked=is_forked)
+        options = (*options, "--database", database)
+    server = Served(folder, free_port(), options, login_of=login_of, ca_file=ca_file, is_forked=is_forked)
     with ExitStack() as cleanup:  # also ends a server whose start fails
         cleanup.callback(end_local_servers, server.state_dir / "local")
         cleanup.callback(server.end)

@@ -61,16 +61,16 @@ class Peer:
         self._wait([self.alive_at], until)
 
     def _wait(self, urls: Iterable[str], until: float) -> None:
-        while not all(_answers(each) for each in urls):
-            if time.monotonic() > until or any(each.poll() is not None for each in self.processes):
+        while not all(_answers(url) for url in urls):
+            if time.monotonic() > until or any(process.poll() is not None for process in self.processes):
                 raise AssertionError(f"{self.url} did not come up:\n{self.log[-3000:]}")
             time.sleep(0.1)
 
     def stop(self) -> None:
-        for each in self.processes:
-            each.terminate()
-        for each in self.processes:
-            end(each)
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            end(process)
         self.processes = []
 
     @contextmanager
@@ -93,8 +93,8 @@ def swift(programs: Path, folder: Path) -> Iterator[Peer]:
     if not _keeps_attributes(folder):
         missing(f"Swift needs extended attributes, and {folder} has none")
     etc = folder / "etc"
-    for each in (etc, folder / "devices/d1", folder / "cache"):
-        each.mkdir(parents=True)
+    for path in (etc, folder / "devices/d1", folder / "cache"):
+        path.mkdir(parents=True)
     proxy = free_port()
     etc.joinpath("swift.conf").write_text(
         "[swift-hash]\nswift_hash_path_prefix = a\nswift_hash_path_suffix = b\n"
@@ -147,7 +147,7 @@ def zaqar(
     folder.mkdir(parents=True, exist_ok=True)
     port = port or free_port()
     with redis(redis_program, folder) as store:
-        said = (
+        settings = (
             "[DEFAULT]\nadmin_mode = True\nunreliable = True\nenable_deprecated_api_versions = 1.1\n"
             + ("auth_strategy = keystone\n" if identity else "")
             + "[drivers]\ntransport = wsgi\nmessage_store = redis\nmanagement_store = redis\n"
@@ -158,7 +158,7 @@ def zaqar(
             "[notification]\nrequire_confirmation = True\n"
             "[storage]\nmessage_pipeline = zaqar.notification.notifier\n"
         )
-        folder.joinpath("zaqar.conf").write_text(said + identity)
+        folder.joinpath("zaqar.conf").write_text(settings + identity)
         url = f"http://127.0.0.1:{port}"
         command = [str(programs / "zaqar-server"), "--config-file", str(folder / "zaqar.conf")]
         with Peer(folder, url, [command], f"{url}/v2", _environment(programs)).running() as peer:

@@ -16,7 +16,7 @@ def signed(
     """Return the signed query. ``Timestamp`` defaults to now; a parameter with the value None is omitted."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     fixed = {"AWSAccessKeyId": access, "SignatureVersion": "2", "SignatureMethod": "HmacSHA256", "Timestamp": now}
-    said = {name: value for name, value in {**fixed, **params}.items() if value is not None}
+    values = {name: value for name, value in {**fixed, **params}.items() if value is not None}
     host = f"127.0.0.1:{stoker.port}"
-    signature = Ec2Signer(secret).generate({"verb": verb, "host": host, "path": path, "params": dict(said)})
-    return f"{path}?{urlencode({**said, 'Signature': signature})}"
+    signature = Ec2Signer(secret).generate({"verb": verb, "host": host, "path": path, "params": dict(values)})
+    return f"{path}?{urlencode({**values, 'Signature': signature})}"

@@ -150,16 +150,16 @@ class World:
 
     def signal(self, stack: Stack, name: str, **values: Any) -> Stack:
         """Signal a resource with a successful result, unless ``values`` state another."""
-        said = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0, **values}
-        self.store.write(lambda tx: signal_named(tx, self.engine, stack, name, said))
+        details = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0, **values}
+        self.store.write(lambda tx: signal_named(tx, self.engine, stack, name, details))
         return self.settled(stack.id)
 
     def report(self, deployment: Deployment, **values: Any) -> None:
         """Report a run as its agent does."""
-        said = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0, **values}
+        details = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0, **values}
         self.store.write(
             lambda tx: signals.deliver(
-                tx, self.engine, signals.find_run(tx, deployment.server_id, deployment.config_id), said
+                tx, self.engine, signals.find_run(tx, deployment.server_id, deployment.config_id), details
             )
         )
         self.work.run(ADVANCE)
@@ -182,7 +182,7 @@ class World:
     def resources(self, stack: Stack) -> dict[str, Resource]:
         """Return the current resources by name."""
         with self.store.read() as tx:
-            return {each.name: each for each in stored.of_stack(tx, stack.id) if each.current}
+            return {resource.name: resource for resource in stored.of_stack(tx, stack.id) if resource.current}
 
     def leftovers(self, stack: Stack) -> list[Resource]:
         """Return the outdated resources."""
@@ -191,25 +191,25 @@ class World:
 
     def states(self, stack: Stack) -> dict[str, str]:
         """Return the states of the current resources by name."""
-        return {name: f"{each.action}_{each.status}" for name, each in self.resources(stack).items()}
+        return {name: f"{resource.action}_{resource.status}" for name, resource in self.resources(stack).items()}
 
     def outputs(self, stack: Stack) -> dict[str, Any]:
         """Return the output values by name."""
         with self.store.read() as tx:
-            found = outputs.all_values(tx, self.engine, stacks.get(tx, stack.id))
-        return {each["output_key"]: each["output_value"] for each in found}
+            stored_outputs = outputs.all_values(tx, self.engine, stacks.get(tx, stack.id))
+        return {output["output_key"]: output["output_value"] for output in stored_outputs}
 
     def output_errors(self, stack: Stack) -> dict[str, str]:
         """Return the errors of outputs by name."""
         with self.store.read() as tx:
-            found = outputs.all_values(tx, self.engine, stacks.get(tx, stack.id))
-        return {each["output_key"]: each["output_error"] for each in found if "output_error" in each}
+            stored_outputs = outputs.all_values(tx, self.engine, stacks.get(tx, stack.id))
+        return {output["output_key"]: output["output_error"] for output in stored_outputs if "output_error" in output}
 
     def events(self, stack: Stack) -> list[tuple[str, str]]:
         """Return the events as pairs of resource name and state."""
         with self.store.read() as tx:
-            found = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
-        return [(each.resource_name, f"{each.action}_{each.status}") for each in found]
+            stored_events = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
+        return [(event.resource_name, f"{event.action}_{event.status}") for event in stored_events]
 
     def deployments(self) -> list[Any]:
         with self.store.read() as tx:

@@ -33,13 +33,13 @@ def server(name: str = "machine") -> dict[str, Any]:
 
 def deployment(config: str = "config", server: str = "server", *, after: tuple[str, ...] = (), **properties: Any):
     """Return a deployment; ``after`` are the names of resources on which it depends."""
-    made: dict[str, Any] = {
+    definition: dict[str, Any] = {
         "type": "OS::Heat::SoftwareDeployment",
         "properties": {"config": {"get_resource": config}, "server": {"get_resource": server}, **properties},
     }
     if after:
-        made["depends_on"] = list(after)
-    return made
+        definition["depends_on"] = list(after)
+    return definition
 
 
 def chain(length: int, **properties: Any) -> dict[str, Any]:

@@ -86,8 +86,8 @@ class UpstreamAgent:
         templates = root / "templates"
         steps = root / "steps" / "configure.d"
         hooks = root / "hooks"
-        for each in (root / "etc", root / "local-data", steps, hooks):
-            each.mkdir(parents=True)
+        for folder in (root / "etc", root / "local-data", steps, hooks):
+            folder.mkdir(parents=True)
         shutil.copytree(self.release / "heat-config" / "os-apply-config", templates)
         shutil.copy(self.release / "heat-config/os-refresh-config/configure.d/55-heat-config", steps)
         _program(steps / "20-os-apply-config", f'#!/bin/sh\nexec os-apply-config -o "{root}"\n')
@@ -113,12 +113,12 @@ class UpstreamAgent:
         }
 
     def _write(self, sections: Mapping[str, Mapping[str, Any]]) -> None:
-        said = configparser.ConfigParser(interpolation=None)
-        said["DEFAULT"] = {"collectors": ",".join(sections)}
+        parser = configparser.ConfigParser(interpolation=None)
+        parser["DEFAULT"] = {"collectors": ",".join(sections)}
         for name, section in sections.items():
-            said[name] = {key: str(value) for key, value in section.items() if value is not None}
+            parser[name] = {key: str(value) for key, value in section.items() if value is not None}
         with self.configuration.open("w") as file:
-            said.write(file)
+            parser.write(file)
         self.configuration.chmod(0o600)
 
 
