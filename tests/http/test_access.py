@@ -42,7 +42,8 @@ def token(stoker, roles, *, project=None, lives=3600):
                 "INSERT INTO assignments (user_id, project_id, role) VALUES (?, ?, ?)", (user, project, role)
             )
         database.execute(
-            "INSERT INTO tokens (hash, user_id, project_id, system, issued_at, expires_at) VALUES (?, ?, ?, 0, ?, ?)",
+            "INSERT INTO tokens (hash, user_id, project_id, system, methods, issued_at, expires_at)"
+            " VALUES (?, ?, ?, 0, '[\"password\"]', ?, ?)",
             (hashlib.sha256(made.encode()).hexdigest(), user, project, now, now + int(lives * 1e6)),
         )
     return made, project
