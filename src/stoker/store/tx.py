@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import sqlite
 
 from stoker.late_bound import LateBound
 from stoker.store.notifier import Notifier, server_topic
 from stoker.store.schema import events
 from stoker.store.secret_columns import SecretColumns
+from stoker.store.statement_executor import StatementExecutor
 
 _BUMP = sa.text(
     "INSERT INTO documents (server_id, revision) VALUES (:id, 1)"
@@ -55,31 +53,7 @@ class TxCallbacks:
     labels_changed: Callable[[Tx, Sequence[LabelChange]], None] = _ignore
 
 
-class _Plain(NamedTuple):
-    """A statement as SQLite's driver executes it: its text, the order of its parameters, and its constants."""
-
-    sql: str
-    names: tuple[str, ...]
-    constants: Mapping[str, Any]
-
-
-@cache
-def _plain(statement: sa.ClauseElement, names: tuple[str, ...]) -> _Plain:
-    compiled = cast(Any, statement.compile(dialect=sqlite.dialect(), column_keys=names))
-    order = tuple(compiled.positiontup or ())
-    constants = {name: compiled.binds[name].value for name in order if not compiled.binds[name].required}
-    assert "POSTCOMPILE" not in str(compiled), f"a statement with a list needs Tx.run: {compiled}"
-    return _Plain(str(compiled), order, constants)
-
-
-def _wrap(sql: str, error: sqlite3.Error) -> sa.exc.DBAPIError:
-    """Return an error of the driver in the form in which SQLAlchemy raises it, without the parameters."""
-    wrapped = sa.exc.DBAPIError.instance(sql, None, error, sqlite3.Error, hide_parameters=True)
-    assert isinstance(wrapped, sa.exc.DBAPIError), "SQLAlchemy wraps every error of the driver"
-    return wrapped
-
-
-class Tx:
+class Tx(StatementExecutor):
     """
     One transaction. ``store.read()`` and ``store.write()`` create it and pass it to all query functions::
 
@@ -89,8 +63,8 @@ class Tx:
 
         store.write(rename)
 
-    ``run`` executes statements. New revisions of documents, notifications and events are collected and written once, at
-    the end of the transaction (``flush``).
+    The inherited methods execute statements. New revisions of documents, notifications and events are collected and
+    written once, at the end of the transaction (``flush``).
     """
 
     def __init__(
@@ -107,7 +81,7 @@ class Tx:
         ``reading`` marks a read transaction. ``flush`` calls ``callbacks``; None in a read transaction.
         ``is_contended`` returns whether other writers wait for this transaction; None: other writers never wait.
         """
-        self.connection = connection
+        super().__init__(connection)
         self._is_contended = is_contended
         self._begun = time.monotonic()
         #: Rows that a read transaction has loaded in advance, by kind and id; its snapshot does not change. None in a
@@ -117,8 +91,6 @@ class Tx:
         self.notes: dict[str, Any] = {}
         #: The time of the transaction, which all its writes share.
         self.now = datetime.now(UTC)
-        driver = connection.connection.driver_connection
-        self._driver = driver if isinstance(driver, sqlite3.Connection) else None
         #: The known secrets, which the transaction encrypts when it writes them and redacts in output.
         self.secrets = SecretColumns(connection.get_execution_options().get(ENCRYPTION))
         self._callbacks = callbacks
@@ -129,66 +101,6 @@ class Tx:
         self.notifications: dict[str, int] = {}
         self._events: list[dict[str, Any]] = []
         self._after: list[Callable[[], None]] = []
-
-    def run(
-        self, statement: sa.Executable, values: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
-    ) -> sa.CursorResult[Any]:
-        """Execute a statement and return its result. A sequence of values executes the statement once for each."""
-        result: sa.CursorResult[Any] = self.connection.execute(statement, values)
-        return result
-
-    def execute_fast(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> Any:
-        """
-        Execute a statement and return its first row, or None. ``values`` has a value for each of its parameters.
-
-        On SQLite, the method calls the driver directly, which saves SQLAlchemy's share of the time (0.06 of 0.08 ms).
-        Therefore columns have the form in which they are stored, and no parameter may be a list.
-        """
-        driver = self._driver
-        if driver is None:
-            result = self.connection.execute(cast(sa.Executable, statement), values)
-            return result.first() if result.returns_rows else None
-        sql, names, constants = _plain(statement, tuple(values))
-        if constants:
-            values = {**constants, **values}
-        try:
-            return driver.execute(sql, [values[name] for name in names]).fetchone()
-        except sqlite3.Error as error:
-            raise _wrap(sql, error) from error
-
-    def scalar(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> Any:
-        """Execute a query as ``execute_fast`` does, and return the first value of its first row, or None."""
-        row = self.execute_fast(statement, values)
-        return None if row is None else row[0]
-
-    def fetch_all(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> Sequence[Any]:
-        """Execute a query as ``execute_fast`` does, and return all rows."""
-        driver = self._driver
-        if driver is None:
-            return self.connection.execute(cast(sa.Executable, statement), values).all()
-        sql, names, constants = _plain(statement, tuple(values))
-        if constants:
-            values = {**constants, **values}
-        try:
-            return driver.execute(sql, [values[name] for name in names]).fetchall()
-        except sqlite3.Error as error:
-            raise _wrap(sql, error) from error
-
-    def run_many(self, statement: sa.ClauseElement, values: Sequence[Mapping[str, Any]]) -> None:
-        """Execute a statement for each of the values; on SQLite by the driver directly, as in ``execute_fast``."""
-        if not values:
-            return
-        driver = self._driver
-        if driver is None:
-            self.connection.execute(cast(sa.Executable, statement), values)
-            return
-        sql, names, constants = _plain(statement, tuple(values[0]))
-        if constants:
-            values = [{**constants, **row} for row in values]
-        try:
-            driver.executemany(sql, [[row[name] for name in names] for row in values])
-        except sqlite3.Error as error:
-            raise _wrap(sql, error) from error
 
     def advisory_lock(self, name: str) -> None:
         """Lock a name until the transaction ends. On SQLite there is only one writer, so no lock is needed."""
