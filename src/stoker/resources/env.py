@@ -103,18 +103,6 @@ class Nested(Protocol):
     def view(self, context: Context, resource: Resource) -> NestedView | None:
         """Return the current resources inside; None if there is no nested stack."""
 
-    def resources(self, context: Context, resource: Resource) -> Sequence[Resource]:
-        """Return all resources inside, replaced ones included; empty if there is no nested stack."""
-
-    def template(self, context: Context, resource: Resource) -> Mapping[str, Any]:
-        """Return the template of the nested stack's last create or update; empty if there is no nested stack."""
-
-    def file(self, context: Context, name: str) -> str:
-        """Return the text of a file that was sent with the root stack's template. Raises ResourceFailure."""
-
-    def fingerprint(self, context: Context) -> str:
-        """Return a digest of the files and the environment of the stack tree."""
-
 
 class StackUsers(Protocol):
     """Keystone users for agents. Not needed if users are Stoker's own."""

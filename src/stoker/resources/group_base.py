@@ -16,7 +16,7 @@ from stoker.hot import literal
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
-from stoker.resources import nested_base, update_policy
+from stoker.resources import nested_base, nested_sources, update_policy
 from stoker.resources.base import Context, NestedFailure, Outcome, Properties, Replace, ResourceFailure, wake_at
 from stoker.resources.env import NestedSpec
 from stoker.resources.properties import Property
@@ -76,7 +76,7 @@ class Group:
         adopted = resource.data.get("adopt") or {}
         id = context.nested.create(context, resource, NestedSpec(MembersPlan(members).template, adopt=adopted))
         kept = {name: value for name, value in without(resource.data).items() if name != "adopt"}
-        return nested_base.began_status(context, id, {**kept, "made_from": context.nested.fingerprint(context)})
+        return nested_base.began_status(context, id, {**kept, "made_from": nested_sources.fingerprint(context)})
 
     def check_policy(self, policy: Any, _properties: Properties) -> None:
         """Validate the ``update_policy``. Raises PropertyError."""
@@ -140,7 +140,7 @@ class Group:
             context.nested.update(context, resource, inner)
         else:
             id = context.nested.create(context, resource, inner)
-        data = rollout.into({**resource.data, "made_from": context.nested.fingerprint(context)})
+        data = rollout.into({**resource.data, "made_from": nested_sources.fingerprint(context)})
         return replace(resource, physical_id=id, data=data)
 
     def _after(self, context: Context, resource: Resource, rollout: Rollout) -> Rollout:
@@ -167,7 +167,7 @@ class Group:
         status = context.nested.status(context, resource.physical_id)
         if status is None:
             raise ResourceFailure("the nested stack is gone")
-        inside = context.nested.resources(context, resource) if status.status is Status.FAILED else ()
+        inside = nested_sources.members(context, resource) if status.status is Status.FAILED else ()
         by_name = {member.name: member for member in inside if member.current}
         if rollout.stage is Stage.BACK:
             raise NestedFailure(_after_all(rollout, broken(by_name, rollout.now)), rollout.reason[1])
@@ -250,7 +250,7 @@ def _present(context: Context, resource: Resource) -> Members:
     nested_status = context.nested.status(context, resource.physical_id)
     if nested_status is None or nested_status.deleted:
         return {}
-    members: Members = context.nested.template(context, resource).get("resources") or {}
+    members: Members = nested_sources.template(context, resource).get("resources") or {}
     return members
 
 
@@ -261,7 +261,7 @@ def _changing(
     Return the members to change: members that differ from their definition or are not complete, and members
     whose last health check failed or did not finish.
     """
-    inside = {member.name: member for member in context.nested.resources(context, resource) if member.current}
+    inside = {member.name: member for member in nested_sources.members(context, resource) if member.current}
     before = Rollout.of(resource)
     unproven = frozenset(before.unproven) if before is not None and policy.health_check else frozenset()
     ill = frozenset(name for name in members if policy.health_check and broken(inside, (health_of(name),)))

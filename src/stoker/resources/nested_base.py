@@ -8,6 +8,7 @@ from typing import Any
 
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
+from stoker.resources import nested_sources
 from stoker.resources.base import (
     DONE,
     Context,
@@ -41,13 +42,13 @@ class NestedBase:
             return self.update(context, resource, properties)  # a failed stack is retried in place
         inner = self.spec(context, resource, properties)
         id = context.nested.create(context, resource, inner)
-        return began_status(context, id, {**resource.data, "made_from": context.nested.fingerprint(context)})
+        return began_status(context, id, {**resource.data, "made_from": nested_sources.fingerprint(context)})
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Create the nested stack from abandoned resources."""
         inner = replace(self.spec(context, resource, properties), adopt=resource.data.get("adopt") or {})
         id = context.nested.create(context, resource, inner)
-        return began_status(context, id, {"made_from": context.nested.fingerprint(context)})
+        return began_status(context, id, {"made_from": nested_sources.fingerprint(context)})
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Update the nested stack. Raises Replace if it does not exist."""
@@ -56,7 +57,7 @@ class NestedBase:
         assert resource.physical_id is not None
         context.nested.update(context, resource, self.spec(context, resource, properties))
         done = _current_status(context, resource.physical_id)
-        return Outcome(done, data={**resource.data, "made_from": context.nested.fingerprint(context)})
+        return Outcome(done, data={**resource.data, "made_from": nested_sources.fingerprint(context)})
 
 
 def began_status(context: Context, id: str, data: Mapping[str, Any]) -> Outcome:
@@ -120,7 +121,7 @@ def exists(context: Context, id: str) -> bool:
 
 def is_stale(context: Context, resource: Resource) -> bool:
     """Return whether the tree's files or environment changed since the nested stack's last create or update."""
-    return bool(resource.data.get("made_from") != context.nested.fingerprint(context))
+    return bool(resource.data.get("made_from") != nested_sources.fingerprint(context))
 
 
 def cancel(context: Context, resource: Resource) -> None:
@@ -143,7 +144,7 @@ def inside(context: Context, resource: Resource, name: str, path: tuple[Any, ...
 
 
 def _provided_attribute(context: Context, resource: Resource, properties: Properties) -> NestedSpec:
-    return NestedSpec(context.nested.file(context, resource.type), properties)
+    return NestedSpec(nested_sources.file(context, resource.type), properties)
 
 
 def _reference(context: Context, resource: Resource) -> Any:

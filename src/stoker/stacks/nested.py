@@ -8,7 +8,6 @@ tree locks the root; files and environment belong to the root.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,8 +18,9 @@ from stoker.hot import Environment, select
 from stoker.late_bound import LateBound
 from stoker.model.arn import Arn
 from stoker.model.errors import RequestLimitExceeded, StokerError
-from stoker.model.stack import Resource, Source, Stack
+from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
+from stoker.resources import nested_sources
 from stoker.resources.base import Context, NoSuchAttribute, ResourceFailure, ResourceType, name_within
 from stoker.resources.env import NestedSpec, ResourceEnv
 from stoker.resources.transport_checks import with_transports
@@ -34,7 +34,7 @@ from stoker.stacks.run_listener import ResourceListener
 from stoker.stacks.templates.check import MAX_DEPTH
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
 from stoker.stacks.templates.scope import LiveScope
-from stoker.store import resources, rows, stacks
+from stoker.store import stacks
 
 
 def create_engine(types: Mapping[str, ResourceType], env: ResourceEnv, limits: Limits | None = None) -> Engine:
@@ -153,7 +153,7 @@ class NestedStacks:
         return _Status(stack) if stack is not None and stack.project_id == context.project_id else None
 
     def output(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-        stack = self._stack(context, resource)
+        stack = _find(context, resource)
         if stack is None:
             return None
         if name not in stack.outputs:
@@ -162,7 +162,7 @@ class NestedStacks:
         return select(output["output_value"], path)
 
     def reference(self, context: Context, resource: Resource) -> Any:
-        stack = self._stack(context, resource)
+        stack = _find(context, resource)
         if stack is None:
             return None
         if _REFERENCE in stack.outputs:
@@ -172,30 +172,11 @@ class NestedStacks:
         return str(Arn(stack.project_id, stack.name, stack.id))
 
     def view(self, context: Context, resource: Resource) -> _View | None:
-        stack = self._stack(context, resource)
+        stack = _find(context, resource)
         return None if stack is None else _View(prefetch_stack(context.tx, self._engine, stack))
 
-    def resources(self, context: Context, resource: Resource) -> Sequence[Resource]:
-        stack = self._stack(context, resource)
-        return () if stack is None else resources.of_stack(context.tx, stack.id)
-
-    def template(self, context: Context, resource: Resource) -> Mapping[str, Any]:
-        stack = self._stack(context, resource)
-        return {} if stack is None else stacks.source(context.tx, stack.id).template
-
-    def file(self, context: Context, name: str) -> str:
-        files = self._root(context).files
-        if name not in files:
-            raise ResourceFailure(f"the template {name} is not among the files of the stack")
-        return files[name]
-
-    def fingerprint(self, context: Context) -> str:
-        root = self._root(context)
-        content = rows.dump([root.files, root.environment.get("parameter_defaults"), _registry(root)])
-        return hashlib.sha256(content.encode()).hexdigest()[:16]
-
     def _prepare(self, context: Context, resource: Resource, spec: NestedSpec, identity: Identity) -> ResolvedStack:
-        root = self._root(context)
+        root = nested_sources.find_root(context)
         environment = Environment.parse(root.environment)
         below = replace(environment, parameters={}, registry=environment.registry.below(resource.name))
         try:
@@ -203,13 +184,6 @@ class NestedStacks:
         except StokerError as error:
             raise ResourceFailure(error.message) from None
 
-    def _root(self, context: Context) -> Source:
-        stack = stacks.get(context.tx, context.stack_id)
-        return stacks.source(context.tx, stack.root_id)
 
-    def _stack(self, context: Context, resource: Resource) -> Stack | None:
-        return stacks.find(context.tx, resource.physical_id) if resource.physical_id else None
-
-
-def _registry(source: Source) -> Any:
-    return source.environment.get("resource_registry")
+def _find(context: Context, resource: Resource) -> Stack | None:
+    return stacks.find(context.tx, resource.physical_id) if resource.physical_id else None
