@@ -38,14 +38,30 @@ def source_of(entry: Entry) -> str:
     return str(entry.get(_SOURCE) or "stoker")
 
 
+class PastRuns:
+    """The ids of removed runs, kept in the file ``path``."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._ids = set(path.read_text().split()) if path.exists() else set()
+
+    def __contains__(self, id: str) -> bool:
+        return id in self._ids
+
+    def add(self, ids: Sequence[str]) -> None:
+        """Record the ids. Raises OSError."""
+        if ids:
+            append(self._path, "".join(f"\n{id}" for id in ids).encode())
+            self._ids.update(ids)
+
+
 class Runs:
     """The runs below the directory ``state``."""
 
     def __init__(self, state: Path) -> None:
         self._folder = state / "runs"
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._past = state / "past-runs"
-        self._forgotten = set(self._past.read_text().split()) if self._past.exists() else set()
+        self._past = PastRuns(state / "past-runs")
 
     def folder(self, id: str) -> Path:
         """Return the directory of a run. Raises ValueError if ``id`` is not a valid id."""
@@ -55,7 +71,7 @@ class Runs:
 
     def has_begun(self, id: str) -> bool:
         """Whether the run has begun at some time, and so must never begin again."""
-        return self.folder(id).joinpath("entry.json").exists() or id in self._forgotten
+        return self.folder(id).joinpath("entry.json").exists() or id in self._past
 
     def begin(self, entry: Entry, source: str) -> Path:
         """Store the entry in a new directory and return the directory. Raises OSError; the run has then not begun."""
@@ -71,7 +87,7 @@ class Runs:
         Record the runs that heat-agents executed on this machine: one file per config, named as its id. Raises OSError.
         """
         ids = {path.stem for path in deployed.glob("*.json") if _ID.fullmatch(path.stem)}
-        self._put_past([id for id in sorted(ids) if not self.has_begun(id)])
+        self._past.add([id for id in sorted(ids) if not self.has_begun(id)])
 
     def end(self, id: str, values: Values) -> None:
         """Store the result. Raises OSError."""
@@ -101,7 +117,7 @@ class Runs:
 
     def list_unreported(self) -> List[str]:
         """Return the ids of ended runs without an acknowledgment, oldest first."""
-        folders = [folder for folder in self._each("result.json") if not folder.joinpath("acknowledged").exists()]
+        folders = [folder for folder in self._list_with("result.json") if not folder.joinpath("acknowledged").exists()]
         return [
             folder.name for folder in sorted(folders, key=lambda folder: folder.joinpath("result.json").stat().st_mtime)
         ]
@@ -109,19 +125,21 @@ class Runs:
     def list_interrupted(self) -> List[str]:
         """Return the ids of runs that began and did not end. Only correct while no run is active."""
         ends = ("result.json", "acknowledged")
-        return [folder.name for folder in self._each("entry.json") if not any((folder / end).exists() for end in ends)]
+        return [
+            folder.name for folder in self._list_with("entry.json") if not any((folder / end).exists() for end in ends)
+        ]
 
     def forget_all_but(self, wanted: Collection[str]) -> None:
         """Remove old acknowledged runs that are not in ``wanted``. Their ids remain known. Raises OSError."""
         long_ago = time.time() - _KEPT_SECONDS
         old = [
             folder
-            for folder in self._each("acknowledged")
+            for folder in self._list_with("acknowledged")
             if folder.name not in wanted and folder.joinpath("acknowledged").stat().st_mtime < long_ago
         ]
         if not old:
             return
-        self._put_past([folder.name for folder in old])
+        self._past.add([folder.name for folder in old])
         for folder in old:
             # The acknowledgment goes last: a partly removed run must not look unreported.
             for name in ("entry.json", "result.json"):
@@ -130,12 +148,7 @@ class Runs:
 
     def list_acknowledged(self) -> List[Path]:
         """Return the directories of runs with an acknowledgment."""
-        return self._each("acknowledged")
+        return self._list_with("acknowledged")
 
-    def _put_past(self, ids: Sequence[str]) -> None:
-        if ids:
-            append(self._past, "".join(f"\n{id}" for id in ids).encode())
-            self._forgotten.update(ids)
-
-    def _each(self, name: str) -> List[Path]:
+    def _list_with(self, name: str) -> List[Path]:
         return [path.parent for path in self._folder.glob(f"*/{name}")]
