@@ -10,6 +10,8 @@ from stoker_agent.hook_contract import module_name
 
 _MAIN = "import stoker_agent.__main__\n\nstoker_agent.__main__.exit_with()\n"
 _HOOK_MAIN = "from stoker_agent.hook_contract import main\n\nmain({group!r})\n"
+#: The modules that the archive of a single hook needs beside the hook.
+_HOOK_SOURCES = ("__init__.py", "files.py", "hook_contract.py", "hook_memory.py", "hooks/__init__.py")
 #: The earliest time that a ZIP archive can record.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -30,7 +32,7 @@ def build_hook(group: str, target: Path) -> None:
     It follows the contract of heat-agents and needs nothing but Python 3.8 or newer.
     """
     package = Path(__file__).parent
-    names = ("__init__.py", "hook_contract.py", "hooks/__init__.py", f"hooks/{module_name(group)}.py")
+    names = (*_HOOK_SOURCES, f"hooks/{module_name(group)}.py")
     _write(target, [package / name for name in names], _HOOK_MAIN.format(group=group))
 
 

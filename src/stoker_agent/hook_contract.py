@@ -23,7 +23,6 @@ Example of a whole hook:
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import json
 import os
@@ -34,6 +33,8 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from stoker_agent.hook_memory import DeploymentMemory
 
 #: The agent names the file for the result in this variable; standard output then carries the tool's output only.
 RESULT_FILE = "STOKER_RESULT"
@@ -129,6 +130,8 @@ class HookRun:
         self.inputs = _inputs(entry.get("inputs") or ())
         self.working = working
         self.state = state
+        #: What earlier runs of the deployment recorded.
+        self.memory = DeploymentMemory(state, self.inputs, self.name)
         #: The output NAME is the content of the file ``<outputs_path>.NAME``.
         self.outputs_path = outputs
         self.mode = mode
@@ -188,29 +191,6 @@ class HookRun:
             if not name or "=" in name or "\0" in name + value:
                 raise HookError(f"input {name!r} cannot be an environment variable")
         return {**variables, "heat_outputs_path": str(self.outputs_path)}
-
-    @property
-    def _memory(self) -> Path:
-        """The file of what the deployment's earlier runs recorded; every run of one deployment has the same."""
-        owner = [str(self.inputs.get(name) or "") for name in ("deploy_stack_id", "deploy_resource_name")]
-        key = hashlib.sha256("\0".join(owner if all(owner) else [self.name]).encode()).hexdigest()[:32]
-        return self.state / f"{key}.json"
-
-    def recall(self) -> Dict[str, Any]:
-        """Return what an earlier run of this deployment recorded with ``remember``; empty at first."""
-        try:
-            content = json.loads(self._memory.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return content if isinstance(content, dict) else {}
-
-    def remember(self, content: Mapping[str, Any]) -> None:
-        """Record JSON data for later runs of this deployment, for example for ``undo``. Empty data is removed."""
-        if content:
-            fresh = write_file(self._memory.with_suffix(".new"), json.dumps(content))
-            fresh.replace(self._memory)
-        elif self._memory.exists():
-            self._memory.unlink()
 
     def write(self, name: str, content: str, mode: int = 0o600) -> Path:
         """Write a file into the run's directory, only for the owner, and return its path."""

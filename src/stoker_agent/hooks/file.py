@@ -70,7 +70,7 @@ preview = check
 
 def undo(run: HookRun) -> Result:
     """Restore what was at the path before this deployment."""
-    before = run.recall()
+    before = run.memory.load()
     if not before:
         return Result(changed=False)
     path = Path(before["path"])
@@ -79,7 +79,7 @@ def undo(run: HookRun) -> Result:
         _replace(path, base64.b64decode(before["content"]))
         path.chmod(before["mode"])
         os.chown(str(path), before["owner"], before["group"])
-    run.remember({})
+    run.memory.clear()
     return Result(changed=True, changes=[Change(str(path), diff="restored" if before["content"] else "removed")])
 
 
@@ -239,7 +239,7 @@ def _remove(path: Path) -> None:
 
 def _remember(run: HookRun, wanted: _Wanted) -> None:
     """Record what was at the path before this deployment changed it for the first time."""
-    if run.recall().get("path") == str(wanted.path):
+    if run.memory.load().get("path") == str(wanted.path):
         return
     path = wanted.path
     before: Dict[str, Any] = {"path": str(path), "content": None}
@@ -247,4 +247,4 @@ def _remember(run: HookRun, wanted: _Wanted) -> None:
         info = path.stat()
         before["content"] = base64.b64encode(path.read_bytes()).decode()
         before.update(mode=info.st_mode & 0o7777, owner=info.st_uid, group=info.st_gid)
-    run.remember(before)
+    run.memory.store(before)

@@ -84,8 +84,10 @@ def apply(run: HookRun) -> Result:
     ]
     code = run.call([*verb, *names], _QUIET)
     after = manager.installed(run)
-    own = set(run.recall().get("installed", ())) | {name for name, _ in pending if name in after and name not in before}
-    run.remember({"installed": sorted(name for name in own if name in after)})
+    own = set(run.memory.load().get("installed", ())) | {
+        name for name, _ in pending if name in after and name not in before
+    }
+    run.memory.store({"installed": sorted(name for name in own if name in after)})
     changes = _differences(before, after)
     return Result(code, changed=bool(changes), changes=changes)
 
@@ -116,10 +118,10 @@ def undo(run: HookRun) -> Result:
     """Remove the packages that this deployment installed."""
     manager = _manager()
     before = manager.installed(run)
-    own = [name for name in run.recall().get("installed", ()) if name in before]
+    own = [name for name in run.memory.load().get("installed", ()) if name in before]
     code = run.call([*manager.remove, *own], _QUIET) if own else 0
     if code == 0:
-        run.remember({})
+        run.memory.clear()
     changes = _differences(before, manager.installed(run))
     return Result(code, changed=bool(changes), changes=changes)
 

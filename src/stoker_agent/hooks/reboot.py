@@ -25,22 +25,22 @@ _SECONDS = 600.0
 def apply(run: HookRun) -> Result:
     """Reboot once: a second start after the boot reports success."""
     settings = run.settings() if run.config else dict(run.user_inputs)
-    before = run.recall()
+    before = run.memory.load()
     boot = _BOOT_ID.read_text().strip()
     if before.get("run") == run.id and before.get("boot") != boot:
-        run.remember({})
+        run.memory.clear()
         return Result(changed=True, changes=[Change("reboot")])
     condition = settings.get("only_if")
     if condition and not Path(str(condition)).exists():
         return Result(changed=False)
-    run.remember({"run": run.id, "boot": boot})
+    run.memory.store({"run": run.id, "boot": boot})
     default = "systemctl reboot" if shutil.which("systemctl") else "reboot"
     code = run.call(shlex.split(str(settings.get("command") or default)))
     if code:
-        run.remember({})
+        run.memory.clear()
         return Result(code, changed=False)
     time.sleep(_SECONDS)
-    run.remember({})
+    run.memory.clear()
     return Result(1, changed=False, reason=f"the server did not reboot within {_SECONDS:g} s")
 
 

@@ -32,9 +32,9 @@ def apply(run: HookRun) -> Result:
     name = settings["name"]
     changes = _compare(run, settings)
     if settings.get("unit") is not None and _unit_file(name).is_file() is False:
-        run.remember({"name": name, "unit": True})
-    elif not run.recall():
-        run.remember({"name": name, "unit": False})
+        run.memory.store({"name": name, "unit": True})
+    elif not run.memory.load():
+        run.memory.store({"name": name, "unit": False})
     if any(change.item == str(_unit_file(name)) for change in changes):
         write_file(_unit_file(name), str(settings["unit"]), 0o644)
         _systemctl(run, "daemon-reload")
@@ -64,7 +64,7 @@ preview = check
 
 def undo(run: HookRun) -> Result:
     """Stop and disable the unit, and remove the file that the deployment wrote."""
-    before = run.recall()
+    before = run.memory.load()
     if not before:
         return Result(changed=False)
     name = before["name"]
@@ -72,7 +72,7 @@ def undo(run: HookRun) -> Result:
     if before["unit"] and _unit_file(name).is_file():
         _unit_file(name).unlink()
         _systemctl(run, "daemon-reload")
-    run.remember({})
+    run.memory.clear()
     return Result(changed=True, changes=[Change(name, diff="removed")])
 
 

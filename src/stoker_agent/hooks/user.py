@@ -36,7 +36,7 @@ def apply(run: HookRun) -> Result:
         return Result(changed=True, changes=changes)
     flags = _flags(settings)
     if account is None:
-        run.remember({"name": name})
+        run.memory.store({"name": name})
         is_system = as_flag(settings.get("system", False), "system")
         _call(run, ["useradd", *(["--system"] if is_system else ["--create-home"]), *flags, name])
     elif flags:
@@ -57,11 +57,11 @@ preview = check
 
 def undo(run: HookRun) -> Result:
     """Remove the account that this deployment created."""
-    name = run.recall().get("name")
+    name = run.memory.load().get("name")
     if name is None or _find(name) is None:
         return Result(changed=False)
     _call(run, ["userdel", name])
-    run.remember({})
+    run.memory.clear()
     return Result(changed=True, changes=[Change(name, diff="removed")])
 
 
