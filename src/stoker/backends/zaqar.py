@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from stoker.backends.remote_object_controller import AGENT, RemoteObjects
 from stoker.backends.result_polling import TOLERANCE, Result
 from stoker.backends.service_client import ServiceClient, check_status, rejecting_malformed
-from stoker.circuit_breaker import ServiceRejected
+from stoker.backends.zaqar_client import READING, ZaqarClient
 from stoker.embedded import DOCUMENT_TTL
 from stoker.messaging.signed_urls import agents_until, format_time
 from stoker.store import remote_objects, rows
@@ -25,16 +20,8 @@ from stoker.transports.base import Signed, TransportTarget
 
 #: Expiry of the URL for reading results: no deployment outlasts it. Zaqar's default is one day.
 _SIGNED_UNTIL = "2038-01-19T03:00:00"
-#: Lifetime of a subscription in seconds: ten years.
-_SUBSCRIBED = 315_360_000
-#: Messages per page: Zaqar's limit.
-_PAGE = 20
-#: Key of a remote object's details: the signed URL for reading results.
-_READING = "signed"
 #: The method of an agent that reads documents from the queue and posts no results.
 _FINDING = "GET"
-#: Fields of a signed URL, as Zaqar's ``/share`` call returns them.
-_SHARED = ("project", "paths", "methods", "expires", "signature")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,33 +75,28 @@ class ZaqarDriver:
     """
 
     def __init__(self, service: ServiceClient, secret: bytes, caller: Callable[[str], str] | None) -> None:
-        self._client = service
+        self._client = ZaqarClient(service, secret)
         self._caller = caller
-        client = hmac.digest(secret, b"stoker client id in zaqar", hashlib.sha256)
-        self._headers = {"Client-ID": str(UUID(bytes=client[:16])), "Content-Type": "application/json"}
 
     def prepare(self) -> None:
         """Only check that the service answers: queues are created one by one."""
-        with suppress(ServiceRejected):
-            self._client.send_request("GET", "/v2/ping", headers=self._headers, signed=True)
+        self._client.ping()
 
     def apply(self, remote_object: RemoteObject) -> Mapping[str, Any]:
         details = dict(remote_object.details)
         if remote_object.signed_method is not None:
             details[AGENT] = self._sign(remote_object)
         if remote_object.body is not None:
-            check_status(self._ask("POST", remote_object, "/purge", {"resource_types": ["messages"]}), 204, 404)
+            self._client.purge(remote_object, "messages")
             message = {"body": rows.load(remote_object.body), "ttl": DOCUMENT_TTL}
-            check_status(self._ask("POST", remote_object, "/messages", {"messages": [message]}), 201)
-        elif remote_object.signed_method != _FINDING and _READING not in details:
-            details |= self._is_ready(remote_object)
+            check_status(self._client.send("POST", remote_object, "/messages", {"messages": [message]}), 201)
+        elif remote_object.signed_method != _FINDING and READING not in details:
+            details |= self._create(remote_object)
         return details
 
     def remove(self, remote_object: RemoteObject) -> None:
-        check_status(
-            self._ask("POST", remote_object, "/purge", {"resource_types": ["messages", "subscriptions"]}), 204, 404
-        )
-        check_status(self._ask("DELETE", remote_object), 204, 404)
+        self._client.purge(remote_object, "messages", "subscriptions")
+        check_status(self._client.send("DELETE", remote_object), 204, 404)
 
     def close(self) -> None:
         self._client.close()
@@ -128,12 +110,8 @@ class ZaqarDriver:
 
     def poll(self, remote_object: RemoteObject, since: datetime) -> list[Result]:
         """Return the new messages as results, and delete the messages of earlier runs."""
-        answer = self._messages("GET", remote_object, f"?echo=true&limit={_PAGE}")
-        if answer.status_code in (204, 404):
-            return []
-        check_status(answer, 200)
+        messages = self._client.list_messages(remote_object)
         with rejecting_malformed():
-            messages = answer.json()["messages"]
             ids = [_id(message) for message in messages]
             if remote_object.last_result in ids:  # stored but not deleted yet, like all messages before it
                 messages = messages[ids.index(remote_object.last_result) + 1 :]
@@ -142,23 +120,24 @@ class ZaqarDriver:
             results = [Result(_id(message), rows.dump(message["body"]).encode()) for message in fresh]
         stale = [id for id in ids if id not in {result.mark for result in results}]
         if stale:  # messages of an earlier run would fill the page
-            self._delete(remote_object, stale)
+            self._client.delete_messages(remote_object, stale)
         return results
 
     def acknowledge(self, remote_object: RemoteObject, results: list[Result]) -> None:
-        self._delete(remote_object, [result.mark for result in results])
+        self._client.delete_messages(remote_object, [result.mark for result in results])
 
-    def _is_ready(self, remote_object: RemoteObject) -> Mapping[str, Any]:
+    def _create(self, remote_object: RemoteObject) -> Mapping[str, Any]:
         """
         Create a queue for results.
 
         Returns its details: a signed URL for reading, if Zaqar signs URLs, and whether Zaqar notifies Stoker of
-        messages.
+        messages. Polling finds the messages otherwise.
         """
-        check_status(self._ask("PUT", remote_object), 201, 204)
-        signed = self._share(remote_object, ["GET", "DELETE"], _SIGNED_UNTIL)
-        calls = self._caller is not None and self._subscribe(remote_object, self._caller(remote_object.resource_id))
-        return {_READING: signed, "calls": calls}
+        check_status(self._client.send("PUT", remote_object), 201, 204)
+        signed = self._client.share(remote_object, ["GET", "DELETE"], _SIGNED_UNTIL)
+        caller = self._caller
+        calls = caller is not None and self._client.subscribe(remote_object, caller(remote_object.resource_id))
+        return {READING: signed, "calls": calls}
 
     def _sign(self, remote_object: RemoteObject) -> Mapping[str, Any] | None:
         """Return the URL of the resource's agent, current or new; None if this Zaqar does not sign URLs."""
@@ -166,61 +145,7 @@ class ZaqarDriver:
         until = format_time(agents_until(remote_object.resource_id, datetime.now(UTC)))
         if current and current["expires"] == until and current["methods"] == [remote_object.signed_method]:
             return current
-        return self._share(remote_object, [str(remote_object.signed_method)], until)
-
-    def _share(self, remote_object: RemoteObject, methods: Sequence[str], until: str) -> Mapping[str, Any] | None:
-        """Sign a URL for the queue's messages; None if this Zaqar does not sign URLs."""
-        shared = self._ask(
-            "POST", remote_object, "/share", {"paths": ["messages"], "methods": methods, "expires": until}
-        )
-        with rejecting_malformed():
-            return {name: shared.json()[name] for name in _SHARED} if shared.status_code == 200 else None
-
-    def _subscribe(self, remote_object: RemoteObject, url: str) -> bool:
-        """Subscribe to the queue's messages. Returns False if Zaqar refuses; polling finds the messages then."""
-        wanted = {"subscriber": url, "ttl": _SUBSCRIBED, "options": {}}
-        answer = self._ask("POST", remote_object, "/subscriptions", wanted)
-        if answer.status_code == 201:
-            # Some Zaqars require a confirmation of the subscription; for the others it has no effect.
-            with rejecting_malformed():
-                id = answer.json()["subscription_id"]
-            self._ask("PUT", remote_object, f"/subscriptions/{id}/confirm", {"confirmed": True})
-        return answer.status_code in (201, 409)
-
-    def _messages(self, verb: str, remote_object: RemoteObject, query: str) -> Any:
-        """Send a request with the signed URL; with a login if Zaqar signs no URLs or no longer accepts this URL."""
-        signed = remote_object.details.get(_READING)
-        if signed:
-            headers = {
-                **self._headers,
-                "X-Project-Id": signed["project"],
-                "URL-Signature": signed["signature"],
-                "URL-Expires": signed["expires"],
-                "URL-Paths": ",".join(signed["paths"]),
-                "URL-Methods": ",".join(signed["methods"]),
-            }
-            with suppress(ServiceRejected):
-                return self._client.send_request(
-                    verb, f"{_path(remote_object)}/messages{query}", headers=headers, signed=True
-                )
-        return self._ask(verb, remote_object, f"/messages{query}")
-
-    def _delete(self, remote_object: RemoteObject, ids: Sequence[str]) -> None:
-        check_status(self._messages("DELETE", remote_object, f"?ids={','.join(ids)}"), 204, 404)
-
-    def _ask(self, verb: str, remote_object: RemoteObject, below: str = "", body: Any = None) -> Any:
-        content = None if body is None else json.dumps(body).encode()
-        return self._client.send_request(
-            verb,
-            _path(remote_object) + below,
-            project_id=remote_object.project_id,
-            content=content,
-            headers=self._headers,
-        )
-
-
-def _path(remote_object: RemoteObject) -> str:
-    return f"/v2/queues/{remote_object.name}"
+        return self._client.share(remote_object, [str(remote_object.signed_method)], until)
 
 
 def _id(message: Mapping[str, Any]) -> str:
