@@ -18,8 +18,9 @@ import pytest
 
 from stoker.model.server import Owner
 from stoker.servers.keys import Keys
-from stoker.servers.local import LocalServers, marked
-from stoker.servers.processes import MARKER, agent_of
+from stoker.servers.local import LocalServers
+from stoker.servers.local_agents import RestartPauses
+from stoker.servers.processes import MARKER, agent_of, marked
 from stoker.store import servers
 from stoker.store.open import Store
 from stoker.work import Work
@@ -63,7 +64,7 @@ class Place:
             self.local.shut_down()
         else:
             self.local._stopping = True
-            self.local._watch.stop()
+            self.local._agents._watch.stop()
         self.work.stop()
         self.past.append(self.local)
 
@@ -73,7 +74,7 @@ class Place:
             for pid in marked(root.name):
                 os.kill(pid, signal.SIGKILL)
         for local in self.past:
-            for child in local._children.values():
+            for child in local._agents._children.values():
                 child.wait(60)
 
     def add(self, id: str) -> None:
@@ -275,10 +276,11 @@ def test_an_agent_that_ends_at_once_is_restarted_with_growing_pauses(place, id):
     lock.mkdir()  # an agent that cannot lock its state ends
     killed_at = time.monotonic()
     os.kill(first, signal.SIGKILL)
-    until(lambda: place.local._falls[id][1] >= 3, 60)
+    until(lambda: place.local._agents.pauses._falls[id][1] >= 3, 60)
     assert time.monotonic() - killed_at >= 0.5 + 1.0  # never less, however slow the machine is
 
 
-def test_the_pause_before_a_restart_doubles_up_to_a_minute(place, id):
-    place.local._falls[id] = (time.monotonic(), 0)
-    assert [place.local._pause(id) for _ in range(9)] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
+def test_the_pause_before_a_restart_doubles_up_to_a_minute(id):
+    pauses = RestartPauses()
+    pauses.record_start(id)
+    assert [pauses.next(id) for _ in range(9)] == [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]

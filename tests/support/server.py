@@ -249,7 +249,7 @@ def served_on(request: pytest.FixtureRequest, folder: Path, *flags: str) -> Iter
 
 def end_local_servers(folder: Path) -> None:
     """Kill the remaining processes of a test's local servers, which carry a marker."""
-    from stoker.servers.local import marked
+    from stoker.servers.processes import marked
 
     for root in folder.glob("*"):
         for pid in marked(root.name):
