@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.model.status import Action
+from stoker.resources.agent_access import URL, AgentAccess
 from stoker.resources.base import (
     DONE,
     USER,
@@ -26,8 +26,6 @@ from stoker.resources.base import (
     Replace,
     ResourceFailure,
     ResourceType,
-    physical_name,
-    target_of,
 )
 from stoker.resources.env import StackUsers
 from stoker.transports import Transports
@@ -35,7 +33,6 @@ from stoker.transports.base import NeedsUser, PresignedQueue, Queues
 
 #: Key of ``Resource.data``: the action that waits, the properties before that action, and what the action waits for.
 _AWAITS = "awaits_user"
-_URL = "url"
 
 
 def with_stack_users(
@@ -48,38 +45,28 @@ def with_stack_users(
     need one are refused.
     """
     by_name = {**transports.signal_transports, **transports.metadata_transports}
-    logging_in = frozenset(
+    login_transports = frozenset(
         name for name, transport in by_name.items() if isinstance(transport, NeedsUser) and transport.logs_in
     )
-    opening = {
+    signed_methods = {
         name: transport.signed_method for name, transport in by_name.items() if isinstance(transport, PresignedQueue)
     }
     defaults = {"signal_transport": transports.default_signal, "software_config_transport": transports.default_metadata}
 
-    def wrapped(kind: ResourceType, property: str) -> ResourceType:
-        return _UserProvisioning(
-            kind, property, defaults.get(property), logging_in, opening, queues, logins, users
-        ).type()
+    def wrap(kind: ResourceType, property: str) -> ResourceType:
+        default = defaults.get(property)
+        access = AgentAccess(kind, property, default, login_transports, signed_methods, queues, logins, users)
+        return _UserProvisioning(kind, access).type()
 
-    return {
-        name: wrapped(kind, kind.agents_transport) if kind.agents_transport else kind for name, kind in types.items()
-    }
+    return {name: wrap(kind, kind.agents_transport) if kind.agents_transport else kind for name, kind in types.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _UserProvisioning:
-    """Wraps one resource type."""
+    """Wraps one resource type: an action waits until the agent of the resource has access."""
 
     kind: ResourceType
-    property: str
-    #: Value of the property if the template does not set it.
-    default: str | None
-    transports: frozenset[str]
-    #: Transports for which Stoker's agent needs no login, and the method that the signed URL permits.
-    opening: Mapping[str, str]
-    queues: Queues
-    logins: StackUsers | None
-    users: bool
+    access: AgentAccess
 
     def type(self) -> ResourceType:
         actions = {
@@ -101,29 +88,24 @@ class _UserProvisioning:
 
     def validate(self, properties: Properties) -> None:
         self.kind.validate(properties)
-        wanted = properties.get(self.property) or self.default
-        needing = self.transports
-        if self.kind.reached_by is not None:  # the agent is known only when the server exists
-            needing -= self.opening.keys()
-        if self.logins is None and self.users and isinstance(wanted, str) and wanted in needing:
-            raise StackValidationFailed(self._no_users(wanted))
+        self.access.validate(properties)
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        return self._with_user(context, resource, properties, "create")
+        return self._run_with_access(context, resource, properties, "create")
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         awaits = resource.data.get(_AWAITS)
         if awaits is None:
-            return self._with_user(context, resource, properties, "update")
+            return self._run_with_access(context, resource, properties, "update")
         then = "create" if awaits["then"] == "create" else "update"
-        return self._with_user(context, _as_it_is(resource), properties, then)
+        return self._run_with_access(context, _as_it_is(resource), properties, then)
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Take over the resource without the user, which belongs to the former stack."""
-        taken = replace(resource, data=_own(resource.data))
-        outcome = self.kind.adopt(context, taken, properties)
-        lacking = self._missing_user(context, taken, properties)
-        return self._await_user(context, taken, outcome, "check", lacking) if lacking else outcome
+        resource = replace(resource, data=_own(resource.data))
+        outcome = self.kind.adopt(context, resource, properties)
+        need = self.access.find_need(context, resource, properties)
+        return self._await_access(context, resource, outcome, "check", need) if need else outcome
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
         return self._finish(context, resource, self.kind.delete(context, _as_it_is(resource)))
@@ -138,29 +120,15 @@ class _UserProvisioning:
         awaits = resource.data.get(_AWAITS)
         if awaits is None:
             return self._finish(context, resource, self.kind.check(context, resource))
-        user = self.logins.find(context.tx, resource.id) if self.logins is not None else None
+        user = self.access.find_user(context, resource)
         own = _own(resource.data)
-        ready = replace(resource, data={**own, USER: dict(user)} if user else own)
-        lacking = self._missing_user(context, ready, ready.properties)
-        if lacking and lacking == awaits.get("for", USER):
+        ready = replace(resource, data={**own, USER: user} if user else own)
+        need = self.access.find_need(context, ready, ready.properties)
+        if need and need == awaits.get("for", USER):
             return Outcome(done=False)
-        if lacking:  # the service refused to sign a URL, so the agent needs a user
-            return self._await_user(context, resource, DONE, awaits["then"], lacking)
-        return self._finish(context, ready, self._do(context, ready, awaits))
-
-    def _do(self, context: Context, ready: Resource, awaits: Mapping[str, Any]) -> Outcome:
-        match awaits["then"]:
-            case "create":
-                return self.kind.create(context, ready, ready.properties)
-            case "update":
-                try:
-                    return self.kind.update(context, replace(ready, properties=awaits["before"]), ready.properties)
-                except Replace:
-                    raise ResourceFailure("it has to be replaced: update the stack again") from None
-            case "resume":
-                return self.kind.actions.get(Action.RESUME, _nothing)(context, ready)
-            case _:
-                return self.kind.check(context, ready)
+        if need:  # the service refused to sign a URL, so the agent needs a user
+            return self._await_access(context, resource, DONE, awaits["then"], need)
+        return self._finish(context, ready, _run_waiting(self.kind, context, ready, awaits))
 
     def _act(self, action: Action) -> Callable[[Context, Resource], Outcome]:
         do = self.kind.actions.get(action, _nothing)
@@ -170,70 +138,49 @@ class _UserProvisioning:
         """Enable the user first, because the agent needs it to report the run."""
         if USER not in resource.data:
             return self._act(Action.RESUME)(context, resource)
-        return self._await_user(context, resource, DONE, "resume", USER)
+        return self._await_access(context, resource, DONE, "resume", USER)
 
-    def _with_user(self, context: Context, resource: Resource, properties: Properties, then: str) -> Outcome:
-        lacking = self._missing_user(context, resource, properties)
-        if lacking:
-            return self._await_user(context, resource, DONE, then, lacking)
+    def _run_with_access(self, context: Context, resource: Resource, properties: Properties, then: str) -> Outcome:
+        need = self.access.find_need(context, resource, properties)
+        if need:
+            return self._await_access(context, resource, DONE, then, need)
         ready = replace(resource, data=_without_wait(resource.data))
         do = self.kind.create if then == "create" else self.kind.update
         return _keep_markers(ready, do(context, ready, properties))
 
-    def _missing_user(self, context: Context, resource: Resource, properties: Properties) -> str | None:
-        """
-        Return what the agent needs and lacks, a URL or a user; None if nothing. Raises ResourceFailure if there can be
-        no user.
-        """
-        if self.kind.reached_by is not None:
-            name, own_agent = self.kind.reached_by(context, resource, properties)
-        else:
-            name, own_agent = str(properties.get(self.property) or self.default), False
-        if name not in self.transports:
-            return None
-        if own_agent and name in self.opening:
-            target, method = target_of(context, resource), self.opening[name]
-            if not self.queues.sign(context.tx, target, method):
-                return _URL
-            if self.queues.signed(context.tx, target, method) is not None:
-                return None
-        if not self.users or USER in resource.data:
-            return None
-        if self.logins is None:
-            raise ResourceFailure(self._no_users(name))
-        return USER
-
-    def _await_user(self, context: Context, resource: Resource, outcome: Outcome, then: str, lacking: str) -> Outcome:
-        """Store the waiting action and request the user. ``_missing_user`` has already requested the URL."""
-        if lacking == USER:
-            assert self.logins is not None, "what cannot have one was refused"
-            self.logins.ensure(context.tx, resource.id, context.stack_id, physical_name(context, resource))
-        kept = resource.data if outcome.data is None else outcome.data
-        awaits = kept.get(_AWAITS) or {"then": then, "before": dict(resource.properties)}
-        data = {**kept, _AWAITS: {**awaits, "for": lacking}}
-        reason = "Waiting for the messaging service to sign a URL for the agent" if lacking == _URL else ""
-        return replace(outcome, done=False, data=data, reason=reason)
-
-    def _no_users(self, transport: str) -> str:
-        return (
-            f"{self.property} {transport} needs users at Keystone, which this site makes none of: "
-            "set stack_domain_admin, or take another"
-        )
+    def _await_access(self, context: Context, resource: Resource, outcome: Outcome, then: str, need: str) -> Outcome:
+        """Store the waiting action and request the user. ``find_need`` has already requested a URL."""
+        if need == USER:
+            self.access.request_user(context, resource)
+        data = resource.data if outcome.data is None else outcome.data
+        awaits = data.get(_AWAITS) or {"then": then, "before": dict(resource.properties)}
+        reason = "Waiting for the messaging service to sign a URL for the agent" if need == URL else ""
+        return replace(outcome, done=False, data={**data, _AWAITS: {**awaits, "for": need}}, reason=reason)
 
     def _finish(self, context: Context, resource: Resource, outcome: Outcome) -> Outcome:
-        """
-        Disable the user when the resource is suspended, and delete it with the resource.
-
-        A queue that was created only for a signed URL is deleted too.
-        """
-        if outcome.done and resource.action is Action.DELETE and resource.data.get(_AWAITS, {}).get("for") == _URL:
-            self.queues.close(context.tx, target_of(context, resource))
-        if self.logins is not None and outcome.done and (USER in resource.data or _AWAITS in resource.data):
+        """Disable the user when the resource is suspended, and delete it with the resource."""
+        if outcome.done and (USER in resource.data or _AWAITS in resource.data):
             if resource.action is Action.DELETE:
-                self.logins.drop(context.tx, resource.id)
+                self.access.delete(context, resource, resource.data.get(_AWAITS, {}).get("for"))
             elif resource.action is Action.SUSPEND:
-                self.logins.disable(context.tx, resource.id)
+                self.access.disable(context, resource)
         return _keep_markers(resource, outcome)
+
+
+def _run_waiting(kind: ResourceType, context: Context, ready: Resource, awaits: Mapping[str, Any]) -> Outcome:
+    """Run the action that waited for the access."""
+    match awaits["then"]:
+        case "create":
+            return kind.create(context, ready, ready.properties)
+        case "update":
+            try:
+                return kind.update(context, replace(ready, properties=awaits["before"]), ready.properties)
+            except Replace:
+                raise ResourceFailure("it has to be replaced: update the stack again") from None
+        case "resume":
+            return kind.actions.get(Action.RESUME, _nothing)(context, ready)
+        case _:
+            return kind.check(context, ready)
 
 
 def _keep_markers(resource: Resource, outcome: Outcome) -> Outcome:
