@@ -199,10 +199,10 @@ def test_a_remote_stack_may_have_parameters_known_at_run_time(store):
 
 
 def test_a_file_that_cannot_be_read_is_read_once(store, monkeypatch):
-    from stoker.stacks.templates import check
+    from stoker.stacks.templates import template_types
 
     read = []
-    monkeypatch.setattr(check, "parse_once", lambda text: read.append(text) or hot.parse(text))
+    monkeypatch.setattr(template_types, "parse_once", lambda text: read.append(text) or hot.parse(text))
     resources = {f"r{i}": {"type": "wrong.yaml"} for i in range(20)}
     with pytest.raises(StokerError, match=r"resources\.r19\.type: wrong\.yaml: "):
         world(store).create(template(resources), files={"wrong.yaml": "nonsense: ["})

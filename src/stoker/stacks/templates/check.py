@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from stoker import hot
@@ -20,42 +18,23 @@ from stoker.model.errors import (
 )
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
-from stoker.resources.nested_base import TEMPLATE, TEMPLATE_ENDINGS
-from stoker.resources.properties import Property, PropertyError
+from stoker.resources.nested_base import TEMPLATE_ENDINGS
+from stoker.resources.properties import PropertyError
 from stoker.stacks.engine import Engine
 from stoker.stacks.policy_precheck import STANDS_FOR, PlannedDeployment, plan_deployments
 from stoker.stacks.templates import remote_templates
+from stoker.stacks.templates.flaw_report import FlawReport
 from stoker.stacks.templates.outline import InnerOutline, OutlinedResource
 from stoker.stacks.templates.scope import IncorrectAttribute, StaticScope
-from stoker.stacks.templates.unknown_types import UnknownTypes
+from stoker.stacks.templates.template_types import TemplateTypes
 
 #: Maximum depth of nested stacks, including the outermost.
 MAX_DEPTH = 5
 #: Maximum number of resources in a preview, including all members of groups.
 MOST_OUTLINED = 10_000
-#: Maximum number of warnings, because they are sent in a response header.
-MOST_WARNINGS = 20
 #: Heat's name for the template that a group generates.
 _GROUPS_TEMPLATE = "nested_stack"
 _NEWEST = "2021-04-16"
-
-_KINDS: Mapping[str, schemas.Kind] = {
-    "string": "string",
-    "number": "number",
-    "comma_delimited_list": "any",  # also text with commas, which the parameter itself parses
-    "json": "any",
-    "boolean": "boolean",
-}
-
-
-#: Placeholder for an unknown type, so that the rest of the template can be checked.
-_ANY_TYPE = replace(TEMPLATE, name="unknown")
-
-
-@lru_cache(maxsize=64)
-def parse_once(text: str) -> Template:
-    """Parse a template and cache it: a thousand members of one template are parsed once."""
-    return hot.parse(text)
 
 
 class Checker:
@@ -74,7 +53,8 @@ class Checker:
         self._engine = engine
         self._files = files
         self._budget = budget
-        self._top_flaws = self._flaws = flaws
+        self._report = FlawReport(flaws)
+        self._types = TemplateTypes(engine.types, files, self._report)
         self._every_member = every_member
         #: The checked resources of the outermost template.
         self.outline: Mapping[str, OutlinedResource] = {}
@@ -82,19 +62,12 @@ class Checker:
         self.outputs: dict[str, Any] = {}
         #: Errors of outputs of the outermost template that will never have a value.
         self.output_errors: dict[str, str] = {}
-        self._warnings: list[Flaw] = []
-        #: Errors of unreadable template files, by file name.
-        self._unreadable: dict[str, StokerError] = {}
-        self._unknown_types = UnknownTypes(engine.types)
         #: Number of checked resources, including nested templates. A group counts as one of its members.
         self._count = 0
         #: Planned deployments to servers with known ids.
         self.planned_deployments: list[PlannedDeployment] = []
         #: True if a resource may come to represent an enrolled server.
         self.stands_for = False
-        #: Place of the template being checked, and its resource in the outermost template.
-        self._within: list[str] = []
-        self._top: str | None = None
 
     def check(self, template: Template, parameters: Values, environment: Environment) -> dict[str, dict[str, Any]]:
         """
@@ -103,13 +76,12 @@ class Checker:
         Returns the definitions by resource name, in JSON form: with final types and the contents of files.
         """
         self.outline = self._check(template, parameters, environment, depth=1)
-        for flaw in self._unknown_types.flaws():
-            self._flaws.add(flaw)
+        self._types.report_unknown()
         return {name: resource.definition.to_json() for name, resource in self.outline.items()}
 
     def warnings(self) -> list[str]:
         """Return the warnings: unusual parts of the templates that are no errors."""
-        return self._top_flaws.describe(self._warnings)
+        return self._report.warnings()
 
     def _check(
         self, template: Template, parameters: Values, environment: Environment, depth: int
@@ -123,14 +95,12 @@ class Checker:
             raise RequestLimitExceeded(f"a preview shows at most {MOST_OUTLINED} resources, this stack has more")
         if 0 <= limit < self._count:
             raise RequestLimitExceeded(f"a stack may have {limit} resources with all inside of it, this one has more")
-        types = {name: self._type(environment, resource) for name, resource in template.resources.items()}
+        types = {name: self._types.find(environment, resource) for name, resource in template.resources.items()}
         scope = StaticScope(template.version, parameters, self._files, types, self._budget)
         #: Paths with errors from the parser, so that they are not reported twice.
-        flawed = {flaw.path[:4] for flaw in self._flaws}
+        flawed = {flaw.path[:4] for flaw in self._report.flaws}
         outline = {}
         for name, resource in template.resources.items():
-            if depth == 1:
-                self._top = name
             final = replace(
                 resource,
                 type=types[name].name,
@@ -145,18 +115,16 @@ class Checker:
                 type=types[name], definition=definition, properties=values, metadata=metadata, inside=inside
             )
         self.stands_for |= any(resource.type.name == STANDS_FOR for resource in outline.values())
-        with self._collect((), named_already=True):
+        with self._report.collect((), named_already=True):
             # Outer before inner, so that an error is reported at the group rather than at its sample member.
-            self.planned_deployments[:0] = plan_deployments(
-                "".join(self._within), self._top if depth > 1 else None, outline
-            )
+            self.planned_deployments[:0] = plan_deployments(self._report.place, self._report.top, outline)
         self._outputs(template, scope, depth)
         return outline
 
     def _outputs(self, template: Template, scope: StaticScope, depth: int) -> None:
         """Check the outputs. An error in an output is only a warning: the stack is created nevertheless."""
         for flaw in template.warnings:
-            self._warn(flaw)
+            self._report.warn(flaw)
         for name, output in template.outputs.items():
             path: Path = ("outputs", name, "value")
             wrong, value = output.flaw, None
@@ -164,79 +132,17 @@ class Checker:
                 try:
                     value = hot.evaluate(output.value, scope)
                 except RequestLimitExceeded as error:
-                    raise self._with_place(error, path) from None
+                    raise self._report.with_place(error, path) from None
                 except InvalidTemplateVersion as error:
-                    self._flaws.add(Flaw(error.message, path, type(error), place=heat_path(path)))
+                    self._report.add(Flaw(error.message, path, type(error), place=heat_path(path)))
                 except StokerError as error:
                     wrong = Flaw(error.message, path)
             if wrong is not None:
-                self._warn(Flaw(f"outputs.{name}: {wrong.sentence}", wrong.path))
+                self._report.warn(Flaw(f"outputs.{name}: {wrong.sentence}", wrong.path))
             if depth == 1:
                 self.outputs[name] = value
                 if wrong is not None:
                     self.output_errors[name] = wrong.sentence
-
-    def _warn(self, flaw: Flaw) -> None:
-        if len(self._warnings) < MOST_WARNINGS:
-            place = "".join(self._within).removesuffix(".")
-            self._warnings.append(flaw.within(place, ()) if place else flaw)
-
-    @contextmanager
-    def _collect(self, path: Path, *, named_already: bool = False) -> Iterator[None]:
-        """
-        Add an error raised inside to the flaws and continue. A passed limit ends the whole check.
-
-        ``named_already``: the message already names the place.
-        """
-        try:
-            yield
-        except RequestLimitExceeded as error:
-            raise (error if named_already else self._with_place(error, path)) from None
-        except StokerError as error:
-            sentence = error.message if named_already else f"{heat_path(path)}: {error.message}"
-            self._flaws.add(Flaw(sentence, path, type(error)))
-
-    def _with_place(self, error: RequestLimitExceeded, path: Path) -> RequestLimitExceeded:
-        """Return the limit's error with the place of the value that exceeded it."""
-        return RequestLimitExceeded(f"{''.join(self._within)}{heat_path(path)}: {error.message}")
-
-    def _type(self, environment: Environment, definition: Definition) -> ResourceType:
-        name = environment.registry.resolve(definition.type, definition.name)
-        place: Path = ("resources", definition.name, "type")
-        if name is not None and name.endswith(TEMPLATE_ENDINGS) and name in self._files:
-            with self._collect(place):
-                return self._provided(name, environment)
-            return _ANY_TYPE
-        resource_type = self._engine.types.get(name) if name is not None else None
-        if resource_type is not None:
-            return resource_type
-        self._unknown_types.add(definition, name, "".join(self._within), self._top if self._within else None)
-        return _ANY_TYPE
-
-    def _provided(self, name: str, environment: Environment) -> ResourceType:
-        """Return the resource type that a template file provides."""
-        template = self._parse(name)
-        properties = {
-            schema.name: Property(
-                kind=_KINDS[schema.type],
-                required=schema.default is None and schema.name not in environment.parameter_defaults,
-                update_allowed=True,
-                description=schema.description,
-            )
-            for schema in template.parameters.values()
-        }
-        attributes = {output.name: output.description for output in template.outputs.values()}
-        return replace(TEMPLATE, name=name, properties=properties, attributes=attributes)
-
-    def _parse(self, name: str) -> Template:
-        """Parse a template file. Raises a kind of Invalid, also for later uses of an unreadable file."""
-        if name in self._unreadable:
-            raise self._unreadable[name]
-        try:
-            return parse_once(self._files[name])
-        except StokerError as error:
-            self._unreadable[name] = type(error)(f"{name}: {error.message}")
-            raise self._unreadable[name] from None
 
     def _properties(
         self, kind: ResourceType, definition: Definition, scope: StaticScope, flawed: set[Path]
@@ -246,10 +152,10 @@ class Checker:
         values = self._values(definition.properties, (*place, "properties"), scope, flawed)
         metadata, policy = definition.metadata, definition.update_policy
         if metadata and not any(path[:3] == (*place, "metadata") for path in flawed):
-            with self._collect((*place, "metadata")):
+            with self._report.collect((*place, "metadata")):
                 metadata = _map(definition.metadata, scope)
         if policy and not any(path[:3] == (*place, "update_policy") for path in flawed):
-            with self._collect((*place, "update_policy")):
+            with self._report.collect((*place, "update_policy")):
                 policy = _map(definition.update_policy, scope)
         errors: list[PropertyError] = []
         checked: Properties = {}
@@ -261,17 +167,17 @@ class Checker:
         except PropertyError as error:
             errors.append(error)
         for property_error in errors:
-            self._add_property_error(property_error, (*place, "properties"))
+            self._report.add_property_error(property_error, (*place, "properties"))
         if errors:
             return dict.fromkeys(kind.properties or (), UNKNOWN), metadata
         try:
             kind.check_policy(policy or {}, checked)
         except PropertyError as error:
-            self._add_property_error(error, (*place, "update_policy"))
-        with self._collect((*place, "properties")):
+            self._report.add_property_error(error, (*place, "update_policy"))
+        with self._report.collect((*place, "properties")):
             kind.validate(checked)
         if kind.name == remote_templates.TYPE.name:
-            with self._collect((*place, "properties"), named_already=True):
+            with self._report.collect((*place, "properties"), named_already=True):
                 remote_templates.check(self._engine, checked, self._budget)
         return checked, metadata
 
@@ -281,10 +187,10 @@ class Checker:
             try:
                 return hot.evaluate(properties, scope)
             except RequestLimitExceeded as error:
-                raise self._with_place(error, place) from None
+                raise self._report.with_place(error, place) from None
             except StokerError as error:
                 if not isinstance(properties, dict) or hot.is_call(properties, scope.version):
-                    self._flaws.add(Flaw(f"{heat_path(place)}: {error.message}", place, type(error)))
+                    self._report.add(Flaw(f"{heat_path(place)}: {error.message}", place, type(error)))
                     return UNKNOWN
         # One by one, to find all errors.
         values = dict.fromkeys(properties, UNKNOWN)
@@ -295,17 +201,13 @@ class Checker:
             try:
                 values[name] = hot.evaluate(value, scope)
             except RequestLimitExceeded as error:
-                raise self._with_place(error, path) from None
+                raise self._report.with_place(error, path) from None
             except IncorrectAttribute as error:
                 # Heat reports this error at the call, any other at the property.
-                self._flaws.add(Flaw(error.with_hint(), path, place=heat_path((*path, "get_attr"))))
+                self._report.add(Flaw(error.with_hint(), path, place=heat_path((*path, "get_attr"))))
             except StokerError as error:
-                self._flaws.add(Flaw(error.message, path, type(error), error="Property error", place=heat_path(path)))
+                self._report.add(Flaw(error.message, path, type(error), error="Property error", place=heat_path(path)))
         return values
-
-    def _add_property_error(self, error: PropertyError, place: Path) -> None:
-        path, shown = (*place, *error.path), heat_path((*place, *error.shown))
-        self._flaws.add(Flaw(error.problem, path, error="Property error", place=shown))
 
     def _inside(
         self, kind: ResourceType, name: str, properties: Properties, environment: Environment, depth: int
@@ -313,7 +215,7 @@ class Checker:
         """Check the resources inside a resource: those of its template, or a group's members."""
         below = replace(environment, parameters={}, registry=environment.registry.below(name))
         if kind.name.endswith(TEMPLATE_ENDINGS):
-            template = self._parse(kind.name)
+            template = self._types.parse(kind.name)
             bound = self._bind(name, template, properties, below)
             inner = self._deeper(name, kind.name, template, bound, below, depth)
             return InnerOutline(resources=inner, template=template)
@@ -331,23 +233,10 @@ class Checker:
     def _deeper(
         self, name: str, file: str, template: Template, parameters: Values, environment: Environment, depth: int
     ) -> dict[str, OutlinedResource]:
-        place, around, inside = f"resources.{name}<{file}>", self._flaws, Flaws()
-        self._within.append(f"{place}.")
-        self._flaws = inside
-        try:
-            counting = hot.decide(template, parameters, self._files, self._budget, inside)
+        with self._report.nest(name, file) as flaws:
+            counting = hot.decide(template, parameters, self._files, self._budget, flaws)
             return self._check(counting, parameters, environment, depth + 1)
-        except RequestLimitExceeded:
-            raise
-        except StokerError as error:
-            if not inside:
-                inside.add(Flaw(error.message, (), type(error)))
-            return {}
-        finally:
-            self._flaws = around
-            self._within.pop()
-            for flaw in inside:
-                around.add(flaw.within(place, ("resources", name)))
+        return {}
 
     def _bind(self, name: str, template: Template, properties: Properties, environment: Environment) -> dict[str, Any]:
         """Return the parameters of a nested template, as far as known before the stack exists."""
@@ -363,7 +252,7 @@ class Checker:
             try:
                 values[schema.name] = value if _is_unknown(value) else schema.accept(value)
             except ValueError as error:
-                self._flaws.add(Flaw(clip(str(error)), path, error="Property error", place=heat_path(path)))
+                self._report.add(Flaw(clip(str(error)), path, error="Property error", place=heat_path(path)))
         return values
 
 

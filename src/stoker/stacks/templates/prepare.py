@@ -15,8 +15,9 @@ from stoker.model.stack import Source
 from stoker.resources.env import NestedSpec
 from stoker.stacks.engine import Engine
 from stoker.stacks.policy_precheck import PlannedDeployment
-from stoker.stacks.templates.check import Checker, parse_once
+from stoker.stacks.templates.check import Checker
 from stoker.stacks.templates.outline import OutlinedResource
+from stoker.stacks.templates.template_types import parse_once
 
 #: Heat's value for AWS::Region. Templates may contain mappings for this name.
 _AWS_REGION = "ap-southeast-1"
