@@ -8,24 +8,14 @@ import os
 import signal
 import threading
 import time
-from pathlib import Path
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from stoker_agent.channel import Channel
+from stoker_agent.active_run import ActiveRun, RunEnv
 from stoker_agent.config import Config, Paths, Unusable
-from stoker_agent.execute import (
-    INTERRUPTED,
-    end_remaining_processes,
-    execute,
-    failure,
-    interrupted_stop_result,
-    was_stopping,
-)
-from stoker_agent.live import Live
-from stoker_agent.output_files import BoundedFile, tidy
+from stoker_agent.execute import INTERRUPTED, end_remaining_processes, failure, interrupted_stop_result, was_stopping
+from stoker_agent.output_files import tidy
 from stoker_agent.poll import Poller
 from stoker_agent.programs import inputs, resumes
-from stoker_agent.progress import ProgressReporter, Signals, wants_progress
 from stoker_agent.refusals import Refusals
 from stoker_agent.report import Reporter
 from stoker_agent.runs import Runs, source_of
@@ -34,7 +24,7 @@ from stoker_agent.settings import Settings
 from stoker_agent.signatures import Verifier
 from stoker_agent.source_set import SourceSet
 from stoker_agent.sources import STOKER, Document, Source
-from stoker_agent.termination import CANCELLED, WITHDRAWN, Control
+from stoker_agent.termination import CANCELLED, WITHDRAWN
 from stoker_agent.web import Unreachable
 
 _log = logging.getLogger("stoker-agent")
@@ -63,20 +53,19 @@ class Agent:
     def __init__(
         self, config: Optional[Config], settings: Settings, paths: Paths, credential: Optional[str] = None
     ) -> None:
-        self._config = config
-        self._paths = paths
         self._runs = Runs(paths.state)
         verifier = Verifier(credential, paths.state, Refusals(config).report) if credential else None
         self._source_set = SourceSet(config, settings, paths, verifier)
         self._poller = Poller(self._source_set.sources, self._on_document, settings.polling)
-        self._trusted = settings.ca_file or (config.ca_file if config else None)
-        self._reporter = Reporter(Senders(config, self._trusted), self._runs, self._poller.hurry, settings.polling)
+        ca_file = settings.ca_file or (config.ca_file if config else None)
+        self._env = RunEnv(paths.hooks, config, ca_file)
+        self._reporter = Reporter(Senders(config, ca_file), self._runs, self._poller.hurry, settings.polling)
         self._changed = threading.Condition()
         self._newest = _Newest(Document([], {}), STOKER)
         self._stopping = False
-        #: Runs in progress, by run id. A progress reporter may outlive its run.
-        self._running: Dict[str, Control] = {}
-        self._telling: Dict[str, ProgressReporter] = {}
+        #: Runs in progress, by id, and ended runs whose progress reporters still read their files.
+        self._active: Dict[str, ActiveRun] = {}
+        self._followed: List[ActiveRun] = []
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT. Active runs then have ten seconds to end."""
@@ -96,8 +85,8 @@ class Agent:
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: not self._running, _LAST_RUN_SECONDS)
-            left = len(self._running)
+            self._changed.wait_for(lambda: not self._active, _LAST_RUN_SECONDS)
+            left = len(self._active)
         if left:
             _log.warning(
                 "agent.stopped: %d runs are still in progress; the next start reports them as interrupted", left
@@ -117,7 +106,7 @@ class Agent:
             self._poller.once()
         except Unreachable as error:
             raise Unusable(f"cannot poll: {error}") from None
-        while self._begin_next(until=lambda: not self._running):
+        while self._begin_next(until=lambda: not self._active):
             pass
         self._reporter.wait()
 
@@ -134,9 +123,9 @@ class Agent:
             if why is not None:
                 _log.warning("run.interrupted: run %s was being stopped", id)
                 # The config's ``on_cancel`` script may take a minute, so a thread runs it.
-                control = self._running[id] = Control(source_of(entry))
-                threading.Thread(target=self._end_stopped, args=(entry, why, control), name=id, daemon=True).start()
-            elif resumes(entry, self._paths.hooks):
+                run = self._active[id] = ActiveRun(entry, source_of(entry), folder)
+                threading.Thread(target=self._end_stopped, args=(run, why), name=id, daemon=True).start()
+            elif resumes(entry, self._env.hooks):
                 _log.info(
                     "run.interrupted: run %s was interrupted and starts again if the document still contains it", id
                 )
@@ -147,24 +136,26 @@ class Agent:
 
     def tidy(self) -> None:
         """Truncate the output files of completed runs as soon as their progress reporters have ended."""
-        for id in [id for id, telling in list(self._telling.items()) if telling.over]:
-            del self._telling[id]
-        for folder in self._runs.list_acknowledged():
-            if folder.name not in self._telling:
+        folders = self._runs.list_acknowledged()
+        with self._changed:
+            self._followed = [run for run in self._followed if run.is_followed]
+            in_use = {*self._active, *(run.id for run in self._followed)}
+        for folder in folders:
+            if folder.name not in in_use:
                 tidy(folder)
 
     def _on_document(self, document: Document, source: str) -> Optional[Sequence[Source]]:
         entries = {str(entry.get("id")): entry for entry in document.entries}
         with self._changed:
             self._newest = _Newest(document, source)
-            for id, control in self._running.items():
+            for id, run in self._active.items():
                 # Only the source of a run withdraws it; another source may never have listed it.
-                if control.source != source or not document.lists:
+                if run.source != source or not document.lists:
                     continue
                 if id not in entries:
-                    control.stop(WITHDRAWN)
+                    run.control.stop(WITHDRAWN)
                 elif _is_cancelled(entries[id]):
-                    control.stop(CANCELLED)
+                    run.control.stop(CANCELLED)
             self._changed.notify_all()
         try:
             self._runs.forget_all_but(entries)
@@ -187,35 +178,32 @@ class Agent:
             entry = None if self._stopping else self._next()
             if entry is None:
                 return False
-            newest = self._newest
-            control = self._running[entry["id"]] = Control(newest.source)
+            source, log_bytes = self._newest.source, self._newest.document.log_bytes
+            run = self._active[entry["id"]] = ActiveRun(entry, source, self._runs.folder(entry["id"]))
             if _is_cancelled(entry):
-                control.stop(CANCELLED)
+                run.control.stop(CANCELLED)
         try:
-            folder = self._runs.begin(entry, newest.source)
+            self._runs.begin(entry, source)
         except OSError as error:
             # The run does not begin: without its entry on disk, it could run twice.
-            _log.error("run.not_started: cannot start run %s: %s", entry["id"], error)
+            _log.error("run.not_started: cannot start run %s: %s", run.id, error)
             threading.Event().wait(_DISK_PAUSE_SECONDS)
-            self._forget(entry["id"])
+            self._forget(run)
             return True
         try:
-            threading.Thread(
-                target=self._do, args=(entry, newest, folder, control), name=str(entry["id"]), daemon=True
-            ).start()
+            threading.Thread(target=self._do, args=(run, log_bytes), name=run.id, daemon=True).start()
         except RuntimeError as error:  # no more threads: the run has begun, so its failure must be reported
-            self._keep(entry, failure(f"The run could not be begun: {error}", 1))
-            self._reporter.announce()
-            self._forget(entry["id"])
+            self._finish(entry, failure(f"The run could not be begun: {error}", 1))
+            self._forget(run)
         return True
 
     def _next(self) -> Optional[Mapping[str, Any]]:
         """Return the first entry that may begin. Withdrawn entries are not in the newest document."""
         document = self._newest.document
-        room = len(self._running) < document.concurrency
+        room = len(self._active) < document.concurrency
         for entry in document.entries:
             try:
-                new = entry["id"] not in self._running and not self._runs.has_begun(entry["id"])
+                new = entry["id"] not in self._active and not self._runs.has_begun(entry["id"])
             except (KeyError, TypeError, ValueError):
                 continue  # an invalid id: this entry cannot be a run
             # A cancelled entry only reports its result, so it does not count against the concurrency.
@@ -223,54 +211,28 @@ class Agent:
                 return entry
         return None
 
-    def _do(self, entry: Mapping[str, Any], newest: _Newest, folder: Path, control: Control) -> None:
-        id = entry["id"]
+    def _do(self, run: ActiveRun, log_bytes: int) -> None:
         try:
-            values = self._execute(entry, newest, folder, control)
+            values = run.execute(self._env, log_bytes)
             # Store the result before waiting for the reporter: an ended run must not count as interrupted.
-            self._keep(entry, values)
-            if id in self._telling:
-                self._telling[id].end()
+            self._keep(run.entry, values)
+            run.end_reporter()
             self._reporter.announce()
-            _log.info("run.ended: run %s ended with %s", id, values.get("deploy_status_code"))
+            _log.info("run.ended: run %s ended with %s", run.id, values.get("deploy_status_code"))
         finally:
-            self._forget(id)
+            self._forget(run)
 
-    def _execute(self, entry: Mapping[str, Any], newest: _Newest, folder: Path, control: Control) -> Dict[str, Any]:
-        most = newest.document.log_bytes
-        streams = {name: BoundedFile(folder / name, most) for name in ("stdout", "stderr")}
+    def _end_stopped(self, run: ActiveRun, why: str) -> None:
         try:
-            if control.why is not None:
-                return execute(entry, self._paths.hooks, folder, control, list(streams.values()))
-            _log.info("run.started: run %s of %s starts (group %s)", entry["id"], entry.get("name"), entry.get("group"))
-            self._tell(entry, newest.source, folder, streams, most)
-            began = time.monotonic()
-            values = execute(entry, self._paths.hooks, folder, control, list(streams.values()))
-            values["deploy_run_seconds"] = round(time.monotonic() - began, 3)
-        except Exception as error:  # for example: no more threads or file descriptors
-            _log.exception("run.failed: run %s failed", entry["id"])
-            end_remaining_processes(folder)
-            return failure(f"The run could not be followed: {type(error).__name__}: {error}", 1)
-        return values
-
-    def _tell(
-        self, entry: Mapping[str, Any], source: str, folder: Path, streams: Mapping[str, BoundedFile], most: int
-    ) -> None:
-        """Start a progress reporter for the run, if its source accepts progress."""
-        if self._config is not None and source == STOKER:
-            self._telling[entry["id"]] = Live(Channel(self._config), entry["id"], folder, streams, most)
-        elif wants_progress(entry):
-            self._telling[entry["id"]] = Signals(Senders(self._config, self._trusted), entry, source, folder)
-
-    def _end_stopped(self, entry: Mapping[str, Any], why: str, control: Control) -> None:
-        try:
-            self._finish(entry, interrupted_stop_result(entry, self._runs.folder(entry["id"]), why))
+            self._finish(run.entry, interrupted_stop_result(run.entry, run.folder, why))
         finally:
-            self._forget(entry["id"])
+            self._forget(run)
 
-    def _forget(self, id: str) -> None:
+    def _forget(self, run: ActiveRun) -> None:
         with self._changed:
-            del self._running[id]
+            del self._active[run.id]
+            if run.is_followed:
+                self._followed.append(run)
             self._changed.notify_all()
 
     def _finish(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:

@@ -146,7 +146,7 @@ def _run_cleanup(
 
 def _cleanup(process: subprocess.Popen[bytes], streams: Sequence[BoundedFile]) -> Optional[str]:
     """Wait for the ``on_cancel`` process and describe its failure, or return None."""
-    control = Control("")
+    control = Control()
     threading.Thread(target=_wait_for, args=(process, control), name="wait", daemon=True).start()
     until = time.monotonic() + _ON_CANCEL_SECONDS
     while not control.ended:

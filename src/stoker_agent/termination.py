@@ -24,8 +24,7 @@ TERMINATED, KILLED = 143, 137
 class Control:
     """Communicates the end of a run, and the request to stop it. The first request sets the reason."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self) -> None:
         self.why: Optional[str] = None
         self.ended = False
         self._changed = threading.Condition()

@@ -1,0 +1,84 @@
+"""One run in progress: its execution, the request to stop it, and the report of its progress."""
+
+from __future__ import annotations
+
+import logging
+import time
+from pathlib import Path
+from typing import Any, Dict, Mapping, NamedTuple, Optional
+
+from stoker_agent.channel import Channel
+from stoker_agent.config import Config
+from stoker_agent.execute import end_remaining_processes, execute, failure
+from stoker_agent.live import Live
+from stoker_agent.output_files import BoundedFile
+from stoker_agent.progress import ProgressReporter, Signals, wants_progress
+from stoker_agent.senders import Senders
+from stoker_agent.sources import STOKER
+from stoker_agent.termination import Control
+
+_log = logging.getLogger("stoker-agent")
+
+
+class RunEnv(NamedTuple):
+    """What all runs of an agent share: its own hooks, its enrollment, and the certificates that it trusts."""
+
+    hooks: Path
+    config: Optional[Config]
+    ca_file: Optional[str]
+
+
+class ActiveRun:
+    """
+    A run that this process executes, or stops.
+
+    ``entry`` is the document's entry, ``source`` the name of the source that listed it, and ``folder`` the directory of
+    the run.
+    """
+
+    def __init__(self, entry: Mapping[str, Any], source: str, folder: Path) -> None:
+        self.entry = entry
+        self.id: str = entry["id"]
+        self.source = source
+        self.folder = folder
+        self.control = Control()
+        self._reporter: Optional[ProgressReporter] = None
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether a progress reporter still reads the run's files, which it may do after the end of the run."""
+        return self._reporter is not None and not self._reporter.over
+
+    def execute(self, env: RunEnv, log_bytes: int) -> Dict[str, Any]:
+        """Execute the run and return the values to report. ``log_bytes`` limits the size of each output stream."""
+        streams = {name: BoundedFile(self.folder / name, log_bytes) for name in ("stdout", "stderr")}
+        bounded = list(streams.values())
+        try:
+            if self.control.why is not None:
+                return execute(self.entry, env.hooks, self.folder, self.control, bounded)
+            name, group = self.entry.get("name"), self.entry.get("group")
+            _log.info("run.started: run %s of %s starts (group %s)", self.id, name, group)
+            self._reporter = self._start_reporter(env, streams, log_bytes)
+            began = time.monotonic()
+            values = execute(self.entry, env.hooks, self.folder, self.control, bounded)
+            values["deploy_run_seconds"] = round(time.monotonic() - began, 3)
+        except Exception as error:  # for example: no more threads or file descriptors
+            _log.exception("run.failed: run %s failed", self.id)
+            end_remaining_processes(self.folder)
+            return failure(f"The run could not be followed: {type(error).__name__}: {error}", 1)
+        return values
+
+    def end_reporter(self) -> None:
+        """Stop the progress reporter, which may wait some seconds for the last output."""
+        if self._reporter is not None:
+            self._reporter.end()
+
+    def _start_reporter(
+        self, env: RunEnv, streams: Mapping[str, BoundedFile], log_bytes: int
+    ) -> Optional[ProgressReporter]:
+        """Start a progress reporter, if the run's source accepts progress."""
+        if env.config is not None and self.source == STOKER:
+            return Live(Channel(env.config), self.id, self.folder, streams, log_bytes)
+        if wants_progress(self.entry):
+            return Signals(Senders(env.config, env.ca_file), self.entry, self.source, self.folder)
+        return None
