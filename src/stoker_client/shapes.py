@@ -105,6 +105,14 @@ class Deployment(TypedDict):
     updated_time: NotRequired[str]
 
 
+class RunChange(TypedDict, total=False):
+    """A part of the server that a run changed, or failed to change."""
+
+    item: str
+    outcome: str
+    diff: str
+
+
 class Run(TypedDict, total=False):
     """One run in the history of a deployment."""
 
@@ -125,6 +133,8 @@ class Run(TypedDict, total=False):
     requested_by: str | None
     input_values: dict[str, Any] | None
     output_values: dict[str, Any] | None
+    changed: bool | None
+    changes: list[RunChange]
     stdout_bytes: int
     stderr_bytes: int
 

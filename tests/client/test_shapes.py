@@ -24,6 +24,7 @@ SERVER_TYPES = {
     "Config": ["ConfigSummary", "SoftwareConfig"],
     "Deployment": ["SoftwareDeployment"],
     "Run": ["DeploymentRun"],
+    "RunChange": "RunChange",
     "Target": ["TriggerTarget"],
     "Trigger": ["SoftwareTrigger"],
     "Schedule": ["SoftwareSchedule"],

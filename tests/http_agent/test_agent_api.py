@@ -263,6 +263,35 @@ def test_an_agent_enrolls_and_runs_a_script(stoker, tmp_path):
     assert found["output_values"]["deploy_stdout"] == "out\n"
 
 
+def test_the_history_tells_what_a_run_changed_without_secrets(stoker, tmp_path):
+    """The real agent and its hook for files."""
+    server, token = enroll(stoker)
+    agent, root = [sys.executable, "-m", "stoker_agent"], ["--root", str(tmp_path / "root")]
+    command = [*agent, "enroll", "--url", stoker.url, *root]
+    subprocess.run(command, input=token.encode(), check=True, capture_output=True)
+    path = tmp_path / "secret.conf"
+    config = {
+        "group": "file",
+        "config": {"path": str(path), "template": "password=${word}\n"},
+        "inputs": [{"name": "word", "secret": True}],
+    }
+    source = stoker.heat("POST", "/software_configs", config).body["software_config"]
+    body = {"config_id": source["id"], "server_id": server["id"], "signal_transport": "STOKER_SIGNAL"}
+    body["input_values"] = {"word": "s3cret-word"}
+    deployment = stoker.heat("POST", "/software_deployments", body).body["software_deployment"]["id"]
+    runs = []
+    for changed in (True, False):
+        subprocess.run([*agent, "run", "--once", *root], check=True, capture_output=True, timeout=60)
+        runs = stoker.heat("GET", f"/software_deployments/{deployment}/runs").body["runs"]
+        assert (runs[0]["status"], runs[0]["changed"]) == ("COMPLETE", changed)
+        stoker.heat("PUT", f"/software_deployments/{deployment}", {"status": "IN_PROGRESS"})
+    assert path.read_text() == "password=s3cret-word\n"
+    assert runs[0]["changes"] == []
+    (change,) = runs[1]["changes"]
+    assert (change["item"], change["outcome"]) == (str(path), "changed")
+    assert "+password=******" in change["diff"]
+
+
 def test_only_the_agent_reads_a_secret_input(agent, stoker):
     said = {"name": "c", "group": "script", "config": "true", "inputs": [{"name": "word", "secret": True}]}
     source = stoker.heat("POST", "/software_configs", said).body["software_config"]

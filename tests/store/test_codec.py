@@ -170,7 +170,8 @@ def with_secrets(annotation: Any) -> Any:
     """A value with the secret in it, for a field whose column is encrypted or redacted."""
     if annotation is str or get_args(annotation)[:1] == (str,):
         return f'"a {SECRET} b"'
-    return {"a": {"b": SECRET}}
+    value = {"a": {"b": SECRET}}
+    return (value,) if get_origin(annotation) is tuple else value
 
 
 @pytest.mark.parametrize("name", sorted(name for name in REPOSITORIES if has_secrets(name)))

@@ -20,6 +20,10 @@ from stoker.store.tx import Tx
 
 #: Value of a result: duration of the run in seconds.
 DURATION = "deploy_run_seconds"
+#: Values of a result, from hooks that know them: whether the run changed the server, and a list of what it changed.
+CHANGED, CHANGES = "deploy_changed", "deploy_changes"
+#: Limits of the stored list of changes.
+_MOST_CHANGES, _LONGEST_DIFF = 101, 4096
 #: Seconds: a year. Longer durations are ignored.
 _LONGEST = 365 * 24 * 3600
 #: Values that are stored in the log, or as columns of the run.
@@ -53,11 +57,22 @@ def record_end(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) -> Non
         reason=deployment.status_reason,
         outputs=rows.dump({name: value for name, value in outputs.items() if name not in _NOT_KEPT}),
         began=_began(tx, values.get(DURATION)),
+        changed=values[CHANGED] if isinstance(values.get(CHANGED), bool) else None,
+        changes=rows.dump(_changes(values.get(CHANGES))),
     )
     for stream, (size, held_bytes) in unfinished.items():
         of = (tx, deployment.id, deployment.config_id)
         logs.append(*of, stream=stream, offset=size - len(held_bytes), data=release(held_bytes), at=tx.now)
         logs.grow(*of, stream, size)
+
+
+def _changes(reported: object) -> list[dict[str, str]]:
+    """Return the valid members of a reported list of changes, within the limits."""
+    items = [item for item in reported if isinstance(item, dict)] if isinstance(reported, list) else []
+    return [
+        {name: item[name][:_LONGEST_DIFF] for name in ("item", "outcome", "diff") if isinstance(item.get(name), str)}
+        for item in items[:_MOST_CHANGES]
+    ]
 
 
 def _began(tx: Tx, seconds: object) -> datetime | None:

@@ -124,6 +124,10 @@ class Run:
     requested_by: str | None = None
     input_values: Mapping[str, Any]
     output_values: Mapping[str, Any]
+    #: Whether the run changed the server; None if its hook does not report it.
+    changed: bool | None = None
+    #: What the run changed: maps with ``item``, ``outcome`` and ``diff``.
+    changes: tuple[Mapping[str, Any], ...] = ()
     stdout_bytes: int = 0
     stderr_bytes: int = 0
 

@@ -24,10 +24,10 @@ _OF_RUN = (runs.c.deployment_id == sa.bindparam("id"), runs.c.config_id == sa.bi
 # Every report of an agent tries to add its run. For a known run, NOT EXISTS avoids the search for the last number.
 _ADD = sa.text(
     "INSERT INTO runs (deployment_id, config_id, number, action, state, queued_at, ended_at, status, status_reason,"
-    " requested_by, input_values, output_values, stdout_bytes, stderr_bytes)"
+    " requested_by, input_values, output_values, changes, stdout_bytes, stderr_bytes)"
     " SELECT :deployment_id, :config_id,"
     " (SELECT COALESCE(MAX(number), 0) + 1 FROM runs WHERE deployment_id = :of),"
-    " :action, :state, :queued_at, :ended_at, :status, :status_reason, :requested_by, :input_values, '{}', 0, 0"
+    " :action, :state, :queued_at, :ended_at, :status, :status_reason, :requested_by, :input_values, '{}', '[]', 0, 0"
     " WHERE NOT EXISTS (SELECT 1 FROM runs WHERE deployment_id = :of AND config_id = :run)"
     " ON CONFLICT (deployment_id, config_id) DO NOTHING RETURNING number"
 ).columns(number=sa.Integer)
@@ -106,6 +106,8 @@ _END = (
         status_code=sa.bindparam("code"),
         status_reason=sa.bindparam("reason"),
         output_values=sa.bindparam("outputs"),
+        changed=sa.bindparam("has_changed"),
+        changes=sa.bindparam("items"),
     )
     .returning(runs.c.stdout_bytes, runs.c.stderr_bytes, runs.c.stdout_held, runs.c.stderr_held)
 )
@@ -249,12 +251,14 @@ def end(
     reason: str | None,
     outputs: str,
     began: datetime | None,
+    changed: bool | None,
+    changes: str,
 ) -> dict[str, Received]:
     """
     Record the end of a run; return the streams whose last bytes no chunk contains yet.
 
-    ``outputs`` are the output values as JSON; ``began`` is the start by the agent's clock. A later report replaces the
-    result, but not the recorded times of start and end.
+    ``outputs`` are the output values as JSON; ``began`` is the start by the agent's clock. ``changed`` and ``changes``
+    (JSON) are what the run changed. A later report replaces the result, but not the recorded times of start and end.
     """
     row = tx.execute_fast(
         _END,
@@ -267,6 +271,8 @@ def end(
             "code": code,
             "reason": tx.secrets.redact_text(reason),
             "outputs": tx.secrets.encrypt(outputs),
+            "has_changed": changed,
+            "items": tx.secrets.encrypt(changes),
         },
     )
     if row is None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, field
 
 from stoker.deployments import service
 from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Count, Flag, Id, Query, Time, fill
+from stoker.http.fields import Absent, Answer, Body, Count, Flag, Id, Query, Time, fill
 from stoker.http.heat.deployments import SoftwareDeployment, enclose
 from stoker.http.request_context import RequestContext
 from stoker.model.deployment import Deployment, Run, RunState
@@ -17,6 +17,14 @@ from stoker.model.errors import EntityNotFound
 from stoker.stacks import signals
 from stoker.store import deployments, runs
 from stoker.store.tx import Tx
+
+
+class RunChange(Answer):
+    """A part of the server that a run changed, or failed to change, with the difference as text."""
+
+    item: str | Absent = UNSET
+    outcome: Annotated[str, Meta(description="changed, failed or omitted")] | Absent = UNSET
+    diff: str | Absent = UNSET
 
 
 class DeploymentRun(Answer):
@@ -43,6 +51,8 @@ class DeploymentRun(Answer):
     requested_by: Annotated[str | None, Meta(description="The user; null for an action of a stack")]
     input_values: Annotated[dict[str, Any], Meta(description="The values of secret inputs are redacted")]
     output_values: Annotated[dict[str, Any], Meta(description="Without the output that the log contains")]
+    changed: Annotated[bool | None, Meta(description="Whether the run changed the server; null if not known")]
+    changes: list[RunChange]
     stdout_bytes: Count
     stderr_bytes: Count
 
@@ -108,6 +118,7 @@ def serialize(tx: Tx, run: Run, now: datetime) -> DeploymentRun:
         unresponsive_seconds=None if silence is None else int(silence.total_seconds()),
         input_values=tx.secrets.redact(dict(run.input_values)),
         output_values=tx.secrets.redact(dict(run.output_values)),
+        changes=[RunChange(**tx.secrets.redact(dict(change))) for change in run.changes],
     )
 
 

@@ -146,6 +146,9 @@ runs = sa.Table(
     sa.Column("input_values", Json, nullable=False, info=ENCRYPTED),
     #: Without the output in the log.
     sa.Column("output_values", Json, nullable=False, info=ENCRYPTED),
+    #: Whether the run changed the server, and what; NULL: its hook does not report it.
+    sa.Column("changed", sa.Boolean),
+    sa.Column("changes", Json, nullable=False, info=ENCRYPTED),
     #: Bytes that the run has written, stored or not.
     sa.Column("stdout_bytes", sa.BigInteger, nullable=False),
     sa.Column("stderr_bytes", sa.BigInteger, nullable=False),

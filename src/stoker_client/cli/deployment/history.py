@@ -7,7 +7,8 @@ from stoker_client.cli._session import Session
 from stoker_client.errors import ClientError
 
 COLUMNS = (
-    "number", "action", "state", "status", "status_code", "requested_by", "queued_time", "start_time", "end_time",
+    "number", "action", "state", "status", "status_code", "changed", "requested_by",
+    "queued_time", "start_time", "end_time",
 )  # fmt: skip
 
 

@@ -695,6 +695,8 @@ def upgrade() -> None:
         sa.Column("requested_by", sa.String(length=255), nullable=True),
         sa.Column("input_values", sa.Text(), nullable=False),
         sa.Column("output_values", sa.Text(), nullable=False),
+        sa.Column("changed", sa.Boolean(), nullable=True),
+        sa.Column("changes", sa.Text(), nullable=False),
         sa.Column("stdout_bytes", sa.BigInteger(), nullable=False),
         sa.Column("stderr_bytes", sa.BigInteger(), nullable=False),
         sa.Column("stdout_held", sa.LargeBinary(), nullable=True),
