@@ -24,7 +24,7 @@ SERVER_TYPES = {
     "Config": ["ConfigSummary", "SoftwareConfig"],
     "Deployment": ["SoftwareDeployment"],
     "Run": ["DeploymentRun"],
-    "RunChange": "RunChange",
+    "RunChange": ["RunChange"],
     "Target": ["TriggerTarget"],
     "Trigger": ["SoftwareTrigger"],
     "Schedule": ["SoftwareSchedule"],
