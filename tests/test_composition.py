@@ -24,7 +24,7 @@ COMPOSITION = (
     "stacks/nested.py",
 )
 #: What the HTTP and TLS code of ``serve`` sets in objects of uvicorn and Python.
-PROTOCOLS = ("http_protocol.py", "connections.py", "tls.py")
+PROTOCOLS = ("http_protocol.py", "http_reader.py", "http_closer.py", "connections.py", "tls.py")
 
 
 def modules(*patterns: str) -> Iterator[tuple[str, ast.Module]]:

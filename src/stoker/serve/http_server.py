@@ -65,7 +65,7 @@ class _Server(uvicorn.Server):
         """uvicorn calls this method ten times a second."""
         if counter % 10 == 0:
             now = asyncio.get_running_loop().time()
-            for connection in [protocol for protocol in self._limited() if protocol.deadline < now]:
+            for connection in [protocol for protocol in self._limited() if protocol.timer.deadline < now]:
                 connection.expire()
         return await super().on_tick(counter)
 
