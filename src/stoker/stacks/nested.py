@@ -80,7 +80,7 @@ class _View:
 
     @property
     def names(self) -> Sequence[str]:
-        return self._session.names()
+        return self._session.resources.names()
 
     def reference(self, name: str) -> Any:
         return self._known(name).resource_id(name)
@@ -89,7 +89,7 @@ class _View:
         return self._known(name).attribute(name, attribute, path)
 
     def _known(self, name: str) -> LiveScope:
-        if self._session.resource(name) is None:
+        if self._session.resources.find(name) is None:
             raise NoSuchAttribute(f"resource.{name}")
         return self._scope
 

@@ -251,7 +251,7 @@ def abort(tx: Tx, engine: Engine, stack: Stack) -> None:
 def abort_operation(session: StackSession, reason: str, word: str, *, rollback: bool = True) -> None:
     """Fail the operation for ``reason`` and cancel all resources in progress."""
     present = resources.of_stack(session.tx, session.stack.id)
-    session.read_all(present)
+    session.resources.preload(present)
     for resource in present:
         if resource.status is Status.IN_PROGRESS:
             why = f"{resource.action} aborted (Task {resource.action.lower()} from {resource.type} {word})"
@@ -270,15 +270,15 @@ def mark(tx: Tx, engine: Engine, stack_id: str, name: str, *, unhealthy: bool, r
     stack = stacks.get(tx, stack_id, for_update=True)
     phases.refuse_busy(stack)
     session = StackSession(tx, engine, stack)
-    resource = session.resource(name) or resources.with_physical_id(tx, stack_id, name)
+    resource = session.resources.find(name) or resources.with_physical_id(tx, stack_id, name)
     if resource is None or resource.action is Action.INIT:
         raise no_resource(name, stack)
     failed = resource.action is Action.CHECK and resource.status is Status.FAILED
     if unhealthy or failed:
         status = Status.FAILED if unhealthy else Status.COMPLETE
         marked = replace(resource, action=Action.CHECK, status=status, reason=reason)
-        session.change(marked)
-        session.event(marked)
+        session.resources.change(marked)
+        session.events.record(session.stack, marked)
     commit(session)
 
 

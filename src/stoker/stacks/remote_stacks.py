@@ -119,7 +119,7 @@ class RemoteStacks:
             data = {**now.data, "ended": wanted["task"], "outputs": kept.get("outputs", now.data.get("outputs"))}
             changed = replace(now, data=data, physical_id=kept.get("physical_id", now.physical_id))
             session = StackSession(tx, self._engine, stack)
-            session.change(changed)
+            session.resources.change(changed)
             wake(session, changed, failure)
             commit(session)
 

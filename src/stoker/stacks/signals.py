@@ -78,11 +78,11 @@ def _signal_resource(tx: Tx, engine: Engine, target: Resource, payload: Mapping[
     session = StackSession(tx, engine, stack)
     signalled = resource_type.signal(session.context, resource, payload)
     if signalled.resource is not None:
-        session.change(signalled.resource)
-    session.signal_event(resource, signalled.words)
+        session.resources.change(signalled.resource)
+    session.events.record_signal(session.stack, resource, signalled.words)
     session.save()  # types of waiting resources read the database
     for id in resource_type.waiters(session.context, resource):
-        waiting = session.resource_by_id(id)
+        waiting = session.resources.find_by_id(id)
         if waiting is not None:
             wake(session, waiting, changed=signalled.deployment)
     commit(session)

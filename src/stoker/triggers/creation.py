@@ -14,7 +14,7 @@ from stoker.model.trigger import Content, Options, Schedule, Target, TargetStatu
 from stoker.policy import rules
 from stoker.policy.authorizer import AuthorizationRequest
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.session import StackSession
+from stoker.stacks.engine.event_log import EventLog
 from stoker.store import deployments, resources, targets
 from stoker.store import triggers as stored
 from stoker.store.tx import Tx
@@ -119,7 +119,7 @@ def record_failure(tx: Tx, engine: Engine, schedule: Schedule, reason: str) -> T
     resource = resources.find_by_name(tx, stack.id, body.get("resource") or "") if stack else None
     if stack is not None and resource is not None:
         words = f"Schedule {schedule.name} could not start: {reason}"
-        StackSession(tx, engine, stack).signal_event(resource, words)
+        EventLog(tx, engine).record_signal(stack, resource, words)
     return trigger
 
 

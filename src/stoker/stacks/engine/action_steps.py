@@ -17,7 +17,7 @@ def cleanup_step(session: StackSession, id: str, *, past_hook: bool = False) -> 
 
     ``past_hook``: a breakpoint before the step has been cleared.
     """
-    resource = session.resource_by_id(id)
+    resource = session.resources.find_by_id(id)
     if resource is None:
         return True
     external = resource.definition.get("external_id")
@@ -25,7 +25,7 @@ def cleanup_step(session: StackSession, id: str, *, past_hook: bool = False) -> 
     if external or retained or resource.action is Action.INIT:
         if not external and resource.action is not Action.INIT:
             ownership.retain(session, resource)
-        session.drop(resource)
+        session.resources.drop(resource)
         return True
     if not past_hook and breakpoints.pauses(session, resource, "pre", Action.DELETE):
         session.plan.start(id)
@@ -41,7 +41,7 @@ def cleanup_step(session: StackSession, id: str, *, past_hook: bool = False) -> 
 
 def action_step(session: StackSession, id: str) -> bool:
     """Run the stack's action on a resource. Return True if the step is done."""
-    resource = session.resource_by_id(id)
+    resource = session.resources.find_by_id(id)
     if resource is None:
         return True
     action = session.stack.action

@@ -84,8 +84,8 @@ def clear_hook(session: StackSession, resource: Resource, hook: str) -> None:
     if resource.hook != hook:
         raise InvalidBreakPointHook(f'The "{hook}" hook is not defined on {resource.type} "{resource.name}"')
     cleared = replace(resource, hook=None)
-    session.change(cleared)
-    session.event(replace(cleared, reason=f"Hook {hook} is cleared"))
+    session.resources.change(cleared)
+    session.events.record(session.stack, replace(cleared, reason=f"Hook {hook} is cleared"))
     when, _, action = hook.partition("-")
     key = cleared.id if action == "delete" else cleared.name
     if session.plan.is_running(key):

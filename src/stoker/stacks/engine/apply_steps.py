@@ -41,7 +41,7 @@ def apply_step(session: StackSession, name: str, *, past_hook: bool = False) -> 
     if definition.is_frozen:
         return True
     kind = session.engine.type(definition.type)
-    resource = session.resource(name)
+    resource = session.resources.find(name)
     try:
         scope = LiveScope(session)
         properties = resolve(kind, definition, scope)
@@ -58,7 +58,9 @@ def apply_step(session: StackSession, name: str, *, past_hook: bool = False) -> 
     if not past_hook and deed is not ResourceChange.AWAIT and _must_wait(session, definition, deed, resource):
         return False
     if deed in (ResourceChange.NOOP, ResourceChange.AWAIT) and resource is not None:
-        session.change(replace(resource, definition=definition.to_json(), requires=session.requirements(definition)))
+        session.resources.change(
+            replace(resource, definition=definition.to_json(), requires=session.resources.requirements(definition))
+        )
         if deed is ResourceChange.AWAIT:
             session.plan.start(name)
         return deed is ResourceChange.NOOP
@@ -100,7 +102,7 @@ def _take_external(
     assert definition.external_id is not None
     exists = resource is not None and resource.action is not Action.INIT
     if resource is not None and exists and resource.physical_id == definition.external_id:
-        session.change(replace(resource, definition=definition.to_json(), properties=properties))
+        session.resources.change(replace(resource, definition=definition.to_json(), properties=properties))
         return True
     began = begin(session, resource, definition, Action.UPDATE if exists else Action.ADOPT)
     if exists:
@@ -141,7 +143,7 @@ def _act(
     metadata: dict[str, Any],
 ) -> bool:
     if change is ResourceChange.REPLACE and resource is not None:
-        session.retire(resource)
+        session.resources.retire(resource)
         resource = None
     before = resource
     if change is ResourceChange.UPDATE:

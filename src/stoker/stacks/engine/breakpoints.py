@@ -48,10 +48,10 @@ def pauses_before(session: StackSession, definition: Definition, resource: Resou
             action=Action.INIT,
             status=Status.COMPLETE,
             definition={"mapped_from": definition.mapped_from} if definition.mapped_from else {},
-            requires=session.requirements(definition),
+            requires=session.resources.requirements(definition),
             created_at=session.tx.now,
         )
-        session.add(resource)
+        session.resources.add(resource)
     _stop(session, resource, hook, action)
     session.plan.start(definition.name)
     return True
@@ -59,5 +59,5 @@ def pauses_before(session: StackSession, definition: Definition, resource: Resou
 
 def _stop(session: StackSession, resource: Resource, hook: str, action: Action) -> None:
     stopped = replace(resource, hook=hook)
-    session.change(stopped)
-    session.event(replace(stopped, reason=f"{action} paused until Hook {hook} is cleared"))
+    session.resources.change(stopped)
+    session.events.record(session.stack, replace(stopped, reason=f"{action} paused until Hook {hook} is cleared"))

@@ -33,7 +33,7 @@ def begin_operation(session: StackSession, action: Action, **changes: Any) -> No
         failure=None,
         **changes,
     )
-    session.stack_event()
+    session.events.record_stack(session.stack)
 
 
 def begin_apply(session: StackSession, action: Action, resolved: ResolvedStack, **changes: Any) -> None:
@@ -42,19 +42,19 @@ def begin_apply(session: StackSession, action: Action, resolved: ResolvedStack, 
     # now the transaction knows the secrets, so the source can be encrypted
     stacks.set_source(session.tx, session.stack.id, resolved.source)
     present = resources.of_stack(session.tx, session.stack.id)
-    session.read_all(present)
+    session.resources.preload(present)
     for resource in present:
         if resource.current and resource.name not in resolved.definitions:
-            session.retire(resource)
+            session.resources.retire(resource)
     _begin_phase(session, Phase.APPLY, plans.forward(resolved.needs), resolved.definitions)
 
 
 def begin_create(session: StackSession, resolved: ResolvedStack, placeholders: Iterable[Resource] = ()) -> None:
     """Start the first operation of a stack. ``placeholders``: resources to adopt."""
-    session.read_all(())
+    session.resources.preload(())
     for placeholder in placeholders:
-        session.add(placeholder)
-    session.stack_event()
+        session.resources.add(placeholder)
+    session.events.record_stack(session.stack)
     _begin_phase(session, Phase.APPLY, plans.forward(resolved.needs), resolved.definitions)
 
 
@@ -72,7 +72,7 @@ def begin_action(session: StackSession, action: Action) -> None:
     """
     begin_operation(session, action, updated_at=session.tx.now)
     everything = resources.of_stack(session.tx, session.stack.id)
-    session.read_all(everything)
+    session.resources.preload(everything)
     present = [resource for resource in everything if resource.current and resource.action is not Action.INIT]
     order = plans.backward if action is Action.SUSPEND else plans.forward_by_id
     _begin_phase(session, Phase.ACTION, order(present), {})
@@ -148,7 +148,7 @@ def _began_before(session: StackSession) -> bool:
 
 
 def _begin_cleanup(session: StackSession, outdated: list[Resource]) -> None:
-    session.read_all(outdated)
+    session.resources.preload(outdated)
     _begin_phase(session, Phase.CLEANUP, plans.backward(outdated), {})
 
 
@@ -170,7 +170,7 @@ def _end(session: StackSession, status: Status, reason: str) -> None:
     session.set(status=status, reason=reason, phase=Phase.IDLE, remaining=0)
     session.todo.clear()
     session.ended = True
-    session.stack_event()
+    session.events.record_stack(session.stack)
     forget_plan(session)
 
 

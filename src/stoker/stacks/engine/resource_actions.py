@@ -20,7 +20,7 @@ CHANGED = "state changed"
 def begin(session: StackSession, resource: Resource | None, definition: Definition, action: Action) -> Resource:
     """Start an action that brings a resource to ``definition``. ``resource`` is None if there is none of this name."""
     stored_definition = definition.to_json()
-    requires = session.requirements(definition)
+    requires = session.resources.requirements(definition)
     if resource is None:
         began = Resource(
             id=str(uuid4()),
@@ -34,7 +34,7 @@ def begin(session: StackSession, resource: Resource | None, definition: Definiti
             requires=requires,
             created_at=session.tx.now,
         )
-        session.add(began)
+        session.resources.add(began)
     else:
         began = replace(
             resource,
@@ -47,14 +47,14 @@ def begin(session: StackSession, resource: Resource | None, definition: Definiti
             updated_at=session.tx.now if action is Action.UPDATE else resource.updated_at,
             hook=None,
         )
-    session.event(began)
+    session.events.record(session.stack, began)
     return began
 
 
 def begin_action(session: StackSession, resource: Resource, action: Action) -> Resource:
     """Start an action that keeps the resource's definition."""
     began = replace(resource, action=action, status=Status.IN_PROGRESS, reason=CHANGED, hook=None)
-    session.event(began)
+    session.events.record(session.stack, began)
     return began
 
 
@@ -66,12 +66,12 @@ def finish_action(session: StackSession, resource: Resource, outcome: Outcome, *
     """
     updated = _with(resource, outcome)
     if not outcome.done:
-        session.change(replace(updated, reason=outcome.reason or updated.reason))
+        session.resources.change(replace(updated, reason=outcome.reason or updated.reason))
         if planned:
             session.plan.start(key_of(updated))
         return False
     done = replace(updated, status=Status.COMPLETE, reason=outcome.reason or CHANGED)
-    session.event(done)
+    session.events.record(session.stack, done)
     if planned and breakpoints.pauses(session, done, "post"):
         session.plan.start(key_of(done))
         return False
@@ -82,9 +82,9 @@ def finish_action(session: StackSession, resource: Resource, outcome: Outcome, *
 def finish(session: StackSession, done: Resource) -> None:
     """Write a resource whose action is done, or drop the resource if the action was DELETE."""
     if done.action is Action.DELETE:
-        session.drop(done)
+        session.resources.drop(done)
     else:
-        session.change(done)
+        session.resources.change(done)
 
 
 def fail(session: StackSession, resource: Resource, error: Exception, *, stack_too: bool = True) -> None:
@@ -105,7 +105,7 @@ def fail(session: StackSession, resource: Resource, error: Exception, *, stack_t
 def refuse(session: StackSession, resource: Resource, error: StokerError) -> None:
     """Fail the operation because an update must not change the resource, which stays as it is."""
     refused = replace(resource, action=Action.UPDATE, status=Status.FAILED, reason=error.message)
-    session.event(refused)
+    session.events.record(session.stack, refused)
     _fail_operation(session, refused, _reason(resource, error))
 
 

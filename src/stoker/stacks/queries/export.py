@@ -89,6 +89,6 @@ def abandon(tx: Tx, engine: Engine, stack_id: str) -> dict[str, Any]:
             reason="Stack ABANDON completed successfully",
             deleted_at=tx.now,
         )
-        session.stack_event()
+        session.events.record_stack(session.stack)
         commit(session, notify_parent=False)
     return exported

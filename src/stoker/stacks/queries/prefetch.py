@@ -22,7 +22,7 @@ def prefetch_stack(tx: Tx, engine: Engine, stack: Stack) -> StackSession:
         return prefetched
     session = StackSession(tx, engine, stack)
     present = resources.of_stack(tx, stack.id)
-    session.read_all(present)
+    session.resources.preload(present)
     if tx.prefetched is not None:
         _prefetch_details(tx, present)
         tx.prefetched["stack", stack.id] = session

@@ -69,7 +69,7 @@ def changes(tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack) -> li
     """Return the changes of an update to ``resolved``, or of the creation of a stack that does not exist yet."""
     session = StackSession(tx, engine, stack)
     present = {resource.name: resource for resource in resources.of_stack(tx, stack.id) if resource.current}
-    session.read_all(present.values())
+    session.resources.preload(present.values())
     session.set(parameters=resolved.parameters.to_json(), version=resolved.template.version)
     by_name: dict[str, Change] = {}
     scope = _Beforehand(session, by_name)
@@ -92,7 +92,7 @@ def changes(tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack) -> li
 
 def _change(session: StackSession, scope: _Beforehand, definition: Definition) -> Change:
     kind = session.engine.type(definition.type)
-    resource = session.resource(definition.name)
+    resource = session.resources.find(definition.name)
     try:
         properties = resolve(kind, definition, scope)
     except StokerError as error:

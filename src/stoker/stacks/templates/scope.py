@@ -30,13 +30,13 @@ class LiveScope:
         return self._session.parameters[name]
 
     def resource_id(self, name: str) -> Any:
-        resource = self._session.resource(name)
+        resource = self._session.resources.find(name)
         if resource is None:
             raise InvalidTemplateReference(f'The specified reference "{name}" is incorrect.')
         return self._session.type_of(resource).reference(self._session.context, resource)
 
     def attribute(self, name: str, attribute: str, path: Sequence[Any] = ()) -> Any:
-        resource = self._session.resource(name)
+        resource = self._session.resources.find(name)
         if resource is None or resource.action in (Action.INIT, Action.DELETE):
             return None
         if attribute == ALL_ATTRIBUTES:
