@@ -14,7 +14,10 @@ from support.search import examples
 pytestmark = pytest.mark.slow
 
 #: A deployment whose transport was taken away waits for its agent.
-STATES = ("CREATE_COMPLETE", "CREATE_FAILED", "CREATE_IN_PROGRESS")
+#: A template may fail, and its body may request a rollback.
+STATES = tuple(
+    f"{action}_{status}" for action in ("CREATE", "ROLLBACK") for status in ("COMPLETE", "FAILED", "IN_PROGRESS")
+)
 WORDS = ("script", "CREATE", "COMPLETE", "String", "OS::Heat::Value", "2018-08-31", "get_param", "\0", "💥")
 
 leaves = st.one_of(
