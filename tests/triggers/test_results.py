@@ -10,6 +10,7 @@ import pytest
 from stoker.deployments import runs, service
 from stoker.identity import stack_users
 from stoker.messaging import Messaging, SignedUrls
+from stoker.messaging.drafts import Draft
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
 from stoker.model.errors import EntityNotFound, Invalid
@@ -59,9 +60,7 @@ def stores(fleet):
 
 
 def post(messaging, tx, queue, body):
-    return messaging.receive(
-        tx, "p", queue, {"messages": [{"body": body, "ttl": 60}]}, size=100, client_id="c", as_owner=True
-    )
+    return messaging.receive(tx, "p", queue, [Draft(body, ttl=60)], size=100, client_id="c", as_owner=True)
 
 
 def arrive(fleet, transport, deployment, said):
