@@ -151,7 +151,8 @@ def test_reports_arrive_after_an_outage_of_the_server(server, agent):
     )
     agent.start()
     server.until(lambda: len(agent.lines("runs")) == 2)
-    server.result("c0")
+    # The agent has the answer to its report; otherwise it would send the report again.
+    server.until(lambda: agent.run_folder("c0").joinpath("acknowledged").exists())
     server.vanish()
     agent.work.joinpath("go").touch()
     server.until(lambda: agent.run_folder("c2").joinpath("result.json").exists())
