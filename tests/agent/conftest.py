@@ -218,7 +218,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         world = self.server.world
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if len(body) < length:  # the agent was killed in the middle of a request
+            self.close_connection = True
+            return
         parts = urlsplit(self.path)
         words = parts.path.strip("/").split("/")
         kind = words[-1]
