@@ -94,6 +94,11 @@ class Result(NamedTuple):
     changes: Sequence[Change] = ()
     reason: str = ""
 
+    @classmethod
+    def of(cls, changes: Sequence[Change]) -> "Result":
+        """Return the result of a successful run that has made these changes, or of a check that has found them."""
+        return cls(changed=bool(changes), changes=changes)
+
     def to_report(self) -> Dict[str, Any]:
         """Return the result as the values of a signal."""
         report: Dict[str, Any] = {**self.values, "deploy_status_code": self.code}
@@ -316,6 +321,23 @@ def write_file(path: Path, content: Union[str, bytes], mode: int = 0o600) -> Pat
     with os.fdopen(handle, "wb") as file:
         file.write(content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape"))
     return path
+
+
+def write_changed(changes: Sequence[Change], files: Sequence[Tuple[Path, str, int]]) -> None:
+    """Write those files (path, content, mode) whose paths are items of ``changes``."""
+    items = {change.item for change in changes}
+    for path, content, mode in files:
+        if str(path) in items:
+            write_file(path, content, mode)
+            print(f"wrote {path}")
+
+
+def choose_state(settings: Mapping[str, Any], states: Sequence[str]) -> str:
+    """Return the setting ``state``, by default the first of the states. Raises HookError for any other value."""
+    state = str(settings.get("state") or states[0])
+    if state not in states:
+        raise HookError(f"state must be one of {', '.join(states)}, not {state!r}")
+    return state
 
 
 def read_outputs(entry: Mapping[str, Any], prefix: Path) -> Dict[str, str]:

@@ -169,5 +169,5 @@ class ResourceEnv:
     authorizer: DeploymentAuthorizer
     #: None if users are Stoker's own.
     stack_users: StackUsers | None = None
-    #: Who is told what happens to deployments.
+    #: Receives the ends of runs.
     listeners: RunListeners = field(default_factory=RunListeners)

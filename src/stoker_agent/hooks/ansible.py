@@ -19,8 +19,6 @@ _LOCAL = "localhost,"
 #: A play without ``hosts: localhost`` or ``connection: local`` would use SSH for the default inventory.
 _LOCAL_ENVIRONMENT = {"ANSIBLE_TRANSPORT": "local"}
 _RESULTS = "STOKER_ANSIBLE_RESULTS"
-#: Exit code of ansible-playbook for a play that it cannot read.
-_UNREADABLE = 4
 
 #: A callback plugin that writes one JSON line per task, because ansible-core contains no callback with JSON output.
 _CALLBACK = """

@@ -37,7 +37,7 @@ def apply(run: HookRun) -> Result:
 def undo(run: HookRun) -> Result:
     """Remove all containers of the deployment."""
     changes = _remove_others(run)
-    return Result(changed=bool(changes), changes=changes)
+    return Result.of(changes)
 
 
 def check(run: HookRun) -> Result:
@@ -47,7 +47,7 @@ def check(run: HookRun) -> Result:
     running = set(_list(run, '{{.Label "container_name"}}', f"label=config_id={run.id}", everything=False))
     changes = [Change(name, diff="not running") for name in sorted(wanted - running)]
     changes += [Change(name, diff="not in the config") for name in sorted(running - wanted)]
-    return Result(changed=bool(changes), changes=changes)
+    return Result.of(changes)
 
 
 preview = check

@@ -26,7 +26,7 @@ import string
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_text
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_text, choose_state
 
 _STATES = ("present", "directory", "link", "absent")
 #: Largest file whose former content is kept for undo.
@@ -54,7 +54,7 @@ def apply(run: HookRun) -> Result:
         _write(wanted)
         for change in changes:
             print(change.diff or change.item)
-    return Result(changed=bool(changes), changes=changes)
+    return Result.of(changes)
 
 
 def check(run: HookRun) -> Result:
@@ -62,7 +62,7 @@ def check(run: HookRun) -> Result:
     changes = _compare(_wanted(run))
     for change in changes:
         print(change.diff or change.item)
-    return Result(changed=bool(changes), changes=changes)
+    return Result.of(changes)
 
 
 preview = check
@@ -88,9 +88,7 @@ def _wanted(run: HookRun) -> _Wanted:
     path = Path(str(settings["path"]))
     if not path.is_absolute() or path == Path("/"):
         raise HookError(f"path must be absolute, not {settings['path']!r}")
-    state = str(settings.get("state") or "present")
-    if state not in _STATES:
-        raise HookError(f"state must be one of {', '.join(_STATES)}, not {state!r}")
+    state = choose_state(settings, _STATES)
     if state == "link" and not settings.get("target"):
         raise HookError("a link needs the setting 'target'")
     content = _content(run, settings) if state == "present" else b""

@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 from typing import List, Tuple
 
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_list, write_file
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_list, write_changed
 
 _LEGACY = ["os-apply-config", "--key", "hiera.datafiles", "--type", "raw", "--key-default", "empty"]
 
@@ -22,17 +22,14 @@ def apply(run: HookRun) -> Result:
     """Write the files whose content differs. Refuses to run beside hieradata of os-apply-config."""
     _refuse_legacy(run)
     changes = _compare(run)
-    for path, text in _files(run):
-        if str(path) in {change.item for change in changes}:
-            write_file(path, text)
-            print(f"wrote {path}")
-    return Result(changed=bool(changes), changes=changes)
+    write_changed(changes, [(path, text, 0o600) for path, text in _files(run)])
+    return Result.of(changes)
 
 
 def check(run: HookRun) -> Result:
     """Compare the files with the config."""
     changes = _compare(run)
-    return Result(changed=bool(changes), changes=changes)
+    return Result.of(changes)
 
 
 preview = check

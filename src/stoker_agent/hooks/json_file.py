@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from stoker_agent.hook_contract import Change, HookRun, Result, write_file
+from stoker_agent.hook_contract import Change, HookRun, Result, write_changed
 
 
 def apply(run: HookRun) -> Result:
@@ -15,17 +15,14 @@ def apply(run: HookRun) -> Result:
     if run.is_removal:
         return undo(run)
     changes = _compare(run)
-    for path, text, mode in _files(run):
-        if str(path) in {change.item for change in changes}:
-            write_file(path, text, mode)
-            print(f"wrote {path}")
-    return Result(changed=bool(changes), changes=changes)
+    write_changed(changes, _files(run))
+    return Result.of(changes)
 
 
 def check(run: HookRun) -> Result:
     """Compare the files with the map."""
     changes = _compare(run)
-    return Result(changed=bool(changes), changes=changes)
+    return Result.of(changes)
 
 
 preview = check
@@ -38,7 +35,7 @@ def undo(run: HookRun) -> Result:
         if path.exists():
             path.unlink()
             changes.append(Change(str(path), diff="removed"))
-    return Result(changed=bool(changes), changes=changes)
+    return Result.of(changes)
 
 
 def _files(run: HookRun) -> List[Tuple[Path, str, int]]:

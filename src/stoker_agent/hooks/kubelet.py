@@ -40,7 +40,7 @@ def check(run: HookRun) -> Result:
     if not manifest.is_file() or manifest.read_text() != json.dumps(run.mapping(), indent=4, sort_keys=True):
         changes.append(Change(str(manifest)))
     changes += [Change(name, diff="not running") for name in _missing_containers(run)]
-    return Result(changed=bool(changes), changes=changes)
+    return Result.of(changes)
 
 
 preview = check

@@ -15,7 +15,7 @@ from __future__ import annotations
 import shutil
 from typing import Dict, List, Optional, Tuple
 
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_flag, as_list
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_flag, as_list, choose_state
 
 _STATES = ("present", "latest", "absent")
 _QUIET = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
@@ -100,7 +100,7 @@ def check(run: HookRun) -> Result:
     pending = _pending(run, manager, state, wanted, before)
     target = {name: "absent" if state == "absent" else version or "latest" for name, version in pending}
     changes = [Change(name, diff=f"{before.get(name, 'absent')} → {version}") for name, version in target.items()]
-    return Result(changed=bool(changes), changes=changes)
+    return Result.of(changes)
 
 
 def preview(run: HookRun) -> Result:
@@ -135,9 +135,7 @@ def _settings(run: HookRun) -> Tuple[str, List[Tuple[str, Optional[str]]]]:
     for name in names:
         if name.startswith("-"):
             raise HookError(f"{name!r} is not the name of a package")
-    state = str(settings.get("state") or "present")
-    if state not in _STATES:
-        raise HookError(f"state must be one of {', '.join(_STATES)}, not {state!r}")
+    state = choose_state(settings, _STATES)
     return state, [(name.partition("=")[0], name.partition("=")[2] or None) for name in names]
 
 

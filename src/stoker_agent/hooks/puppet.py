@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 from pathlib import Path
 from typing import Any, Dict, List
 
 from stoker_agent.hook_contract import Change, HookRun, Result, as_flag, as_text, write_file
 
-#: Exit codes of ``--detailed-exitcodes``: nothing to do, changes, failures, changes and failures.
-_CHANGED, _FAILED, _BOTH = 2, 4, 6
-_EVENT = re.compile(r"^(?:Notice|Error): (/Stage\[[^\n]*?\]/[^\n:]*?): (.*)$", re.MULTILINE)
-_WOULD = "(noop)"
+#: Exit codes of ``--detailed-exitcodes`` for changes, and for changes and failures.
+_CHANGED, _BOTH = 2, 6
 
 
 def apply(run: HookRun) -> Result:

@@ -18,7 +18,16 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List
 
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_flag, find_command, write_file
+from stoker_agent.hook_contract import (
+    Change,
+    HookError,
+    HookRun,
+    Result,
+    as_flag,
+    choose_state,
+    find_command,
+    write_file,
+)
 
 _STATES = ("started", "stopped", "restarted", "reloaded")
 _LONGEST_WAIT = 300.0
@@ -31,20 +40,20 @@ def apply(run: HookRun) -> Result:
     settings = _settings(run)
     name = settings["name"]
     changes = _compare(run, settings)
-    if settings.get("unit") is not None and _unit_file(name).is_file() is False:
+    if settings.get("unit") is not None and not _unit_file(name).is_file():
         run.memory.store({"name": name, "unit": True})
     elif not run.memory.load():
         run.memory.store({"name": name, "unit": False})
-    if any(change.item == str(_unit_file(name)) for change in changes):
+    is_new_unit = any(change.item == str(_unit_file(name)) for change in changes)
+    if is_new_unit:
         write_file(_unit_file(name), str(settings["unit"]), 0o644)
         _systemctl(run, "daemon-reload")
     if "enabled" in settings:
         _systemctl(run, "enable" if as_flag(settings["enabled"], "enabled") else "disable", name)
-    state = str(settings.get("state") or "started")
+    state = settings["state"]
     if state == "stopped":
         _systemctl(run, "stop", name)
-        return Result(changed=bool(changes), changes=changes)
-    is_new_unit = any(change.item == str(_unit_file(name)) for change in changes)
+        return Result.of(changes)
     verb = {"restarted": "restart", "reloaded": "reload-or-restart"}.get(state) or (
         "restart" if is_new_unit else "start"
     )
@@ -56,7 +65,7 @@ def apply(run: HookRun) -> Result:
 def check(run: HookRun) -> Result:
     """Compare the unit with the state."""
     changes = _compare(run, _settings(run))
-    return Result(changed=bool(changes), changes=changes)
+    return Result.of(changes)
 
 
 preview = check
@@ -82,10 +91,8 @@ def _settings(run: HookRun) -> Dict[str, Any]:
     name = str(settings["name"])
     if name.startswith("-") or "/" in name:
         raise HookError(f"{name!r} is not the name of a unit")
-    state = str(settings.get("state") or "started")
-    if state not in _STATES:
-        raise HookError(f"state must be one of {', '.join(_STATES)}, not {state!r}")
-    return {**settings, "name": name if "." in name else f"{name}.service"}
+    unit = name if "." in name else f"{name}.service"
+    return {**settings, "name": unit, "state": choose_state(settings, _STATES)}
 
 
 def _unit_file(name: str) -> Path:
@@ -113,7 +120,7 @@ def _compare(run: HookRun, settings: Dict[str, Any]) -> List[Change]:
         if is_enabled != as_flag(settings["enabled"], "enabled"):
             changes.append(Change(name, diff="disabled" if is_enabled else "enabled"))
     is_active = properties.get("ActiveState") in ("active", "activating", "reloading")
-    if is_active == (settings.get("state") == "stopped"):
+    if is_active == (settings["state"] == "stopped"):
         changes.append(Change(name, diff="stopped" if is_active else "started"))
     return changes
 

@@ -49,7 +49,7 @@ def apply(run: HookRun) -> Result:
 def check(run: HookRun) -> Result:
     """Compare the account with the settings."""
     changes = _compare(_settings(run))
-    return Result(changed=bool(changes), changes=changes)
+    return Result.of(changes)
 
 
 preview = check
