@@ -39,7 +39,7 @@ work = Work(store)
 work.register("k", handle)
 store.start_listener()
 work.start()
-print("ready", flush=True)
+os.write(sys.stdout.fileno(), b"ready\\n")
 sys.stdin.read()
 work.stop()
 """
@@ -66,7 +66,8 @@ class Workers:
         self.processes += new
         for process in new:
             assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
+            # The log goes to the same stream: a job may begin before the process is ready.
+            assert "ready\n" in iter(process.stdout.readline, "")
 
     def kill(self, process: subprocess.Popen[str]) -> None:
         process.send_signal(signal.SIGKILL)
