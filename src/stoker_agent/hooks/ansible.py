@@ -94,15 +94,15 @@ def _play(run: HookRun, flags: List[str]) -> Result:
     playbook = run.write(f"{run.id}_playbook.yaml", run.text())
     variables = {**run.inputs, "heat_config_id": run.id, "heat_outputs_path": str(run.outputs_path)}
     extra = run.write(f"{run.id}_variables.json", json.dumps(variables))
-    results = run.working / f"{run.id}_results.jsonl"
-    results.unlink(missing_ok=True)  # of an interrupted run
+    results = run.write(f"{run.id}_results.jsonl", "")
     command = os.environ.get("HEAT_ANSIBLE_CMD", "ansible-playbook")
     argv = [command, "-i", _inventory(run), *_options(run), *flags, str(playbook), "--extra-vars", f"@{extra}"]
     try:
         code = run.call(argv, _environment(run, results), folder=run.working)
+        changes = _read(results)
     finally:
-        extra.unlink()  # the variables may contain secrets
-    changes = _read(results)
+        for path in (extra, results):
+            path.unlink()  # the variables and the differences may contain secrets
     return Result(code, changed=any(change.outcome == "changed" for change in changes), changes=changes)
 
 
@@ -146,10 +146,6 @@ def _environment(run: HookRun, results: Path) -> Dict[str, str]:
 
 def _read(results: Path) -> List[Change]:
     try:
-        lines = results.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return []
-    try:
-        return [Change(**json.loads(line)) for line in lines]
+        return [Change(**json.loads(line)) for line in results.read_text(encoding="utf-8").splitlines()]
     except (ValueError, TypeError) as error:
         raise HookError(f"cannot read the results of the tasks: {error}") from None

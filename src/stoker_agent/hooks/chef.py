@@ -32,7 +32,7 @@ def apply(run: HookRun) -> Result:
     try:
         code = run.call(argv, {"heat_outputs_path": str(run.outputs_path)}, folder=run.working)
     finally:
-        node.unlink()  # the attributes may contain secrets
+        shutil.rmtree(str(node.parent))  # Chef stores the node beside the file; its attributes may contain secrets
     return Result(code)
 
 

@@ -1,15 +1,15 @@
 """
 Hook of the group ``docker-cmd``: runs containers that a map describes, in ``start_order``.
 
-Containers of an earlier run of the same deployment, and those that the map no longer names, are removed first; on
-DELETE all of them. ``HEAT_DOCKER_CMD`` replaces the command.
+Containers of earlier configs of the same deployment are removed first; on DELETE all of them. A repetition of a config
+starts only what does not run. ``HEAT_DOCKER_CMD`` replaces the command.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-from typing import Any, Dict, List, Mapping
+from typing import Any, Dict, List, Mapping, Tuple
 
 from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_list
 
@@ -17,16 +17,24 @@ _MANAGED = "managed_by=docker-cmd"
 
 
 def apply(run: HookRun) -> Result:
-    """Remove containers of earlier runs, then run the containers of the map."""
+    """Remove containers of earlier runs, then run the containers of the map that this config has not started."""
     containers = {} if run.is_removal or not run.config else run.mapping()
     changes = _remove_others(run)
+    present = _statuses(run)
     first_failure = 0
     for number, name in enumerate(
         sorted(containers, key=lambda name: _settings(containers, name).get("start_order", 0))
     ):
         settings = _settings(containers, name)
         run.report_progress(100 * number // len(containers), f"container {name}")
-        code = run.call(_exec(run, settings) if settings.get("action") == "exec" else _start(run, name, settings))
+        is_exec = settings.get("action") == "exec"
+        if is_exec and present and not changes:
+            continue
+        if name in present:
+            if _is_as_wanted(present[name][1], settings):
+                continue
+            _remove(run, present[name][0])
+        code = run.call(_exec(run, settings)) if is_exec else _start(run, name, settings)
         is_good = code in settings.get("exit_codes", [0])
         changes.append(Change(name, "changed" if is_good else "failed"))
         if not is_good:
@@ -44,9 +52,13 @@ def check(run: HookRun) -> Result:
     """Compare the running containers with the map."""
     containers = run.mapping() if run.config else {}
     wanted = {name for name in containers if _settings(containers, name).get("action", "run") == "run"}
-    running = set(_list(run, '{{.Label "container_name"}}', f"label=config_id={run.id}", everything=False))
-    changes = [Change(name, diff="not running") for name in sorted(wanted - running)]
-    changes += [Change(name, diff="not in the config") for name in sorted(running - wanted)]
+    present = _statuses(run)
+    changes = [
+        Change(name, diff="not running" if name in present else "missing")
+        for name in sorted(wanted)
+        if name not in present or not _is_as_wanted(present[name][1], containers[name])
+    ]
+    changes += [Change(name, diff="not in the config") for name in sorted(set(present) - wanted)]
     return Result.of(changes)
 
 
@@ -64,8 +76,21 @@ def _settings(containers: Mapping[str, Any], name: str) -> Dict[str, Any]:
     return settings
 
 
-def _list(run: HookRun, form: str, *filters: str, everything: bool = True) -> List[str]:
-    argv = [_docker(), "ps", *(["-a"] if everything else []), "--format", form]
+def _statuses(run: HookRun) -> Dict[str, Tuple[str, str]]:
+    """Return the containers that this config has started, by their names in the map: real name and status."""
+    rows = _list(run, '{{.Label "container_name"}}\t{{.Names}}\t{{.Status}}', f"label=config_id={run.id}")
+    return {name: (real_name, status) for name, real_name, status in (row.split("\t", 2) for row in rows)}
+
+
+def _is_as_wanted(status: str, settings: Mapping[str, Any]) -> bool:
+    """Whether the container runs. One that is not detached runs once: it must have ended with a good exit code."""
+    if settings.get("detach", True):
+        return status.startswith("Up") and "(Paused)" not in status
+    return any(status.startswith(f"Exited ({code})") for code in settings.get("exit_codes", [0]))
+
+
+def _list(run: HookRun, form: str, *filters: str) -> List[str]:
+    argv = [_docker(), "ps", "-a", "--format", form]
     for condition in filters:
         argv += ["--filter", condition]
     code, text = run.read(argv)
@@ -82,13 +107,38 @@ def _remove_others(run: HookRun) -> List[Change]:
     for line in _list(run, form, f"label={_MANAGED}", *owner):
         name, _, config_id = line.partition("\t")
         if run.is_removal or config_id != run.id:
-            if run.call([_docker(), "rm", "-f", name]):
-                raise HookError(f"cannot remove the container {name}")
+            _remove(run, name)
             removed.append(Change(name, diff="removed"))
     return removed
 
 
-def _start(run: HookRun, name: str, settings: Mapping[str, Any]) -> List[str]:
+def _remove(run: HookRun, name: str) -> None:
+    if run.call([_docker(), "rm", "-f", name]):
+        raise HookError(f"cannot remove the container {name}")
+
+
+def _start(run: HookRun, name: str, settings: Mapping[str, Any]) -> int:
+    """
+    Start a container and return the exit code.
+
+    Its environment variables may contain secrets, so they are in a file, which overrides earlier files as ``--env``
+    would. Such a file cannot contain a value with several lines: the container engine then reads its own variable.
+    """
+    argv = _arguments(run, name, settings)
+    entries = as_list(settings.get("environment") or [], f"{name}: environment")
+    lines = [entry for entry in entries if entry and "\n" not in entry]
+    variables = dict(entry.split("=", 1) for entry in entries if "\n" in entry and "=" in entry)
+    file = run.write("environment", "".join(f"{line}\n" for line in lines))
+    flags = [f"--env-file={file}"] if lines else []
+    flags += [f"--env={variable}" for variable in variables]
+    try:
+        return run.call([*argv, *flags, str(settings.get("image", "")), *_command(settings)], variables)
+    finally:
+        file.unlink()
+
+
+def _arguments(run: HookRun, name: str, settings: Mapping[str, Any]) -> List[str]:
+    """Return the command that starts a container, without its environment variables, image and program."""
     labels = {
         "deploy_stack_id": run.inputs.get("deploy_stack_id"),
         "deploy_resource_name": run.inputs.get("deploy_resource_name"),
@@ -100,18 +150,13 @@ def _start(run: HookRun, name: str, settings: Mapping[str, Any]) -> List[str]:
         argv += ["--label", label]
     if settings.get("detach", True):
         argv.append("--detach=true")
-    repeated = {
-        "env_file": "--env-file",
-        "environment": "--env",
-        "volumes": "--volume",
-        "volumes_from": "--volumes-from",
-    }
+    repeated = {"env_file": "--env-file", "volumes": "--volume", "volumes_from": "--volumes-from"}
     for key, flag in repeated.items():
         argv += [f"{flag}={value}" for value in as_list(settings.get(key) or [], f"{name}: {key}") if value]
     for key in ("net", "pid", "privileged", "restart", "user"):
         if key in settings:
             argv.append(f"--{key}={_word(settings[key])}")
-    return [*argv, str(settings.get("image", "")), *_command(settings)]
+    return argv
 
 
 def _exec(run: HookRun, settings: Mapping[str, Any]) -> List[str]:

@@ -11,11 +11,15 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_flag, write_file
+
+#: What a dry run of Compose 2 would do.
+_PENDING = re.compile(r"DRY-RUN MODE - +(\S+ \S+) +(Creating|Recreate|Starting|Stopping|Removing)")
 
 
 def apply(run: HookRun) -> Result:
@@ -41,13 +45,18 @@ def apply(run: HookRun) -> Result:
 
 def check(run: HookRun) -> Result:
     """Compare the running services with the Compose file: ``docker compose up --dry-run``. Needs Compose 2."""
-    project = _write_project(run)
-    code, text = run.read([*_command(), "--dry-run", "up", "-d", "--no-build", "--remove-orphans"], folder=project)
+    before = {path: path.read_bytes() if path.is_file() else None for path in _files(run)}
+    argv = [*_command(), "--dry-run", "up", "-d", "--no-build", "--remove-orphans"]
+    try:
+        project = _write_project(run)
+        code, text = run.read(["/bin/sh", "-c", 'exec "$@" 2>&1', "sh", *argv], folder=project)
+    finally:
+        _restore(before)
     print(text, end="")
-    pending = [
-        line.strip() for line in text.splitlines() if any(word in line for word in ("Creat", "Recreat", "Start"))
-    ]
-    return Result(code, changed=bool(pending), changes=[Change(line) for line in pending])
+    pending: Dict[str, str] = {}
+    for item, verb in _PENDING.findall(text):
+        pending.setdefault(item, verb)
+    return Result(code, changed=bool(pending), changes=[Change(item, diff=verb) for item, verb in pending.items()])
 
 
 preview = check
@@ -76,16 +85,32 @@ def _command() -> List[str]:
     raise HookError("neither docker-compose nor docker is installed on this server, or in PATH", 127)
 
 
-def _write_project(run: HookRun) -> Path:
+def _files(run: HookRun) -> Dict[Path, str]:
+    """Return the content of the project's files by path."""
     project = run.state / run.name
-    text = run.config if isinstance(run.config, str) else json.dumps(run.config)
-    write_file(project / "docker-compose.yml", text)
+    files = {project / "docker-compose.yml": run.config if isinstance(run.config, str) else json.dumps(run.config)}
     for name, content in _env_files(run):
-        target = project / name
         if Path(name).is_absolute() or ".." in Path(name).parts:
             raise HookError(f"env_files: {name!r} must be a path below the project's directory")
-        write_file(target, content)
-    return project
+        files[project / name] = content
+    return files
+
+
+def _write_project(run: HookRun) -> Path:
+    for path, content in _files(run).items():
+        write_file(path, content)
+    return run.state / run.name
+
+
+def _restore(files: Dict[Path, Optional[bytes]]) -> None:
+    """Undo the writes of a dry run."""
+    for path, content in files.items():
+        if content is not None:
+            write_file(path, content)
+        elif path.is_file():
+            path.unlink()
+            if not any(path.parent.iterdir()):
+                path.parent.rmdir()
 
 
 def _env_files(run: HookRun) -> List[Tuple[str, str]]:

@@ -1,8 +1,9 @@
 """
 Hook of the group ``kubelet``: writes a pod's manifest for a kubelet, then waits for its images and containers.
 
-Options, in seconds: ``images_timeout`` (600), ``containers_timeout`` (120) and ``poll_period`` (5). DELETE removes the
-manifest. ``HEAT_KUBELET_MANIFESTS`` replaces the directory of static pods, ``HEAT_DOCKER_CMD`` the container engine.
+Options, in seconds: ``images_timeout`` (600), ``containers_timeout`` (120) and ``poll_period`` (5). An update and
+DELETE remove the former manifest. ``HEAT_KUBELET_MANIFESTS`` replaces the directory of static pods, ``HEAT_DOCKER_CMD``
+the container engine.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, write_file
+from stoker_agent.files import write
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result
 
 
 def apply(run: HookRun) -> Result:
@@ -23,9 +25,10 @@ def apply(run: HookRun) -> Result:
         return undo(run)
     manifest = _manifest(run)
     text = json.dumps(run.mapping(), indent=4, sort_keys=True)
+    _replace_former(run, manifest)
     is_new = not manifest.is_file() or manifest.read_text() != text
     if is_new:
-        write_file(manifest, text, 0o600)
+        _place(manifest, text)
     period = float(run.options.get("poll_period", 5))
     images = [str(container["image"]) for container in _containers(run)]
     _wait(lambda: _missing_images(run, images), float(run.options.get("images_timeout", 600)), period, "images")
@@ -47,12 +50,27 @@ preview = check
 
 
 def undo(run: HookRun) -> Result:
-    """Remove the manifest; the kubelet then stops the pod."""
-    manifest = _manifest(run)
-    if not manifest.exists():
-        return Result(changed=False)
-    manifest.unlink()
-    return Result(changed=True, changes=[Change(str(manifest), diff="removed")])
+    """Remove the deployment's manifest; the kubelet then stops the pod."""
+    manifests = {Path(run.memory.load().get("manifest", _manifest(run))), _manifest(run)}
+    changes = [Change(str(manifest), diff="removed") for manifest in sorted(manifests) if manifest.exists()]
+    for change in changes:
+        Path(change.item).unlink()
+    run.memory.clear()
+    return Result.of(changes)
+
+
+def _replace_former(run: HookRun, manifest: Path) -> None:
+    """Remove the manifest of the deployment's former config, and record the one of this config."""
+    former = run.memory.load().get("manifest")
+    run.memory.store({"manifest": str(manifest)})
+    if former and Path(former) != manifest:
+        Path(former).unlink(missing_ok=True)
+
+
+def _place(manifest: Path, text: str) -> None:
+    """Write the manifest in one step: the kubelet reads the directory at any time, and ignores the names with a dot."""
+    manifest.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write(manifest, text.encode())
 
 
 def _manifest(run: HookRun) -> Path:

@@ -3,17 +3,18 @@ Hook of the group ``package``: installs, upgrades or removes packages of the ope
 
 Settings, in the config's map or as inputs:
 
-- ``name`` or ``packages``: a name, or a list of names; ``NAME=VERSION`` selects a version;
+- ``name`` or ``packages``: a name, or a list of names; ``NAME=VERSION`` selects a version, also an older one;
 - ``state``: ``present`` (default), ``latest`` or ``absent``;
 - ``update_cache``: whether to refresh the package lists first (default false).
 
-Undo removes the packages that this deployment installed, and only those.
+With apt, the hook waits up to five minutes while another program installs packages. Undo removes the packages that this
+deployment installed, with those of their dependencies that no other package needs.
 """
 
 from __future__ import annotations
 
 import shutil
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Optional, Set, Tuple
 
 from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_flag, as_list, choose_state
 
@@ -22,16 +23,21 @@ _QUIET = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
 
 
 class _Apt:
-    """Packages of Debian and its relatives."""
+    """Packages of Debian and its relatives. The version of an incomplete installation ends with dpkg's status."""
 
-    install = ("apt-get", "-y", "-o", "Dpkg::Options::=--force-confold", "--no-install-recommends", "install")
-    remove = ("apt-get", "-y", "remove")
+    _options = ("-y", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Use-Pty=0", "-o", "Dpkg::Options::=--force-confold")
+    install = ("apt-get", *_options, "--no-install-recommends", "--allow-downgrades", "install")
+    remove = ("apt-get", *_options, "remove")
     update = ("apt-get", "-q", "update")
 
     def installed(self, run: HookRun) -> Dict[str, str]:
         _, text = run.read(["dpkg-query", "-W", "-f", "${db:Status-Status} ${binary:Package} ${Version}\\n"])
         rows = [line.split(" ") for line in text.splitlines()]
-        return {row[1].partition(":")[0]: row[2] for row in rows if row[0] == "installed"}
+        return {
+            name.partition(":")[0]: version if status == "installed" else f"{version} {status}"
+            for status, name, version in rows
+            if status not in ("not-installed", "config-files")
+        }
 
     def candidate(self, run: HookRun, name: str) -> Optional[str]:
         """Return the version that an upgrade would install."""
@@ -41,6 +47,15 @@ class _Apt:
 
     def selector(self, name: str, version: str) -> str:
         return f"{name}={version}"
+
+    def matches(self, installed: str, version: str) -> bool:
+        return installed == version
+
+    def removable(self, run: HookRun, names: List[str], dependencies: List[str]) -> List[str]:
+        """Return the names, and those dependencies that no package needs without them."""
+        _, text = run.read(["apt-get", "-s", "--auto-remove", "remove", *names], _QUIET)
+        unneeded = {line.split()[1] for line in text.splitlines() if line.startswith("Remv ")}
+        return [*names, *(name for name in dependencies if name in unneeded)]
 
 
 class _Dnf:
@@ -63,6 +78,14 @@ class _Dnf:
     def selector(self, name: str, version: str) -> str:
         return f"{name}-{version}"
 
+    def matches(self, installed: str, version: str) -> bool:
+        """Compare the versions; the release after the hyphen may be missing."""
+        return version in (installed, installed.rpartition("-")[0])
+
+    def removable(self, run: HookRun, names: List[str], dependencies: List[str]) -> List[str]:
+        """Return the names: dnf removes dependencies that no package needs by itself."""
+        return names
+
 
 def apply(run: HookRun) -> Result:
     """Bring the packages into the state."""
@@ -84,12 +107,21 @@ def apply(run: HookRun) -> Result:
     ]
     code = run.call([*verb, *names], _QUIET)
     after = manager.installed(run)
-    own = set(run.memory.load().get("installed", ())) | {
-        name for name, _ in pending if name in after and name not in before
-    }
-    run.memory.store({"installed": sorted(name for name in own if name in after)})
+    _remember(run, {name for name, _ in pending}, set(after) - set(before), after)
     changes = _differences(before, after)
     return Result(code, changed=bool(changes), changes=changes)
+
+
+def _remember(run: HookRun, wanted: Set[str], fresh: Set[str], installed: Dict[str, str]) -> None:
+    """Record the packages that this deployment has installed, and their dependencies, for undo."""
+    memory = run.memory.load()
+    own = {"installed": fresh & wanted, "dependencies": fresh - wanted}
+    run.memory.store(
+        {
+            kind: sorted(name for name in names | set(memory.get(kind, ())) if name in installed)
+            for kind, names in own.items()
+        }
+    )
 
 
 def check(run: HookRun) -> Result:
@@ -118,8 +150,10 @@ def undo(run: HookRun) -> Result:
     """Remove the packages that this deployment installed."""
     manager = _manager()
     before = manager.installed(run)
-    own = [name for name in run.memory.load().get("installed", ()) if name in before]
-    code = run.call([*manager.remove, *own], _QUIET) if own else 0
+    own, dependencies = (
+        [name for name in run.memory.load().get(kind, ()) if name in before] for kind in ("installed", "dependencies")
+    )
+    code = run.call([*manager.remove, *manager.removable(run, own, dependencies)], _QUIET) if own else 0
     if code == 0:
         run.memory.clear()
     changes = _differences(before, manager.installed(run))
@@ -162,7 +196,9 @@ def _pending(
     return [
         (name, version)
         for name, version in wanted
-        if name not in installed or (version is not None and installed[name] != version)
+        if name not in installed
+        or (version is not None and not manager.matches(installed[name], version))
+        or " " in installed[name]  # an incomplete installation
     ]
 
 

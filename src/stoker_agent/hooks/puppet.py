@@ -9,14 +9,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 from stoker_agent.hook_contract import Change, HookRun, Result, as_flag, as_text, write_file
 
 #: Exit codes of ``--detailed-exitcodes`` for changes, and for changes and failures.
 _CHANGED, _BOTH = 2, 6
+#: A line of ``--evaltrace``: the resource, its number and the number of all; old versions write no numbers.
+_EVALUATION = re.compile(
+    r"Info: (?P<resource>.+): (?:Evaluated in .*"
+    r"|Starting to evaluate the resource(?: \((?P<number>\d+) of (?P<all>\d+)\))?)"
+)
+#: The beginning of the names of files with Hiera data.
+_HIERA = "heat_config_"
 
 
 def apply(run: HookRun) -> Result:
@@ -36,12 +44,18 @@ preview = check
 
 def _apply(run: HookRun, flags: List[str]) -> "tuple[int, List[Change]]":
     manifest = run.write(f"{run.id}.pp", run.text())
-    log = run.working / f"{run.id}_log.json"
-    log.unlink(missing_ok=True)  # Puppet appends to the log of an interrupted run
+    log = run.write(f"{run.id}_log.json", "")  # a file that Puppet makes is readable for all
     argv = [os.environ.get("HEAT_PUPPET_CMD", "puppet"), "apply", "--color", "false", "--detailed-exitcodes"]
-    argv += ["--logdest", "console", "--logdest", str(log), *_options(run), *flags, str(manifest)]
-    code = run.call(argv, {**_facts(run), **_hiera(run)}, folder=run.working)
-    return code, _read(log)
+    argv += ["--logdest", "console", "--logdest", str(log), "--evaltrace", *_options(run), *flags, str(manifest)]
+    data = _hiera(run)
+    try:
+        facts = {**_facts(run), **(_hiera_facts(data) if data else {})}
+        code = run.call(argv, facts, folder=run.working, passes=lambda line: _report(run, line))
+        return code, _read(log)
+    finally:
+        log.unlink()  # its differences may contain secrets
+        if data is not None and run.is_dry:
+            data.unlink()  # only applied inputs stay on the machine
 
 
 def _options(run: HookRun) -> List[str]:
@@ -53,7 +67,27 @@ def _options(run: HookRun) -> List[str]:
     for name in ("debug", "verbose"):
         if _is_set(run, f"enable_{name}", default=False):
             argv.append(f"--{name}")
+    if not _is_detailed(run):
+        argv += ["--log_level", "info"]  # the level of the lines with the progress
     return argv
+
+
+def _is_detailed(run: HookRun) -> bool:
+    """Return whether the config requests more of Puppet's output than notices."""
+    return any(_is_set(run, f"enable_{name}", default=False) for name in ("debug", "verbose"))
+
+
+def _report(run: HookRun, line: bytes) -> bool:
+    """Report the progress that a line of Puppet's output states. Return whether the run's output shows the line."""
+    text = line.decode("utf-8", "replace").rstrip("\n")
+    match = _EVALUATION.fullmatch(text)
+    if match is None:
+        return _is_detailed(run) or not text.startswith("Info: ")
+    resource = match["resource"]
+    if "Starting to evaluate" in text and resource.startswith("/Stage["):
+        percent = min(99, 100 * (int(match["number"]) - 1) // int(match["all"])) if match["all"] else None
+        run.report_progress(percent, resource)
+    return False
 
 
 def _is_set(run: HookRun, name: str, *, default: bool) -> bool:
@@ -68,21 +102,23 @@ def _facts(run: HookRun) -> Dict[str, str]:
     return facts
 
 
-def _hiera(run: HookRun) -> Dict[str, str]:
-    """Write the inputs as Hiera data and return the fact that names the file."""
+def _hiera(run: HookRun) -> Optional[Path]:
+    """Write the inputs as Hiera data, if the config requests it. Return the file, which is another one in a dry run."""
     if not _is_set(run, "enable_hiera", default=False):
-        return {}
+        return None
     folder = Path(os.environ.get("HEAT_PUPPET_HIERA_DATADIR", "/etc/puppet/hieradata"))
-    write_file(folder / f"heat_config_{run.name}.json", json.dumps(run.inputs))
-    return {"FACTER_deploy_config_name": run.name}
+    name = f"{run.name}_{run.mode}" if run.is_dry else run.name
+    return write_file(folder / f"{_HIERA}{name}.json", json.dumps(run.inputs))
+
+
+def _hiera_facts(data: Path) -> Dict[str, str]:
+    """Return the fact that names the file with Hiera data."""
+    return {"FACTER_deploy_config_name": data.stem[len(_HIERA) :]}
 
 
 def _read(log: Path) -> List[Change]:
     """Return the changes and failures of resources from Puppet's JSON log."""
-    try:
-        text = log.read_text(encoding="utf-8", errors="replace").strip().rstrip(",")
-    except FileNotFoundError:
-        return []
+    text = log.read_text(encoding="utf-8", errors="replace").strip().rstrip(",")
     try:
         entries: List[Dict[str, Any]] = json.loads(text if text.endswith("]") else text + "]")
     except ValueError:

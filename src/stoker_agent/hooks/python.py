@@ -6,6 +6,8 @@ An exception fails the run. The module runs with the Python of the agent, in a p
 
     def main(inputs):
         return {"url": f"http://{inputs['host']}:{inputs['port']}/"}
+
+The module may also define ``check``, ``preview`` and ``undo``, which are called in place of ``main`` in these modes.
 """
 
 from __future__ import annotations
@@ -18,12 +20,15 @@ from stoker_agent.hook_contract import HookError, HookRun, Result
 #: Runs the module in a fresh interpreter, so that its imports and threads do not meet the hook's.
 _CALL = """
 import json, runpy, sys
-module = runpy.run_path(sys.argv[1], run_name="stoker_config")
-if "main" not in module:
-    sys.exit("the config of group python must define the function main(inputs)")
+module, name = runpy.run_path(sys.argv[1], run_name="stoker_config"), sys.argv[4]
+if name not in module:
+    if name == "main":
+        sys.exit("the config of group python must define the function main(inputs)")
+    print(f"the config does not define the function {name}(inputs)", file=sys.stderr)
+    sys.exit(95)
 with open(sys.argv[2]) as file:
     inputs = json.load(file)
-outputs = module["main"](inputs)
+outputs = module[name](inputs)
 with open(sys.argv[3], "w") as file:
     json.dump({} if outputs is None else outputs, file)
 """
@@ -31,11 +36,31 @@ with open(sys.argv[3], "w") as file:
 
 def apply(run: HookRun) -> Result:
     """Call ``main`` and return its dict as outputs. The key ``deploy_changed`` tells whether the machine changed."""
+    return _call(run, "main")
+
+
+def check(run: HookRun) -> Result:
+    """Call the module's ``check``."""
+    return _call(run, "check")
+
+
+def preview(run: HookRun) -> Result:
+    """Call the module's ``preview``."""
+    return _call(run, "preview")
+
+
+def undo(run: HookRun) -> Result:
+    """Call the module's ``undo``."""
+    return _call(run, "undo")
+
+
+def _call(run: HookRun, function: str) -> Result:
     source = run.write("config.py", run.text())
     inputs = run.write("inputs.json", json.dumps(run.inputs))
     target = run.write("outputs.json", "{}")
     try:
-        code = run.call([sys.executable, "-u", "-c", _CALL, str(source), str(inputs), str(target)], run.environment())
+        files = (str(source), str(inputs), str(target))
+        code = run.call([sys.executable, "-u", "-c", _CALL, *files, function], run.environment())
     finally:
         inputs.unlink()  # it may contain secrets
     if code:

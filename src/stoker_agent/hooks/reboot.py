@@ -17,7 +17,7 @@ from stoker_agent.hook_contract import Change, HookRun, Result
 
 #: The agent starts an interrupted run of this hook again.
 RESUMES = True
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_BOOT_ID, _FIRST_PROCESS = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/1/stat")
 #: How long the reboot command may take until it ends this process.
 _SECONDS = 600.0
 
@@ -26,7 +26,7 @@ def apply(run: HookRun) -> Result:
     """Reboot once: a second start after the boot reports success."""
     settings = run.settings() if run.config else dict(run.user_inputs)
     before = run.memory.load()
-    boot = _BOOT_ID.read_text().strip()
+    boot = _identify_boot()
     if before.get("run") == run.id and before.get("boot") != boot:
         run.memory.clear()
         return Result(changed=True, changes=[Change("reboot")])
@@ -42,6 +42,12 @@ def apply(run: HookRun) -> Result:
     time.sleep(_SECONDS)
     run.memory.clear()
     return Result(1, changed=False, reason=f"the server did not reboot within {_SECONDS:g} s")
+
+
+def _identify_boot() -> str:
+    """Return a text that differs after a reboot. A system container keeps the host's boot id, but starts process 1."""
+    started = _FIRST_PROCESS.read_text().rpartition(") ")[2].split()[19]
+    return f"{_BOOT_ID.read_text().strip()} {started}"
 
 
 def check(run: HookRun) -> Result:

@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any, Dict, List
 
 from stoker_agent.hook_contract import Change, HookRun, Result, write_file
+from stoker_agent.tool_lines import GrowingFile
 
 _MINION = "/etc/salt/minion"
+#: The line of Salt's log at the beginning of a state. Salt does not log the number of all states.
+_STATE = re.compile(r"\[INFO .*\] Running state \[(?P<name>.*)\] at time [0-9:.]+$")
 
 
 def apply(run: HookRun) -> Result:
@@ -36,16 +40,21 @@ def _apply(run: HookRun, arguments: List[str]) -> Result:
     states = run.working / "states"
     text = run.config if isinstance(run.config, str) else json.dumps(run.config or {})
     write_file(states / f"{run.id}.sls", text)
-    target = run.working / "salt.json"
+    target = run.write("salt.json", "")
     argv = [os.environ.get("HEAT_SALT_CMD", "salt-call"), "--local", "--config-dir", str(_configure(run, states))]
     argv += ["--out", "json", "--out-file", str(target), "--log-level", "warning", "--retcode-passthrough"]
+    log = run.write("salt.log", "")
+    argv += ["--log-file", str(log), "--log-file-level", "info"]
     argv += ["--state-output", "changes", "state.sls", run.id, *arguments]
     try:
-        code = run.call(argv, {"heat_outputs_path": str(run.outputs_path)}, folder=run.working)
+        with GrowingFile(log, _Progress(run).read):
+            code = run.call(argv, {"heat_outputs_path": str(run.outputs_path)}, folder=run.working)
+        returned = _read(target)
     finally:
+        for path in (log, target):
+            path.unlink()  # both contain commands and their output
         shutil.rmtree(str(run.working / "minion"))  # it contains the inputs
         shutil.rmtree(str(run.working / "pillar"))
-    returned = _read(target)
     print(json.dumps(returned, indent=2))
     if not isinstance(returned, dict):
         return Result(code or 1, changed=False, reason="; ".join(map(str, returned or ("salt returned nothing",))))
@@ -59,6 +68,21 @@ def _apply(run: HookRun, arguments: List[str]) -> Result:
         changed=any(change.outcome == "changed" for change in changes),
         changes=changes,
     )
+
+
+class _Progress:
+    """Reports the states whose beginnings are in Salt's log."""
+
+    def __init__(self, run: HookRun) -> None:
+        self._run = run
+        self._count = 0
+
+    def read(self, line: bytes) -> None:
+        """Report the state that begins with this line of the log, if one does."""
+        match = _STATE.search(line.decode("utf-8", "replace"))
+        if match is not None:
+            self._count += 1
+            self._run.report_progress(None, f"state {self._count}: {match['name']}")
 
 
 def _configure(run: HookRun, states: Path) -> Path:

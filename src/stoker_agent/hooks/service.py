@@ -9,11 +9,13 @@ Settings, in the config's map or as inputs:
 - ``wait``: seconds that the unit must stay active, at most 300 (default 2); ``health``: a command that must succeed
   within ``health_timeout`` seconds (default 60).
 
-Undo stops and disables the unit, and removes the unit's file if the deployment wrote it.
+Undo returns the unit to what it was before the deployment: its file, whether it runs and whether it is enabled. So does
+an update that names another unit.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, List
@@ -39,11 +41,10 @@ def apply(run: HookRun) -> Result:
         return undo(run)
     settings = _settings(run)
     name = settings["name"]
+    if run.memory.load().get("name", name) != name:
+        undo(run)
     changes = _compare(run, settings)
-    if settings.get("unit") is not None and not _unit_file(name).is_file():
-        run.memory.store({"name": name, "unit": True})
-    elif not run.memory.load():
-        run.memory.store({"name": name, "unit": False})
+    _remember(run, name, writes_unit=settings.get("unit") is not None)
     is_new_unit = any(change.item == str(_unit_file(name)) for change in changes)
     if is_new_unit:
         write_file(_unit_file(name), str(settings["unit"]), 0o644)
@@ -59,7 +60,8 @@ def apply(run: HookRun) -> Result:
     )
     _systemctl(run, verb, name)
     _await_health(run, settings)
-    return Result(changed=bool(changes) or state in ("restarted", "reloaded"), changes=changes)
+    has_run = state in ("restarted", "reloaded") or _ends_by_itself(_show(run, name))
+    return Result(changed=bool(changes) or has_run, changes=changes)
 
 
 def check(run: HookRun) -> Result:
@@ -72,17 +74,42 @@ preview = check
 
 
 def undo(run: HookRun) -> Result:
-    """Stop and disable the unit, and remove the file that the deployment wrote."""
+    """Return the unit to what it was before the deployment."""
     before = run.memory.load()
     if not before:
         return Result(changed=False)
-    name = before["name"]
-    run.call(["systemctl", "disable", "--now", name])
-    if before["unit"] and _unit_file(name).is_file():
-        _unit_file(name).unlink()
+    name, file = before["name"], _unit_file(before["name"])
+    properties = _show(run, name)
+    if _is_enabled(properties) and not before["enabled"]:
+        _systemctl(run, "disable", name)
+    if _is_active(properties) and not before["active"]:
+        _systemctl(run, "stop", name)
+    if before["unit"]:
+        if before["text"] is None:
+            file.unlink(missing_ok=True)
+        else:
+            write_file(file, before["text"], 0o644)
         _systemctl(run, "daemon-reload")
+    if before["active"] and (before["unit"] or not _is_active(properties)):
+        _systemctl(run, "restart", name)
+    if before["enabled"] and not _is_enabled(properties):
+        _systemctl(run, "enable", name)
     run.memory.clear()
-    return Result(changed=True, changes=[Change(name, diff="removed")])
+    return Result(changed=True, changes=[Change(name, diff="removed" if before["text"] is None else "restored")])
+
+
+def _remember(run: HookRun, name: str, *, writes_unit: bool) -> None:
+    """Record the unit as it is before the first run of the deployment, and whether the deployment writes its file."""
+    memory, file = run.memory.load(), _unit_file(name)
+    if not memory:
+        properties = _show(run, name)
+        memory = {
+            "name": name,
+            "active": _is_active(properties),
+            "enabled": _is_enabled(properties),
+            "text": file.read_text(errors="replace") if file.is_file() else None,
+        }
+    run.memory.store({**memory, "unit": writes_unit or bool(memory.get("unit"))})
 
 
 def _settings(run: HookRun) -> Dict[str, Any]:
@@ -101,9 +128,27 @@ def _unit_file(name: str) -> Path:
 
 def _show(run: HookRun, name: str) -> Dict[str, str]:
     """Return the unit's properties."""
-    wanted = "LoadState,ActiveState,SubState,UnitFileState,ActiveEnterTimestampMonotonic,NRestarts,Result,Type"
+    wanted = "ActiveState,UnitFileState,RemainAfterExit,NRestarts,Result,Type"
     _, text = run.read(["systemctl", "show", "--property", wanted, "--", name])
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def _is_active(properties: Dict[str, str]) -> bool:
+    return properties.get("ActiveState") in ("active", "activating", "reloading")
+
+
+def _is_as_started(properties: Dict[str, str]) -> bool:
+    """Whether the unit runs, or ends by itself and has not failed."""
+    return _is_active(properties) or (_ends_by_itself(properties) and properties.get("ActiveState") == "inactive")
+
+
+def _ends_by_itself(properties: Dict[str, str]) -> bool:
+    """Whether the unit becomes inactive after its success. systemd then forgets that it ran."""
+    return properties.get("Type") == "oneshot" and properties.get("RemainAfterExit") == "no"
+
+
+def _is_enabled(properties: Dict[str, str]) -> bool:
+    return properties.get("UnitFileState") in ("enabled", "enabled-runtime", "alias")
 
 
 def _compare(run: HookRun, settings: Dict[str, Any]) -> List[Change]:
@@ -116,12 +161,13 @@ def _compare(run: HookRun, settings: Dict[str, Any]) -> List[Change]:
             changes.append(Change(str(file)))
     properties = _show(run, name)
     if "enabled" in settings:
-        is_enabled = properties.get("UnitFileState") in ("enabled", "enabled-runtime", "alias")
+        is_enabled = _is_enabled(properties)
         if is_enabled != as_flag(settings["enabled"], "enabled"):
             changes.append(Change(name, diff="disabled" if is_enabled else "enabled"))
-    is_active = properties.get("ActiveState") in ("active", "activating", "reloading")
-    if is_active == (settings["state"] == "stopped"):
-        changes.append(Change(name, diff="stopped" if is_active else "started"))
+    if settings["state"] == "stopped":
+        changes += [Change(name, diff="stopped")] if _is_active(properties) else []
+    elif not _is_as_started(properties):
+        changes.append(Change(name, diff="started"))
     return changes
 
 
@@ -129,8 +175,14 @@ def _systemctl(run: HookRun, *words: str) -> None:
     code = run.call(["systemctl", *words])
     if code:
         if len(words) > 1:
-            run.call(["systemctl", "status", "--no-pager", "--lines", "20", "--", words[-1]])
+            _print_journal(run, words[-1])
         raise HookError(f"systemctl {' '.join(words)}: exit {code}", code)
+
+
+def _print_journal(run: HookRun, name: str) -> None:
+    """Print the unit's last messages to stderr."""
+    _, text = run.read(["journalctl", "--no-pager", "--quiet", "--lines", "30", "--unit", name])
+    print(text, end="", file=sys.stderr, flush=True)
 
 
 def _await_health(run: HookRun, settings: Dict[str, Any]) -> None:
@@ -141,11 +193,11 @@ def _await_health(run: HookRun, settings: Dict[str, Any]) -> None:
     restarts = _show(run, name).get("NRestarts")
     while True:
         properties = _show(run, name)
-        has_ended = properties.get("Type") == "oneshot" and properties.get("Result") == "success"
-        if properties.get("ActiveState") not in ("active", "activating", "reloading") and not has_ended:
-            run.call(["journalctl", "--no-pager", "--lines", "30", "--unit", name])
+        if not _is_as_started(properties):
+            _print_journal(run, name)
             raise HookError(f"{name} is {properties.get('ActiveState')} ({properties.get('Result')})")
         if properties.get("NRestarts") != restarts:
+            _print_journal(run, name)
             raise HookError(f"{name} ended and was restarted within {seconds:g} s")
         if time.monotonic() >= until:
             break
