@@ -9,9 +9,12 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
-from stoker_agent.execute import end_remaining_processes, execute, failure
+from stoker_agent.delivered_hooks import DeliveredHooks
+from stoker_agent.execute import execute, failure
+from stoker_agent.launch import end_remaining_processes
 from stoker_agent.live import Live
 from stoker_agent.output_files import BoundedFile
+from stoker_agent.programs import CannotRun
 from stoker_agent.progress import ProgressReporter, Signals, wants_progress
 from stoker_agent.senders import Senders
 from stoker_agent.sources import STOKER
@@ -21,9 +24,14 @@ _log = logging.getLogger("stoker-agent")
 
 
 class RunEnv(NamedTuple):
-    """What all runs of an agent share: its own hooks, its enrollment, and the certificates that it trusts."""
+    """
+    What all runs of an agent share: its own and the delivered hooks, the file with the machine's variables for runs,
+    its enrollment, and the certificates that it trusts.
+    """
 
     hooks: Path
+    variables: Path
+    delivered: DeliveredHooks
     config: Optional[Config]
     ca_file: Optional[str]
 
@@ -42,6 +50,8 @@ class ActiveRun:
         self.source = source
         self.folder = folder
         self.control = Control()
+        #: Why the run must not execute, if another run on which it depends has failed.
+        self.refusal: Optional[str] = None
         self._reporter: Optional[ProgressReporter] = None
 
     @property
@@ -55,13 +65,18 @@ class ActiveRun:
         bounded = list(streams.values())
         try:
             if self.control.why is not None:
-                return execute(self.entry, env.hooks, self.folder, self.control, bounded)
+                return execute(self.entry, env.hooks, env.variables, self.folder, self.control, bounded)
+            if self.refusal is not None:
+                return failure(self.refusal, 1)
             name, group = self.entry.get("name"), self.entry.get("group")
             _log.info("run.started: run %s of %s starts (group %s)", self.id, name, group)
             self._reporter = self._start_reporter(env, streams, log_bytes)
             began = time.monotonic()
-            values = execute(self.entry, env.hooks, self.folder, self.control, bounded)
+            hooks = env.delivered.provide(self.entry, self.folder, self.control) or env.hooks
+            values = execute(self.entry, hooks, env.variables, self.folder, self.control, bounded)
             values["deploy_run_seconds"] = round(time.monotonic() - began, 3)
+        except CannotRun as error:
+            return failure(str(error), error.code)
         except Exception as error:  # for example: no more threads or file descriptors
             _log.exception("run.failed: run %s failed", self.id)
             end_remaining_processes(self.folder)

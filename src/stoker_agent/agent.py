@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import logging
 import os
 import signal
 import threading
-import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent.active_run import ActiveRun, RunEnv
+from stoker_agent.channel import Channel
+from stoker_agent.checks import Checks
 from stoker_agent.config import Config, Paths, Unusable
-from stoker_agent.execute import INTERRUPTED, end_remaining_processes, failure, interrupted_stop_result, was_stopping
+from stoker_agent.delivered_hooks import DeliveredHooks
+from stoker_agent.dependencies import Dependencies
+from stoker_agent.drain import Drain
+from stoker_agent.execute import INTERRUPTED, failure, interrupted_stop_result, was_stopping
+from stoker_agent.facts_report import FactsReporter
+from stoker_agent.launch import end_remaining_processes
 from stoker_agent.output_files import tidy
-from stoker_agent.poll import Poller
+from stoker_agent.poll import Observer, Poller
 from stoker_agent.programs import inputs, resumes
 from stoker_agent.refusals import Refusals
 from stoker_agent.report import Reporter
 from stoker_agent.runs import Runs, source_of
+from stoker_agent.self_update import Updater
 from stoker_agent.senders import Senders
+from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import Settings
 from stoker_agent.signatures import Verifier
 from stoker_agent.source_set import SourceSet
 from stoker_agent.sources import STOKER, Document, Source
 from stoker_agent.termination import CANCELLED, WITHDRAWN
+from stoker_agent.upkeep import Upkeep
 from stoker_agent.web import Unreachable
 
 _log = logging.getLogger("stoker-agent")
 _LAST_RUN_SECONDS, _LAST_REPORT_SECONDS = 10.0, 2.0
 _DISK_PAUSE_SECONDS = 5.0
-_TIDY_SECONDS = 60.0
 _REASON = "Interrupted: the agent stopped while this config was running"
 
 
@@ -41,31 +50,55 @@ class _Newest(NamedTuple):
     source: str
 
 
+class Outcome(NamedTuple):
+    """Numbers of runs that ended, of those that failed, and of results that no receiver has accepted yet."""
+
+    runs: int = 0
+    failed: int = 0
+    unreported: int = 0
+
+
 class Agent:
     """
     Fetches documents, starts runs and reports their results.
 
     ``config`` is the enrollment, or None if this server is not enrolled; all documents then come from other sources.
     ``settings`` lists the sources. ``paths`` names the agent's directories. ``credential`` is the key with which the
-    agent verifies published documents; with None, the agent accepts them unverified.
+    agent verifies published documents; with None, the agent accepts them unverified. ``observer`` records contacts.
     """
 
     def __init__(
-        self, config: Optional[Config], settings: Settings, paths: Paths, credential: Optional[str] = None
+        self,
+        config: Optional[Config],
+        settings: Settings,
+        paths: Paths,
+        credential: Optional[str] = None,
+        *,
+        observer: Optional[Observer] = None,
+        manager: Optional[ServiceManager] = None,
     ) -> None:
+        self._manager = manager or ServiceManager()
         self._runs = Runs(paths.state)
+        self._dependencies = Dependencies(paths.state / "dependencies.json", self._runs)
         verifier = Verifier(credential, paths.state, Refusals(config).report) if credential else None
         self._source_set = SourceSet(config, settings, paths, verifier)
-        self._poller = Poller(self._source_set.sources, self._on_document, settings.polling)
+        self._poller = Poller(self._source_set.sources, self._on_document, settings.polling, observer)
         ca_file = settings.ca_file or (config.ca_file if config else None)
-        self._env = RunEnv(paths.hooks, config, ca_file)
+        delivered = DeliveredHooks(paths.state / "delivered-hooks", paths.hook_digests, config, ca_file)
+        self._env = RunEnv(paths.hooks, paths.variables, delivered, config, ca_file)
         self._reporter = Reporter(Senders(config, ca_file), self._runs, self._poller.hurry, settings.polling)
+        self._facts = FactsReporter(config, paths, lambda: bool(self._active)) if config else None
         self._changed = threading.Condition()
         self._newest = _Newest(Document([], {}), STOKER)
         self._stopping = False
         #: Runs in progress, by id, and ended runs whose progress reporters still read their files.
         self._active: Dict[str, ActiveRun] = {}
         self._followed: List[ActiveRun] = []
+        self._drain = Drain(self._changed, self._active)
+        self._updater = config and Updater(config, paths, self._manager, self._drain)
+        #: Counts the runs that this process has ended.
+        self._outcome = Outcome()
+        self._checks = config and Checks(Channel(config), paths.state / "checks", self._env, self._active)
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT. Active runs then have ten seconds to end."""
@@ -77,10 +110,18 @@ class Agent:
             signal.signal(sign, lambda _, __: None)
         self.recover()
         self._reporter.start()
-        threading.Thread(target=self._poller.run, name="poll", daemon=True).start()
-        threading.Thread(target=self._work, name="work", daemon=True).start()
-        threading.Thread(target=self._tidy, name="tidy", daemon=True).start()
+        loops = [
+            threading.Thread(target=self._poller.run, name="poll", daemon=True),
+            threading.Thread(target=self._work, name="work", daemon=True),
+        ]
+        for loop in loops:
+            loop.start()
+        Upkeep(self.tidy, self._manager, loops).start()
+        self._manager.notify("READY=1")
+        if self._facts is not None:
+            self._facts.start()
         os.read(wake_reader, 1)
+        self._manager.notify("STOPPING=1")
         self._poller.stop()
         with self._changed:
             self._stopping = True
@@ -94,24 +135,31 @@ class Agent:
         else:
             self._reporter.wait(_LAST_REPORT_SECONDS)
 
-    def once(self) -> None:
+    def once(self, report_seconds: Optional[float] = None) -> Outcome:
         """
-        Fetch the document once, run each new entry, report all results, and return.
+        Fetch the document, run each new entry and report the results, until the document has no new entry.
 
-        Raises Unusable if no source answers.
+        ``report_seconds`` limits each wait for the receivers of the results. Raises Unusable if no source answers.
         """
         self.recover()
+        self._checks = None  # checks recur, and this process ends
         self._reporter.start()
-        try:
-            self._poller.once()
-        except Unreachable as error:
-            raise Unusable(f"cannot poll: {error}") from None
-        while self._begin_next(until=lambda: not self._active):
-            pass
-        self._reporter.wait()
+        before = -1
+        while before < self._outcome.runs:
+            before = self._outcome.runs
+            try:
+                self._poller.once()
+            except Unreachable as error:
+                raise Unusable(f"cannot poll: {error}") from None
+            while self._begin_next(until=lambda: not self._active):
+                pass
+            self._reporter.wait(report_seconds)
+        return self._outcome._replace(unreported=len(self._runs.list_unreported()))
 
     def recover(self) -> None:
         """End the runs that an earlier agent process began and did not end: report, resume the stop, or run again."""
+        if self._checks is not None:
+            self._checks.recover()
         for id in self._runs.list_interrupted():
             folder = self._runs.folder(id)
             end_remaining_processes(folder)
@@ -148,6 +196,7 @@ class Agent:
         entries = {str(entry.get("id")): entry for entry in document.entries}
         with self._changed:
             self._newest = _Newest(document, source)
+            self._dependencies.update(entries)
             for id, run in self._active.items():
                 # Only the source of a run withdraws it; another source may never have listed it.
                 if run.source != source or not document.lists:
@@ -161,6 +210,10 @@ class Agent:
             self._runs.forget_all_but(entries)
         except OSError as error:
             _log.error("cleanup.failed: cannot delete old files: %s", error)
+        if source == STOKER and self._updater is not None:
+            self._updater.on_document(document.program)
+        if self._checks is not None and source == STOKER:
+            self._checks.update(document.checks)
         return self._source_set.update(document.collect)
 
     def _work(self) -> None:
@@ -182,6 +235,7 @@ class Agent:
             run = self._active[entry["id"]] = ActiveRun(entry, source, self._runs.folder(entry["id"]))
             if _is_cancelled(entry):
                 run.control.stop(CANCELLED)
+            run.refusal = self._dependencies.decide(run.id).failure
         try:
             self._runs.begin(entry, source)
         except OSError as error:
@@ -199,6 +253,8 @@ class Agent:
 
     def _next(self) -> Optional[Mapping[str, Any]]:
         """Return the first entry that may begin. Withdrawn entries are not in the newest document."""
+        if self._drain.is_on:
+            return None
         document = self._newest.document
         room = len(self._active) < document.concurrency
         for entry in document.entries:
@@ -207,7 +263,7 @@ class Agent:
             except (KeyError, TypeError, ValueError):
                 continue  # an invalid id: this entry cannot be a run
             # A cancelled entry only reports its result, so it does not count against the concurrency.
-            if new and (room or _is_cancelled(entry)):
+            if new and (_is_cancelled(entry) or (room and not self._dependencies.decide(entry["id"]).waits)):
                 return entry
         return None
 
@@ -224,7 +280,7 @@ class Agent:
 
     def _end_stopped(self, run: ActiveRun, why: str) -> None:
         try:
-            self._finish(run.entry, interrupted_stop_result(run.entry, run.folder, why))
+            self._finish(run.entry, interrupted_stop_result(run.entry, self._env.variables, run.folder, why))
         finally:
             self._forget(run)
 
@@ -234,6 +290,8 @@ class Agent:
             if run.is_followed:
                 self._followed.append(run)
             self._changed.notify_all()
+        if self._facts is not None:
+            self._facts.announce()
 
     def _finish(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         self._keep(entry, values)
@@ -241,6 +299,10 @@ class Agent:
 
     def _keep(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         """Store the result of a run until it is reported. A run with NO_SIGNAL counts as reported at once."""
+        with self._changed:
+            runs, failed, _ = self._outcome
+            has_failed = str(values.get("deploy_status_code", 0)) != "0"
+            self._outcome = Outcome(runs + 1, failed + has_failed)
         if inputs(entry).get("deploy_signal_transport") != "NO_SIGNAL":
             self._reporter.keep(entry["id"], values)
             return
@@ -250,11 +312,6 @@ class Agent:
             self._runs.end(entry["id"], values)
         except OSError as error:
             _log.error("result.not_stored: cannot store the result of %s: %s", entry["id"], error)
-
-    def _tidy(self) -> None:
-        while True:
-            self.tidy()
-            time.sleep(_TIDY_SECONDS)
 
 
 def _is_cancelled(entry: Mapping[str, Any]) -> bool:
@@ -273,4 +330,8 @@ def lock(paths: Paths) -> int:
     except OSError:
         os.close(handle)
         raise Unusable(f"another agent runs for {paths.state}") from None
+    # Commands that end this agent read the id. On a full disk, the agent runs nevertheless.
+    with contextlib.suppress(OSError):
+        os.ftruncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
     return handle

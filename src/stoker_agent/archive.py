@@ -1,4 +1,9 @@
-"""Builds the agent as one file with reproducible bytes, because install commands name its SHA-256."""
+"""
+Builds the agent as one file with reproducible bytes, because install commands name its SHA-256.
+
+The bytes depend on the sources and on the version of zlib, which compresses them. All processes of a site therefore
+need the same zlib.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +16,20 @@ from stoker_agent.hook_contract import module_name
 _MAIN = "import stoker_agent.__main__\n\nstoker_agent.__main__.exit_with()\n"
 _HOOK_MAIN = "from stoker_agent.hook_contract import main\n\nmain({group!r})\n"
 #: The modules that the archive of a single hook needs beside the hook.
-_HOOK_SOURCES = ("__init__.py", "files.py", "hook_contract.py", "hook_memory.py", "hooks/__init__.py")
+_HOOK_SOURCES = (
+    "__init__.py",
+    "files.py",
+    "hook_contract.py",
+    "hook_memory.py",
+    "hooks/__init__.py",
+    "tool_lines.py",
+)
 #: The earliest time that a ZIP archive can record.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
 def build(target: Path) -> None:
-    """
-    Write a zipapp of this package to ``target``, executable by Python 3.8 or newer.
-
-    The archive is not compressed: compressed bytes depend on the version of zlib.
-    """
+    """Write a zipapp of this package to ``target``, executable by Python 3.8 or newer."""
     _write(target, _sources(Path(__file__).parent), _MAIN)
 
 
@@ -40,7 +48,7 @@ def _write(target: Path, sources: Iterable[Path], main: str) -> None:
     package = Path(__file__).parent
     with target.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             for path in sources:
                 name = path.relative_to(package.parent).as_posix()
                 archive.writestr(_entry(name), path.read_bytes())
@@ -58,4 +66,5 @@ def _sources(package: Path) -> Iterator[Path]:
 def _entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, _TIME)
     entry.external_attr = 0o644 << 16
+    entry.compress_type = zipfile.ZIP_DEFLATED
     return entry

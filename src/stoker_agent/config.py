@@ -1,14 +1,14 @@
 """
 The agent's directories, and its enrollment.
 
-``<root>/etc/agent.json`` (mode 0600) holds ``{"url": …, "server_id": …, "key": …, "ca_file": …?}``. A program that
-starts agents itself, such as the local provider, writes this file and runs ``stoker-agent run --root ROOT``.
+``<root>/etc/agent.json`` (mode 0600) holds ``{"url": …, "server_id": …, "key": …, "ca_file": …?, "name": …?}``. A
+program that starts agents itself, such as the local provider, writes this file and runs ``stoker-agent run --root
+ROOT``.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any, Dict, NamedTuple, Optional
 
@@ -46,9 +46,29 @@ class Paths(NamedTuple):
         return self.config.with_name("sources.json")
 
     @property
+    def variables(self) -> Path:
+        """The file with variables that the machine's administrator adds to the environment of every run."""
+        return self.config.with_name("environment")
+
+    @property
     def document_key(self) -> Path:
         """The file with the key that verifies published documents on a server that is not enrolled."""
         return self.config.with_name("document.key")
+
+    @property
+    def hook_digests(self) -> Path:
+        """The file that pins the delivered hooks of this machine."""
+        return self.config.with_name("hook-digests")
+
+    @property
+    def log_file(self) -> Path:
+        """The agent's log."""
+        return self.logs / "agent.log"
+
+    @property
+    def site_facts(self) -> Path:
+        """The directory with facts of the site."""
+        return self.config.with_name("facts.d")
 
     def make(self) -> None:
         """Create all directories with mode 0700."""
@@ -63,13 +83,21 @@ class Config(NamedTuple):
     server_id: str
     key: str
     ca_file: Optional[str] = None
+    #: The server's name when it was enrolled, for messages.
+    name: Optional[str] = None
+    #: The HTTP proxy's URL; "" for none, None for the environment's. Hosts that need no proxy, separated by commas.
+    proxy: Optional[str] = None
+    no_proxy: Optional[str] = None
+    #: Whether the server was approved when it was enrolled; not stored.
+    approved: bool = True
 
 
 def read(path: Path) -> Config:
     """Read the enrollment. Raises Unusable if the file is missing or invalid."""
     try:
         data = json.loads(path.read_text())
-        return Config(data["url"], data["server_id"], data["key"], data.get("ca_file"))
+        more = {name: data.get(name) for name in ("ca_file", "name", "proxy", "no_proxy")}
+        return Config(data["url"], data["server_id"], data["key"], **more)
     except FileNotFoundError:
         raise Unusable(f"{path} is not there: run `stoker-agent enroll --url URL` first") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -78,7 +106,9 @@ def read(path: Path) -> Config:
 
 def keep(path: Path, config: Config) -> None:
     """Write the enrollment to ``path``."""
-    data: Dict[str, Any] = {name: value for name, value in config._asdict().items() if value is not None}
+    data: Dict[str, Any] = {
+        name: value for name, value in config._asdict().items() if value is not None and name != "approved"
+    }
     write(path, json.dumps(data, indent=1).encode())
 
 
@@ -106,11 +136,3 @@ def credential(paths: Paths, config: Optional[Config], file: Optional[Path]) -> 
     if file is not None:
         write(paths.document_key, text.encode())
     return text
-
-
-def instance(state: Path) -> str:
-    """Return the random name of this installation, stored below ``state`` before its first use."""
-    path = state / "instance"
-    if not path.exists():
-        write(path, os.urandom(16).hex().encode())
-    return path.read_text()

@@ -9,9 +9,10 @@ import socket
 import sys
 from pathlib import Path
 
-from stoker_agent import __version__
+from stoker_agent import __version__, proxy
 from stoker_agent.channel import Channel
-from stoker_agent.config import Config, Paths, Unusable, instance, keep
+from stoker_agent.config import Config, Paths, Unusable, keep
+from stoker_agent.machine import cloud_id, identity
 from stoker_agent.programs import available
 from stoker_agent.web import Answer, Unreachable
 
@@ -36,19 +37,24 @@ def _input_token() -> str:
     return sys.stdin.readline()
 
 
-def enroll(paths: Paths, url: str, token: str, ca_file: str | None) -> Config:
+def enroll(
+    paths: Paths, url: str, token: str, ca_file: str | None, proxy_url: str | None = None, no_proxy: str | None = None
+) -> Config:
     """
     Enroll this server at ``url`` (POST /agent/v1/enroll), store the key and return the enrollment.
 
+    ``proxy_url`` and ``no_proxy`` are stored, and used for the call; None uses the environment's.
     A repetition with the same token is safe. Raises Unusable if Stoker is unreachable or rejects the token.
     """
     # absolute: later starts may have another working directory
     ca_file = str(Path(ca_file).absolute()) if ca_file else None
     paths.make()
+    proxy.configure(proxy_url, no_proxy)
     body = {
         "token": token,
-        "instance": instance(paths.state),
+        **identity(paths.state)._asdict(),
         "hostname": socket.gethostname(),
+        "cloud_id": cloud_id(),
         "agent": {"version": __version__, "hooks": available(paths.hooks)},
     }
     try:
@@ -60,7 +66,8 @@ def enroll(paths: Paths, url: str, token: str, ca_file: str | None) -> Config:
         if answer.status != 201:
             raise Unusable(f"cannot enroll at {url}: {_refusal(answer)}")
         answered = answer.json()
-        config = Config(url, answered["server_id"], answered["key"], ca_file)
+        config = Config(url, answered["server_id"], answered["key"], ca_file, answered.get("name"), proxy_url, no_proxy)
+        config = config._replace(approved=answered.get("approved", True))
     except (Unreachable, ValueError, OSError) as error:
         raise Unusable(f"cannot enroll at {url}: {error}") from None
     except (KeyError, TypeError):

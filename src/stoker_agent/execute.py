@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
-import signal
 import subprocess
-import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 from stoker_agent.files import write
+from stoker_agent.hook_contract import APPLY
+from stoker_agent.launch import Launch
 from stoker_agent.limits import clip_text
 from stoker_agent.output_files import BoundedFile
 from stoker_agent.programs import ANSWER, LONGEST_ANSWER, CannotRun, Program, inputs, on_cancel, program
-from stoker_agent.termination import GRACE_SECONDS, KILLED, Control, before, end_session, grace, is_over, processes
+from stoker_agent.termination import GRACE_SECONDS, KILLED, Control, before, end_session, grace, is_over
 
-#: The environment variable of every process that a run starts. Its value identifies processes that an earlier agent
-#: left behind. The value is a directory, because several agents on one machine may run the same config.
-_MARKER = "STOKER_RUN_DIR"
 #: A file in the run's directory: an agent began to stop the run, for the reason in the file. If this agent ends, the
 #: next agent completes the stop.
 _STOPPING = "stopping"
@@ -36,32 +31,40 @@ TIMED_OUT, INTERRUPTED = 124, 137
 
 
 def execute(
-    entry: Mapping[str, Any], own_hooks: Path, folder: Path, control: Control, streams: Sequence[BoundedFile]
+    entry: Mapping[str, Any],
+    own_hooks: Path,
+    variables: Path,
+    folder: Path,
+    control: Control,
+    streams: Sequence[BoundedFile],
 ) -> Dict[str, Any]:
     """
     Execute a run and return the values to report.
 
-    ``own_hooks`` is the directory that is searched first for hooks, ``folder`` the run's directory. ``control`` ends
-    the run early. ``streams`` are the output files to keep within bounds. Failures of a config or hook are returned as
-    values, never raised.
+    The entry's ``mode`` is what the hook does, by default ``apply``. ``own_hooks`` is the directory that is searched
+    first for hooks, ``variables`` the file with the machine's variables for runs, ``folder`` the run's directory.
+    ``control`` ends the run early. ``streams`` are the output files to keep within bounds. Failures of a config or hook
+    are returned as values, never raised.
     """
     if control.why is not None:
         return {**before(control.why), **_streams(folder)}
     try:
-        command = program(entry, own_hooks, folder)
-        process = _start(command, entry, folder)
+        launch = Launch(entry, folder, variables)
+        command = program(entry, own_hooks, launch.folders, str(entry.get("mode") or APPLY))
+        process = launch.start(command)
     except CannotRun as error:
-        return failure(str(error), 1)
+        return failure(str(error), error.code)
     except OSError as error:
         return failure(f"The hook could not be started: {error}", 126)
     except Exception as error:  # the agent must survive any content of a document
         return failure(f"The config cannot be run: {type(error).__name__}: {error}", 1)
     streams = [*streams, BoundedFile(folder / ANSWER, 2 * LONGEST_ANSWER)] if command.stdout == ANSWER else streams
-    cut_short = _until_over(entry, process, folder, control, streams)
-    return _gather(command, process.returncode, folder) if cut_short is None else cut_short
+    cut_short = _until_over(launch, entry, process, folder, control, streams)
+    return launch.complete(_gather(launch, command, process.returncode, folder) if cut_short is None else cut_short)
 
 
 def _until_over(
+    launch: Launch,
     entry: Mapping[str, Any],
     process: subprocess.Popen[bytes],
     folder: Path,
@@ -70,12 +73,12 @@ def _until_over(
 ) -> Optional[Dict[str, Any]]:
     """Wait for the process. Return the values to report if the agent ended the run, or None if it ended by itself."""
     threading.Thread(target=_wait_for, args=(process, control), name="wait", daemon=True).start()
-    seconds = _seconds(inputs(entry).get("deploy_timeout"))
+    seconds = parse_seconds(inputs(entry).get("deploy_timeout"))
     until = time.monotonic() + seconds if seconds else None
     while not control.ended:
         left = None if until is None else until - time.monotonic()
         if control.why is not None and not is_over(process):
-            return _stop(entry, folder, process, control.why, streams)
+            return _stop(launch, entry, folder, process, control.why, streams)
         if left is not None and left <= 0:
             _log.warning("run.timed_out: run %s has exceeded its %g s and is stopped", entry["id"], seconds)
             end_session(process, GRACE_SECONDS)
@@ -99,14 +102,19 @@ def was_stopping(folder: Path) -> Optional[str]:
         return None
 
 
-def interrupted_stop_result(entry: Mapping[str, Any], folder: Path, why: str) -> Dict[str, Any]:
+def interrupted_stop_result(entry: Mapping[str, Any], variables: Path, folder: Path, why: str) -> Dict[str, Any]:
     """
     Run ``on_cancel`` and return the result of a run that an earlier agent began to stop.
 
     No process of the run remains.
     """
-    values = {"deploy_status_reason": f"{why}: had to be killed", "deploy_status_code": KILLED}
-    return _run_cleanup(entry, folder, values, [])
+    values: Dict[str, Any] = {"deploy_status_reason": f"{why}: had to be killed", "deploy_status_code": KILLED}
+    try:
+        launch = Launch(entry, folder, variables)
+    except CannotRun as error:
+        values["deploy_status_reason"] += f"; on_cancel could not be run: {error}"
+        return {**values, **_streams(folder)}
+    return _run_cleanup(launch, entry, folder, values, [])
 
 
 def _wait_for(process: subprocess.Popen[bytes], control: Control) -> None:
@@ -115,7 +123,12 @@ def _wait_for(process: subprocess.Popen[bytes], control: Control) -> None:
 
 
 def _stop(
-    entry: Mapping[str, Any], folder: Path, process: subprocess.Popen[bytes], why: str, streams: Sequence[BoundedFile]
+    launch: Launch,
+    entry: Mapping[str, Any],
+    folder: Path,
+    process: subprocess.Popen[bytes],
+    why: str,
+    streams: Sequence[BoundedFile],
 ) -> Dict[str, Any]:
     _log.warning("run.stopped: run %s is %s and stopped", entry["id"], why.lower())
     try:
@@ -123,18 +136,18 @@ def _stop(
     except OSError as error:  # if the agent is killed now, the next one only reports an interrupted run
         _log.error("run.not_marked: cannot record that %s is being stopped: %s", entry["id"], error)
     ended = end_session(process, grace(entry), lambda: _trim(streams))
-    return _run_cleanup(entry, folder, ended.values(why), streams)
+    return _run_cleanup(launch, entry, folder, ended.values(why), streams)
 
 
 def _run_cleanup(
-    entry: Mapping[str, Any], folder: Path, values: Dict[str, Any], streams: Sequence[BoundedFile]
+    launch: Launch, entry: Mapping[str, Any], folder: Path, values: Dict[str, Any], streams: Sequence[BoundedFile]
 ) -> Dict[str, Any]:
     """Run the config's ``on_cancel`` script. Return ``values`` with the output and any failure of the script."""
     problem = None
     try:
         command = on_cancel(entry, folder)
         if command is not None:
-            problem = _cleanup(_start(command, entry, folder, mode="ab"), streams)
+            problem = _cleanup(launch.start(command), streams)
     except (CannotRun, OSError) as error:
         problem = f"could not be run: {error}"
     except Exception as error:  # the agent must survive any content of a document
@@ -163,27 +176,10 @@ def _trim(streams: Sequence[BoundedFile]) -> None:
         stream.trim()
 
 
-def _start(command: Program, entry: Mapping[str, Any], folder: Path, mode: str = "wb") -> subprocess.Popen[bytes]:
-    environment = {
-        **os.environ,
-        **command.environment,
-        "STOKER_RUN": entry["id"],
-        _MARKER: str(folder),
-        "STOKER_PROGRESS": str(folder / "progress"),
-    }
-    # Files, not pipes: neither a daemon that keeps them open nor a hook that reads nothing blocks the agent.
-    with contextlib.ExitStack() as files:
-        stdin_file = files.enter_context(tempfile.TemporaryFile(dir=str(folder)))
-        stdin_file.write(command.stdin)
-        stdin_file.seek(0)
-        out = files.enter_context(folder.joinpath(command.stdout).open(mode))
-        err = files.enter_context(folder.joinpath("stderr").open(mode))
-        return subprocess.Popen(
-            list(command.argv), env=environment, stdin=stdin_file, stdout=out, stderr=err, start_new_session=True
-        )
-
-
-def _gather(command: Program, code: int, folder: Path) -> Dict[str, Any]:
+def _gather(launch: Launch, command: Program, code: int, folder: Path) -> Dict[str, Any]:
+    problem = launch.problem()
+    if problem is not None:
+        return failure(problem, code or 1, folder)
     try:
         values = command.finish(code)
     except Exception as error:  # for example: an output that cannot be read
@@ -195,31 +191,9 @@ def _streams(folder: Path) -> Dict[str, Any]:
     return {f"deploy_{name}": clip_text(folder / name) for name in ("stdout", "stderr")}
 
 
-def _seconds(value: Any) -> float:
+def parse_seconds(value: Any) -> float:
+    """Return a number of seconds from an input; 0 for anything else."""
     try:
         return max(0.0, float(value))
     except (TypeError, ValueError):
         return 0.0
-
-
-def end_remaining_processes(folder: Path) -> None:
-    """
-    Kill the processes that a run left behind. The agent excludes itself, because a run may have started the agent.
-    """
-    marker = f"{_MARKER}={folder}".encode()
-    until = time.monotonic() + GRACE_SECONDS
-    while time.monotonic() < until:
-        pids = [pid for pid in processes() if pid != os.getpid() and marker in _environment(pid)]
-        if not pids:
-            return
-        for pid in pids:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.02)
-
-
-def _environment(pid: int) -> List[bytes]:
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []

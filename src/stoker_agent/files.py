@@ -1,9 +1,12 @@
-"""Durable file writes."""
+"""Durable file writes, and reads of files that another user wrote."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write(path: Path, data: bytes, mode: int = 0o600) -> None:
@@ -35,3 +38,20 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def open_trusted(path: Path) -> BinaryIO:
+    """
+    Open a file for reading. In a directory of another user, it must be a regular file of that user.
+
+    Otherwise that user could name any file of this machine by a link, and the agent would report its content. Raises
+    OSError.
+    """
+    owner = path.parent.stat().st_uid
+    is_own = owner == os.geteuid()
+    handle = os.open(str(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if is_own else os.O_NOFOLLOW))
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or not (is_own or status.st_uid == owner):
+        os.close(handle)
+        raise OSError(errno.EPERM, "not a regular file of the run's user", str(path))
+    return os.fdopen(handle, "rb")

@@ -32,9 +32,11 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
+from stoker_agent.files import open_trusted
 from stoker_agent.hook_memory import DeploymentMemory
+from stoker_agent.tool_lines import LinePipe
 
 #: The agent names the file for the result in this variable; standard output then carries the tool's output only.
 RESULT_FILE = "STOKER_RESULT"
@@ -42,9 +44,15 @@ RESULT_FILE = "STOKER_RESULT"
 MODE = "STOKER_HOOK_MODE"
 #: The directory whose content a hook keeps between runs.
 STATE = "STOKER_HOOK_STATE"
-MODES = ("apply", "check", "preview", "undo")
+APPLY = "apply"
+MODES = (APPLY, "check", "preview", "undo")
+#: Groups whose tools work for root only.
+_ROOT_GROUPS = ("package", "reboot", "service", "user")
 #: Exit code of a hook that does not support the mode: EOPNOTSUPP.
 UNSUPPORTED = 95
+
+#: The value of a result that says whether the run changed the machine.
+CHANGED = "deploy_changed"
 
 #: Inputs that Heat and Stoker add; no tool receives these as settings of the user.
 _DEPLOY = "deploy_"
@@ -103,7 +111,7 @@ class Result(NamedTuple):
         """Return the result as the values of a signal."""
         report: Dict[str, Any] = {**self.values, "deploy_status_code": self.code}
         if self.changed is not None:
-            report["deploy_changed"] = self.changed
+            report[CHANGED] = self.changed
         if self.changes:
             report["deploy_changes"] = [change.to_report() for change in self.changes[:_MOST_CHANGES]]
             if len(self.changes) > _MOST_CHANGES:
@@ -123,9 +131,7 @@ class HookRun:
     for an input without a name.
     """
 
-    def __init__(
-        self, entry: Mapping[str, Any], working: Path, state: Path, outputs: Path, mode: str = "apply"
-    ) -> None:
+    def __init__(self, entry: Mapping[str, Any], working: Path, state: Path, outputs: Path, mode: str = APPLY) -> None:
         self.entry = entry
         self.id = str(entry["id"])
         self.name = str(entry.get("name") or entry["id"])
@@ -208,20 +214,25 @@ class HookRun:
         *,
         folder: Optional[Path] = None,
         stdin: Optional[str] = None,
+        passes: Optional[Callable[[bytes], bool]] = None,
     ) -> int:
         """
         Run a tool, whose output goes directly to the run's output. Return its exit code.
 
-        Raises HookError, with code 127, if there is no such program.
+        With ``passes``, only those lines of its standard output for which ``passes`` returns True. Raises HookError,
+        with code 127, if there is no such program.
         """
         sys.stdout.flush()
-        return _run(argv, environment, folder, stdin, capture=False).returncode
+        if passes is None:
+            return _run(argv, environment, folder, stdin, None).returncode
+        with LinePipe(passes) as target:
+            return _run(argv, environment, folder, stdin, target).returncode
 
     def read(
         self, argv: Sequence[str], environment: Optional[Mapping[str, str]] = None, *, folder: Optional[Path] = None
     ) -> Tuple[int, str]:
         """Run a tool and return its exit code and its standard output as text. Raises HookError."""
-        done = _run(argv, environment, folder, None, capture=True)
+        done = _run(argv, environment, folder, None, subprocess.PIPE)
         return done.returncode, done.stdout.decode("utf-8", "replace")
 
     def report_progress(self, percent: Optional[int], message: str = "") -> None:
@@ -245,8 +256,7 @@ def _run(
     environment: Optional[Mapping[str, str]],
     folder: Optional[Path],
     stdin: Optional[str],
-    *,
-    capture: bool,
+    stdout: Optional[int],
 ) -> "subprocess.CompletedProcess[bytes]":
     try:
         return subprocess.run(
@@ -255,7 +265,7 @@ def _run(
             cwd=None if folder is None else str(folder),
             stdin=subprocess.DEVNULL if stdin is None else None,
             input=None if stdin is None else stdin.encode(),
-            stdout=subprocess.PIPE if capture else None,
+            stdout=stdout,
             check=False,
         )
     except FileNotFoundError:
@@ -340,14 +350,23 @@ def choose_state(settings: Mapping[str, Any], states: Sequence[str]) -> str:
     return state
 
 
-def read_outputs(entry: Mapping[str, Any], prefix: Path) -> Dict[str, str]:
-    """Return the content of the declared outputs by name, up to 1 MiB each."""
-    values = {}
+def read_outputs(entry: Mapping[str, Any], prefix: Path) -> Dict[str, Any]:
+    """
+    Return the content of the declared outputs by name, up to 1 MiB each.
+
+    The file of the output ``deploy_changed``, which needs no declaration, says whether the run changed the machine:
+    ``true`` or ``false``.
+    """
+    values: Dict[str, Any] = {}
+    changed = Path(f"{prefix}.{CHANGED}")
+    if changed.is_file():
+        with changed.open("rb") as file:
+            values[CHANGED] = file.read(8).strip().lower() == b"true"
     for declared in entry.get("outputs") or ():
         name = declared["name"]
         path = Path(f"{prefix}.{name}")
         if not set(name) & {"/", "\0"} and path.is_file():
-            with path.open("rb") as file:  # a longer output exceeds the report's limit in any case
+            with open_trusted(path) as file:  # a longer output exceeds the report's limit in any case
                 values[name] = file.read(_LONGEST).decode("utf-8", "replace")
     return values
 
@@ -377,20 +396,29 @@ def run_hook(group: str, entry: Mapping[str, Any], working: Path, state: Path, o
         if function is None:
             raise HookError(f"the hook {group} does not support {mode}", UNSUPPORTED)
         result: Result = function(HookRun(entry, working, state, outputs, mode))
-        return result._replace(values={**result.values, **read_outputs(entry, outputs)})
+        result = result._replace(values={**result.values, **read_outputs(entry, outputs)})
     except HookError as error:
         print(error, file=sys.stderr)
-        return Result(error.code, reason=str(error))
+        result = Result(error.code, reason=str(error))
     except OSError as error:
         print(error, file=sys.stderr)
-        return Result(1, reason=str(error))
+        result = Result(1, reason=str(error))
+    return _explain_root(group, result)
+
+
+def _explain_root(group: str, result: Result) -> Result:
+    """Add to the failure of a hook that needs root why it failed, if the agent is not root."""
+    if result.code in (0, UNSUPPORTED) or group not in _ROOT_GROUPS or os.geteuid() == 0:
+        return result
+    note = f"the hook {group} needs root, and this agent runs as another user"
+    return result._replace(reason=f"{result.reason}: {note}" if result.reason else note)
 
 
 def main(group: str) -> None:
     """Run one hook as a process: the config is JSON on standard input. The exit code is 0 if there is a result."""
     entry = json.load(sys.stdin)
     target = os.environ.get(RESULT_FILE)
-    mode = os.environ.get(MODE, "apply")
+    mode = os.environ.get(MODE, APPLY)
     if target:  # a child of Stoker's agent, which has made the directories
         folder = Path(target).parent
         report = run_hook(group, entry, folder, _state(group), folder / "out", mode).to_report()

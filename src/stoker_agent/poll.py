@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Callable, List, Optional, Sequence
+from typing import Callable, List, Optional, Protocol, Sequence
 
 from stoker_agent.backoff import LONGEST, Backoff
 from stoker_agent.sources import Document, Source
@@ -25,6 +25,16 @@ _HELD_SECONDS = 3600.0
 
 #: Receives a document and the name of its source; returns a new list of sources if the document changes them.
 OnDocument = Callable[[Document, str], Optional[Sequence[Source]]]
+
+
+class Observer(Protocol):
+    """Records which sources answer."""
+
+    def record_contact(self, source: str) -> None:
+        """Record that the source has answered."""
+
+    def record_failure(self, source: str, error: Unreachable) -> None:
+        """Record that the source does not answer."""
 
 
 class _Way:
@@ -42,9 +52,17 @@ class Poller:
     Polls sources in order of preference.
 
     ``on_document`` receives each new document. ``longest`` is the longest pause in seconds between two retries.
+    ``observer`` learns of every answer and of every failure.
     """
 
-    def __init__(self, sources: Sequence[Source], on_document: OnDocument, longest: float = LONGEST) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        on_document: OnDocument,
+        longest: float = LONGEST,
+        observer: Optional[Observer] = None,
+    ) -> None:
+        self._observer = observer
         self._longest = longest
         self._ways = [_Way(source, longest) for source in sources]
         self._on_document = on_document
@@ -120,6 +138,8 @@ class Poller:
         if source is not self._current:
             source.reset()
         document = source.fetch(wait)
+        if self._observer is not None:
+            self._observer.record_contact(source.name)
         if source is not self._current:
             _log.info("source.used: documents come from %s now", source.name)
             self._current = source
@@ -134,6 +154,8 @@ class Poller:
     def _record_failure(self, way: _Way, error: Unreachable, pause: float) -> None:
         write = _log.error if isinstance(error, Refused) else _log.warning
         write("poll.failed: cannot poll %s: %s", way.source.name, error)
+        if self._observer is not None:
+            self._observer.record_failure(way.source.name, error)
         way.failures += 1
         way.due = time.monotonic() + pause
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent import hook_contract, hooks
+from stoker_agent.files import open_trusted
 from stoker_agent.hook_contract import HookError, HookRun
 from stoker_agent.limits import clip_text
 
@@ -29,7 +30,27 @@ LONGEST_ANSWER = 16 * 1024 * 1024
 
 
 class CannotRun(Exception):
-    """The config cannot run. The text is reported as the reason."""
+    """The config cannot run. The text is reported as the reason, ``code`` as the exit code."""
+
+    def __init__(self, reason: str, code: int = 1) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+class Folders(NamedTuple):
+    """The directories of one run."""
+
+    #: The agent's files: the entry, the output, the result.
+    run: Path
+    #: The files that the run's processes read and write. The directory and its files may belong to another user.
+    working: Path
+    #: What hooks keep between runs.
+    state: Path
+
+    @classmethod
+    def of(cls, folder: Path) -> Folders:
+        """Return the directories of a run in ``folder`` that executes as the agent's user."""
+        return cls(folder, folder, folder.parents[1] / "hooks")
 
 
 class Program(NamedTuple):
@@ -40,6 +61,8 @@ class Program(NamedTuple):
     stdin: bytes
     #: The file for standard output, in the run's directory.
     stdout: str
+    #: The directory of the process's own files.
+    working: Path
     finish: Callable[[int], Dict[str, Any]]
 
 
@@ -70,30 +93,36 @@ def available(own: Path) -> List[str]:
     return sorted(names)
 
 
-def program(entry: Mapping[str, Any], own: Path, folder: Path) -> Program:
+def program(entry: Mapping[str, Any], own: Path, folders: Folders, mode: str = hook_contract.APPLY) -> Program:
     """
     Return the program for a document's entry. Installed hooks take precedence over built-in ones.
 
-    ``own`` is the agent's hook directory, ``folder`` the run's directory. Raises CannotRun.
+    ``own`` is the agent's hook directory, ``folders`` those of the run, ``mode`` what the hook does (one of
+    ``hook_contract.MODES``). Raises CannotRun, with code ``hook_contract.UNSUPPORTED`` if the hook does not know modes.
     """
-    config = _component(entry) if entry.get("group") == "component" else entry
-    group = str(config.get("group") or "")
-    name = re.sub(r"[^A-Za-z0-9_-]", "", group)
+    config, name = _part(entry), group_name(entry)
     executable = _executable(name, own)
     if executable is not None:
-        return _external(executable, config, folder)
+        return _external(executable, config, folders, mode)
     if name not in list_builtin():
         looked = ", ".join(str(each) for each in (own, *FOLDERS))
-        raise CannotRun(f"No hook for group {group!r} on this server (looked in {looked})")
-    return _own(name, config, folder)
+        raise CannotRun(f"No hook for group {config.get('group')!r} on this server (looked in {looked})")
+    return _own(name, config, folders, mode)
+
+
+def group_name(entry: Mapping[str, Any]) -> str:
+    """Return the group of the config that runs, as a hook's file is named. Raises CannotRun."""
+    return re.sub(r"[^A-Za-z0-9_-]", "", str(_part(entry).get("group") or ""))
 
 
 def on_cancel(entry: Mapping[str, Any], folder: Path) -> Optional[Program]:
     """
     Return the program for the config's ``on_cancel`` script, with the config's inputs, or None without a script.
 
-    Raises CannotRun.
+    A run that did not apply the config has nothing to clean up. Raises CannotRun.
     """
+    if entry.get("mode") not in (None, hook_contract.APPLY):
+        return None
     options = entry.get("options")
     text = options.get("on_cancel") if isinstance(options, dict) else None
     if text is None or text == "":
@@ -111,6 +140,11 @@ def resumes(entry: Mapping[str, Any], own: Path) -> bool:
     if group not in list_builtin() or _executable(group, own) is not None:
         return False
     return bool(getattr(_hook(group), "RESUMES", False))
+
+
+def _part(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the config that runs: the entry, or a part of a component. Raises CannotRun."""
+    return _component(entry) if entry.get("group") == "component" else entry
 
 
 def _component(entry: Mapping[str, Any]) -> Dict[str, Any]:
@@ -135,20 +169,26 @@ def _hook(group: str) -> Any:
     return importlib.import_module(f"stoker_agent.hooks.{hook_contract.module_name(group)}")
 
 
-def _own(group: str, config: Mapping[str, Any], folder: Path) -> Program:
+def _own(group: str, config: Mapping[str, Any], folders: Folders, mode: str) -> Program:
     """
-    Return the program for a built-in hook: a child process that runs the hook's ``apply``.
+    Return the program for a built-in hook: a child process that runs the hook's function for the mode.
 
-    The process of a hook with the function ``command`` is the config's program itself, which starts sooner.
+    To apply a config, the process of a hook with the function ``command`` is the config's program itself, which starts
+    sooner.
     """
-    if hasattr(_hook(group), "command"):
-        return _direct(group, config, folder)
-    result = folder / "hook-result.json"
+    if mode == hook_contract.APPLY and hasattr(_hook(group), "command"):
+        return _direct(group, config, folders.working)
+    result = folders.working / "hook-result.json"
     return Program(
         argv=[sys.executable, "-I", "-c", _CHILD, str(Path(hooks.__path__[0]).parents[1]), group],
-        environment={hook_contract.RESULT_FILE: str(result), hook_contract.STATE: str(folder.parents[1] / "hooks")},
+        environment={
+            hook_contract.RESULT_FILE: str(result),
+            hook_contract.STATE: str(folders.state),
+            hook_contract.MODE: mode,
+        },
         stdin=json.dumps(config).encode(),
         stdout="stdout",
+        working=folders.working,
         finish=lambda code: _read_result(result, code),
     )
 
@@ -156,7 +196,9 @@ def _own(group: str, config: Mapping[str, Any], folder: Path) -> Program:
 def _read_result(path: Path, code: int) -> Dict[str, Any]:
     """Return the result of a hook's process. A process without a result has failed, whatever its exit code."""
     try:
-        values: Dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        with open_trusted(path) as file:
+            values: Dict[str, Any] = json.loads(file.read())
+        path.unlink()  # differences may contain secrets
     except FileNotFoundError:
         return {"deploy_status_code": code or 1, "deploy_status_reason": "the hook ended without a result"}
     return values
@@ -174,35 +216,60 @@ def _direct(group: str, config: Mapping[str, Any], folder: Path) -> Program:
         environment=environment,
         stdin=b"",
         stdout="stdout",
+        working=folder,
         finish=lambda _: dict(hook_contract.read_outputs(config, outputs)),
     )
 
 
-def _external(executable: Path, config: Mapping[str, Any], folder: Path) -> Program:
+def _external(executable: Path, config: Mapping[str, Any], folders: Folders, mode: str) -> Program:
     """
     Return the program for an installed hook, which follows the contract of heat-agents.
 
-    The hook reads the config from standard input and writes the result to standard output, both as JSON.
+    The hook reads the config from standard input and writes the result to standard output, both as JSON. A hook of
+    heat-agents knows no modes and would apply the config, so only a hook that names the mode's variable gets a mode
+    other than ``apply``. Raises CannotRun.
     """
+    if mode != hook_contract.APPLY and hook_contract.MODE.encode() not in executable.read_bytes():
+        reason = f"the hook {executable} does not support {mode}: it does not use the variable {hook_contract.MODE}"
+        raise CannotRun(reason, hook_contract.UNSUPPORTED)
+    if folders.run in executable.parents and folders.working != folders.run:
+        executable = _copy(executable, folders.working / "delivered")
     return Program(
         argv=[str(executable)],
-        environment={},
+        environment={hook_contract.MODE: mode},
         stdin=json.dumps(config).encode(),
         stdout=ANSWER,
-        finish=lambda code: _answer(folder / ANSWER, code),
+        working=folders.working,
+        finish=lambda code: _answer(folders.run / ANSWER, code),
     )
+
+
+def _copy(delivered: Path, folder: Path) -> Path:
+    """
+    Copy a delivered hook, which only the agent's user can execute, for the run's user. Raises OSError.
+
+    The directory is new, so that no link of that user redirects the copy.
+    """
+    folder.mkdir(mode=0o700)
+    copy = folder / delivered.name
+    copy.write_bytes(delivered.read_bytes())
+    copy.chmod(0o500)
+    return copy
 
 
 def _answer(path: Path, code: int) -> Dict[str, Any]:
     text = clip_text(path)
     if not text.strip() and code == 0:
         return {"deploy_status_code": 0}
-    try:
-        if path.stat().st_size > LONGEST_ANSWER:
-            return {"deploy_stdout": text, "deploy_status_code": code}
-        answer = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    if path.stat().st_size > LONGEST_ANSWER:
+        return {"deploy_stdout": text, "deploy_status_code": code}
+    content = path.read_text(encoding="utf-8", errors="replace")
+    # The hook docker-cmd of heat-agents prints its tool's output before the result.
+    for start in (0, content.rfind('{"deploy_')):
+        try:
+            answer = json.loads(content[max(start, 0) :])
+        except ValueError:
+            continue
         if isinstance(answer, dict):
             return {"deploy_status_code": code, **answer}
-    except ValueError:
-        pass
     return {"deploy_stdout": text, "deploy_status_code": code}

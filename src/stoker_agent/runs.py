@@ -23,8 +23,11 @@ from typing import Any, Collection, Dict, List, Mapping, Sequence
 
 from stoker_agent.files import append, sync_folder, write
 
-#: Directories of acknowledged runs that no document lists are kept this long.
+#: Directories of acknowledged runs that no document lists are kept this long, but only the newest of them.
 _KEPT_SECONDS = 24 * 3600.0
+_KEPT_RUNS = 200
+#: Number of ids of removed runs at which the older half is dropped. A document lists a run only until a newer one.
+_MOST_PAST = 20_000
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 #: The key for the source's name in an entry on disk. An entry without it came from Stoker's channel.
 _SOURCE = "stoker_source"
@@ -43,16 +46,23 @@ class PastRuns:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._ids = set(path.read_text().split()) if path.exists() else set()
+        #: The keys are the ids, oldest first.
+        self._ids = dict.fromkeys(path.read_text().split() if path.exists() else ())
 
     def __contains__(self, id: str) -> bool:
         return id in self._ids
 
-    def add(self, ids: Sequence[str]) -> None:
-        """Record the ids. Raises OSError."""
-        if ids:
-            append(self._path, "".join(f"\n{id}" for id in ids).encode())
-            self._ids.update(ids)
+    def add(self, ids: Sequence[str], wanted: Collection[str] = ()) -> None:
+        """Record the ids, and drop old ones that are not in ``wanted`` if there are too many. Raises OSError."""
+        if not ids:
+            return
+        append(self._path, "".join(f"\n{id}" for id in ids).encode())
+        self._ids.update(dict.fromkeys(ids))
+        if len(self._ids) > _MOST_PAST:
+            newest = list(self._ids)[-_MOST_PAST // 2 :]
+            kept = dict.fromkeys([*(id for id in self._ids if id in wanted), *newest])
+            write(self._path, "\n".join(kept).encode())
+            self._ids = kept
 
 
 class Runs:
@@ -130,16 +140,20 @@ class Runs:
         ]
 
     def forget_all_but(self, wanted: Collection[str]) -> None:
-        """Remove old acknowledged runs that are not in ``wanted``. Their ids remain known. Raises OSError."""
-        long_ago = time.time() - _KEPT_SECONDS
-        old = [
-            folder
+        """
+        Remove acknowledged runs that are not in ``wanted``, except the newest of the last day.
+
+        Their ids remain known. Raises OSError.
+        """
+        ends = [
+            (folder.joinpath("acknowledged").stat().st_mtime, folder)
             for folder in self._list_with("acknowledged")
-            if folder.name not in wanted and folder.joinpath("acknowledged").stat().st_mtime < long_ago
+            if folder.name not in wanted
         ]
-        if not old:
-            return
-        self._past.add([folder.name for folder in old])
+        long_ago = time.time() - _KEPT_SECONDS
+        newest_first = sorted(ends, reverse=True)
+        old = [folder for place, (ended, folder) in enumerate(newest_first) if ended < long_ago or place >= _KEPT_RUNS]
+        self._past.add([folder.name for folder in old], wanted)
         for folder in old:
             # The acknowledgment goes last: a partly removed run must not look unreported.
             for name in ("entry.json", "result.json"):

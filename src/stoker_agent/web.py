@@ -7,10 +7,13 @@ import json
 import re
 import socket
 import ssl
+import time
 import urllib.parse
+from pathlib import Path
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from stoker_agent import __version__
+from stoker_agent.proxy import find_proxy
 
 SECONDS = 20.0
 #: The time limit for connecting, whatever the time limit of the answer.
@@ -89,15 +92,18 @@ class Web:
         body: Optional[bytes] = None,
         headers: Optional[Mapping[str, str]] = None,
         seconds: float = SECONDS,
+        most: Optional[int] = None,
     ) -> Answer:
         """
         Send a request and return the answer, whatever its status below 500. Redirects are followed for GET and HEAD.
 
-        ``seconds`` limits the wait for the answer. Raises Unreachable without an answer, and Busy for 408, 429 and 5xx.
+        ``seconds`` limits the wait for the answer, and with ``most``, which limits the bytes of its body, the time of
+        the whole answer. Raises Unreachable without an answer, Busy for 408, 429 and 5xx, and Refused for a longer
+        body.
         """
         sent = dict(headers or {})
         for _ in range(_REDIRECTS + 1):
-            answer = self._call(verb, url, body, sent, seconds)
+            answer = self._call(verb, url, body, sent, seconds, most)
             if answer.status not in _MOVED or verb not in ("GET", "HEAD") or "location" not in answer.headers:
                 return answer
             target = urllib.parse.urljoin(url, answer.headers["location"])
@@ -111,27 +117,44 @@ class Web:
         while self._connections:
             self._connections.popitem()[1].close()
 
-    def _call(self, verb: str, url: str, body: Optional[bytes], headers: Mapping[str, str], seconds: float) -> Answer:
+    def _call(
+        self,
+        verb: str,
+        url: str,
+        body: Optional[bytes],
+        headers: Mapping[str, str],
+        seconds: float,
+        most: Optional[int],
+    ) -> Answer:
         place, path = _parts(url)
         sent = {"User-Agent": f"stoker-agent/{__version__}", **headers}
         kept = place in self._connections
         try:
-            answer = self._exchange(place, verb, path, body, sent, seconds)
+            answer = self._exchange(place, verb, path, body, sent, seconds, most)
         except (http.client.HTTPException, OSError, ValueError) as error:
             self._drop(place)
+            if isinstance(error, ssl.SSLError):
+                self._tls = None  # the CA file may be replaced by the next attempt
             if isinstance(error, ValueError) and not isinstance(error, OSError):
                 # The error's text would contain the header, which may be a secret.
                 raise Unreachable("a header has characters in it that cannot be sent") from None
             if not kept or isinstance(error, socket.timeout):
                 raise Unreachable(f"{type(error).__name__}: {error}") from None
             # The server may have closed an idle connection, so the request is repeated on a new one.
-            return self._call(verb, url, body, headers, seconds)
+            return self._call(verb, url, body, headers, seconds, most)
         if answer.status >= 500 or answer.status in (408, 429):
             raise Busy(f"the server answered {answer.status}")
         return answer
 
     def _exchange(
-        self, place: _Place, verb: str, path: str, body: Optional[bytes], headers: Mapping[str, str], seconds: float
+        self,
+        place: _Place,
+        verb: str,
+        path: str,
+        body: Optional[bytes],
+        headers: Mapping[str, str],
+        seconds: float,
+        most: Optional[int],
     ) -> Answer:
         connection = self._connections.get(place)
         if connection is None:
@@ -140,22 +163,35 @@ class Web:
             connection.timeout = min(seconds, _CONNECT_SECONDS)
             connection.connect()
         connection.sock.settimeout(seconds)
+        proxy = find_proxy(*place[:2]) if place[0] == "http" else None
+        if proxy:
+            path, headers = f"http://{_authority(place)}{path}", {**headers, **proxy.headers}
         connection.request(verb, path, body, dict(headers))
         response = connection.getresponse()
         received = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, received, response.read())
+        if most is None:
+            return Answer(response.status, received, response.read())
+        content = _read(response, most, time.monotonic() + seconds)
+        if content is None:
+            self._drop(place)
+            raise Refused(f"the answer has more than {most} bytes")
+        return Answer(response.status, received, content)
 
     def _connect(self, place: _Place) -> http.client.HTTPConnection:
         while len(self._connections) >= _KEPT:
             self._drop(next(iter(self._connections)))
         scheme, host, port = place
+        proxy = find_proxy(scheme, host)
+        to_host, to_port = (proxy.host, proxy.port) if proxy else (host, port)
         connection: http.client.HTTPConnection
         if scheme == "https":
             if self._tls is None:
-                self._tls = ssl.create_default_context(cafile=self._ca_file)
-            connection = http.client.HTTPSConnection(host, port, context=self._tls)
+                self._tls = create_context(self._ca_file)
+            connection = http.client.HTTPSConnection(to_host, to_port, context=self._tls)
+            if proxy:
+                connection.set_tunnel(host, port, headers=proxy.headers)
         else:
-            connection = http.client.HTTPConnection(host, port)
+            connection = http.client.HTTPConnection(to_host, to_port)
         self._connections[place] = connection
         return connection
 
@@ -163,6 +199,32 @@ class Web:
         connection = self._connections.pop(place, None)
         if connection is not None:
             connection.close()
+
+
+def create_context(ca: Optional[str]) -> ssl.SSLContext:
+    """Return the settings of TLS that trust the certificates in the file or directory ``ca``, else the system's."""
+    if ca and Path(ca).is_dir():
+        return ssl.create_default_context(capath=ca)
+    return ssl.create_default_context(cafile=ca)
+
+
+def _authority(place: _Place) -> str:
+    _, host, port = place
+    name = f"[{host}]" if ":" in host else host
+    return name if port is None else f"{name}:{port}"
+
+
+def _read(response: http.client.HTTPResponse, most: int, until: float) -> Optional[bytes]:
+    """Return the body, or None if it is longer than ``most`` bytes. Raises socket.timeout after ``until``."""
+    content = b""
+    while len(content) <= most:
+        chunk = response.read(min(65536, most + 1 - len(content)))
+        content += chunk
+        if not chunk:
+            return content
+        if time.monotonic() > until:
+            raise socket.timeout("the answer takes too long")
+    return None
 
 
 def host_of(url: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, List, Mapping, NamedTuple, Optional, Protocol
+from typing import Any, List, Mapping, NamedTuple, Optional, Protocol, Sequence
 
 from stoker_agent.backoff import LONGEST, Backoff
 from stoker_agent.signatures import Verifier
@@ -25,6 +25,10 @@ class Document(NamedTuple):
     concurrency: int = 1
     #: Bytes per output stream that the server keeps.
     log_bytes: int = 8 * 1024 * 1024
+    #: The program that Stoker offers in place of this one, empty without an offer.
+    program: Mapping[str, Any] = {}
+    #: The configs to check; only Stoker's own document lists them.
+    checks: Sequence[Mapping[str, Any]] = ()
 
 
 class Source(Protocol):
@@ -109,13 +113,20 @@ def document(data: Any) -> Document:
     if not isinstance(data, dict):
         raise Unreachable("the document is no map")
     entries, collect = data.get("deployments"), data.get("os-collect-config")
+    program = data.get("agent")
     return Document(
-        [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else [],
+        _maps(entries),
         collect if isinstance(collect, dict) else {},
         isinstance(entries, list),
         _whole(data.get("concurrency"), Document._field_defaults["concurrency"]),
         _whole(data.get("max_log_bytes"), Document._field_defaults["log_bytes"]),
+        program if isinstance(program, dict) else {},
+        _maps(data.get("checks")),
     )
+
+
+def _maps(value: Any) -> Entries:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def read_carried(data: Any, verifier: Optional[Verifier], source: str) -> Document:

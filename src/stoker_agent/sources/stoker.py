@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from pathlib import Path
 from typing import Any, Optional, Tuple
 
 from stoker_agent import __version__
 from stoker_agent.channel import Channel
+from stoker_agent.hook_contract import MODES
 from stoker_agent.programs import available
 from stoker_agent.sources.base import Document, document, parse_json
 from stoker_agent.web import Answer, Refused, Unreachable
 
 _FIRST_WAIT = 50.0
+_log = logging.getLogger("stoker-agent")
 
 
 class Stoker:
@@ -27,10 +30,12 @@ class Stoker:
         self._wait = _FIRST_WAIT
         #: The server's Retry-After in seconds.
         self._pause = 0.0
+        self._is_pending = False
 
     def fetch(self, wait: float) -> Optional[Document]:
         """Return the document, or None if it did not change within ``wait`` seconds. See ``Source``."""
-        headers = {"X-Stoker-Agent": f"{__version__}; hooks={','.join(available(self._own_hooks))}"}
+        hooks = ",".join(available(self._own_hooks))
+        headers = {"X-Stoker-Agent": f"{__version__}; hooks={hooks}; modes={','.join(MODES[1:])}"}
         seconds = 0
         if self._etag is not None:
             headers["If-None-Match"] = self._etag
@@ -43,12 +48,30 @@ class Stoker:
             self._wait, content = _document(answer, self._wait)
             self._etag = answer.etag
             return content
+        if answer.status == 403 and b"ApprovalPending" in answer.body:
+            self._await_approval(wait)
+            return None
         if answer.status in (401, 403, 404):
             raise Refused("the server refuses this agent's key: was this server deleted, or enrolled again?")
         if answer.status != 304:
             raise Unreachable(f"the server answered {answer.status}")
         self._pause = answer.retry_after
         return None
+
+    def _await_approval(self, wait: float) -> None:
+        """Wait until a user approves this server, at most ``wait`` seconds. Raises Unreachable."""
+        if not self._is_pending:
+            self._is_pending = True
+            _log.warning("approval.pending: this server waits for approval: `stoker server approve`")
+        seconds = math.ceil(min(wait, self._wait))
+        answer = self._channel.call("GET", f"/agent/v1/approval?wait={seconds}", seconds=seconds + 20.0)
+        if answer.status in (401, 403, 404):
+            raise Refused("the server was not approved: its key is refused")
+        if answer.status != 200:
+            raise Unreachable(f"the server answered {answer.status}")
+        if b"PENDING" not in answer.body:
+            self._is_pending = False
+            _log.info("approval.granted: this server is approved")
 
     def come_again(self, news: bool) -> float:
         """Return the pause that the server requested, usually 0."""

@@ -1,0 +1,258 @@
+"""
+Checks of this server: whether it still is as its deployments left it.
+
+Stoker's document lists the configs to check. A thread, which exists only while there are any, checks them one after
+another, each at its own interval, and reports a result only if it differs from the last one, or if Stoker requested the
+check. Results are not stored: after a restart, the agent checks everything again, and Stoker ignores repetitions.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import re
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from stoker_agent.active_run import ActiveRun, RunEnv
+from stoker_agent.backoff import Backoff
+from stoker_agent.channel import Channel
+from stoker_agent.execute import execute
+from stoker_agent.launch import end_remaining_processes
+from stoker_agent.output_files import BoundedFile
+from stoker_agent.termination import WITHDRAWN, Control
+from stoker_agent.web import Refused, Unreachable
+
+_log = logging.getLogger("stoker-agent")
+IN_SYNC, DRIFTED, UNKNOWN = "IN_SYNC", "DRIFTED", "UNKNOWN"
+#: A check ends after this time at the latest, so that a hook that hangs does not prevent all other checks.
+_LONGEST_SECONDS = 600.0
+_OUTPUT_BYTES = 256 * 1024
+_LONGEST_REASON = 1000
+#: The pause before a check of a deployment whose run is in progress.
+_BUSY_SECONDS = 1.0
+_REFUSED_SECONDS = 60.0
+_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
+
+
+class Finding(NamedTuple):
+    """The result of a check of the derived config ``config_id``."""
+
+    config_id: str
+    state: str
+    reason: str = ""
+    changes: Sequence[Mapping[str, Any]] = ()
+
+
+class _Watch:
+    """A deployment to check: the document's entry, and what the server knows."""
+
+    def __init__(self, entry: Mapping[str, Any]) -> None:
+        self.entry = entry
+        #: When the next check is due, by the monotonic clock; None: not before the next request.
+        self.due: Optional[float] = 0.0
+        #: The last finding that the server has, and the request that it answered.
+        self.reported: Optional[Finding] = None
+        self.answered: Any = None
+        #: The report that the server does not have yet.
+        self.unsent: Optional[Dict[str, Any]] = None
+
+    def renew(self, entry: Mapping[str, Any]) -> None:
+        """Take the entry of a newer document. A new run, a new request and a new interval need a check now."""
+        before, self.entry = self.entry, entry
+        if entry["id"] != before["id"]:
+            self.reported = self.unsent = None
+        is_requested = entry.get("requested") not in (None, before.get("requested"))
+        if is_requested or any(entry.get(key) != before.get(key) for key in ("id", "interval")):
+            self.due = 0.0
+
+    def plan_next(self) -> None:
+        """Set the time of the next check, with a random component that spreads the checks of many servers."""
+        interval = self.entry.get("interval")
+        if isinstance(interval, (int, float)) and interval > 0:
+            self.due = time.monotonic() + interval * random.uniform(0.9, 1.1)  # noqa: S311 — no secret
+        else:
+            self.due = None
+
+    def take(self, finding: Finding, requested: Any) -> None:
+        """Keep a finding for a report, if the server does not know it or has requested it."""
+        if finding == self.reported and requested in (None, self.answered):
+            return
+        self.reported, self.answered = finding, requested
+        self.unsent = {**finding._asdict(), "requested": requested}
+
+
+class Checks:
+    """
+    The checks of one agent.
+
+    ``channel`` leads to Stoker, ``folder`` is the directory for checks in progress, and ``env`` is that of runs.
+    ``active`` are the agent's runs in progress: no check of a deployment starts during its run.
+    """
+
+    def __init__(self, channel: Channel, folder: Path, env: RunEnv, active: Mapping[str, ActiveRun]) -> None:
+        self._channel = channel
+        self._folder = folder
+        self._env = env
+        self._runs = active
+        self._changed = threading.Condition()
+        self._watches: Dict[str, _Watch] = {}
+        self._thread: Optional[threading.Thread] = None
+        #: The entry and the control of the check in progress.
+        self._active: Optional[Mapping[str, Any]] = None
+        self._control = Control()
+        self._backoff = Backoff()
+        #: No report is sent before this time, because the last one did not arrive.
+        self._send_at = 0.0
+
+    def recover(self) -> None:
+        """End the checks that an earlier agent process left behind."""
+        for folder in self._folder.glob("*"):
+            end_remaining_processes(folder)
+            shutil.rmtree(str(folder), ignore_errors=True)
+
+    def update(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """
+        Take the checks of a new document.
+
+        A check in progress that the document no longer lists is stopped, because a run of its deployment starts, for
+        example.
+        """
+        listed = {entry["deployment_id"]: entry for entry in entries if _is_valid(entry)}
+        with self._changed:
+            for id in [id for id in self._watches if id not in listed]:
+                del self._watches[id]
+            for id, entry in listed.items():
+                if id in self._watches:
+                    self._watches[id].renew(entry)
+                else:
+                    self._watches[id] = _Watch(entry)
+            active = self._active
+            if active is not None and listed.get(active["deployment_id"], {}).get("id") != active["id"]:
+                self._control.stop(WITHDRAWN)
+            if listed and self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="checks", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                watch = self._next()
+                if not self._watches:
+                    self._thread = None
+                    self._channel.close()
+                    return
+            try:
+                if watch is not None:
+                    self._check(watch)
+                self._send_all()
+            except Exception:  # no content of a document may end the thread
+                _log.exception("check.failed: a check failed")
+                time.sleep(_BUSY_SECONDS)
+
+    def _next(self) -> Optional[_Watch]:
+        """Wait until a check or a report is due. Return the watch of the check, or None. Sets the next time."""
+        while self._watches:
+            now = time.monotonic()
+            due = [watch for watch in self._watches.values() if watch.due is not None]
+            first = min(due, key=lambda watch: watch.due or 0.0, default=None)
+            times = [] if first is None else [first.due or 0.0]
+            if any(watch.unsent for watch in self._watches.values()):
+                times.append(self._send_at)
+            if times and min(times) <= now:
+                if first is None or (first.due or 0.0) > now:
+                    return None
+                if self._is_running(first.entry["deployment_id"]):
+                    first.due = now + _BUSY_SECONDS
+                    return None
+                first.plan_next()
+                return first
+            self._changed.wait(min(times) - now if times else None)
+        return None
+
+    def _is_running(self, id: str) -> bool:
+        # a copy, because other threads change the runs
+        return any(run.entry.get("deployment_id") == id for run in list(self._runs.values()))
+
+    def _check(self, watch: _Watch) -> None:
+        """Check one deployment and keep the finding for a report."""
+        with self._changed:
+            entry, control = watch.entry, Control()
+            self._active, self._control = entry, control
+        timer = threading.Timer(_LONGEST_SECONDS, control.stop, (f"Ended after {_LONGEST_SECONDS:g} s",))
+        timer.daemon = True
+        timer.start()
+        folder = self._folder / entry["deployment_id"]
+        try:
+            finding = _find(entry, self._env, folder, control)
+        finally:
+            timer.cancel()
+            shutil.rmtree(str(folder), ignore_errors=True)
+            with self._changed:
+                self._active = None
+        with self._changed:
+            is_current = self._watches.get(entry["deployment_id"]) is watch and watch.entry["id"] == entry["id"]
+            if is_current and control.why != WITHDRAWN:
+                watch.take(finding, entry.get("requested"))
+                if watch.due:  # no request has come during the check
+                    watch.plan_next()
+
+    def _send_all(self) -> None:
+        """Send the reports that the server does not have. An unreachable server gets them later."""
+        with self._changed:
+            unsent = [(id, watch) for id, watch in self._watches.items() if watch.unsent]
+        if time.monotonic() < self._send_at:
+            return
+        for id, watch in unsent:
+            report = watch.unsent
+            try:
+                self._send(id, report)
+            except Unreachable as error:
+                pause = _REFUSED_SECONDS if isinstance(error, Refused) else self._backoff.next()
+                _log.warning("check.not_sent: cannot report the check of %s: %s", id, error)
+                self._send_at = time.monotonic() + pause
+                return
+            self._backoff.reset()
+            with self._changed:
+                if watch.unsent is report:
+                    watch.unsent = None
+
+    def _send(self, id: str, report: Any) -> None:
+        """Send one report. Raises Unreachable, or Refused if Stoker rejects the key."""
+        body = json.dumps(report).encode()
+        answer = self._channel.call("POST", f"/agent/v1/checks/{id}", body, {"Content-Type": "application/json"})
+        if answer.status == 401:
+            raise Refused("the server refuses this agent's key")
+        if answer.status not in (204, 404):  # 404: the deployment no longer exists
+            _log.error("check.refused: the report of a check of %s is refused: %s", id, answer.summary())
+        else:
+            _log.info("check.reported: deployment %s is %s", id, report["state"])
+
+
+def _is_valid(entry: Mapping[str, Any]) -> bool:
+    ids: List[Any] = [entry.get("id"), entry.get("deployment_id")]
+    return all(isinstance(id, str) and _ID.fullmatch(id) for id in ids)
+
+
+def _find(entry: Mapping[str, Any], env: RunEnv, folder: Path, control: Control) -> Finding:
+    """Run the hook in the mode ``check`` and return what it finds."""
+    shutil.rmtree(str(folder), ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+    streams = [BoundedFile(folder / name, _OUTPUT_BYTES) for name in ("stdout", "stderr")]
+    values = execute({**entry, "mode": "check"}, env.hooks, env.variables, folder, control, streams)
+    code, is_changed = values.get("deploy_status_code"), values.get("deploy_changed")
+    changes = values.get("deploy_changes")
+    if str(code) != "0":
+        lines = str(values.get("deploy_stderr") or "").strip().splitlines()
+        reason = values.get("deploy_status_reason") or (lines[-1] if lines else f"the check ended with {code}")
+        return Finding(entry["id"], UNKNOWN, str(reason)[:_LONGEST_REASON])
+    if not isinstance(is_changed, bool):
+        return Finding(entry["id"], UNKNOWN, "the hook's check does not report deploy_changed")
+    if not is_changed:
+        return Finding(entry["id"], IN_SYNC)
+    return Finding(entry["id"], DRIFTED, changes=changes if isinstance(changes, list) else ())

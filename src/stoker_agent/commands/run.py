@@ -1,0 +1,113 @@
+"""``stoker-agent run``: run what the server is told to run, until stopped."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import logging.handlers
+import sys
+from pathlib import Path
+from typing import List, Optional
+
+from stoker_agent import __version__, proxy
+from stoker_agent.agent import Agent, lock
+from stoker_agent.config import Config, Paths, credential, read
+from stoker_agent.first_start import ensure_enrollment
+from stoker_agent.runs import Runs
+from stoker_agent.service_manager import ServiceManager
+from stoker_agent.settings import CliOptions, keep, settings
+from stoker_agent.status import StatusFile
+
+_SOURCES = ("stoker", "cfn", "heat", "request", "zaqar")
+_log = logging.getLogger("stoker-agent")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("--once", action="store_true", help="look once, do what is new, and end")
+    add_source_arguments(parser)
+
+
+def add_source_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say where documents come from."""
+    parser.add_argument(
+        "--sources", type=_words, help=f"where to get documents, the first first: {', '.join(_SOURCES)}"
+    )
+    parser.add_argument("--os-collect-config", type=Path, metavar="FILE", help="what to start from: sections by source")
+    parser.add_argument(
+        "--deployed",
+        type=Path,
+        metavar="DIR",
+        default=Path("/var/lib/heat-config/deployed"),
+        help="with --os-collect-config: what heat-agents ran here, and is not to run again (%(default)s)",
+    )
+    parser.add_argument(
+        "--document-key",
+        type=Path,
+        metavar="FILE",
+        help="key that documents in objects and queues are signed with, where this machine is not enrolled; kept",
+    )
+    parser.add_argument("--polling-interval", type=float, metavar="SECONDS", help="0.2 to 30, between two polls")
+    parser.add_argument("--ca-file", help="certificate to trust, when neither the system nor a section has it")
+
+
+def main(options: argparse.Namespace, paths: Paths) -> int:
+    """Run until stopped. Raises Unusable if the agent cannot start."""
+    manager = ServiceManager()
+    agent = create_agent(options, paths, manager)
+    if options.once:
+        agent.once()
+    else:
+        agent.run()
+    return 0
+
+
+def create_agent(options: argparse.Namespace, paths: Paths, manager: Optional[ServiceManager] = None) -> Agent:
+    """Take the lock of the agent's directory, start the log and return the agent. Raises Unusable."""
+    paths.make()
+    lock(paths)  # the lock lasts until this process ends
+    log_to(paths)
+    config = ensure_enrollment(paths)
+    if config is not None:
+        proxy.configure(config.proxy, config.no_proxy)
+    wanted = CliOptions(options.sources, options.os_collect_config, options.polling_interval, options.ca_file)
+    current = settings(paths.sources, wanted, enrolled=config is not None)
+    if current.sections:
+        keep(paths.sources, current)
+    names = current.usable(config is not None)
+    who = "not enrolled" if config is None else f"of server {config.server_id} at {config.url}"
+    _log.info("agent.started: agent %s %s, sources %s", __version__, who, ", ".join(names))
+    if options.os_collect_config is not None:
+        Runs(paths.state).adopt(options.deployed)
+    key = credential(paths, config, options.document_key)
+    if key is None:
+        _log.warning("key.missing: this agent has no key and cannot verify documents in objects and queues")
+    status = StatusFile(paths.state)
+    status.start(names)
+    return Agent(config, current, paths, key, observer=status, manager=manager)
+
+
+def read_enrollment(paths: Paths) -> Optional[Config]:
+    """Return the enrollment, or None if this server is not enrolled. Raise Unusable if the file cannot be read."""
+    return read(paths.config) if paths.config.exists() else None
+
+
+def log_to(paths: Paths) -> None:
+    """Log to standard error and to a small rotating file. The agent never logs inputs or keys."""
+    form = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handlers: List[logging.Handler] = [logging.StreamHandler()]
+    try:
+        file = logging.handlers.RotatingFileHandler(str(paths.log_file), maxBytes=1024 * 1024, backupCount=2)
+        handlers.append(file)
+    except OSError as error:
+        print(f"stoker-agent: cannot log to {paths.logs}: {error}", file=sys.stderr)
+    logger = logging.getLogger("stoker-agent")
+    logger.setLevel(logging.INFO)
+    for handler in handlers:
+        handler.setFormatter(form)
+        logger.addHandler(handler)
+    logging.raiseExceptions = False  # when the disk is full, logging errors must not fill standard error
+
+
+def _words(text: str) -> List[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]

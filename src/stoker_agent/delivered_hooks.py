@@ -1,0 +1,167 @@
+"""
+Delivered hooks: hooks that the option ``hook`` of a config names, which the agent fetches, verifies and keeps.
+
+A hook is kept by its SHA-256 in a bounded directory. The file ``hook-digests`` beside ``agent.json`` pins the hooks of
+this machine: if the file exists, the agent runs only delivered hooks whose digests are in it, whatever Stoker says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any, Dict, Mapping, NamedTuple, Optional
+
+from stoker_agent.config import Config
+from stoker_agent.execute import parse_seconds
+from stoker_agent.files import write
+from stoker_agent.programs import CannotRun, group_name, inputs
+from stoker_agent.termination import Control
+from stoker_agent.web import Refused, Unreachable, Web
+
+#: Largest hook in bytes, and the number of hooks that the agent keeps.
+LONGEST = 16 * 1024 * 1024
+MOST = 32
+#: Time limit of one request, and of all attempts if the run has no timeout.
+_REQUEST_SECONDS, _FETCH_SECONDS = 60.0, 300.0
+_PAUSE_SECONDS, _LONGEST_PAUSE = 1.0, 15.0
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+class Hook(NamedTuple):
+    """A hook to fetch. A URL without a host is Stoker's."""
+
+    url: str
+    sha256: str
+
+
+class DeliveredHooks:
+    """
+    The hooks in the directory ``folder``.
+
+    ``pins`` is the file with the digests that this machine permits. ``ca_file`` verifies the servers of URLs.
+    """
+
+    def __init__(self, folder: Path, pins: Path, config: Optional[Config], ca_file: Optional[str]) -> None:
+        self._folder = folder
+        self._pins = pins
+        self._config = config
+        self._ca_file = ca_file
+
+    def provide(self, entry: Mapping[str, Any], folder: Path, control: Control) -> Optional[Path]:
+        """
+        Return a directory in the run's ``folder`` with the entry's hook, or None if the entry uses an installed hook.
+
+        Fetches the hook if it is not there yet, until ``control`` ends the run. Raises CannotRun or OSError.
+        """
+        hook = _parse(entry)
+        if hook is None:
+            return None
+        self._check_pins(hook)
+        path = self._folder / hook.sha256
+        if not _has_digest(path, hook.sha256):
+            content = self._fetch(hook, entry, folder, control)
+            if content is None:
+                return None
+            self._keep(path, content)
+        os.utime(str(path))
+        return _link(path, entry, folder)
+
+    def _check_pins(self, hook: Hook) -> None:
+        """Raise CannotRun if this machine does not permit the hook."""
+        try:
+            lines = self._pins.read_text().splitlines()
+        except FileNotFoundError:
+            return
+        if hook.sha256 not in {line.partition("#")[0].strip().lower() for line in lines}:
+            raise CannotRun(f"This machine does not permit the hook {hook.url}: {hook.sha256} is not in {self._pins}")
+
+    def _fetch(self, hook: Hook, entry: Mapping[str, Any], folder: Path, control: Control) -> Optional[bytes]:
+        """Fetch and verify the hook; None if the run is to stop. Raises CannotRun."""
+        seconds = parse_seconds(inputs(entry).get("deploy_timeout")) or _FETCH_SECONDS
+        until, pause, attempt = time.monotonic() + seconds, _PAUSE_SECONDS, 0
+        while control.why is None:
+            attempt += 1
+            _report(folder, f"fetching the hook {hook.url}" + (f", attempt {attempt}" if attempt > 1 else ""))
+            try:
+                return self._fetch_once(hook, min(_REQUEST_SECONDS, max(1.0, until - time.monotonic())))
+            except Refused as error:
+                raise CannotRun(f"The hook {hook.url} cannot be fetched: {error}") from None
+            except Unreachable as error:
+                problem = str(error)
+            if time.monotonic() + pause >= until:
+                raise CannotRun(f"The hook {hook.url} cannot be fetched: {problem} ({attempt} attempts, {seconds:g} s)")
+            _report(folder, f"the hook {hook.url} cannot be fetched: {problem}")
+            control.wait(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        return None
+
+    def _fetch_once(self, hook: Hook, seconds: float) -> bytes:
+        """Raises Unreachable if another attempt may succeed, Refused or CannotRun otherwise."""
+        url = hook.url
+        headers: Dict[str, str] = {}
+        if url.startswith("/"):
+            if self._config is None:
+                raise CannotRun(f"The hook {url} is stored in Stoker, and this machine is not enrolled")
+            url, headers = self._config.url.rstrip("/") + url, {"Authorization": f"Bearer {self._config.key}"}
+        web = Web(self._ca_file)
+        try:
+            answer = web.call("GET", url, headers=headers, seconds=seconds, most=LONGEST)
+        finally:
+            web.close()
+        if answer.status != 200:
+            raise Refused(f"the server answered {answer.summary()}")
+        digest = hashlib.sha256(answer.body).hexdigest()
+        if digest != hook.sha256:
+            raise CannotRun(f"The hook {hook.url} has the SHA-256 {digest}, not {hook.sha256}: it does not run")
+        return answer.body
+
+    def _keep(self, path: Path, content: bytes) -> None:
+        """Store a hook, and remove those that were not used for the longest time."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write(path, content, 0o500)
+        kept = sorted(self._folder.glob("[0-9a-f]*"), key=lambda file: file.stat().st_mtime, reverse=True)
+        for file in kept[MOST:]:
+            if file != path:
+                file.unlink()
+
+
+def _parse(entry: Mapping[str, Any]) -> Optional[Hook]:
+    """Return the hook of an entry, or None. Raises CannotRun."""
+    options = entry.get("options")
+    value = options.get("hook") if isinstance(options, dict) else None
+    if value is None:
+        return None
+    url = value.get("url") if isinstance(value, dict) else None
+    sha256 = str(value.get("sha256") if isinstance(value, dict) else "").lower()
+    if not isinstance(url, str) or not _DIGEST.fullmatch(sha256):
+        raise CannotRun(f"The option hook needs a URL and a SHA-256, not {json.dumps(value)[:200]}")
+    return Hook(url, sha256)
+
+
+def _has_digest(path: Path, sha256: str) -> bool:
+    """Whether the file is there and unaltered."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+    except OSError:
+        return False
+
+
+def _link(path: Path, entry: Mapping[str, Any], folder: Path) -> Path:
+    """Return a directory with the hook under the name of the entry's group. The hook stays for the whole run."""
+    directory = folder / "delivered"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    target = directory / group_name(entry)
+    if target.exists():
+        target.unlink()
+    os.link(str(path), str(target))
+    return directory
+
+
+def _report(folder: Path, message: str) -> None:
+    """Report progress, as a hook does."""
+    with (folder / "progress").open("a", encoding="utf-8", errors="replace") as file:
+        file.write(message.replace("\n", " ") + "\n")

@@ -1,0 +1,131 @@
+"""The order of runs: which runs wait for others of the same server, by the option ``depends_on`` of their configs."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+from stoker_agent.files import write
+from stoker_agent.programs import inputs
+from stoker_agent.runs import Runs
+
+_log = logging.getLogger("stoker-agent")
+Entry = Mapping[str, Any]
+
+
+class Decision(NamedTuple):
+    """Whether a run may begin: it waits, or fails for the reason ``failure``, or begins."""
+
+    waits: bool = False
+    failure: Optional[str] = None
+
+
+class Dependencies:
+    """
+    The dependencies of pending runs, kept in the file ``path``.
+
+    A document no longer lists a run whose result was accepted. Therefore the names are resolved to ids while both runs
+    are in the document, and the ids survive a restart of the agent.
+    """
+
+    def __init__(self, path: Path, runs: Runs) -> None:
+        self._path = path
+        self._runs = runs
+        #: The id of a waiting run → the id of a run that it waits for → the name of that run.
+        self._waits = self._load()
+        self._listed: Mapping[str, Entry] = {}
+
+    def update(self, entries: Mapping[str, Entry]) -> None:
+        """Resolve the names of a new document, by id."""
+        # only runs that apply a config are in an order
+        entries = {id: entry for id, entry in entries.items() if not entry.get("mode")}
+        self._listed = entries
+        waits: Dict[str, Dict[str, str]] = {}
+        for id, entry in entries.items():
+            names = _names(entry)
+            if names:
+                matches = {other: name for other in entries for name in names if _has_name(entries[other], name, entry)}
+                waits[id] = {**self._waits.get(id, {}), **matches}
+        if waits != self._waits:
+            self._waits = waits
+            self._store()
+
+    def decide(self, id: str) -> Decision:
+        """Return whether the run may begin."""
+        waits = self._waits.get(id)
+        if not waits:
+            return Decision()
+        cycle = self._find_cycle(id, id, [id])
+        if cycle is not None:
+            return Decision(failure=f"depends_on forms a cycle: {' → '.join(self._name(each) for each in cycle)}")
+        for other, name in waits.items():
+            if self._has_failed(other):
+                return Decision(failure=f"dependency {name} failed")
+        return Decision(waits=any(self._is_pending(other) for other in waits))
+
+    def _is_pending(self, id: str) -> bool:
+        """Whether the run has not ended. A run that was withdrawn before it began is not awaited."""
+        try:
+            if self._runs.has_begun(id):
+                folder = self._runs.folder(id)  # is gone some time after the end of the run
+                return folder.joinpath("entry.json").exists() and not folder.joinpath("result.json").exists()
+        except ValueError:  # an invalid id: the entry cannot be a run
+            return False
+        return id in self._listed
+
+    def _has_failed(self, id: str) -> bool:
+        try:
+            values, entry = self._runs.result(id), self._runs.entry(id)
+        except (OSError, ValueError):  # not ended, or so long ago that its files are gone
+            return False
+        declared = entry.get("outputs")
+        outputs = [output for output in declared if isinstance(output, dict)] if isinstance(declared, list) else []
+        errors = [output.get("name") for output in outputs if output.get("error_output") is True]
+        code = str(values.get("deploy_status_code") or 0)
+        return code != "0" or any(values.get(str(name)) for name in errors)
+
+    def _find_cycle(self, start: str, target: str, path: List[str]) -> Optional[List[str]]:
+        for other in self._waits.get(start, ()):
+            if other == target:
+                return [*path, target]
+            if other not in path and self._is_pending(other):
+                cycle = self._find_cycle(other, target, [*path, other])
+                if cycle is not None:
+                    return cycle
+        return None
+
+    def _name(self, id: str) -> str:
+        entry = self._listed.get(id, {})
+        return str(inputs(entry).get("deploy_resource_name") or entry.get("name") or id)
+
+    def _load(self) -> Dict[str, Dict[str, str]]:
+        try:
+            content = json.loads(self._path.read_text())
+        except (OSError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def _store(self) -> None:
+        try:
+            write(self._path, json.dumps(self._waits).encode())
+        except OSError as error:  # only a restart of the agent needs the file
+            _log.error("dependencies.not_stored: cannot store the order of runs: %s", error)
+
+
+def _names(entry: Entry) -> Sequence[str]:
+    options = entry.get("options")
+    names = options.get("depends_on") if isinstance(options, dict) else None
+    if isinstance(names, str):
+        return [names]
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else ()
+
+
+def _has_name(entry: Entry, name: str, waiting: Entry) -> bool:
+    """Whether a run has the name: its own, or that of its resource in the stack of the waiting run."""
+    if entry.get("name") == name:
+        return True
+    own, others = inputs(entry), inputs(waiting)
+    stack = own.get("deploy_stack_id")
+    return stack is not None and stack == others.get("deploy_stack_id") and own.get("deploy_resource_name") == name

@@ -1,0 +1,162 @@
+"""Facts about the machine, read from files and the kernel; programs are called for versions of tools only."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import sys
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional
+
+from stoker_agent import __version__
+from stoker_agent.addresses import list_addresses, main_address
+from stoker_agent.programs import available
+from stoker_agent.site_facts import read_site_facts
+
+_LONGEST = 255
+_FAMILIES = {
+    "debian": ("debian", "ubuntu"),
+    "redhat": ("rhel", "fedora", "centos"),
+    "suse": ("suse", "opensuse"),
+    "arch": ("arch",),
+}
+_DMI = Path("/sys/class/dmi/id")
+_CLOUD = Path("/run/cloud-init/instance-data.json")
+#: Names of virtualization, by words in the vendor or the product that the firmware states.
+_VIRTUAL = {
+    "qemu": "kvm",
+    "kvm": "kvm",
+    "openstack": "kvm",
+    "amazon ec2": "kvm",
+    "google": "kvm",
+    "vmware": "vmware",
+    "virtualbox": "virtualbox",
+    "innotek": "virtualbox",
+    "xen": "xen",
+    "microsoft": "hyperv",
+    "parallels": "parallels",
+}
+
+
+def collect(hooks: Path, site: Path, tools: Mapping[str, str]) -> Dict[str, Any]:
+    """
+    Return the facts. Facts that the machine does not state are left out.
+
+    ``hooks`` is the agent's hook directory, ``site`` the directory of the site's facts, ``tools`` the versions of
+    installed programs.
+    """
+    networks = list_addresses()
+    hostname = socket.gethostname()
+    facts: Dict[str, Any] = {
+        "os": _os(),
+        "kernel": os.uname().release,
+        "arch": os.uname().machine,
+        "cpus": _cpus(),
+        "memory_mb": _memory(),
+        "hostname": hostname,
+        "fqdn": _fqdn(hostname),
+        "address": main_address(networks),
+        "networks": networks,
+        "cloud": _cloud(),
+        "virtualization": _virtualization(),
+        "container": _container(),
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "agent": __version__,
+        "hooks": available(hooks),
+        "tools": dict(tools),
+        "custom": read_site_facts(site),
+    }
+    return {name: value for name, value in facts.items() if value not in (None, "", {})}
+
+
+def _os() -> Dict[str, str]:
+    values = _os_release(Path("/etc/os-release")) or _os_release(Path("/usr/lib/os-release"))
+    id = values.get("ID", "") or sys.platform
+    similar = {id, *values.get("ID_LIKE", "").split()}
+    family = next((name for name, ids in _FAMILIES.items() if any(word.startswith(ids) for word in similar)), id)
+    os_facts = {
+        "id": id,
+        "family": family,
+        "name": values.get("NAME", ""),
+        "version": values.get("VERSION_ID", ""),
+        "codename": values.get("VERSION_CODENAME", ""),
+    }
+    return {name: value[:_LONGEST] for name, value in os_facts.items() if value}
+
+
+def _os_release(path: Path) -> Dict[str, str]:
+    pairs = (line.partition("=") for line in _read(path).splitlines() if not line.startswith("#"))
+    return {name.strip(): value.strip().strip("\"'") for name, equals, value in pairs if equals}
+
+
+def _cpus() -> Optional[int]:
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):
+        return os.cpu_count()
+
+
+def _memory() -> Optional[int]:
+    """Return the total memory in MiB. The agent's own cgroup does not limit it."""
+    match = re.search(r"^MemTotal:\s+(\d+) kB", _read(Path("/proc/meminfo")), re.MULTILINE)
+    return int(match.group(1)) // 1024 if match else None
+
+
+def _fqdn(hostname: str) -> str:
+    """Return the host's name with its domain, as the resolver knows it, else the host name."""
+    if "." in hostname:
+        return hostname
+    with contextlib.suppress(OSError, UnicodeError):
+        for entry in socket.getaddrinfo(hostname, None, 0, socket.SOCK_STREAM, 0, socket.AI_CANONNAME):
+            if "." in entry[3] and not entry[3].startswith("localhost"):
+                return entry[3][:_LONGEST]
+    return hostname
+
+
+def _cloud() -> Dict[str, str]:
+    """Return what cloud-init knows of the machine, else the id that the firmware of some clouds states."""
+    values: Any = {}
+    with contextlib.suppress(ValueError, RecursionError):
+        values = json.loads(_read(_CLOUD) or "{}")
+    instance = values.get("v1") if isinstance(values, dict) else None
+    if isinstance(instance, dict):
+        names = {"id": "instance_id", "name": "cloud_name", "region": "region", "zone": "availability_zone"}
+        texts = {name: instance.get(key) for name, key in names.items()}
+        return {name: text[:_LONGEST] for name, text in texts.items() if isinstance(text, str) and text}
+    tag = _dmi("board_asset_tag")
+    return {"id": tag, "name": "aws"} if tag.startswith("i-") else {}
+
+
+def _virtualization() -> Optional[str]:
+    stated = f"{_dmi('sys_vendor')} {_dmi('product_name')} {_dmi('bios_vendor')}".lower()
+    name = next((name for word, name in _VIRTUAL.items() if word in stated), None)
+    if name is None and re.search(r"^flags\s*:.*\bhypervisor\b", _read(Path("/proc/cpuinfo"), 8192), re.MULTILINE):
+        return "other"
+    return name
+
+
+def _container() -> Optional[str]:
+    """Return the kind of container that the agent runs in, or None."""
+    stated = _read(Path("/run/systemd/container")).strip() or os.environ.get("container", "")  # noqa: SIM112  # systemd's name
+    if stated:
+        return stated[:_LONGEST]
+    if Path("/run/.containerenv").exists():
+        return "podman"
+    if os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return "kubernetes"
+    return "docker" if Path("/.dockerenv").exists() else None
+
+
+def _dmi(name: str) -> str:
+    return _read(_DMI / name).strip()[:_LONGEST]
+
+
+def _read(path: Path, most: int = 262_144) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(most).decode("utf-8", "replace")
+    except OSError:
+        return ""

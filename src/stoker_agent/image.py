@@ -1,0 +1,61 @@
+"""
+Golden images: the agent in a file system that is not running.
+
+The image contains the program, the unit, Stoker's URL and CA, and a token, but no identity: each machine enrolls at its
+first boot (``first_start``).
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Optional
+
+from stoker_agent.config import Paths, Unusable
+from stoker_agent.files import write
+from stoker_agent.first_start import Invitation, keep_invitation
+
+_PROGRAM = "opt/stoker-agent/stoker-agent.pyz"
+_UNIT = "etc/systemd/system/stoker-agent.service"
+_WANTS = "etc/systemd/system/multi-user.target.wants/stoker-agent.service"
+_LINK = "usr/local/bin/stoker-agent"
+_CA_FILE = "etc/stoker-agent/ca.pem"
+
+
+def install(
+    top: Path, program: Path, url: str, token_file: Path, ca_file: Optional[Path], proxy_url: Optional[str] = None
+) -> None:
+    """
+    Install the agent below ``top``, for the first boot. Repeatable.
+
+    Raises Unusable if the image has an identity already, which all machines would share.
+    """
+    paths = Paths(*(top / path.relative_to("/") for path in Paths.of(None)))
+    if paths.config.exists():
+        raise Unusable(f"{paths.config} is there: this image is a server already, whose key all would share")
+    token = token_file.read_text().strip()
+    if not token:
+        raise Unusable(f"{token_file} holds no token")
+    keep_invitation(paths, Invitation(url.rstrip("/"), token, f"/{_CA_FILE}" if ca_file else None, proxy_url))
+    for name in (_PROGRAM, _UNIT, _WANTS, _LINK):
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(str(program), str(top / _PROGRAM))
+    (top / _PROGRAM).chmod(0o755)
+    from stoker_agent import service_files  # imported late: the running agent does not need it
+
+    unit = service_files.systemd_unit(["/usr/bin/env", "python3", f"/{_PROGRAM}", "run"])
+    write(top / _UNIT, unit.encode(), 0o644)
+    for link, target in ((top / _WANTS, _UNIT), (top / _LINK, _PROGRAM)):
+        if not link.is_symlink() and not link.exists():
+            link.symlink_to(f"/{target}")
+    if ca_file is not None:
+        write(top / _CA_FILE, ca_file.read_bytes())
+
+
+def own_program() -> Path:
+    """Return the file of this program. Raises Unusable if it runs from its sources."""
+    path = Path(__file__).resolve().parents[1]
+    if not path.is_file():
+        raise Unusable(f"build the program first: {sys.executable} -m stoker_agent build stoker-agent.pyz")
+    return path

@@ -1,0 +1,149 @@
+"""
+The process that becomes a run's program: applies limits, changes the user, and executes the program.
+
+The agent starts it as root, with a plan in a file that only root can read. It is a process of its own, because a
+process with threads must not run Python between fork and exec.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+from typing import Any, Dict, Mapping, NoReturn, Optional, Sequence
+
+#: Starts the launcher. Arguments: the agent's archive or source directory, and the file with the plan.
+CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from stoker_agent.launcher import main; main(sys.argv[2])"
+_NEWNS, _BIND, _REC, _SLAVE = 0x20000, 0x1000, 0x4000, 0x80000
+#: The code of a program that could not be started, as in shells.
+_NOT_STARTED = 126
+#: The files with a control group's limit, by controller: version 2, version 1.
+_LIMITS = {
+    "memory": ("memory.max", "memory.limit_in_bytes"),
+    "cpu": ("cpu.max", "cpu.cfs_quota_us"),
+    "pids": ("pids.max", "pids.max"),
+}
+#: Version 1 shows a missing memory limit as a number close to 2**63.
+_UNLIMITED = 2**62
+
+
+class _Failure(Exception):
+    """The program cannot be started as the plan requires. The text is the reason."""
+
+
+def main(path: str) -> NoReturn:
+    """Execute the plan in the file ``path``, which this function deletes. Failures go to the plan's file ``error``."""
+    plan: Dict[str, Any] = json.loads(Path(path).read_text())
+    error = os.open(plan["error"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    Path(path).unlink()
+    try:
+        _apply(plan)
+        os.execvpe(plan["argv"][0], plan["argv"], plan["environment"])  # noqa: S606 — the hook chose the program
+    except _Failure as failure:
+        os.write(error, str(failure).encode())
+    except (OSError, ValueError) as failure:
+        os.write(error, f"The run could not be started: {failure}".encode())
+    os._exit(_NOT_STARTED)
+
+
+def _apply(plan: Mapping[str, Any]) -> None:
+    _check_control_group(plan["controllers"], is_strict=plan["is_strict"])
+    if plan["mounts_tmp"]:
+        _mount_tmp(plan)
+    if plan["nice"] is not None:
+        _set_priority(plan["nice"], is_strict=plan["is_strict"])
+    for name, limit in plan["resources"].items():
+        _limit(getattr(resource, name), limit)
+    user: Optional[Mapping[str, Any]] = plan["user"]
+    if user is not None:
+        os.initgroups(user["name"], user["gid"])
+        os.setgid(user["gid"])
+        os.setuid(user["uid"])
+        _enter_home(user["home"])
+        _check_access(plan["argv"], user["name"])
+
+
+def _give_up(limit: str, reason: str, *, is_strict: bool) -> None:
+    """Fail, or say in the run's output that a limit does not hold. ``limit`` is the option's name."""
+    if is_strict:
+        raise _Failure(
+            f"The limit {limit} cannot be enforced on this server: {reason}. Remove the option, or set the option"
+            " limits to best_effort"
+        )
+    print(f"stoker-agent: the limit {limit} is not enforced: {reason}", file=sys.stderr, flush=True)
+
+
+def _check_control_group(controllers: Mapping[str, str], *, is_strict: bool) -> None:
+    """Check that systemd's limits hold. ``controllers``: the option's name by the name of its controller."""
+    if not controllers:
+        return
+    groups = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
+    for controller, option in controllers.items():
+        if not any(_is_limited(controller, names, path) for _, names, path in groups):
+            _give_up(option, f"the kernel has no control group with the controller {controller}", is_strict=is_strict)
+
+
+def _is_limited(controller: str, names: str, path: str) -> bool:
+    """Whether the control group ``path`` limits the controller. ``names`` are its controllers; none in version 2."""
+    if names and controller not in names.split(","):
+        return False
+    file = _LIMITS[controller][1 if names else 0]
+    try:
+        limit = Path(f"/sys/fs/cgroup/{names}{path}/{file}").read_text().split()[0]
+    except (OSError, IndexError):
+        return False
+    return limit.isdigit() and int(limit) < _UNLIMITED
+
+
+def _mount_tmp(plan: Mapping[str, Any]) -> None:
+    """Mount the directory ``$TMPDIR`` at /tmp and /var/tmp, only for this process and its children."""
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+
+    def call(function: str, *arguments: Any) -> None:
+        if getattr(library, function)(*arguments):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+    directory: str = plan["environment"]["TMPDIR"]
+    try:
+        call("unshare", _NEWNS)
+        call("mount", None, b"/", None, ctypes.c_ulong(_REC | _SLAVE), None)
+        for target in (b"/tmp", b"/var/tmp"):
+            call("mount", os.fsencode(directory), target, None, ctypes.c_ulong(_BIND), None)
+    except OSError as error:
+        _give_up("private_tmp", f"mounts fail: {error.strerror}", is_strict=plan["is_strict"])
+        return
+    plan["environment"]["TMPDIR"] = "/tmp"  # noqa: S108 — the mount above
+
+
+def _set_priority(nice: int, *, is_strict: bool) -> None:
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, nice)
+    except OSError as error:
+        _give_up("nice", f"the priority {nice} is refused: {error.strerror}", is_strict=is_strict)
+
+
+def _limit(kind: int, limit: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(kind, (limit, limit))
+
+
+def _enter_home(home: str) -> None:
+    try:
+        os.chdir(home)
+    except OSError:
+        os.chdir("/")
+
+
+def _check_access(argv: Sequence[str], user: str) -> None:
+    """Check that the user can execute the program: its directories may belong to another user."""
+    for word in argv:
+        if word.startswith("/") and not os.access(word, os.X_OK if word == argv[0] else os.R_OK):
+            raise _Failure(
+                f"The user {user} cannot use {word}: permit others to enter its directories (chmod o+x), and to read"
+                " and execute the file"
+            )

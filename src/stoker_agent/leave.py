@@ -1,0 +1,108 @@
+"""Removes the agent from this machine, and the machine from Stoker's servers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Iterator, List, Optional
+
+from stoker_agent import service
+from stoker_agent.channel import Channel
+from stoker_agent.config import Config, Paths, Unusable, read
+from stoker_agent.runs import Runs
+from stoker_agent.web import Unreachable
+
+#: Where the install script writes the program, without a root.
+PROGRAM = Path("/opt/stoker-agent/stoker-agent.pyz")
+
+
+def leave(paths: Paths, root: Optional[str], *, keep_data: bool, force: bool) -> None:
+    """
+    End the agent, give up this machine's key at Stoker, and remove the agent's files. Prints each step. Repeatable.
+
+    ``keep_data`` keeps the hooks, the state of runs and the log. Without ``force``, raises Unusable while a run is in
+    progress.
+    """
+    if not root and os.geteuid() != 0:
+        raise Unusable("run this as root (with sudo), or name the agent's directory with --root")
+    if not force:
+        _refuse_during_run(paths)
+    config = _read_enrollment(paths)
+    # The agent ends first: it would report the refusal of its key.
+    removed = service.remove(paths, root)
+    if config is not None:
+        _tell(config)
+    removed += [path for path in _files(paths, root, keep_data=keep_data) if _remove(path)]
+    for path in removed:
+        print(f"removed {path}")
+    if keep_data:
+        print(f"kept {paths.hooks}, {paths.state} and {paths.logs}")
+    if not removed:
+        print("nothing to remove: no agent is installed here")
+
+
+def _refuse_during_run(paths: Paths) -> None:
+    if service.find_process(paths) is None or not paths.state.is_dir():
+        return
+    count = len(Runs(paths.state).list_interrupted())
+    if count:
+        raise Unusable(
+            f"{count} run{'s are' if count > 1 else ' is'} in progress: wait for the end, or interrupt with --force"
+        )
+
+
+def _read_enrollment(paths: Paths) -> Optional[Config]:
+    try:
+        return read(paths.config) if paths.config.exists() else None
+    except Unusable as error:
+        print(f"stoker-agent: {error}: delete this server at Stoker by hand", file=sys.stderr)
+        return None
+
+
+def _tell(config: Config) -> None:
+    """Tell Stoker (DELETE /agent/v1/server). Prints what is left to do there if Stoker cannot be told."""
+    name = config.name or config.server_id
+    channel = Channel(config)
+    try:
+        answer = channel.call("DELETE", "/agent/v1/server")
+        problem = "" if answer.status in (200, 401) else answer.summary()
+        left = answer.status == 200 and answer.json().get("status") == "LEFT"
+    except (Unreachable, ValueError, AttributeError) as error:
+        problem, left = str(error), False
+    finally:
+        channel.close()
+    if problem:
+        remedy = f"on Stoker's machine, run `stoker server delete {config.server_id}`"
+        print(f"stoker-agent: cannot tell Stoker at {config.url} ({problem}): {remedy}", file=sys.stderr)
+    elif left:
+        print(f"server {name} has left; stacks still refer to it, so Stoker keeps its record")
+    elif answer.status == 401:
+        print(f"Stoker does not accept the key of server {name} any more: nothing to do there")
+    else:
+        print(f"server {name} is removed from Stoker")
+
+
+def _files(paths: Paths, root: Optional[str], *, keep_data: bool) -> Iterator[Path]:
+    """Yield what to remove. The program is the last: until then, the command can be repeated."""
+    data = () if keep_data else (paths.hooks, paths.state, paths.logs)
+    etc: List[Path] = sorted(path for path in paths.config.parent.glob("*") if path != paths.hooks)
+    yield from etc
+    yield from data
+    program = Path(root).absolute() / PROGRAM.name if root else PROGRAM
+    yield program
+    for folder in dict.fromkeys((paths.config.parent, program.parent)):
+        if folder.is_dir() and not any(folder.iterdir()):
+            yield folder
+
+
+def _remove(path: Path) -> bool:
+    """Remove a file or a directory. Returns whether it was there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(str(path))
+        return True
+    present = path.exists() or path.is_symlink()
+    if present:
+        path.unlink()
+    return present

@@ -1,0 +1,113 @@
+"""
+The identity of this machine: what tells a copy of its disk, or two boots of one image, apart.
+
+Identifiers leave the machine as digests only, because the machine's id is confidential (machine-id(5)).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Dict, NamedTuple, Optional
+
+from stoker_agent.files import write
+
+_MACHINE_ID = Path("/etc/machine-id")
+_CLOUD_INIT = Path("/var/lib/cloud/data/instance-id")
+_BOARD = Path("/sys/class/dmi/id/product_uuid")
+#: The files of an application container. Its image may contain a machine id, so all containers would share it.
+_CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+#: In any container, the board is the host's.
+_CONTAINER_MANAGER = Path("/run/systemd/container")
+#: What cloud-init calls the instance outside of clouds, on every machine.
+_NO_CLOUD = ("", "nocloud", "iid-datasource-none")
+
+
+class Identity(NamedTuple):
+    """
+    The installation and the machine.
+
+    ``instance`` is random and stored with the agent's state. ``machine`` derives from the machine and the path of the
+    state, so that an installation that lost its state has it again; empty if the machine has no id of its own.
+    """
+
+    instance: str
+    machine: str
+
+
+class _Stored(NamedTuple):
+    """The content of the file ``instance``."""
+
+    instance: str
+    marks: Dict[str, str]
+
+
+def cloud_id() -> str:
+    """Return the id of this machine in its cloud: that of cloud-init, else of the board; empty if there is none."""
+    id = _read(_CLOUD_INIT)
+    if id.lower() not in _NO_CLOUD:
+        return id
+    return "" if _is_container() or _CONTAINER_MANAGER.exists() else _read(_BOARD).lower()
+
+
+def marks() -> Dict[str, str]:
+    """Return the digest of each identifier that this machine has."""
+    ids = {
+        "machine_id": "" if _is_container() else _read(_MACHINE_ID).replace("uninitialized", ""),
+        "cloud_id": cloud_id(),
+    }
+    return {name: _digest(name, value) for name, value in ids.items() if value}
+
+
+def is_copy(state: Path) -> bool:
+    """Return whether the state below ``state`` was copied from another machine."""
+    stored, present = _read_stored(state), marks()
+    # An identifier on one side only proves nothing: cloud-init may have been installed meanwhile.
+    return stored is not None and any(stored.marks.get(name, mark) != mark for name, mark in present.items())
+
+
+def accept(state: Path) -> None:
+    """Record that the state belongs to this machine, whose ids have changed."""
+    stored = _read_stored(state)
+    if stored is not None:
+        write(state / "instance", json.dumps(stored._replace(marks=marks())._asdict()).encode())
+
+
+def identity(state: Path) -> Identity:
+    """
+    Return the identity of the installation with its state below ``state``.
+
+    A new ``instance`` is stored before its first use, and replaces one that was copied from another machine.
+    """
+    stored = None if is_copy(state) else _read_stored(state)
+    present = marks()
+    current = _Stored(stored.instance if stored else os.urandom(16).hex(), present)
+    if stored != current:
+        write(state / "instance", json.dumps(current._asdict()).encode())
+    machine = _digest(str(state), *(present[name] for name in sorted(present))) if "machine_id" in present else ""
+    return Identity(current.instance, machine)
+
+
+def _read_stored(state: Path) -> Optional[_Stored]:
+    try:
+        stored = json.loads((state / "instance").read_text())
+        return _Stored(str(stored["instance"]), dict(stored["marks"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _is_container() -> bool:
+    return "KUBERNETES_SERVICE_HOST" in os.environ or any(path.exists() for path in _CONTAINERS)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(("stoker-agent", *parts)).encode()).hexdigest()[:32]

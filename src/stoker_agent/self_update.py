@@ -1,0 +1,264 @@
+"""
+Replaces the agent's program by the one that Stoker offers.
+
+The steps: verify the offer's signature, download the program and verify its digest, start it in a self-test, let the
+active runs end, keep the old file, replace the file and execute the new program in the same process. A process of the
+old program (``update_guard``) restores the old file if the new program does not reach Stoker in time. The record in
+``<state>/update.json`` says how far the update is, for all of these processes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+
+import stoker_agent
+from stoker_agent.channel import Channel
+from stoker_agent.config import Config, Paths
+from stoker_agent.drain import Drain
+from stoker_agent.files import write
+from stoker_agent.service_manager import ServiceManager
+from stoker_agent.signatures import Unverified, check_program
+from stoker_agent.web import Unreachable
+
+_log = logging.getLogger("stoker-agent")
+
+RESTARTING, COMPLETE, FAILED, ROLLED_BACK = "RESTARTING", "COMPLETE", "FAILED", "ROLLED_BACK"
+_PATH = "/agent/v1/stoker-agent.pyz"
+_TEST_SECONDS = 60.0
+_TRIES = 5
+_RETRY_SECONDS = 5.0
+_REPORT_SECONDS = 30.0
+
+
+class UpdateFailed(Exception):
+    """The update cannot be done. The text is reported as the reason."""
+
+
+class UpdateRecord(NamedTuple):
+    """The last update of this agent, as stored in ``update.json``."""
+
+    id: str
+    state: str
+    sha256: str
+    #: The agent's program, and the file with the old one.
+    program: str = ""
+    previous: str = ""
+    #: Seconds until the return to the old program.
+    seconds: float = 120.0
+    reason: str = ""
+    is_reported: bool = False
+
+
+def record_path(state: Path) -> Path:
+    """Return the path of the record."""
+    return state / "update.json"
+
+
+def read_record(state: Path) -> Optional[UpdateRecord]:
+    """Return the record of the last update, or None."""
+    try:
+        return UpdateRecord(**json.loads(record_path(state).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def store_record(state: Path, record: UpdateRecord) -> None:
+    """Store the record. Raises OSError."""
+    write(record_path(state), json.dumps(record._asdict()).encode())
+
+
+def find_program() -> Optional[Path]:
+    """Return the file that this agent runs from, or None if the agent runs from a source directory."""
+    path = Path(stoker_agent.__file__).resolve().parents[1]
+    return path if path.is_file() else None
+
+
+class Updater:
+    """
+    Follows the offers in the documents of Stoker's channel.
+
+    ``drain`` waits for the end of active runs before the restart. Their results are on disk then.
+    """
+
+    def __init__(self, config: Config, paths: Paths, manager: ServiceManager, drain: Drain) -> None:
+        self._config = config
+        self._paths = paths
+        self._manager = manager
+        self._drain = drain
+        self._program = find_program()
+        self._thread: Optional[threading.Thread] = None
+        self._record = read_record(paths.state)
+        if self._is_unconfirmed():
+            start_guard(paths, self._record, manager.is_present)
+
+    def on_document(self, offer: Mapping[str, Any]) -> None:
+        """
+        Follow the member ``agent`` of a document. The document proves that this program reaches Stoker.
+
+        Works in a thread of its own.
+        """
+        if self._thread is not None and self._thread.is_alive():
+            return
+        if self._is_unconfirmed():
+            self._finish(COMPLETE, "")
+        record = self._record
+        is_new = bool(offer) and (record is None or offer.get("id") != record.id)
+        if is_new or (record is not None and not record.is_reported):
+            self._thread = threading.Thread(
+                target=self._work, args=(offer if is_new else {},), name="update", daemon=True
+            )
+            self._thread.start()
+
+    def _is_unconfirmed(self) -> bool:
+        return self._record is not None and self._record.state == RESTARTING
+
+    def _work(self, offer: Mapping[str, Any]) -> None:
+        try:
+            if offer:
+                self._update(offer)
+        except (UpdateFailed, Unverified, OSError, subprocess.SubprocessError) as error:
+            self._record = UpdateRecord(str(offer.get("id")), FAILED, str(offer.get("sha256")))
+            self._finish(FAILED, str(error))
+            self._drain.end()
+        except Exception as error:
+            _log.exception("update.failed: the update failed")
+            self._record = UpdateRecord(str(offer.get("id")), FAILED, str(offer.get("sha256")))
+            self._finish(FAILED, f"{type(error).__name__}: {error}")
+            self._drain.end()
+        self._report()
+
+    def _update(self, offer: Mapping[str, Any]) -> None:
+        """Replace the program and execute it. Returns only if this program is the offered one."""
+        check_program(offer, self._config.key, self._config.server_id)
+        program = self._check_program()
+        self._record = UpdateRecord(str(offer["id"]), FAILED, str(offer["sha256"]))
+        if _digest(program.read_bytes()) == offer["sha256"]:
+            self._finish(COMPLETE, "")
+            return
+        _log.info("update.started: this agent becomes version %s", offer["version"])
+        fresh, previous = program.with_name(program.name + ".new"), program.with_name(program.name + ".old")
+        _write_program(fresh, self._download(str(offer["sha256"])))
+        self._test(fresh, str(offer["id"]))
+        self._drain.begin()
+        previous.unlink(missing_ok=True)
+        os.link(str(program), str(previous))
+        record = UpdateRecord(
+            str(offer["id"]), RESTARTING, str(offer["sha256"]), str(program), str(previous), float(offer["seconds"])
+        )
+        store_record(self._paths.state, record)
+        fresh.replace(program)
+        start_guard(self._paths, record, self._manager.is_present)
+        _log.info("update.restarted: the new program starts")
+        self._manager.restore_environment()
+        os.execv(sys.executable, [sys.executable, str(program), *sys.argv[1:]])  # noqa: S606 — a shell would be another process
+
+    def _check_program(self) -> Path:
+        if self._program is None:
+            raise UpdateFailed("this agent does not run from a program file, so it cannot replace itself")
+        if not os.access(str(self._program.parent), os.W_OK):
+            raise UpdateFailed(
+                f"this agent runs as user {os.geteuid()} and may not replace {self._program}:"
+                " on the machine, run the install line of a new enrollment, or `stoker-agent install`, as root"
+            )
+        return self._program
+
+    def _download(self, sha256: str) -> bytes:
+        """Return the program. Raises UpdateFailed if it does not come, or has another digest."""
+        reason = ""
+        for _ in range(_TRIES):
+            channel = Channel(self._config)
+            try:
+                answer = channel.call("GET", _PATH, seconds=60.0)
+                if answer.status == 200 and _digest(answer.body) == sha256:
+                    return answer.body
+                reason = "its digest is another one than the offer's" if answer.status == 200 else answer.summary()
+            except Unreachable as error:
+                reason = str(error)
+            finally:
+                channel.close()
+            threading.Event().wait(_RETRY_SECONDS)
+        raise UpdateFailed(f"cannot download the program: {reason}")
+
+    def _test(self, fresh: Path, id: str) -> None:
+        """Let the new program test itself. Raises UpdateFailed with its last line."""
+        command = [sys.executable, str(fresh), "self-test", "--update", id, *_root_words(self._paths)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_TEST_SECONDS, check=False)
+        if done.returncode:
+            lines = (done.stderr or done.stdout).strip().splitlines()
+            raise UpdateFailed(f"the new program fails its self-test: {lines[-1] if lines else done.returncode}")
+
+    def _finish(self, state: str, reason: str) -> None:
+        assert self._record is not None
+        self._record = self._record._replace(state=state, reason=reason, is_reported=False)
+        write = _log.info if state == COMPLETE else _log.error
+        write("update.ended: the update ended with %s%s", state, f": {reason}" if reason else "")
+        self._store()
+
+    def _report(self) -> None:
+        """Report the state of the last update, until Stoker accepts the report."""
+        record = self._record
+        if record is None or record.is_reported:
+            return
+        while not send_report(self._config, record.id, record.state, record.reason):
+            threading.Event().wait(_REPORT_SECONDS)
+        self._record = record._replace(is_reported=True)
+        self._store()
+
+    def _store(self) -> None:
+        try:
+            if self._record is not None:
+                store_record(self._paths.state, self._record)
+        except OSError as error:
+            _log.error("update.not_stored: cannot store the state of the update: %s", error)
+
+
+def send_report(config: Config, id: str, status: str, reason: str) -> bool:
+    """Report the state of an update. Return whether Stoker has accepted the report."""
+    channel = Channel(config)
+    body = json.dumps({"id": id, "status": status, "reason": reason[:2000]}).encode()
+    try:
+        answer = channel.call("POST", "/agent/v1/upgrade", body, {"Content-Type": "application/json"})
+    except Unreachable as error:
+        _log.warning("update.not_reported: cannot report the update: %s", error)
+        return False
+    finally:
+        channel.close()
+    return answer.status in (204, 400)
+
+
+def start_guard(paths: Paths, record: Optional[UpdateRecord], is_managed: bool) -> None:
+    """Start the process that restores the old program, from the old program's file."""
+    if record is None or not Path(record.previous).exists():
+        return
+    words = [*(["--managed"] if is_managed else []), *_root_words(paths), "--", *sys.argv[1:]]
+    environment: Dict[str, str] = dict(os.environ)
+    subprocess.run(
+        [sys.executable, record.previous, "update-guard", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        timeout=_TEST_SECONDS,
+        check=False,
+    )
+
+
+def _root_words(paths: Paths) -> List[str]:
+    return [] if paths == Paths.of(None) else ["--root", str(paths.state.parent)]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _write_program(path: Path, content: bytes) -> None:
+    write(path, content, 0o755)
+    path.chmod(0o755)

@@ -1,0 +1,224 @@
+"""
+Runs the agent as a service of this machine: systemd, OpenRC, System V init scripts, or a process in the background.
+
+An agent with a root of its own always runs in the background, because services need the system's root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import List, NamedTuple, Optional, Sequence
+
+from stoker_agent import service_files
+from stoker_agent.config import Paths, Unusable
+
+SYSTEMD, OPENRC, SYSV, BACKGROUND = "systemd", "OpenRC", "System V init", "background"
+_SYSTEMD_UNIT = Path("/etc/systemd/system/stoker-agent.service")
+_INIT_SCRIPT = Path("/etc/init.d/stoker-agent")
+#: The link through which users call the agent by its name.
+LINK = Path("/usr/local/bin/stoker-agent")
+#: What the agent's own user may run as root.
+SUDOERS = Path("/etc/sudoers.d/stoker-agent")
+_NAME = "stoker-agent"
+#: Seconds that a stopping agent has: it gives its runs ten.
+_STOP_SECONDS = 20.0
+_START_SECONDS = 10.0
+
+
+class Service(NamedTuple):
+    """How the agent runs: the service manager, and the file that describes the service to it (None: none)."""
+
+    manager: str
+    file: Optional[Path]
+    command: Sequence[str]
+
+    def describe(self) -> str:
+        """Return the service in one line, for people."""
+        if self.file is None:
+            return f"none: a process in the background; at boot, start it with: {' '.join(self.command)}"
+        return f"{self.file} ({self.manager}), started at boot"
+
+
+def program() -> Path:
+    """Return the agent's own file; the folder of the package if the agent does not run from one file."""
+    return Path(__file__).resolve().parents[1]
+
+
+def run_command(root: Optional[str]) -> List[str]:
+    """Return the command that runs the agent."""
+    own = [str(program())] if program().is_file() else ["-m", "stoker_agent"]
+    return [sys.executable, *own, "run", *(["--root", str(Path(root).absolute())] if root else [])]
+
+
+def find_manager(root: Optional[str]) -> str:
+    """Return the service manager of this machine, or BACKGROUND."""
+    if root:
+        return BACKGROUND
+    if Path("/run/systemd/system").is_dir():
+        return SYSTEMD
+    if _INIT_SCRIPT.parent.is_dir():
+        if shutil.which("rc-update"):
+            return OPENRC
+        if shutil.which("update-rc.d"):
+            return SYSV
+    return BACKGROUND
+
+
+def install(paths: Paths, root: Optional[str], *, user: Optional[str] = None, has_sudo: bool = False) -> Service:
+    """
+    Start the agent, now and at every boot, in place of an agent that runs already. Repeatable.
+
+    With ``user``, the agent runs as this user; an existing unit of systemd keeps its user otherwise.
+
+    Raises Unusable if the service manager refuses.
+    """
+    manager, command = find_manager(root), run_command(root)
+    if manager == BACKGROUND:
+        stop_process(paths)
+        _start_process(paths, command)
+        return Service(manager, None, command)
+    if not root:
+        _link()
+    if manager == SYSTEMD:
+        if user is not None or not _has_user(_SYSTEMD_UNIT):
+            _write(_SYSTEMD_UNIT, service_files.systemd_unit(command, user, has_sudo=has_sudo), 0o644)
+        for words in (["daemon-reload"], ["enable", f"{_NAME}.service"], ["restart", f"{_NAME}.service"]):
+            _call("systemctl", "--quiet", *words)
+        return Service(manager, _SYSTEMD_UNIT, command)
+    if user is not None:
+        raise Unusable(f"an own user needs systemd; here, run {' '.join(command)} as user {user} by other means")
+    stop_process(paths)
+    if manager == OPENRC:
+        _write(_INIT_SCRIPT, service_files.openrc_script(command), 0o755)
+        _call("rc-update", "--quiet", "add", _NAME, "default")
+        _call("rc-service", _NAME, "restart")
+    else:
+        _write(_INIT_SCRIPT, service_files.sysv_script(command), 0o755)
+        _call("update-rc.d", _NAME, "defaults")
+        _call(str(_INIT_SCRIPT), "start")
+    _await_start(paths)
+    return Service(manager, _INIT_SCRIPT, command)
+
+
+def _has_user(unit: Path) -> bool:
+    """Whether the unit runs the agent as another user than root."""
+    return unit.exists() and "\nUser=" in unit.read_text()
+
+
+def remove(paths: Paths, root: Optional[str]) -> List[Path]:
+    """Stop the agent and remove its service. Returns the removed files. Repeatable."""
+    removed: List[Path] = [] if root else _delete(SUDOERS)
+    if not root and _SYSTEMD_UNIT.exists():
+        if Path("/run/systemd/system").is_dir():
+            _call("systemctl", "--quiet", "disable", "--now", f"{_NAME}.service")
+        removed += _delete(_SYSTEMD_UNIT, *sorted(_SYSTEMD_UNIT.parent.glob(f"*.wants/{_NAME}.service")))
+        shutil.rmtree(f"{_SYSTEMD_UNIT}.d", ignore_errors=True)
+        if Path("/run/systemd/system").is_dir():
+            _call("systemctl", "daemon-reload")
+    if not root and _INIT_SCRIPT.exists():
+        if shutil.which("rc-update"):
+            subprocess.run(["rc-service", _NAME, "stop"], check=False, stdout=subprocess.DEVNULL)
+            subprocess.run(["rc-update", "--quiet", "delete", _NAME], check=False)
+        removed += _delete(_INIT_SCRIPT)
+        if shutil.which("update-rc.d"):
+            subprocess.run(["update-rc.d", _NAME, "remove"], check=False, stdout=subprocess.DEVNULL)
+    stop_process(paths)
+    if not root and LINK.is_symlink():
+        removed += _delete(LINK)
+    return removed
+
+
+def find_process(paths: Paths) -> Optional[int]:
+    """Return the process id of the running agent, 0 if it is not known, or None if no agent runs."""
+    try:
+        handle = os.open(str(paths.state / "lock"), os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        text = os.read(handle, 32).strip()
+        return int(text) if text.isdigit() else 0
+    finally:
+        os.close(handle)
+    return None
+
+
+def stop_process(paths: Paths) -> None:
+    """End the running agent, if there is one, and wait for its end. Raises Unusable if it does not end."""
+    deadline = time.monotonic() + _STOP_SECONDS
+    sign = signal.SIGTERM
+    while True:
+        pid = find_process(paths)
+        if pid is None:
+            return
+        if not pid:
+            raise Unusable(f"an agent of an earlier version runs for {paths.state}: end it, then run this again")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, sign)
+        _await_end(paths, deadline)
+        if sign == signal.SIGKILL and find_process(paths) is not None:
+            raise Unusable(f"the agent (process {pid}) does not end")
+        sign, deadline = signal.SIGKILL, time.monotonic() + _STOP_SECONDS
+
+
+def _await_end(paths: Paths, deadline: float) -> None:
+    while find_process(paths) is not None and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _await_start(paths: Paths) -> None:
+    """Raise Unusable if no agent starts."""
+    deadline = time.monotonic() + _START_SECONDS
+    while find_process(paths) is None:
+        if time.monotonic() > deadline:
+            raise Unusable(f"the agent does not start: see {paths.logs / 'agent.log'}")
+        time.sleep(0.05)
+
+
+def _start_process(paths: Paths, command: Sequence[str]) -> None:
+    nothing = subprocess.DEVNULL
+    subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True, cwd="/")
+    _await_start(paths)
+
+
+def _link() -> None:
+    """Let users call the agent by its name, unless another program has the name."""
+    target = program()  # before the link is removed, through which this program may run
+    with contextlib.suppress(OSError):
+        if LINK.is_symlink():
+            LINK.unlink()
+        if LINK.parent.is_dir() and not LINK.exists() and target.is_file():
+            LINK.symlink_to(target)
+
+
+def _call(*words: str) -> None:
+    try:
+        done = subprocess.run(words, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except OSError as error:
+        raise Unusable(f"cannot run {words[0]}: {error.strerror}") from None
+    if done.returncode:
+        lines = done.stdout.decode(errors="replace").strip().splitlines()
+        raise Unusable(f"`{' '.join(words)}` failed: {lines[-1] if lines else f'exit code {done.returncode}'}")
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.write_text(text)
+    fresh.chmod(mode)
+    fresh.replace(path)
+
+
+def _delete(*paths: Path) -> List[Path]:
+    present = [path for path in paths if path.exists() or path.is_symlink()]
+    for path in present:
+        path.unlink()
+    return present

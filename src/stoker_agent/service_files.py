@@ -1,0 +1,118 @@
+"""The texts of the service files: a unit of systemd, a script of OpenRC, a System V init script."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Optional, Sequence
+
+_SYSTEMD = """\
+[Unit]
+Description=Stoker agent
+After=network-online.target
+Wants=network-online.target
+# Nobody could reach a machine whose agent systemd no longer starts.
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={command}
+Restart=always
+RestartSec=2
+# The agent sends a sign of life every minute, if it does not hang.
+WatchdogSec=300
+# What a script started goes on without the agent.
+KillMode=process
+# A run that needs too much memory must not end the agent.
+OOMPolicy=continue
+{account}\
+# As many runs side by side as a policy allows, with what they start.
+LimitNOFILE=65536
+TasksMax=infinity
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+#: A run of root may change anything, so the unit of root restricts nothing: each namespace, filter of system calls or
+#: missing capability would also apply to what runs do (docs/agent-operation.md).
+_ACCOUNT = """\
+User={user}
+Group={user}
+"""
+_RESTRICTIONS = """\
+NoNewPrivileges=true
+CapabilityBoundingSet=
+ProtectSystem=strict
+ReadWritePaths=/etc/stoker-agent /opt/stoker-agent /var/lib/stoker-agent /var/log/stoker-agent
+PrivateTmp=true
+PrivateDevices=true
+ProtectKernelTunables=true
+ProtectKernelModules=true
+ProtectKernelLogs=true
+ProtectControlGroups=true
+ProtectClock=true
+ProtectHostname=true
+RestrictSUIDSGID=true
+RestrictRealtime=true
+LockPersonality=true
+"""
+
+_OPENRC = """\
+#!/sbin/openrc-run
+description="Stoker agent"
+supervisor=supervise-daemon
+command={program}
+command_args={arguments}
+respawn_delay=2
+respawn_max=0
+retry="TERM/20/KILL/5"
+rc_ulimit="-n 65536"
+
+depend() {{
+    need localmount
+    after net firewall
+}}
+"""
+
+_SYSV = """\
+#!/bin/sh
+### BEGIN INIT INFO
+# Provides:          stoker-agent
+# Required-Start:    $remote_fs $syslog
+# Required-Stop:     $remote_fs $syslog
+# Should-Start:      $network $time
+# Default-Start:     2 3 4 5
+# Default-Stop:      0 1 6
+# Short-Description: Stoker agent
+### END INIT INFO
+case "$1" in
+    start) setsid {command} < /dev/null > /dev/null 2>&1 & ;;
+    stop) {service} stop ;;
+    restart|force-reload) {service} stop && "$0" start ;;
+    status) {service} status ;;
+    *) echo "Usage: $0 start|stop|restart|status" >&2; exit 2 ;;
+esac
+"""
+
+
+def systemd_unit(command: Sequence[str], user: Optional[str] = None, *, has_sudo: bool = False) -> str:
+    """
+    Return the unit that runs ``command``, as root or as ``user``.
+
+    The unit of a user without sudo is restricted further: what its runs cannot do in any case, systemd forbids.
+    """
+    account = "" if user is None else _ACCOUNT.format(user=user) + ("" if has_sudo else _RESTRICTIONS)
+    return _SYSTEMD.format(command=" ".join(command), account=account)
+
+
+def openrc_script(command: Sequence[str]) -> str:
+    """Return the script of OpenRC that supervises ``command``."""
+    arguments = " ".join(command[1:])
+    return _OPENRC.format(program=shlex.quote(command[0]), arguments=shlex.quote(arguments))
+
+
+def sysv_script(command: Sequence[str]) -> str:
+    """Return the System V init script that runs ``command``, whose last word is ``run``."""
+    words = [shlex.quote(word) for word in command]
+    return _SYSV.format(command=" ".join(words), service=" ".join([*words[:-1], "service"]))

@@ -1,0 +1,92 @@
+"""
+The state that a running agent shows to ``stoker-agent status``.
+
+``<state>/status.json`` is replaced when something changes: the start, the first answer, a failure, the end of a
+failure. The modification time of ``<state>/last-contact`` is the time of the last answer, so an idle agent writes no
+file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Dict, Mapping, Sequence
+
+from stoker_agent import __version__
+from stoker_agent.web import Refused, Unreachable
+
+_NAME, _CONTACT = "status.json", "last-contact"
+
+
+class StatusFile:
+    """Writes the status below the directory ``state``. Failed writes are ignored: a full disk must not stop runs."""
+
+    def __init__(self, state: Path) -> None:
+        self._path = state / _NAME
+        self._contact = state / _CONTACT
+        self._lock = threading.Lock()
+        self._values: Dict[str, Any] = {}
+
+    def start(self, sources: Sequence[str]) -> None:
+        """Record the start of this process, which uses these sources."""
+        self._values = {
+            "pid": os.getpid(),
+            "version": __version__,
+            "program": str(Path(sys.argv[0]).absolute()),
+            "started_at": time.time(),
+            "sources": list(sources),
+            "source": None,
+            "failures": {},
+        }
+        self._write()
+
+    def record_contact(self, source: str) -> None:
+        """Record that the source has answered."""
+        with contextlib.suppress(OSError):
+            self._contact.touch(mode=0o600)
+        with self._lock:
+            failures: Dict[str, Any] = self._values.setdefault("failures", {})
+            if self._values.get("source") == source and source not in failures:
+                return
+            failures.pop(source, None)
+            self._values["source"] = source
+            self._write()
+
+    def record_failure(self, source: str, error: Unreachable) -> None:
+        """Record that the source does not answer, or refuses this agent."""
+        message = str(error)
+        with self._lock:
+            failures: Dict[str, Any] = self._values.setdefault("failures", {})
+            before = failures.get(source, {})
+            if before.get("message") == message:
+                return
+            failures[source] = {
+                "message": message,
+                "since": before.get("since", time.time()),
+                "is_refused": isinstance(error, Refused),
+            }
+            self._write()
+
+    def _write(self) -> None:
+        fresh = self._path.with_name(f".{_NAME}.new")
+        with contextlib.suppress(OSError):
+            # without fsync: after a crash of the machine, no agent runs
+            fresh.write_text(json.dumps(self._values))
+            fresh.chmod(0o600)
+            fresh.replace(self._path)
+
+
+def read_status(state: Path) -> Mapping[str, Any]:
+    """Return the values of the last agent process, with ``last_contact`` if a source has ever answered."""
+    try:
+        values = json.loads((state / _NAME).read_text())
+    except (FileNotFoundError, ValueError):
+        values = {}
+    with contextlib.suppress(FileNotFoundError):
+        values["last_contact"] = (state / _CONTACT).stat().st_mtime
+    return values if isinstance(values, dict) else {}

@@ -1,0 +1,81 @@
+"""
+Versions of the programs that hooks call.
+
+A version is read once per executable, and again when its file changes; the agent keeps the versions on disk.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any, Dict, List, Mapping
+
+from stoker_agent.program_output import read_output
+
+#: Programs, with the arguments that print the version.
+PROGRAMS: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("ansible-playbook", "apt-get", "chef-client", "cloud-init", "dnf", "docker", "docker-compose", "git"),
+        "--version",
+    ),
+    **dict.fromkeys(("podman", "puppet", "pwsh", "python3", "salt-call", "systemctl"), "--version"),
+    **dict.fromkeys(("cfn-init", "os-apply-config"), ""),
+}
+_SECONDS = 10.0
+_LONGEST = 65536
+_VERSION = re.compile(rb"\d+(?:\.[0-9A-Za-z]+)+|\b\d+\b")
+
+
+class Tools:
+    """
+    The installed programs and their versions.
+
+    ``cache`` are the versions of an earlier agent process, as its property ``cache`` had them.
+    """
+
+    def __init__(self, cache: Any = None) -> None:
+        entries = cache if isinstance(cache, dict) else {}
+        self._versions: Dict[str, List[Any]] = {
+            path: entry for path, entry in entries.items() if isinstance(entry, list) and len(entry) == 3
+        }
+
+    @property
+    def cache(self) -> Mapping[str, Any]:
+        """By path: modification time, size and version."""
+        return self._versions
+
+    def list_versions(self, *, read: bool) -> Dict[str, str]:
+        """
+        Return versions by program; "" is an unknown version.
+
+        ``read`` calls programs whose versions are not known yet, each for at most ten seconds.
+        """
+        versions: Dict[str, str] = {}
+        remaining: Dict[str, List[Any]] = {}
+        for name, argument in PROGRAMS.items():
+            path = shutil.which(name)
+            if path is None:
+                continue
+            try:
+                status = Path(path).stat()
+            except OSError:
+                continue
+            mark = [status.st_mtime_ns, status.st_size]
+            entry = self._versions.get(path)
+            if entry is None or entry[:2] != mark:
+                entry = [*mark, _read_version(path, argument)] if read and argument else None
+            if entry is not None:
+                remaining[path] = entry
+            versions[name] = str(entry[2]) if entry else ""
+        self._versions = remaining
+        return versions
+
+
+def _read_version(path: str, argument: str) -> str:
+    try:
+        output = read_output([path, argument], _SECONDS, _LONGEST)
+    except OSError:
+        return ""
+    match = _VERSION.search(output)
+    return match.group().decode("ascii", "replace")[:64] if match else ""
