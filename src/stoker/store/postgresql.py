@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import random
+import select
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
+import psycopg
 import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from stoker.backoff import backoff
 from stoker.late_bound import LateBound
@@ -23,7 +29,10 @@ T = TypeVar("T")
 #: Deadlock and serialization failure: PostgreSQL's documentation recommends to repeat the transaction.
 _AGAIN = ("40001", "40P01")
 _TRIES = 8
-
+#: A connection that was idle for so long is checked by a query. A query each time costs a tenth of a transaction.
+_IDLE_SECONDS = 0.5
+#: The key for the time at which a connection was returned to the pool.
+_RETURNED = "returned"
 
 #: Connections of a process in addition to those of its transactions: listener and sender of notifications, and health
 #: check.
@@ -32,14 +41,38 @@ FIXED_CONNECTIONS = 3
 
 def open_engine(url: str, pool_size: int) -> sa.Engine:
     """Return an engine with at most ``pool_size`` connections."""
-    return sa.create_engine(
+    engine = sa.create_engine(
         driver_url(url),
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=pool.TIMEOUT,
-        pool_pre_ping=True,
         hide_parameters=True,  # parameters include password hashes and scripts of users, which errors must not repeat
     )
+    sa.event.listen(engine, "checkin", _record_return)
+    sa.event.listen(engine, "checkout", partial(_check_connection, engine.dialect))
+    return engine
+
+
+def _record_return(_connection: object, record: ConnectionPoolEntry) -> None:
+    record.info[_RETURNED] = time.monotonic()
+
+
+def _check_connection(
+    dialect: sa.Dialect, connection: DBAPIConnection, record: ConnectionPoolEntry, _proxy: PoolProxiedConnection
+) -> None:
+    """
+    Replace a connection that does not respond, for example after a restart of PostgreSQL.
+
+    PostgreSQL says goodbye before it closes a connection, so a connection with nothing to read is alive, unless the
+    network was cut meanwhile.
+    """
+    driver = cast("psycopg.Connection[Any]", connection)
+    if time.monotonic() - record.info.get(_RETURNED, math.inf) < _IDLE_SECONDS and not _is_readable(driver.fileno()):
+        return
+    try:
+        dialect.do_ping(connection)
+    except psycopg.Error as error:
+        raise sa.exc.InvalidatePoolError(str(error)) from error
 
 
 def driver_url(url: str) -> sa.URL:
@@ -50,6 +83,12 @@ def driver_url(url: str) -> sa.URL:
 def conninfo(url: str) -> str:
     """Return the URL for psycopg itself."""
     return driver_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def _is_readable(file: int) -> bool:
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 @contextmanager
@@ -67,6 +106,14 @@ def read_transaction(engine: sa.Engine) -> Iterator[Tx]:
         raise pool.pool_exhausted() from error
 
 
+class _ConnectionLost(Exception):
+    """The connection broke before the commit, so nothing of the transaction is stored."""
+
+    def __init__(self, error: sa.exc.OperationalError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class Writer:
     """Runs write transactions, each on its own connection."""
 
@@ -79,12 +126,19 @@ class Writer:
         self._callbacks = callbacks
 
     def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> T:
-        """Run ``do`` in a transaction; repeat it after a deadlock. ``background`` has no effect. Raises Unavailable."""
+        """
+        Run ``do`` in a transaction; repeat it after a deadlock, and once after a loss of the connection.
+
+        ``background`` has no effect. Raises Unavailable.
+        """
         for attempt in range(_TRIES):
             try:
                 return self._once(do, durable)
             except sa.exc.TimeoutError as error:
                 raise pool.pool_exhausted() from error
+            except _ConnectionLost as lost:
+                if attempt:
+                    raise Unavailable(f"cannot write to the database: {lost.error.orig}") from lost.error
             except sa.exc.OperationalError as error:
                 if getattr(error.orig, "sqlstate", None) not in _AGAIN or attempt == _TRIES - 1:
                     raise Unavailable(f"cannot write to the database: {error.orig}") from error
@@ -95,12 +149,18 @@ class Writer:
         """Do nothing: the writer owns no threads."""
 
     def _once(self, do: Callable[[Tx], T], durable: bool) -> T:
-        with self._engine.begin() as connection:
-            if not durable:
-                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+        with self._engine.connect() as connection, connection.begin() as transaction:
             tx = Tx(connection, callbacks=self._callbacks)
-            result = do(tx)
-            tx.flush()
+            try:
+                if not durable:
+                    connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+                result = do(tx)
+                tx.flush()
+            except sa.exc.OperationalError as error:
+                if connection.invalidated:
+                    raise _ConnectionLost(error) from error
+                raise
+            transaction.commit()
         self._sender.send(tx.notifications)
         tx.notify_committed(self._notifier)
         return result

@@ -1,4 +1,9 @@
-"""Execution of statements on one connection; on SQLite by the driver directly."""
+"""
+Execution of statements on one connection, by the driver directly.
+
+SQLAlchemy compiles each statement once. Its own execution takes most of the time of a query for one row: 0.06 of 0.08
+ms on SQLite.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +12,20 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, cast
 
+import psycopg
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
+from sqlalchemy.dialects.postgresql import psycopg as postgresql
+
+_DIALECTS: Mapping[str, sa.Dialect] = {
+    "sqlite": sqlite.dialect(),
+    "postgresql": postgresql.dialect(),  # type: ignore[no-untyped-call]  # SQLAlchemy has no annotation here
+}
+_DRIVER_ERRORS = (sqlite3.Error, psycopg.Error)
 
 
 class _Plain(NamedTuple):
-    """A statement as SQLite's driver executes it: its text, the order of its parameters, and its constants."""
+    """A statement as the driver executes it: its text, the order of its parameters on SQLite, and its constants."""
 
     sql: str
     names: tuple[str, ...]
@@ -20,19 +33,12 @@ class _Plain(NamedTuple):
 
 
 @cache
-def _plain(statement: sa.ClauseElement, names: tuple[str, ...]) -> _Plain:
-    compiled = cast(Any, statement.compile(dialect=sqlite.dialect(), column_keys=names))
+def _plain(statement: sa.ClauseElement, names: tuple[str, ...], dialect: str) -> _Plain:
+    compiled = cast(Any, statement.compile(dialect=_DIALECTS[dialect], column_keys=names))
     order = tuple(compiled.positiontup or ())
-    constants = {name: compiled.binds[name].value for name in order if not compiled.binds[name].required}
+    constants = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
     assert "POSTCOMPILE" not in str(compiled), f"a statement with a list needs ``run``: {compiled}"
     return _Plain(str(compiled), order, constants)
-
-
-def _wrap(sql: str, error: sqlite3.Error) -> sa.exc.DBAPIError:
-    """Return an error of the driver in the form in which SQLAlchemy raises it, without the parameters."""
-    wrapped = sa.exc.DBAPIError.instance(sql, None, error, sqlite3.Error, hide_parameters=True)
-    assert isinstance(wrapped, sa.exc.DBAPIError), "SQLAlchemy wraps every error of the driver"
-    return wrapped
 
 
 class StatementExecutor:
@@ -42,8 +48,8 @@ class StatementExecutor:
 
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
-        driver = connection.connection.driver_connection
-        self._driver = driver if isinstance(driver, sqlite3.Connection) else None
+        self._driver = cast("sqlite3.Connection | psycopg.Connection[Any]", connection.connection.driver_connection)
+        self._is_positional = isinstance(self._driver, sqlite3.Connection)
 
     def run(
         self, statement: sa.Executable, values: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
@@ -56,20 +62,11 @@ class StatementExecutor:
         """
         Execute a statement and return its first row, or None. ``values`` has a value for each of its parameters.
 
-        On SQLite, the method calls the driver directly, which saves SQLAlchemy's share of the time (0.06 of 0.08 ms).
-        Therefore columns have the form in which they are stored, and no parameter may be a list.
+        The method calls the driver directly. Therefore columns have the form in which they are stored, and no parameter
+        may be a list.
         """
-        driver = self._driver
-        if driver is None:
-            result = self.connection.execute(cast(sa.Executable, statement), values)
-            return result.first() if result.returns_rows else None
-        sql, names, constants = _plain(statement, tuple(values))
-        if constants:
-            values = {**constants, **values}
-        try:
-            return driver.execute(sql, [values[name] for name in names]).fetchone()
-        except sqlite3.Error as error:
-            raise _wrap(sql, error) from error
+        cursor = self._execute(statement, values)
+        return None if cursor.description is None else cursor.fetchone()
 
     def scalar(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> Any:
         """Execute a query as ``execute_fast`` does, and return the first value of its first row, or None."""
@@ -78,29 +75,36 @@ class StatementExecutor:
 
     def fetch_all(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> Sequence[Any]:
         """Execute a query as ``execute_fast`` does, and return all rows."""
-        driver = self._driver
-        if driver is None:
-            return self.connection.execute(cast(sa.Executable, statement), values).all()
-        sql, names, constants = _plain(statement, tuple(values))
+        rows: Sequence[Any] = self._execute(statement, values).fetchall()
+        return rows
+
+    def run_many(self, statement: sa.ClauseElement, values: Sequence[Mapping[str, Any]]) -> None:
+        """Execute a statement for each of the values, as ``execute_fast`` does."""
+        if not values:
+            return
+        sql, names, constants = _plain(statement, tuple(values[0]), self.connection.dialect.name)
+        rows: Sequence[Any] = [{**constants, **row} for row in values] if constants else values
+        if self._is_positional:
+            rows = [[row[name] for name in names] for row in rows]
+        try:
+            self._driver.cursor().executemany(sql, rows)
+        except _DRIVER_ERRORS as error:
+            raise self._wrap(sql, error) from error
+
+    def _execute(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> Any:
+        """Execute a statement and return the driver's cursor."""
+        sql, names, constants = _plain(statement, tuple(values), self.connection.dialect.name)
         if constants:
             values = {**constants, **values}
         try:
-            return driver.execute(sql, [values[name] for name in names]).fetchall()
-        except sqlite3.Error as error:
-            raise _wrap(sql, error) from error
+            return self._driver.execute(sql, [values[name] for name in names] if self._is_positional else values)
+        except _DRIVER_ERRORS as error:
+            raise self._wrap(sql, error) from error
 
-    def run_many(self, statement: sa.ClauseElement, values: Sequence[Mapping[str, Any]]) -> None:
-        """Execute a statement for each of the values; on SQLite by the driver directly, as in ``execute_fast``."""
-        if not values:
-            return
-        driver = self._driver
-        if driver is None:
-            self.connection.execute(cast(sa.Executable, statement), values)
-            return
-        sql, names, constants = _plain(statement, tuple(values[0]))
-        if constants:
-            values = [{**constants, **row} for row in values]
-        try:
-            driver.executemany(sql, [[row[name] for name in names] for row in values])
-        except sqlite3.Error as error:
-            raise _wrap(sql, error) from error
+    def _wrap(self, sql: str, error: Exception) -> sa.exc.DBAPIError:
+        """Return an error of the driver in the form in which SQLAlchemy raises it, without the parameters."""
+        if isinstance(self._driver, psycopg.Connection) and self._driver.closed:
+            self.connection.invalidate(error)  # the pool must not hand it out again
+        wrapped = sa.exc.DBAPIError.instance(sql, None, error, Exception, hide_parameters=True)
+        assert isinstance(wrapped, sa.exc.DBAPIError), "SQLAlchemy wraps every error of the driver"
+        return wrapped
