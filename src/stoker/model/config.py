@@ -9,6 +9,8 @@ from typing import Any
 
 #: Heat's group for a config that names none. No hook runs this group.
 UNGROUPED = "Heat::Ungrouped"
+#: The group of configs that have a part for each action.
+COMPONENT = "component"
 #: An input that every derived config has, including those that Heat's clients derive, and that no other config uses.
 _DERIVED = "deploy_server_id"
 #: Inputs that Stoker adds itself. A client that knows their values can report a result.

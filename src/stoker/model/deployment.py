@@ -18,9 +18,12 @@ from stoker.model.status import Status
 UNRESPONSIVE_AFTER = timedelta(seconds=45)
 #: The transport of Stoker's own agents: the only one that acknowledges documents and allows a run to be cancelled.
 OWN_CHANNEL = "STOKER_PUSH"
+#: Modes of a run in which the hook does not apply the config: it shows what it would change, or removes what earlier
+#: runs made.
+PREVIEW, UNDO = "preview", "undo"
 #: Values of ``held_by``, the reason why no document contains a deployment: it waits for the maintenance window of its
-#: server, or it must not run any more.
-WINDOW, CANCELLED = "WINDOW", "CANCELLED"
+#: server, it must not run any more, or the machine that ran it was replaced.
+WINDOW, CANCELLED, INTERRUPTED = "WINDOW", "CANCELLED", "INTERRUPTED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +52,20 @@ class Deployment:
     stack_id: str | None = None
     #: The trigger that started the deployment, if any.
     trigger_id: str | None = None
-    #: WINDOW, CANCELLED, or None: documents contain the deployment.
+    #: WINDOW, CANCELLED, INTERRUPTED, or None: documents contain the deployment.
     held_by: str | None = None
     #: The agent has to stop the run and has not confirmed the stop yet.
     cancelling: bool = False
     #: The server belongs to another project, whose policy admits this deployment.
     admitted: bool = False
+    #: What the hook does in the last run: PREVIEW or UNDO; None: it applies the config.
+    mode: str | None = None
+    #: A client has deleted the deployment, which disappears when its run has undone it.
+    removing: bool = False
+    #: Whether the last run changed the server; None if the run has not ended, or its hook does not report it.
+    changed: bool | None = None
+    #: The number of items that the last run changed; 0 if its hook does not list them.
+    changed_items: int = 0
 
     @property
     def has_ended(self) -> bool:
@@ -62,6 +73,17 @@ class Deployment:
         Whether the status is COMPLETE or FAILED. A deployment without a status never started, so it has not ended.
         """
         return self.status in (Status.COMPLETE, Status.FAILED)
+
+    @property
+    def change_summary(self) -> str | None:
+        """What the last run changed or would change, such as ``changed 3 items``; None if that is not known."""
+        if self.changed is None:
+            return None
+        verb = "would change" if self.mode == PREVIEW else "changed"
+        if not self.changed:
+            return f"nothing {verb}"
+        items = f" {self.changed_items} item{'' if self.changed_items == 1 else 's'}" if self.changed_items else ""
+        return verb + items
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +126,8 @@ class Run:
     config_id: str
     number: int
     action: str | None
+    #: PREVIEW or UNDO; None: the run applies the config.
+    mode: str | None = None
     #: The stored state. UNRESPONSIVE is never stored: ``state_at`` computes it from the time.
     state: str
     queued_at: datetime

@@ -8,6 +8,7 @@ StokerError
 │   └── RequestLimitExceeded                               a limit of the site is exceeded
 ├── Unauthorized       the caller is not authenticated (401)
 ├── Forbidden          the caller lacks the permission (403)
+│   ├── ApprovalPending    the server of the agent waits for a user's approval
 │   └── DeploymentRefused  the policy of a server denies the deployment
 ├── EntityNotFound     the object does not exist, or the caller may not see it (404)
 ├── Conflict           the current state does not permit the request (409)
@@ -118,6 +119,10 @@ class Forbidden(StokerError):
     """The caller lacks the permission (403)."""
 
     kind = "forbidden"
+
+
+class ApprovalPending(Forbidden):
+    """The server of the agent waits for a user's approval."""
 
 
 class DeploymentRefused(Forbidden):

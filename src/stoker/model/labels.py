@@ -1,4 +1,4 @@
-"""Labels of servers, in the syntax of Kubernetes labels, and selectors over labels."""
+"""Labels of servers, in the syntax of Kubernetes labels."""
 
 from __future__ import annotations
 
@@ -38,23 +38,6 @@ def apply_changes(had: Mapping[str, str], changes: Any, what: str = "labels") ->
     left = {key: value for key, value in had.items() if key not in changes}
     new = {key: value for key, value in changes.items() if value is not None}
     return check_labels({**left, **new}, what)
-
-
-def selector(text: str) -> dict[str, str]:
-    """Parse a selector of the form ``k=v,k2=v2``. A server matches if it has all these labels. Raises Invalid."""
-    labels: dict[str, str] = {}
-    for part in text.split(","):
-        key, equals, value = part.partition("=")
-        if not equals:
-            raise Invalid(f"labels must be like name=value,name2=value2: {part[:80]!r} has no '='")
-        if labels.setdefault(key.strip(), value.strip()) != value.strip():
-            raise Invalid(f"labels: {key.strip()[:80]!r} cannot have two values at once")
-    return check_labels(labels)
-
-
-def match(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Return whether ``labels`` contains all labels of the selector ``wanted``."""
-    return wanted.items() <= labels.items()
 
 
 def _key(key: Any, what: str) -> str:

@@ -22,6 +22,21 @@ class Kind(StrEnum):
     DEPLOYED = "deployed"
 
 
+class AgentAccess(StrEnum):
+    """Whether the server's agent may use its key: after an enrollment, before its approval, after it has left."""
+
+    ALLOWED = "ALLOWED"
+    PENDING_APPROVAL = "PENDING_APPROVAL"
+    LEFT = "LEFT"
+
+
+class NameSource(StrEnum):
+    """Where the name of a server comes from that enrolls with a token for many machines."""
+
+    HOSTNAME = "hostname"
+    CLOUD_ID = "cloud-id"
+
+
 @dataclass(frozen=True, slots=True)
 class Owner:
     """The stack resource that owns a server."""
@@ -45,11 +60,18 @@ class Server:
     resource_name: str | None = None
     #: The number of issued keys; an increment revokes the older keys. 0: no key was issued.
     key_generation: int = 0
+    agent_access: AgentAccess = AgentAccess.ALLOWED
+    #: The enrollment with which the machine got its key, and the identity of the machine (``Machine``).
+    enrollment_id: str | None = None
+    instance: str | None = None
+    machine: str | None = None
     last_seen: datetime | None = None
     #: The agent on the server, as its resource declares it; None: the default of the server's kind.
     agent: str | None = None
     agent_version: str | None = None
     hooks: tuple[str, ...] = ()
+    #: The modes of runs that the agent knows besides applying a config (``model.deployment``).
+    modes: tuple[str, ...] = ()
     hostname: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     #: In the form that ``deployments.policy`` reads; None: the default policy of the site.
@@ -75,10 +97,12 @@ class Server:
 
     def status(self, now: datetime, offline_after: timedelta) -> str:
         """
-        Return ONLINE, OFFLINE, ENROLLING or NEVER_SEEN at the time ``now``.
+        Return PENDING_APPROVAL, LEFT, ONLINE, OFFLINE, ENROLLING or NEVER_SEEN at the time ``now``.
 
         ``offline_after`` is the time without a heartbeat after which the agent is considered offline.
         """
+        if self.agent_access is not AgentAccess.ALLOWED:
+            return self.agent_access.value
         if self.last_seen is not None:
             return "ONLINE" if now - self.last_seen < offline_after else "OFFLINE"
         return "ENROLLING" if self.kind is Kind.ENROLLED and not self.key_generation else "NEVER_SEEN"
@@ -86,10 +110,39 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrollment:
-    """A single-use token that an agent exchanges for its key."""
+    """A token that agents exchange for keys: for one server, or for a server of each machine."""
 
+    id: str
+    project_id: str
     token_hash: str
-    server_id: str
+    created_at: datetime
+    created_by: str | None
     expires_at: datetime
-    #: Chosen by the agent before its first request. Only the same agent may repeat the request, such as after a crash.
-    instance: str | None = None
+    #: None: every machine that redeems the token becomes a new server.
+    server_id: str | None = None
+    #: The number of machines that may redeem the token, and of those that have.
+    limit: int = 1
+    uses: int = 0
+    #: Where the names of new servers come from.
+    name_from: NameSource = NameSource.HOSTNAME
+    #: The labels of new servers.
+    labels: Mapping[str, str] = field(default_factory=dict)
+    #: The keys of new servers are of no use until a user approves the servers.
+    needs_approval: bool = False
+    #: The machine runs again what its server has completed.
+    reruns: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """
+    The machine that redeems a token, as its agent describes it.
+
+    ``instance`` is random and stored with the agent's state. ``machine`` derives from confidential ids of the machine,
+    so that an agent that lost its state has it again; empty if the machine has none.
+    """
+
+    instance: str
+    machine: str = ""
+    hostname: str = ""
+    cloud_id: str = ""

@@ -36,10 +36,19 @@ class Stopped(StrEnum):
     FAILURES = "FAILURES"
 
 
+class Mode(StrEnum):
+    """What the runs of a trigger do."""
+
+    APPLY = "APPLY"
+    #: The hooks show what they would change, and change nothing.
+    PREVIEW = "PREVIEW"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How a trigger runs its targets, and whether it was stopped."""
 
+    mode: Mode = Mode.APPLY
     signal_transport: str | None = None
     #: The timeout of each run, in seconds.
     timeout: float | None = None
@@ -101,6 +110,9 @@ class Trigger:
     complete: int = 0
     failed: int = 0
     cancelled: int = 0
+    #: The numbers of ended targets whose runs did, or did not, change their servers. Other hooks do not report it.
+    changed: int = 0
+    unchanged: int = 0
     created_at: datetime
     ended_at: datetime | None = None
 
@@ -119,6 +131,8 @@ class Target:
     input_values: Mapping[str, Any]
     status: str = TargetStatus.QUEUED
     status_reason: str = ""
+    #: Whether the run changed the server; None if that is not known.
+    changed: bool | None = None
     deployment_id: str | None = None
 
 

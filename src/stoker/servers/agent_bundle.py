@@ -8,6 +8,7 @@ program and the CA's certificates. Therefore only the command has to be transfer
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 import subprocess
 import sys
@@ -16,23 +17,39 @@ import threading
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
 
 from stoker.model.errors import Unavailable
 
-#: One line of Python, because the agent needs Python anyway. If the machine does not know the CA, TLS cannot verify the
-#: download of the script; its SHA-256 does.
-_COMMAND = (
+#: The programs that can download the install script.
+Download = Literal["python3", "curl", "wget"]
+
+_CHANGED = "the install script is not the one that this line names: run stoker server enroll again"
+#: Python downloads by default, because the agent needs Python anyway. If the machine does not know the CA, TLS cannot
+#: verify the download of the script; its SHA-256 does.
+_PYTHON = (
     "import hashlib,ssl,sys,urllib.request as r;"
     'sys.excepthook=lambda *e:print("stoker-agent:",e[1],file=sys.stderr);'
     "c=ssl.create_default_context();{unverified}"
     "s=r.urlopen({url},timeout=60,context=c).read();"
     "hashlib.sha256(s).hexdigest()=={digest} or "
-    'sys.exit("stoker-agent: the install script is not the one that this line names: run stoker server enroll again");'
+    f'sys.exit("stoker-agent: {_CHANGED}");'
     "exec(s)"
 )
 _UNVERIFIED = "c.check_hostname=False;c.verify_mode=ssl.CERT_NONE;"
-#: Expands to nothing on a machine without sudo, where the user is root, and for an installation below STOKER_ROOT.
-_SUDO = '$([ "${STOKER_ROOT-}" ] || command -v sudo)'
+_SHELL = (
+    """p=$({proxy}{fetch} {url}) || exit; [ "$(printf '%s\\n' "$p" | sha256sum)" = '{digest}  -' ] || """
+    f"""{{{{ echo 'stoker-agent: {_CHANGED}' >&2; exit 1; }}}}; $s {{proxy}}python3 -c "$p\""""
+)
+_FETCH = {"curl": ("curl -fsS", " -k"), "wget": ("wget -q -O -", " --no-check-certificate")}
+#: A subshell, because `exit` must not end the user's shell. Root and an installation below STOKER_ROOT need no sudo; if
+#: there is none, the install script states the remedy.
+_LINE = (
+    "echo {token} | ("
+    "command -v python3 >/dev/null || { echo 'stoker-agent: install python3 (3.8 or newer) first' >&2; exit 1; }; "
+    's=; [ "${STOKER_ROOT-}" ] || [ "$(id -u)" = 0 ] || s=$(command -v sudo); '
+)
 
 
 class AgentBundle:
@@ -57,11 +74,24 @@ class AgentBundle:
         return self._program
 
     @cached_property
+    def sha256(self) -> str:
+        """The digest of the program, in hexadecimal. Raises Unavailable."""
+        return hashlib.sha256(self.program()).hexdigest()
+
+    @cached_property
+    def version(self) -> str:
+        """The version of the program. Raises Unavailable."""
+        match = re.search(r'^__version__ = "(.+)"$', _installer().with_name("__init__.py").read_text(), re.MULTILINE)
+        if match is None:
+            raise Unavailable("cannot provide the agent: the package stoker_agent names no version")
+        return match.group(1)
+
+    @cached_property
     def script(self) -> bytes:
         """The script that installs the program and enrolls the machine. Raises Unavailable."""
         values = {
             "@URL@": self._public_url,
-            "@PROGRAM_SHA256@": hashlib.sha256(self.program()).hexdigest(),
+            "@PROGRAM_SHA256@": self.sha256,
             "@CA@": self._ca_file.read_text() if self._ca_file else "",
         }
         text = _installer().read_text()
@@ -69,18 +99,24 @@ class AgentBundle:
             text = text.replace(f'"{name}"', repr(value))
         return text.encode()
 
-    def command(self, token: str) -> str:
+    def command(self, token: str, download: Download = "python3", proxy: str | None = None) -> str:
         """
-        Return the shell command that enrolls a machine.
+        Return the shell command that enrolls a machine. ``download`` is the program that downloads the install script.
 
-        The token appears on no process's command line. Raises Unavailable.
+        ``proxy`` is the URL of the machine's HTTP proxy; the agent stores it. The token appears on no process's command
+        line. Raises Unavailable.
         """
-        code = _COMMAND.format(
-            url=_quoted(f"{self._public_url}/agent/v1/install"),
-            digest=_quoted(hashlib.sha256(self.script).hexdigest()),
-            unverified=_UNVERIFIED if self._ca_file else "",
-        )
-        return f"echo {token} | {_SUDO} python3 -c {shlex.quote(code)}"
+        url, digest = f"{self._public_url}/agent/v1/install", hashlib.sha256(self.script).hexdigest()
+        line = _LINE.replace("{token}", token)
+        # sudo removes such variables, so they are set for each program.
+        scheme = urlsplit(url).scheme
+        variable = f"env {scheme}_proxy={shlex.quote(proxy)} " if proxy else ""
+        if download != "python3":
+            fetch, unverified = _FETCH[download]
+            fetch += unverified if self._ca_file else ""
+            return f"{line}{_SHELL.format(fetch=fetch, url=shlex.quote(url), digest=digest, proxy=variable)})"
+        code = _PYTHON.format(url=_quoted(url), digest=_quoted(digest), unverified=_UNVERIFIED if self._ca_file else "")
+        return f"{line}$s {variable}python3 -c {shlex.quote(code)})"
 
 
 def _quoted(text: str) -> str:

@@ -1,64 +1,69 @@
-"""Enrollment: an agent exchanges a single-use token for its server's key."""
+"""Enrollment: tokens that agents exchange for the keys of servers (``redemption``)."""
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import secrets
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
-from stoker.model.errors import Conflict, EntityNotFound, Invalid, Unauthorized
-from stoker.model.server import Enrollment, Kind, Server
-from stoker.servers.keys import Keys, key_topic
-from stoker.store import documents, servers
+from stoker.model.errors import Conflict, EntityNotFound, Invalid
+from stoker.model.server import AgentAccess, Enrollment, Kind, NameSource, Server
+from stoker.servers.keys import key_topic
+from stoker.store import documents, enrollments, servers
 from stoker.store.tx import Tx
 
 TOKEN_LIFE = timedelta(hours=24)
-_WRONG = "This enrollment token is not valid, or has been used already: enroll the server again."
+#: Expired enrollments are listed for this time.
+_LISTED = timedelta(days=30)
 
 
-def enroll(tx: Tx, project_id: str, name: str) -> tuple[Server, Enrollment, str]:
+def enroll(
+    tx: Tx,
+    project_id: str,
+    name: str,
+    *,
+    lifetime: timedelta = TOKEN_LIFE,
+    created_by: str | None = None,
+    again: bool = False,
+    reruns: bool = False,
+) -> tuple[Server, Enrollment, str]:
     """
     Create a server and an enrollment; return both, and the token, which is not stored and cannot be shown again.
 
-    If a stack has one DeployedServer of this name without an agent, the enrollment is for this server. Raises Invalid
-    for an invalid name, and Conflict if another enrolled server has the name.
+    If a stack has one DeployedServer of this name without an agent, the enrollment is for this server. With ``again``,
+    it is for the server of this name or id, whose machine loses its key when another redeems the token. ``reruns``:
+    the new machine runs everything again. Raises Invalid for an invalid name, EntityNotFound, and Conflict if another
+    enrolled server has the name.
     """
-    _check_name(name)
     servers.lock_names(tx, project_id)
-    same = servers.find_by_name(tx, name, project_id)
-    if any(server.kind is Kind.ENROLLED and server.key_generation for server in same):
-        raise Conflict(f"A server named {name!r} is enrolled already: delete it first, or choose another name.")
-    waiting = [other for other in same if not other.key_generation and other.kind is not Kind.LOCAL]
-    server = waiting[0] if len(waiting) == 1 else None
-    if server is None:
-        server = Server(id=str(uuid4()), project_id=project_id, name=name, kind=Kind.ENROLLED, created_at=tx.now)
-        servers.add(tx, server)
-    token = secrets.token_hex(32)  # hexadecimal: other encodings may begin with "-", like an option
-    enrollment = Enrollment(token_hash=_hash(token), server_id=server.id, expires_at=tx.now + TOKEN_LIFE)
-    servers.drop_enrollments(tx, server.id)
-    servers.add_enrollment(tx, enrollment)
+    server = _enrolled(tx, project_id, name) if again else _new(tx, project_id, name)
+    enrollments.drop_of_server(tx, server.id)
+    enrollment, token = _issue(tx, project_id, created_by, lifetime, server_id=server.id, reruns=reruns)
     return server, enrollment, token
 
 
-def redeem_token(tx: Tx, keys: Keys, token: str, instance: str, hostname: str) -> tuple[Server, str]:
-    """
-    Return the server and its new key. Raises Unauthorized.
+def enroll_many(
+    tx: Tx,
+    project_id: str,
+    *,
+    limit: int,
+    lifetime: timedelta = TOKEN_LIFE,
+    created_by: str | None = None,
+    name_from: NameSource = NameSource.HOSTNAME,
+    labels: Mapping[str, str],
+    needs_approval: bool = False,
+) -> tuple[Enrollment, str]:
+    """Create an enrollment with which up to ``limit`` machines become servers. Return it, and the token."""
+    values = {"limit": limit, "name_from": name_from, "labels": labels, "needs_approval": needs_approval}
+    return _issue(tx, project_id, created_by, lifetime, **values)
 
-    The same ``instance`` may redeem the token again, in case the agent was killed before it stored the key.
-    """
-    enrollment = servers.enrollment(tx, _hash(token))
-    if enrollment is None or enrollment.expires_at <= tx.now or not _may(enrollment, instance):
-        raise Unauthorized(_WRONG)
-    server = servers.find(tx, enrollment.server_id, for_update=True)
-    if server is None:
-        raise Unauthorized(_WRONG)
-    if enrollment.instance is not None:
-        return server, keys.present(server.id, server.key_generation)
-    servers.use_enrollment(tx, enrollment.token_hash, instance)
-    servers.set_hostname(tx, server.id, hostname)
-    return server, keys.issue(tx, server.id)
+
+def hash_token(token: str) -> str:
+    """Return the form in which a token is stored."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def find(tx: Tx, project_id: str, named: str) -> Server:
@@ -81,6 +86,23 @@ def remove(tx: Tx, server: Server) -> None:
     forget(tx, server.id)
 
 
+def leave(tx: Tx, server: Server) -> bool:
+    """
+    Revoke the key of a server whose agent was removed from its machine. Return whether the server was deleted.
+
+    A server that a stack owns or represents stays, so that another machine can take its place. Raises Conflict for a
+    local server.
+    """
+    if server.kind is Kind.LOCAL:
+        raise Conflict(f"Server {server.name!r} is a local server: its agent ends with it.")
+    if server.stack_id is None and not server.stands_for:
+        forget(tx, server.id)
+        return True
+    servers.set_agent_access(tx, server, AgentAccess.LEFT)
+    tx.notify(key_topic(server.id))
+    return False
+
+
 def forget(tx: Tx, server_id: str) -> None:
     """Delete the server and its document, and revoke its keys."""
     servers.delete(tx, server_id)
@@ -88,15 +110,53 @@ def forget(tx: Tx, server_id: str) -> None:
     tx.notify(key_topic(server_id))
 
 
-def _may(enrollment: Enrollment, instance: str) -> bool:
-    used_by = enrollment.instance
-    return used_by is None or hmac.compare_digest(used_by.encode(), instance.encode("utf-8", "surrogateescape"))
+def _is_in_use(server: Server) -> bool:
+    """Whether a machine has the server's key."""
+    return server.key_generation > 0 and server.agent_access is not AgentAccess.LEFT
 
 
-def _check_name(name: str) -> None:
+def _new(tx: Tx, project_id: str, name: str) -> Server:
+    check_name(name)
+    same = servers.find_by_name(tx, name, project_id)
+    if any(server.kind is Kind.ENROLLED and _is_in_use(server) for server in same):
+        raise Conflict(
+            f"A server named {name!r} is enrolled already: delete it first, choose another name,"
+            " or enroll it again for another machine (--again)."
+        )
+    waiting = [other for other in same if not _is_in_use(other) and other.kind is not Kind.LOCAL]
+    if len(waiting) == 1:
+        return waiting[0]
+    server = Server(id=str(uuid4()), project_id=project_id, name=name, kind=Kind.ENROLLED, created_at=tx.now)
+    servers.add(tx, server)
+    return server
+
+
+def _enrolled(tx: Tx, project_id: str, named: str) -> Server:
+    server = find(tx, project_id, named)
+    if server.kind is Kind.LOCAL:
+        raise Conflict(f"Server {server.name!r} is a local server: no machine can take its place.")
+    return server
+
+
+def _issue(
+    tx: Tx, project_id: str, created_by: str | None, lifetime: timedelta, **values: Any
+) -> tuple[Enrollment, str]:
+    enrollments.drop_expired(tx, project_id, tx.now - _LISTED)
+    token = secrets.token_hex(32)  # hexadecimal: other encodings may begin with "-", like an option
+    enrollment = Enrollment(
+        id=str(uuid4()),
+        project_id=project_id,
+        token_hash=hash_token(token),
+        created_at=tx.now,
+        created_by=created_by,
+        expires_at=tx.now + lifetime,
+        **values,
+    )
+    enrollments.add(tx, enrollment)
+    return enrollment, token
+
+
+def check_name(name: str) -> None:
+    """Raises Invalid if a server cannot have this name."""
     if not 0 < len(name) < 256 or not name.isprintable() or "/" in name or name != name.strip():
         raise Invalid("a server's name must be 1 to 255 printable characters without '/' and without spaces around it")
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

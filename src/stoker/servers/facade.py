@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stoker.servers.agent_bundle import AgentBundle
+from stoker.servers.agent_upgrades import AgentUpgrades
 from stoker.servers.compute import Compute
 from stoker.servers.keys import Keys
 from stoker.servers.last_seen import LastSeen
@@ -12,10 +13,11 @@ from stoker.servers.last_seen import LastSeen
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The keys, heartbeats, agent bundle and server provider of one process."""
+    """The keys, heartbeats, agent bundle, agent upgrades and server provider of one process."""
 
     keys: Keys
     last_seen: LastSeen
     agent_bundle: AgentBundle
+    agent_upgrades: AgentUpgrades
     #: None if no provider is enabled.
     compute: Compute | None

@@ -15,7 +15,8 @@ import time
 
 import structlog
 
-from stoker.model.errors import Unauthorized
+from stoker.model.errors import ApprovalPending, Unauthorized
+from stoker.model.server import AgentAccess
 from stoker.store import documents, servers
 from stoker.store.notifier import ALL
 from stoker.store.open import Store
@@ -81,28 +82,32 @@ class Keys:
         valid = self._valid.get(server_id)
         return server_id if valid is not None and hmac.compare_digest(valid.encode(), _bytes(key)) else None
 
-    def authenticate(self, key: str, address: str = "") -> str:
+    def authenticate(self, key: str, address: str = "", *, before_approval: bool = False) -> str:
         """
         Return the server's id. ``address``: the client's, for the log.
 
-        Raises Unauthorized for any invalid key.
+        Raises Unauthorized for any invalid key, and ApprovalPending unless ``before_approval``.
         """
         server_id = key.partition(".")[0]
         try:
-            return self._authenticate(key, server_id)
+            return self._authenticate(key, server_id, before_approval)
         except Unauthorized:
             self._log_refusal(server_id[:_LONGEST_ID], address)
             raise
 
-    def _authenticate(self, key: str, server_id: str) -> str:
+    def _authenticate(self, key: str, server_id: str, before_approval: bool) -> str:
         notified = self._notified
         with self._store.read() as tx:
             server = servers.find(tx, server_id) if "\0" not in server_id else None
-        if server is None or not server.key_generation:
+        if server is None or not server.key_generation or server.agent_access is AgentAccess.LEFT:
             raise Unauthorized(_WRONG)
         valid = self._key(server_id, server.key_generation)
         if not hmac.compare_digest(valid.encode(), _bytes(key)):
             raise Unauthorized(_WRONG)
+        if server.agent_access is AgentAccess.PENDING_APPROVAL:
+            if before_approval:
+                return server_id
+            raise ApprovalPending(f"Server {server.name!r} waits for approval: `stoker server approve {server.name}`.")
         with self._lock:
             if len(self._valid) >= _REMEMBERED:
                 self._valid.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 
@@ -37,11 +38,19 @@ _WORD = re.compile(r"[\w.+:-]{1,64}")
 class LastSeen:
     """Writes heartbeats, with the agent's version and hooks."""
 
-    def __init__(self, store: Store, heartbeat: float, offline_after: timedelta) -> None:
+    def __init__(
+        self,
+        store: Store,
+        heartbeat: float,
+        offline_after: timedelta,
+        on_seen: Callable[[Tx, str, str | None], None] = lambda _tx, _server_id, _version: None,
+    ) -> None:
         """
         ``heartbeat``: seconds between two polls of an idle agent. ``offline_after``: time without a heartbeat after
-        which an agent is lost.
+        which an agent is lost. ``on_seen``: called with the server's id and the agent's version, in the
+        transaction that writes the heartbeat.
         """
+        self._on_seen = on_seen
         self._store = store
         self._heartbeat = heartbeat
         self._offline_after = offline_after
@@ -70,7 +79,7 @@ class LastSeen:
         return last[0] + patience < time.monotonic()
 
     def write(self, server_id: str, header: str) -> None:
-        """Write the heartbeat. ``header``: the agent's own, ``<version>; hooks=script,ansible``."""
+        """Write the heartbeat. ``header``: the agent's own, ``<version>; hooks=script,ansible; modes=preview``."""
         now = time.monotonic()
         with self._lock:
             if len(self._written) > 100_000:
@@ -78,12 +87,13 @@ class LastSeen:
             # All agents are new to a process that has just begun, and none of them was lost.
             may_be_back = server_id not in self._written and now - self._began >= self._offline_after.total_seconds()
             self._written[server_id] = (now, header[:_LONGEST])
-        version, hooks = _parse(header)
+        version, hooks, modes = parse_header(header)
 
         def record(tx: Tx) -> None:
             if may_be_back:
                 self._log_return(tx, server_id)
-            servers.record_seen(tx, server_id, tx.now, version, hooks)
+            servers.record_seen(tx, server_id, tx.now, version, hooks, modes)
+            self._on_seen(tx, server_id, version)
 
         self._store.write(record)
 
@@ -122,9 +132,11 @@ def _fields(server: Server) -> dict[str, str]:
     return {"server_id": server.id, "server": server.name, "project_id": server.project_id}
 
 
-def _parse(header: str) -> tuple[str | None, tuple[str, ...]]:
-    """Return the version and the hooks. Invalid parts are ignored."""
-    version, _, rest = header[:_LONGEST].partition(";")
-    _, _, hooks = rest.partition("hooks=")
-    words = tuple(word for word in hooks.split(",") if _WORD.fullmatch(word))
-    return version.strip() if _WORD.fullmatch(version.strip()) else None, words
+def parse_header(header: str) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
+    """Return an agent's version, its hooks, and the modes that it knows. Invalid parts are ignored."""
+    version, *parts = header[:_LONGEST].split(";")
+    lists = {"hooks": (), "modes": ()} | {
+        name.strip(): tuple(word for word in words.split(",") if _WORD.fullmatch(word))
+        for name, _, words in (part.partition("=") for part in parts)
+    }
+    return version.strip() if _WORD.fullmatch(version.strip()) else None, lists["hooks"], lists["modes"]

@@ -18,6 +18,7 @@ from typing import Any
 #: Name of the section, and its key for the HMAC in hexadecimal.
 SECTION, HMAC = "stoker-signature", "hmac"
 _PURPOSE = b"stoker documents"
+_PROGRAMS = b"stoker agent programs"
 
 
 def sign(document: Mapping[str, Any], *, agent_key: str, server_id: str, revision: int) -> dict[str, Any]:
@@ -31,6 +32,16 @@ def sign(document: Mapping[str, Any], *, agent_key: str, server_id: str, revisio
     key = hmac.digest(agent_key.encode(), _PURPOSE, hashlib.sha256)
     signature = hmac.new(key, _canonical({**plain, SECTION: section}), hashlib.sha256).hexdigest()
     return {**plain, SECTION: {**section, HMAC: signature}}
+
+
+def sign_program(program: Mapping[str, Any], *, agent_key: str, server_id: str) -> str:
+    """
+    Return the signature of an agent program for one server, in hexadecimal.
+
+    ``program`` has the digest and the other members of the offer. ``agent_key``: as for ``sign``.
+    """
+    key = hmac.digest(agent_key.encode(), _PROGRAMS, hashlib.sha256)
+    return hmac.new(key, _canonical({**program, "server_id": server_id}), hashlib.sha256).hexdigest()
 
 
 def _canonical(value: Any) -> bytes:

@@ -8,16 +8,24 @@ from typing import Any
 import sqlalchemy as sa
 
 from stoker.model.config import CREDENTIALS, Config
+from stoker.model.delivered_hook import OPTION, DeliveredHook, delivered
 from stoker.model.errors import EntityNotFound
 from stoker.store import rows, statements
 from stoker.store.encryption import ENCRYPTED
 from stoker.store.schema import configs, deployments
+from stoker.store.schema import stacks as all_stacks
 from stoker.store.tx import Tx
 
 _ADD = sa.insert(configs)
 _COLUMNS = (configs.c.body, configs.c.project_id, configs.c.created_at)
 _BODY = sa.select(*_COLUMNS).where(*statements.equal(configs, "id"))
 _SEVERAL = sa.select(*_COLUMNS, configs.c.id).where(configs.c.id.in_(sa.bindparam("ids", expanding=True)))
+_OF_TREE = (
+    sa.select(*_COLUMNS)
+    .join_from(deployments, configs, configs.c.id == deployments.c.config_id)
+    .join(all_stacks, all_stacks.c.id == deployments.c.stack_id)
+    .where(*statements.equal(deployments, "server_id"), all_stacks.c.root_id == sa.bindparam("root_id"))
+)
 #: The body if it contains secrets, else NULL. Without parameters, so that any statement can contain it.
 SECRET_BODY: sa.Label[Any] = sa.literal_column(
     f"CASE WHEN substr(configs.body, 1, {len(ENCRYPTED)}) = '{ENCRYPTED}' THEN configs.body END", sa.Text
@@ -38,6 +46,10 @@ _LIST = (
     .order_by(configs.c.seq.desc())
     .limit(sa.bindparam("limit"))
 )
+
+
+#: The member that a rendered config with a delivered hook contains.
+_HOOK = f'"{OPTION}":'
 
 
 def render(config: Config) -> str:
@@ -107,6 +119,11 @@ def find(tx: Tx, id: str) -> Config | None:
     return None if row is None else _config(tx, row)
 
 
+def of_tree(tx: Tx, root_id: str, server_id: str) -> list[Config]:
+    """Return the derived configs of the deployments of a tree of stacks on a server."""
+    return [_config(tx, row) for row in tx.fetch_all(_OF_TREE, {"root_id": root_id, "server_id": server_id})]
+
+
 def exists(tx: Tx, id: str, project_id: str) -> bool:
     """Return whether the project has a config with this id."""
     return secret_inputs(tx, id, project_id) is not None
@@ -124,6 +141,13 @@ def secret_inputs(tx: Tx, id: str, project_id: str) -> Collection[str] | None:
     if row[1] is None:
         return ()
     return [entry["name"] for entry in tx.secrets.load(row[1])["inputs"] if entry.get("secret")]
+
+
+def find_hook(tx: Tx, id: str) -> DeliveredHook | None:
+    """Return the hook that an agent has to fetch for the config, or None. Few configs have one."""
+    row = tx.execute_fast(_BODY, {"id": id})
+    body = "" if row is None else tx.secrets.decrypt(row[0])
+    return delivered(rows.load(body)["options"]) if _HOOK in body else None
 
 
 def lock(tx: Tx, id: str) -> None:

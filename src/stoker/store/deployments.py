@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -73,22 +73,35 @@ _ANY_BODIES = (
     .order_by(deployments.c.seq)
 )
 _SHOWN = deployments.c.held_by.is_(None)
+#: Runs that any agent may see. Other agents than Stoker's apply every config, whatever its mode.
+_APPLIES = deployments.c.mode.is_(None)
 _BODIES_OF_SEVERAL = (
     _ANY_BODIES.add_columns(
         deployments.c.server_id,
         sa.case((deployments.c.admitted, servers.c.project_id), else_=deployments.c.project_id).label("project_id"),
     )
     .outerjoin_from(deployments, servers, servers.c.id == deployments.c.server_id)
-    .where(deployments.c.server_id.in_(sa.bindparam("ids", expanding=True)), _SHOWN)
+    .where(deployments.c.server_id.in_(sa.bindparam("ids", expanding=True)), _SHOWN, _APPLIES)
 )
 _BODIES = _ANY_BODIES.where(deployments.c.server_id == sa.bindparam("server_id"))
-_BODIES_OF_PROJECT = _BODIES.where(OF_PROJECT, _SHOWN)
-_TO_RUN = _BODIES.add_columns(deployments.c.id, deployments.c.cancelling).where(
+_BODIES_OF_PROJECT = _BODIES.where(OF_PROJECT, _SHOWN, _APPLIES)
+_TO_RUN = _BODIES.add_columns(deployments.c.id, deployments.c.cancelling, deployments.c.mode).where(
     sa.or_(
         deployments.c.cancelling,
         sa.and_(sa.or_(deployments.c.status == "IN_PROGRESS", deployments.c.signal_transport == "NO_SIGNAL"), _SHOWN),
     ),
     MAY_RUN,
+)
+_COMPLETED = (
+    sa.select(deployments.c.id)
+    .where(
+        *statements.equal(deployments, "server_id"),
+        deployments.c.status == "COMPLETE",
+        deployments.c.signal_transport.isnot(None),
+        sa.func.coalesce(deployments.c.updated_at, deployments.c.created_at) <= sa.bindparam("until"),
+        MAY_RUN,
+    )
+    .order_by(deployments.c.seq)
 )
 #: The key of ``Tx.prefetched`` with the servers whose bodies a read transaction may need.
 _EXPECTED = ("bodies", "expected")
@@ -145,6 +158,11 @@ def under_way(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[str | None, str | N
     """Return the deployments that are IN_PROGRESS: deployment id → (reason, last line of output)."""
     result = tx.run(_UNDER_WAY, {"ids": list(ids)}) if ids else ()
     return {row.id: (row.status_reason, _last_line(row.last)) for row in result}
+
+
+def completed(tx: Tx, server_id: str, until: int) -> list[str]:
+    """Return the deployments that the server has completed until this time (microseconds since 1970)."""
+    return [row[0] for row in tx.fetch_all(_COMPLETED, {"server_id": server_id, "until": until})]
 
 
 def save(tx: Tx, changed: Deployment) -> None:
@@ -253,14 +271,24 @@ def _prefetched_bodies(tx: Tx, server_id: str) -> list[Any] | None:
     return bodies
 
 
-def to_run(tx: Tx, server_id: str) -> list[tuple[str, str, bool]]:
-    """
-    Return the runs that the server's own agent has to run, report or stop.
+class ToRun(NamedTuple):
+    """A run that a server's own agent has to run, report or stop."""
 
-    Each is (deployment id, rendered derived config, whether the agent has to stop the run).
-    """
+    deployment_id: str
+    #: The rendered derived config.
+    body: str
+    #: Whether the agent has to stop the run.
+    is_cancelling: bool
+    #: PREVIEW or UNDO; None: the run applies the config.
+    mode: str | None
+
+
+def to_run(tx: Tx, server_id: str) -> list[ToRun]:
+    """Return the runs that the server's own agent has to run, report or stop."""
     result = _by_name(tx.fetch_all(_TO_RUN, {"server_id": server_id}))
-    return [(id, tx.secrets.decrypt(body), bool(is_cancelling)) for body, _, id, is_cancelling in result]
+    return [
+        ToRun(id, tx.secrets.decrypt(body), bool(is_cancelling), mode) for body, _, id, is_cancelling, mode in result
+    ]
 
 
 def _last_line(data: bytes | None) -> str | None:

@@ -8,11 +8,15 @@ import sqlalchemy as sa
 
 from stoker.store import statements
 from stoker.store.notifier import server_topic
-from stoker.store.schema import documents
+from stoker.store.schema import checks, documents
 from stoker.store.tx import Tx
 
 _KEY = statements.equal(documents, "server_id")
 _REVISION = sa.select(documents.c.revision).where(*_KEY)
+#: In one statement, because most servers have no checks.
+_AGENT_HEAD = sa.select(documents.c.revision, sa.exists().where(checks.c.server_id == documents.c.server_id)).where(
+    *_KEY
+)
 _CHANNEL = sa.select(documents.c.channel).where(*_KEY)
 _PUBLISHED = sa.select(documents.c.published, documents.c.signed_revision).where(*_KEY)
 _SET_PUBLISHED = statements.update(documents, "published", "signed_revision", key=("server_id",))
@@ -34,6 +38,12 @@ class Published:
 def revision(tx: Tx, server_id: str) -> int:
     """Return the revision of the server's document; 0 if the server never had a deployment."""
     return tx.scalar(_REVISION, {"server_id": server_id}) or 0
+
+
+def agent_head(tx: Tx, server_id: str) -> tuple[int, bool]:
+    """Return the revision of the server's document, and whether deployments of the server have checks."""
+    row = tx.execute_fast(_AGENT_HEAD, {"server_id": server_id})
+    return (0, False) if row is None else (row[0], bool(row[1]))
 
 
 def carry(tx: Tx, server_id: str, resource_id: str | None) -> None:

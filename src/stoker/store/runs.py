@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from stoker.model.deployment import Deployment, Progress, Run
+from stoker.model.deployment import Deployment, Progress, Run, RunState
+from stoker.model.status import Status
 from stoker.store import rows
 from stoker.store.deployments import IS_CURRENT_RUN, MAY_RUN, OF_PROJECT
 from stoker.store.logs import Received, load_held_bytes
@@ -23,11 +24,12 @@ KEPT = 100
 _OF_RUN = (runs.c.deployment_id == sa.bindparam("id"), runs.c.config_id == sa.bindparam("run"))
 # Every report of an agent tries to add its run. For a known run, NOT EXISTS avoids the search for the last number.
 _ADD = sa.text(
-    "INSERT INTO runs (deployment_id, config_id, number, action, state, queued_at, ended_at, status, status_reason,"
-    " requested_by, input_values, output_values, changes, stdout_bytes, stderr_bytes)"
+    "INSERT INTO runs (deployment_id, config_id, number, action, mode, state, queued_at, ended_at, status,"
+    " status_reason, requested_by, input_values, output_values, changes, stdout_bytes, stderr_bytes)"
     " SELECT :deployment_id, :config_id,"
     " (SELECT COALESCE(MAX(number), 0) + 1 FROM runs WHERE deployment_id = :of),"
-    " :action, :state, :queued_at, :ended_at, :status, :status_reason, :requested_by, :input_values, '{}', '[]', 0, 0"
+    " :action, :mode, :state, :queued_at, :ended_at, :status, :status_reason, :requested_by, :input_values,"
+    " '{}', '[]', 0, 0"
     " WHERE NOT EXISTS (SELECT 1 FROM runs WHERE deployment_id = :of AND config_id = :run)"
     " ON CONFLICT (deployment_id, config_id) DO NOTHING RETURNING number"
 ).columns(number=sa.Integer)
@@ -49,7 +51,7 @@ _IN_DOCUMENT = (
     )
 )
 _UNRECEIVED = _IN_DOCUMENT.where(MAY_RUN, sa.or_(runs.c.sent_at.is_(None), runs.c.state == "QUEUED"))
-_UNSENT = _IN_DOCUMENT.where(OF_PROJECT, runs.c.sent_at.is_(None))
+_UNSENT = _IN_DOCUMENT.where(OF_PROJECT, runs.c.sent_at.is_(None), deployments.c.mode.is_(None))
 # A run may have started or ended before its sending or receipt is recorded.
 _SEND = (
     sa.update(runs)
@@ -124,13 +126,14 @@ _FORGET_OLD_LOGS = sa.delete(logs).where(
 _FORGET_OLD_RUNS = sa.delete(runs).where(*_OLD)
 
 
-def add(tx: Tx, deployment: Deployment, *, state: str, requested_by: str | None, inputs: str) -> None:
+def add(tx: Tx, deployment: Deployment, input_values: Mapping[str, Any], requested_by: str | None = None) -> None:
     """
     Insert the newest run of a deployment; do nothing if it exists. Delete the oldest runs beyond ``KEPT``.
 
-    ``inputs`` are the input values as JSON, without secrets. ``requested_by`` is None for the action of a stack.
+    ``input_values`` contain no secrets. ``requested_by`` is None for the action of a stack.
     """
-    has_ended = deployment.status != "IN_PROGRESS"
+    has_ended = deployment.status != Status.IN_PROGRESS
+    state = RunState.PENDING_WINDOW if deployment.held_by else RunState.QUEUED
     row = tx.execute_fast(
         _ADD,
         {
@@ -139,13 +142,14 @@ def add(tx: Tx, deployment: Deployment, *, state: str, requested_by: str | None,
             "config_id": deployment.config_id,
             "run": deployment.config_id,
             "action": deployment.action,
-            "state": state,
+            "mode": deployment.mode,
+            "state": RunState.DONE if has_ended else state,
             "queued_at": rows.to_micros(tx.now),
             "ended_at": rows.to_micros(tx.now) if has_ended else None,
             "status": deployment.status,
             "status_reason": tx.secrets.redact_text(deployment.status_reason) if has_ended else None,
             "requested_by": requested_by,
-            "input_values": tx.secrets.encrypt(inputs),
+            "input_values": tx.secrets.encrypt(rows.dump(input_values)),
         },
     )
     if row is not None and row[0] > KEPT:

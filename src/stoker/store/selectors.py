@@ -1,21 +1,22 @@
-"""Queries for selectors: groups whose members are the servers with certain labels."""
+"""Queries for selectors: groups whose members are the servers that a selector selects."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import sqlalchemy as sa
 
+from stoker.model.selectors import Selector
 from stoker.store import rows, statements
 from stoker.store.schema import selectors
 from stoker.store.tx import Tx
 
 _PUT = sa.text(
-    "INSERT INTO selectors (resource_id, project_id, labels) VALUES (:resource, :project, :labels)"
-    " ON CONFLICT (resource_id) DO UPDATE SET labels = :labels, waits_for = NULL"
+    "INSERT INTO selectors (resource_id, project_id, labels, text) VALUES (:resource, :project, :labels, :text)"
+    " ON CONFLICT (resource_id) DO UPDATE SET labels = :labels, text = :text, waits_for = NULL"
 )
 _REMOVE = statements.delete(selectors, "resource_id")
-_OF_PROJECT = sa.select(selectors.c.resource_id, selectors.c.labels).where(*statements.equal(selectors, "project_id"))
+_OF_PROJECT = sa.select(selectors.c.resource_id, selectors.c.labels, selectors.c.text).where(
+    *statements.equal(selectors, "project_id")
+)
 _WAIT = statements.update(selectors, "waits_for", key=("resource_id",))
 _RELEASE = (
     sa.update(selectors)
@@ -27,16 +28,17 @@ _RELEASE = (
 
 def lock(tx: Tx, project_id: str) -> None:
     """
-    Lock the labels and selectors of a project until the transaction ends.
+    Lock the labels, facts and selectors of a project until the transaction ends.
 
     If a group and a label are added at the same time, one transaction thereby sees the change of the other.
     """
     tx.advisory_lock(f"labels of {project_id}")
 
 
-def put(tx: Tx, resource_id: str, project_id: str, labels: Mapping[str, str]) -> None:
+def put(tx: Tx, resource_id: str, project_id: str, selector: Selector) -> None:
     """Insert or replace the selector of a group resource. The group no longer waits for a stack."""
-    tx.execute_fast(_PUT, {"resource": resource_id, "project": project_id, "labels": rows.dump(labels)})
+    values = {"resource": resource_id, "project": project_id, "labels": rows.dump(selector.labels)}
+    tx.execute_fast(_PUT, {**values, "text": selector.text})
 
 
 def remove(tx: Tx, resource_id: str) -> None:
@@ -44,9 +46,10 @@ def remove(tx: Tx, resource_id: str) -> None:
     tx.execute_fast(_REMOVE, {"resource_id": resource_id})
 
 
-def of_project(tx: Tx, project_id: str) -> list[tuple[str, dict[str, str]]]:
-    """Return the project's selectors: (resource id, labels)."""
-    return [(id, rows.load(labels)) for id, labels in tx.fetch_all(_OF_PROJECT, {"project_id": project_id})]
+def of_project(tx: Tx, project_id: str) -> list[tuple[str, Selector]]:
+    """Return the project's selectors: (resource id, selector)."""
+    stored = tx.fetch_all(_OF_PROJECT, {"project_id": project_id})
+    return [(id, Selector(labels=rows.load(labels), text=text)) for id, labels, text in stored]
 
 
 def wait(tx: Tx, resource_id: str, stack_id: str) -> None:

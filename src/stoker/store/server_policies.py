@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stoker.model.deployment import WINDOW
+from stoker.model.deployment import PREVIEW, WINDOW, RunState
 from stoker.model.stack import Stack
 from stoker.store import rows, stacks
 from stoker.store.deployments import IS_CURRENT_RUN
@@ -18,7 +18,7 @@ from stoker.store.schema import stacks as all_stacks
 from stoker.store.tx import Tx
 
 _SERVER = sa.select(
-    servers.c.project_id, servers.c.policy, servers.c.name, servers.c.stack_id, servers.c.stands_for
+    servers.c.project_id, servers.c.policy, servers.c.name, servers.c.stack_id, servers.c.stands_for, servers.c.agent
 ).where(servers.c.id == sa.bindparam("id"))
 #: The lock does not block heartbeats, but it blocks changes and the deletion of the server.
 _STAYING = _SERVER.with_for_update(read=True, key_share=True)
@@ -29,6 +29,7 @@ _UNSENT = (
     deployments.c.held_by.is_(None),
     deployments.c.status == "IN_PROGRESS",
     sa.or_(deployments.c.project_id == sa.bindparam("owner"), deployments.c.admitted),
+    sa.or_(deployments.c.mode.is_(None), deployments.c.mode != PREVIEW),
     sa.exists().where(
         IS_CURRENT_RUN,
         runs.c.state == "QUEUED",
@@ -79,6 +80,13 @@ _UNDER_WAY = (
     .where(deployments.c.server_id == sa.bindparam("server"), deployments.c.status == "IN_PROGRESS")
     .order_by(deployments.c.seq)
 )
+_MAY_HAVE_BEGUN = _UNDER_WAY.where(
+    sa.exists().where(
+        IS_CURRENT_RUN,
+        sa.or_(runs.c.state == RunState.DELIVERED.value, runs.c.state == RunState.RUNNING.value),
+    ),
+    sa.not_(deployments.c.cancelling),
+)
 _SET_RUN = (
     sa.update(runs)
     .where(
@@ -101,6 +109,8 @@ class Governed:
     stack_id: str | None
     #: As stored: the resources that represent the server, resource id → id of the root stack.
     stands_for: str
+    #: The agent on the server, as its resource declares it.
+    agent: str | None
 
     @property
     def stood_for_by(self) -> frozenset[str]:
@@ -157,10 +167,17 @@ def waiting_deployments(tx: Tx, root_id: str) -> list[tuple[str, datetime]]:
 
 def under_way(tx: Tx, server_id: str) -> list[UnderWay]:
     """Return the deployments in progress on the server, of all projects."""
-    return [
-        UnderWay(id, config_id, any(owners))
-        for id, config_id, *owners in tx.fetch_all(_UNDER_WAY, {"server": server_id})
-    ]
+    return _under_way(tx, _UNDER_WAY, server_id)
+
+
+def may_have_begun(tx: Tx, server_id: str) -> list[UnderWay]:
+    """Return the deployments in progress that the server's agent has received, and is not cancelling."""
+    return _under_way(tx, _MAY_HAVE_BEGUN, server_id)
+
+
+def _under_way(tx: Tx, query: sa.Select[Any], server_id: str) -> list[UnderWay]:
+    rows_found = tx.fetch_all(query, {"server": server_id})
+    return [UnderWay(id, config_id, any(owner_ids)) for id, config_id, *owner_ids in rows_found]
 
 
 def has_untold(tx: Tx, server_id: str, owner: str) -> bool:

@@ -1,35 +1,49 @@
-"""Queries for servers and enrollments."""
+"""Queries for servers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from stoker.model.labels import match
-from stoker.model.server import Enrollment, Kind, Server
+from stoker.model.selectors import Selectable, Selector
+from stoker.model.server import AgentAccess, Kind, Machine, Server
 from stoker.store import rows, statements
 from stoker.store.repository import Repository, require
-from stoker.store.schema import enrollments, servers
+from stoker.store.schema import enrollments, server_facts, servers
+from stoker.store.server_facts import load_facts, selectable
 from stoker.store.tx import Tx
 
 _SERVERS = Repository(Server, servers)
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAMED = _SERVERS.by("project_id", "name")
 _LIST = _SERVERS.by("project_id").order_by(servers.c.created_at)
-_LABELLED = (
+_BY_NAME = (
     _SERVERS.by("project_id")
     .add_columns(servers.c.labels.label("matched"))
-    .where(servers.c.labels != "{}")
+    .where(servers.c.agent_access == AgentAccess.ALLOWED.value)
     .order_by(servers.c.name, servers.c.id)
+)
+_LABELLED = _BY_NAME.where(servers.c.labels != "{}")
+_WITH_FACTS, _LABELLED_WITH_FACTS = (
+    query.add_columns(server_facts.c.facts.label("facts")).outerjoin(
+        server_facts, server_facts.c.server_id == servers.c.id
+    )
+    for query in (_BY_NAME, _LABELLED)
 )
 _OF_KIND = _SERVERS.by("kind")
 _POLICY_OF = sa.select(servers.c.policy).where(*statements.equal(servers, "id"))
-_SET_SEEN = statements.update(servers, "last_seen", "agent_version", "hooks")
+_SET_SEEN = statements.update(servers, "last_seen", "agent_version", "hooks", "modes")
 _SET = {
     name: statements.update(servers, name)
-    for name in ("name", "key_generation", "agent", "hostname", "labels", "policy", "stands_for")
+    for name in (
+        *("name", "key_generation", "agent_access", "agent", "hooks", "labels"),
+        *("policy", "stands_for"),
+    )
 }
 _RELINK = statements.update(servers, "stack_id", "resource_id", "resource_name")
 _DISOWN = (
@@ -37,8 +51,15 @@ _DISOWN = (
     .where(servers.c.id == sa.bindparam("key_id"), servers.c.resource_id == sa.bindparam("key_resource_id"))
     .values(stack_id=None, resource_id=None, resource_name=None)
 )
-_ENROLLMENTS = Repository(Enrollment, enrollments, key=("token_hash",))
-_USE = statements.update(enrollments, "instance", key=("token_hash",))
+_SET_MACHINE = statements.update(servers, "enrollment_id", "instance", "machine", "hostname")
+#: Names that begin with a text: SQL's LIKE would need an escape, and a range depends on the collation.
+_NAMES = sa.select(servers.c.name).where(
+    *statements.equal(servers, "project_id"),
+    sa.func.substr(servers.c.name, 1, sa.bindparam("length")) == sa.bindparam("beginning"),
+)
+_REDEEMED = _SERVERS.by("enrollment_id").where(
+    sa.or_(servers.c.instance == sa.bindparam("instance"), servers.c.machine == sa.bindparam("machine"))
+)
 _DROP_ENROLLMENTS = statements.delete(enrollments, "server_id")
 
 
@@ -58,7 +79,7 @@ def concurrency(tx: Tx, id: str) -> int:
 def add(tx: Tx, new: Server) -> None:
     """Insert a server."""
     _SERVERS.add(tx, new)
-    tx.record_labels(new.project_id, {}, new.labels)
+    tx.record_server_change(new.project_id, None, selectable(new, {}))
 
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> Server | None:
@@ -76,18 +97,47 @@ def find_by_name(tx: Tx, name: str, project_id: str) -> list[Server]:
     return _SERVERS.all(tx, _NAMED, {"project_id": project_id, "name": name})
 
 
+def resolve_id(tx: Tx, project_id: str, ref: str) -> str:
+    """
+    Return the id of the server that ``ref`` names: an id, or the name of an enrolled server of the project.
+
+    Returns ``ref`` itself if there is no such server, which may be created later. An id costs no query.
+    """
+    if _UUID.fullmatch(ref) or find(tx, ref) is not None:
+        return ref
+    enrolled = (server.id for server in find_by_name(tx, ref, project_id) if server.kind is Kind.ENROLLED)
+    return next(enrolled, ref)
+
+
 def list_all(tx: Tx, project_id: str) -> list[Server]:
     """Return the project's servers, oldest first."""
     return _SERVERS.all(tx, _LIST, {"project_id": project_id})
 
 
-def find_by_labels(tx: Tx, project_id: str, labels: Mapping[str, str]) -> list[Server]:
-    """Return the project's servers that have all of these labels, sorted by name; none if ``labels`` is empty."""
-    if not labels:
-        return []
-    labelled = tx.fetch_all(_LABELLED, {"project_id": project_id})
-    matching = (row for row in labelled if match(rows.load(row[-1]), labels))
-    return [_SERVERS.decode(row, tx.secrets) for row in matching]
+def find_by_selector(tx: Tx, project_id: str, selector: Selector) -> list[Server]:
+    """
+    Return the project's servers that the selector selects, sorted by name.
+
+    Servers that wait for approval, or have left, are not among them: nothing would run there.
+    """
+    required = selector.required_labels
+    if selector.names_facts:
+        query = _LABELLED_WITH_FACTS if required else _WITH_FACTS
+    else:
+        query = _LABELLED if required else _BY_NAME
+    return [
+        _SERVERS.decode(row, tx.secrets)
+        for row in tx.fetch_all(query, {"project_id": project_id})
+        if _is_selected(selector, required, *row[len(_SERVERS.columns) :])
+    ]
+
+
+def _is_selected(selector: Selector, required: Mapping[str, str], labels: str, facts: str | None = None) -> bool:
+    """Return whether the selector selects a server with these columns. Facts are decoded only if labels permit."""
+    stored: Mapping[str, str] = rows.load(labels)
+    if not required.items() <= stored.items():
+        return False
+    return selector.matches(Selectable(stored, rows.load(facts) if facts else {}))
 
 
 def of_kind(tx: Tx, kind: Kind) -> list[Server]:
@@ -105,9 +155,23 @@ def set_key_generation(tx: Tx, id: str, generation: int) -> None:
     _set(tx, id, "key_generation", generation)
 
 
-def record_seen(tx: Tx, id: str, at: datetime, version: str | None, hooks: tuple[str, ...]) -> None:
-    """Record the time of the agent's last heartbeat, its version and its hooks."""
-    values = {"last_seen": rows.to_micros(at), "agent_version": version, "hooks": rows.dump(hooks)}
+def set_agent_access(tx: Tx, server: Server, access: AgentAccess) -> None:
+    """Set whether the server's agent may use its key. Selectors over labels match the server only if it may."""
+    facts, changed = load_facts(tx, server.id), replace(server, agent_access=access)
+    tx.record_server_change(server.project_id, selectable(server, facts), selectable(changed, facts))
+    _set(tx, server.id, "agent_access", access.value)
+
+
+def record_seen(
+    tx: Tx, id: str, at: datetime, version: str | None, hooks: tuple[str, ...], modes: tuple[str, ...] = ()
+) -> None:
+    """Record the time of the agent's last heartbeat, its version, its hooks and the modes that it knows."""
+    values = {
+        "last_seen": rows.to_micros(at),
+        "agent_version": version,
+        "hooks": rows.dump(hooks),
+        "modes": rows.dump(modes),
+    }
     tx.execute_fast(_SET_SEEN, {"key_id": id, **values})
 
 
@@ -116,16 +180,38 @@ def set_agent(tx: Tx, id: str, agent: str | None) -> None:
     _set(tx, id, "agent", agent)
 
 
-def set_hostname(tx: Tx, id: str, hostname: str) -> None:
-    """Set the host name that the agent reports."""
-    _set(tx, id, "hostname", hostname)
+def record_machine(tx: Tx, id: str, enrollment_id: str, machine: Machine) -> None:
+    """Record the machine that has the server's key, and the enrollment with which it got the key."""
+    values = {"instance": machine.instance, "machine": machine.machine or None, "hostname": machine.hostname}
+    tx.execute_fast(_SET_MACHINE, {"key_id": id, "enrollment_id": enrollment_id, **values})
+
+
+def find_redeemed(tx: Tx, enrollment_id: str, machine: Machine) -> Server | None:
+    """Return the locked server that this machine became with the enrollment, or None."""
+    values = {"enrollment_id": enrollment_id, "instance": machine.instance, "machine": machine.machine or None}
+    matches = _SERVERS.all(tx, _REDEEMED, values, for_update=True)
+    same_instance = [server for server in matches if server.instance == machine.instance]
+    return next(iter([*same_instance, *matches]), None)
+
+
+def names_beginning(tx: Tx, project_id: str, beginning: str) -> set[str]:
+    """Return the names of the project's servers that begin with this text."""
+    values = {"project_id": project_id, "beginning": beginning, "length": len(beginning)}
+    return {row[0] for row in tx.fetch_all(_NAMES, values)}
+
+
+def set_hooks(tx: Tx, id: str, hooks: Iterable[str]) -> None:
+    """Set the groups of configs that the server can run."""
+    _set(tx, id, "hooks", rows.dump(tuple(hooks)))
 
 
 def set_labels(tx: Tx, id: str, labels: Mapping[str, str]) -> None:
     """Replace the server's labels."""
     server = find(tx, id)
     if server is not None:
-        tx.record_labels(server.project_id, server.labels, labels)
+        facts = load_facts(tx, id)
+        changed = replace(server, labels=labels)
+        tx.record_server_change(server.project_id, selectable(server, facts), selectable(changed, facts))
     _set(tx, id, "labels", rows.dump(labels))
 
 
@@ -155,31 +241,9 @@ def delete(tx: Tx, id: str) -> None:
     """Delete the server and its enrollments."""
     server = find(tx, id)
     if server is not None:
-        tx.record_labels(server.project_id, server.labels, {})
-    drop_enrollments(tx, id)
+        tx.record_server_change(server.project_id, selectable(server, load_facts(tx, id)), None)
+    tx.execute_fast(_DROP_ENROLLMENTS, {"server_id": id})
     _SERVERS.delete(tx, id)
-
-
-def add_enrollment(tx: Tx, new: Enrollment) -> None:
-    """Insert an enrollment."""
-    _ENROLLMENTS.add(tx, new)
-
-
-def enrollment(tx: Tx, token_hash: str) -> Enrollment | None:
-    """
-    Return the enrollment with this token, or None, and lock its row: two agents cannot use one token at the same time.
-    """
-    return _ENROLLMENTS.find(tx, token_hash, for_update=True)
-
-
-def drop_enrollments(tx: Tx, server_id: str) -> None:
-    """Delete all enrollments of a server."""
-    tx.execute_fast(_DROP_ENROLLMENTS, {"server_id": server_id})
-
-
-def use_enrollment(tx: Tx, token_hash: str, instance: str) -> None:
-    """Record which agent has used the token."""
-    tx.execute_fast(_USE, {"key_token_hash": token_hash, "instance": instance})
 
 
 def _set(tx: Tx, id: str, name: str, value: Any) -> None:

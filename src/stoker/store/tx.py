@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from stoker.late_bound import LateBound
+from stoker.model.selectors import Selectable
 from stoker.store.notifier import Notifier, server_topic
 from stoker.store.schema import events
 from stoker.store.secret_columns import SecretColumns
@@ -34,8 +35,8 @@ _ADVISORY_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0
 SHARE_SECONDS = 0.03
 #: The engine's execution option with the encryption for columns with secrets.
 ENCRYPTION = "stoker_encryption"
-#: (project id, labels before, labels after) of a server. No labels: the server does not exist.
-LabelChange = tuple[str, Mapping[str, str], Mapping[str, str]]
+#: (project id, server before, server after). None: the server does not exist.
+ServerChange = tuple[str, Selectable | None, Selectable | None]
 
 
 def _ignore(*_: object) -> None:
@@ -49,8 +50,8 @@ class TxCallbacks:
     #: (transaction, server id, id of the resource whose transport publishes the server's document): the published
     #: document has changed.
     document_changed: Callable[[Tx, str, str], None] = _ignore
-    #: (transaction, changes): labels of servers have changed, or servers with labels were added or deleted.
-    labels_changed: Callable[[Tx, Sequence[LabelChange]], None] = _ignore
+    #: (transaction, changes): labels or facts of servers have changed, or servers were added or deleted.
+    servers_changed: Callable[[Tx, Sequence[ServerChange]], None] = _ignore
 
 
 class Tx(StatementExecutor):
@@ -94,7 +95,7 @@ class Tx(StatementExecutor):
         #: The known secrets, which the transaction encrypts when it writes them and redacts in output.
         self.secrets = SecretColumns(connection.get_execution_options().get(ENCRYPTION))
         self._callbacks = callbacks
-        self._label_changes: list[LabelChange] = []
+        self._server_changes: list[ServerChange] = []
         self._bumped: set[str] = set()
         self._dropping: set[str] = set()
         #: Topics and numbers for the subscribers, notified after the commit.
@@ -133,13 +134,13 @@ class Tx(StatementExecutor):
         """Cancel a requested new revision, because the server is deleted."""
         self._bumped.discard(server_id)
 
-    def record_labels(self, project_id: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    def record_server_change(self, project_id: str, before: Selectable | None, after: Selectable | None) -> None:
         """
-        Record a change of a server's labels. At the end of the transaction, the callback for changed labels receives
-        it.
+        Record a change of a server's labels or facts, its addition or its deletion. At the end of the transaction, the
+        callback for changed servers receives it.
         """
         if before != after:
-            self._label_changes.append((project_id, before, after))
+            self._server_changes.append((project_id, before, after))
 
     def notify(self, topic: str) -> None:
         """Notify the subscribers of ``topic``, in every process, after the commit."""
@@ -162,9 +163,9 @@ class Tx(StatementExecutor):
         if self._events:
             self.run_many(_ADD_EVENTS, self._events)
             self._events = []
-        if self._label_changes and self._callbacks is not None:
-            self._callbacks.get().labels_changed(self, self._label_changes)
-        self._label_changes = []
+        if self._server_changes and self._callbacks is not None:
+            self._callbacks.get().servers_changed(self, self._server_changes)
+        self._server_changes = []
         # Sorted, so that two transactions that bump the same documents cannot deadlock.
         for server_id in sorted(self._bumped):
             if server_id in self._dropping and self.execute_fast(_IS_UNUSED, {"id": server_id}) is not None:

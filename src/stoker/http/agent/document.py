@@ -18,6 +18,7 @@ from stoker.http.fields import Absent, Answer, Count, Id, Query, Whole
 from stoker.http.heat.configs import SoftwareConfig
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import OWN_CHANNEL
+from stoker.servers.last_seen import parse_header
 from stoker.store.notifier import server_topic
 
 _LONGEST_WAIT = 60
@@ -30,7 +31,30 @@ class AgentRun(SoftwareConfig):
     """A derived config to run. An agent stops the run if ``cancel`` is true."""
 
     deployment_id: Id
+    mode: Annotated[str, Meta(description="preview or undo; without it, the agent applies the config")] | Absent = UNSET
     cancel: bool | Absent = UNSET
+
+
+class OfferedProgram(Answer):
+    """
+    The program that the agent shall become. ``id`` is that of the upgrade.
+
+    The agent returns to its old program if the new one does not reach Stoker within ``seconds``.
+    """
+
+    id: Id
+    version: str
+    sha256: str
+    seconds: int
+    signature: Annotated[str, Meta(description="HMAC-SHA256 with the key that signs the server's documents")]
+
+
+class AgentCheck(SoftwareConfig):
+    """A derived config whose effect the agent compares with the server, without a change."""
+
+    deployment_id: Id
+    interval: Annotated[int | None, Meta(description="Seconds between two checks; null: only the request")]
+    requested: Annotated[int | None, Meta(description="The request to answer; the report repeats the number")]
 
 
 class AgentDocument(Answer):
@@ -40,6 +64,8 @@ class AgentDocument(Answer):
     concurrency: Annotated[int, Meta(description="Maximum number of runs at a time")]
     max_log_bytes: Annotated[int, Meta(description="Maximum bytes of a run's output that Stoker stores")]
     deployments: list[AgentRun]
+    agent: OfferedProgram | Absent = UNSET
+    checks: list[AgentCheck] | Absent = UNSET
 
 
 class DocumentQuery(Query):
@@ -74,12 +100,19 @@ async def poll(request: RequestContext, query: DocumentQuery) -> Response:
 
 async def _current(request: RequestContext) -> Document:
     documents = request.app.documents
-    document = documents.agent(request.server)
-    return document if document is not None else await request.in_thread(documents.load_agent, request.server)
+    with_modes = bool(parse_header(_agent_header(request))[2])
+    document = documents.agent(request.server, with_modes=with_modes)
+    if document is not None:
+        return document
+    return await request.in_thread(documents.load_agent, request.server, with_modes=with_modes)
+
+
+def _agent_header(request: RequestContext) -> str:
+    return request.raw.headers.get("x-stoker-agent", "")
 
 
 async def _seen(request: RequestContext) -> None:
     presence = request.app.servers.last_seen
-    agent = request.raw.headers.get("x-stoker-agent", "")
+    agent = _agent_header(request)
     if presence.due(request.server, agent):
         await request.in_thread(presence.write, request.server, agent)

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from stoker.http.access import AgentKey, Public
-from stoker.http.agent import document, enrollment, install, refusals, runs
+from stoker.http.agent import (
+    approval,
+    checks,
+    document,
+    enrollment,
+    facts,
+    hooks,
+    install,
+    refusals,
+    runs,
+    server,
+    upgrades,
+)
 from stoker.http.request_context import Route
 
 _KEY = AgentKey()
+_ANY_KEY = AgentKey(before_approval=True)
 _RUN = "/agent/v1/runs/{config_id}"
 
 ROUTES = [
@@ -14,8 +27,14 @@ ROUTES = [
     Route("POST", _RUN + "/signal", _KEY, runs.signal, 2 * 1024 * 1024),
     Route("POST", _RUN + "/progress", _KEY, runs.progress),
     Route("POST", _RUN + "/logs", _KEY, runs.log, 256 * 1024),
+    Route("PUT", "/agent/v1/facts", _KEY, facts.put, 32 * 1024),
+    Route("POST", "/agent/v1/checks/{deployment_id}", _KEY, checks.report),
     Route("POST", "/agent/v1/refusals", _KEY, refusals.create, 8 * 1024),
-    Route("POST", "/agent/v1/enroll", Public(), enrollment.redeem_token),
+    Route("GET", "/agent/v1/approval", _ANY_KEY, approval.poll),
+    Route("DELETE", "/agent/v1/server", _ANY_KEY, server.leave),
+    Route("POST", "/agent/v1/upgrade", _KEY, upgrades.record, 8 * 1024),
+    Route("GET", "/agent/v1/hooks/{sha256}", _KEY, hooks.show),
+    Route("POST", "/agent/v1/enroll", Public(), enrollment.redeem),
     Route("GET", "/agent/v1/install", Public(), install.script),
     Route("GET", "/agent/v1/stoker-agent.pyz", Public(), install.zipapp),
 ]

@@ -18,14 +18,29 @@ from stoker.store.schema.messaging import claims, messages, queues, subscription
 from stoker.store.schema.objects import accounts, containers, objects, remote_objects
 from stoker.store.schema.orchestration import edges, events, resources, snapshots, stacks, steps
 from stoker.store.schema.site import site_properties
-from stoker.store.schema.software import configs, deployments, documents, enrollments, logs, runs, servers
+from stoker.store.schema.software import (
+    agent_upgrades,
+    artifacts,
+    checks,
+    configs,
+    deployments,
+    documents,
+    enrollments,
+    logs,
+    runs,
+    server_facts,
+    servers,
+)
 from stoker.store.schema.trigger_tables import audit, schedules, selectors, trigger_targets, triggers
 
 __all__ = [
     "accounts",
+    "agent_upgrades",
     "application_credentials",
+    "artifacts",
     "assignments",
     "audit",
+    "checks",
     "claims",
     "configs",
     "containers",
@@ -47,6 +62,7 @@ __all__ = [
     "runs",
     "schedules",
     "selectors",
+    "server_facts",
     "servers",
     "site_properties",
     "snapshots",

@@ -17,11 +17,18 @@ servers = sa.Table(
     sa.Column("resource_id", Id, link_to("resources.id"), index=True),
     sa.Column("resource_name", Name),
     sa.Column("key_generation", sa.Integer, nullable=False),
+    sa.Column("agent_access", Id, nullable=False),
+    #: The enrollment may be deleted before the server.
+    sa.Column("enrollment_id", Id, index=True),
+    sa.Column("instance", sa.Text),
+    sa.Column("machine", sa.Text),
     sa.Column("last_seen", Time),
     #: The agent on the server, as its resource declares it; NULL: the default of the server's kind.
     sa.Column("agent", Id),
     sa.Column("agent_version", sa.Text),
     sa.Column("hooks", Json, nullable=False),
+    #: The modes of runs that the agent knows besides applying a config.
+    sa.Column("modes", Json, nullable=False),
     sa.Column("hostname", sa.Text),
     #: Labels, which selectors match.
     sa.Column("labels", Json, nullable=False),
@@ -36,10 +43,50 @@ servers = sa.Table(
 enrollments = sa.Table(
     "enrollments",
     metadata,
-    sa.Column("token_hash", Id, primary_key=True),
-    sa.Column("server_id", Id, child_of("servers.id"), nullable=False, index=True),
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("project_id", Id, nullable=False, index=True),
+    sa.Column("token_hash", Id, nullable=False, unique=True),
+    sa.Column("created_at", Time, nullable=False),
+    sa.Column("created_by", Name),
     sa.Column("expires_at", Time, nullable=False),
-    sa.Column("instance", sa.Text),
+    #: NULL: every machine that redeems the token becomes a new server.
+    sa.Column("server_id", Id, child_of("servers.id"), index=True),
+    sa.Column("limit", sa.Integer, nullable=False),
+    sa.Column("uses", sa.Integer, nullable=False),
+    sa.Column("name_from", Id, nullable=False),
+    sa.Column("labels", Json, nullable=False),
+    sa.Column("needs_approval", sa.Boolean, nullable=False),
+    sa.Column("reruns", sa.Boolean, nullable=False),
+)
+
+#: What the agent of a server reports about its machine.
+
+server_facts = sa.Table(
+    "server_facts",
+    metadata,
+    sa.Column("server_id", Id, child_of("servers.id"), primary_key=True),
+    sa.Column("os", sa.Text),
+    sa.Column("address", sa.Text),
+    sa.Column("facts", Json, nullable=False),
+    sa.Column("reported_at", Time, nullable=False),
+)
+
+#: The last upgrade of each server's agent.
+agent_upgrades = sa.Table(
+    "agent_upgrades",
+    metadata,
+    sa.Column("server_id", Id, child_of("servers.id"), primary_key=True),
+    sa.Column("project_id", Id, nullable=False, index=True),
+    sa.Column("rollout_id", Id, nullable=False, index=True),
+    sa.Column("status", Id, nullable=False),
+    sa.Column("version", sa.Text, nullable=False),
+    sa.Column("sha256", Id, nullable=False),
+    sa.Column("from_version", sa.Text),
+    sa.Column("requested_by", sa.Text, nullable=False),
+    sa.Column("requested_at", Time, nullable=False),
+    sa.Column("is_canary", sa.Boolean, nullable=False),
+    sa.Column("pause_on_failure", sa.Boolean, nullable=False),
+    sa.Column("reason", sa.Text),
 )
 
 #: One row for each server id that a deployment ever named, whether Stoker knows the server or not.
@@ -93,12 +140,20 @@ deployments = sa.Table(
     sa.Column("stack_id", Id),
     #: The trigger that started the deployment, if any.
     sa.Column("trigger_id", Id),
-    #: Why no document contains the deployment: it waits for a window (WINDOW) or must not run any more (CANCELLED).
+    #: Why no document contains the deployment: it waits for a window (WINDOW) or must not run any more (CANCELLED,
+    #: INTERRUPTED).
     sa.Column("held_by", Id),
     #: The agent has the run and has to stop it. False again when the agent has confirmed the stop.
     sa.Column("cancelling", sa.Boolean, nullable=False),
     #: The server belongs to another project, whose policy admits the deployment.
     sa.Column("admitted", sa.Boolean, nullable=False),
+    #: What the hook does in the current run: preview or undo; NULL: it applies the config.
+    sa.Column("mode", Id),
+    #: A client has deleted the deployment, which disappears when its run has undone it.
+    sa.Column("removing", sa.Boolean, nullable=False),
+    #: Whether the last run changed the server, and how many items; NULL: not known.
+    sa.Column("changed", sa.Boolean),
+    sa.Column("changed_items", sa.Integer, nullable=False),
     sa.Column("created_at", Time, nullable=False),
     sa.Column("updated_at", Time),
     sa.Index("ix_deployments_server_id_seq", "server_id", "seq"),
@@ -125,6 +180,7 @@ runs = sa.Table(
     #: Counts the runs of the deployment, from 1.
     sa.Column("number", sa.Integer, nullable=False),
     sa.Column("action", Name),
+    sa.Column("mode", Id),
     #: ``model.deployment.RunState``.
     sa.Column("state", Id, nullable=False),
     #: The agent's last report, and its time.
@@ -157,6 +213,31 @@ runs = sa.Table(
     sa.Column("stderr_held", sa.LargeBinary, info=ENCRYPTED),
 )
 
+#: Deployments whose server is compared with what they left: the settings and the last result.
+checks = sa.Table(
+    "checks",
+    metadata,
+    sa.Column("deployment_id", Id, child_of("deployments.id"), primary_key=True),
+    sa.Column("server_id", Id, nullable=False, index=True),
+    #: The derived config that the result is about.
+    sa.Column("config_id", Id, nullable=False),
+    #: Seconds; NULL: checks run on request only.
+    sa.Column("check_interval", sa.Integer),
+    #: Whether drift starts another run.
+    sa.Column("enforce", sa.Boolean, nullable=False),
+    #: ``model.check.CheckState``.
+    sa.Column("state", Id, nullable=False),
+    sa.Column("since", Time, nullable=False),
+    sa.Column("checked_at", Time),
+    #: When a user requested the check that the agent has not answered yet.
+    sa.Column("requested_at", Time),
+    sa.Column("drifted_at", Time),
+    sa.Column("reason", sa.Text, nullable=False, info=REDACTED),
+    sa.Column("changes", Json, nullable=False, info=ENCRYPTED),
+    sa.Column("remediations", sa.Integer, nullable=False),
+    sa.Column("remediate_at", Time),
+)
+
 logs = sa.Table(
     "logs",
     metadata,
@@ -169,4 +250,25 @@ logs = sa.Table(
     sa.Column("at", Time, nullable=False),
     sa.Index("ix_logs_deployment_id_seq", "deployment_id", "seq"),
     sa.Index("ix_logs_at", "at"),
+)
+
+#: Stored hooks and catalogue entries, which never change.
+artifacts = sa.Table(
+    "artifacts",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    #: Empty: every project of the site can read the artifact.
+    sa.Column("project_id", Id, nullable=False),
+    #: ``model.artifact.ArtifactKind``.
+    sa.Column("kind", Id, nullable=False),
+    sa.Column("name", Name, nullable=False),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("sha256", Id, nullable=False),
+    sa.Column("size", sa.Integer, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("created_by", Name),
+    sa.Column("created_at", Time, nullable=False),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+    sa.Index("uq_artifacts_kind_project_id_name_version", "kind", "project_id", "name", "version", unique=True),
+    sa.Index("ix_artifacts_sha256", "sha256"),
 )

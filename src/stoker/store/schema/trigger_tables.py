@@ -35,6 +35,9 @@ triggers = sa.Table(
     sa.Column("complete", sa.Integer, nullable=False),
     sa.Column("failed", sa.Integer, nullable=False),
     sa.Column("cancelled", sa.Integer, nullable=False),
+    #: The number of ended targets whose runs did, or did not, change their servers.
+    sa.Column("changed", sa.Integer, nullable=False),
+    sa.Column("unchanged", sa.Integer, nullable=False),
     sa.Column("created_at", Time, nullable=False),
     sa.Column("ended_at", Time),
     sa.Index("ix_triggers_project_id_seq", "project_id", "seq"),
@@ -55,6 +58,8 @@ trigger_targets = sa.Table(
     sa.Column("input_values", Json, nullable=False, info=ENCRYPTED),
     sa.Column("status", Id, nullable=False),
     sa.Column("status_reason", sa.Text, nullable=False, info=REDACTED),
+    #: Whether the run changed the server; NULL: not known.
+    sa.Column("changed", sa.Boolean),
     sa.Column("deployment_id", Id, index=True),
     sa.Index("ix_trigger_targets_trigger_id_status_position", "trigger_id", "status", "position"),
 )
@@ -92,7 +97,7 @@ schedules = sa.Table(
     sa.UniqueConstraint("project_id", "name"),
 )
 
-#: Groups whose members are the servers with these labels.
+#: Groups whose members are the servers that have these labels and match the text.
 
 selectors = sa.Table(
     "selectors",
@@ -100,6 +105,7 @@ selectors = sa.Table(
     sa.Column("resource_id", Id, primary_key=True),
     sa.Column("project_id", Id, nullable=False, index=True),
     sa.Column("labels", Json, nullable=False),
+    sa.Column("text", sa.Text),
     #: The stack whose operation must end before the group may change.
     sa.Column("waits_for", Id, index=True),
 )

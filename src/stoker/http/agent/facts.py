@@ -1,0 +1,81 @@
+"""/agent/v1/facts: an agent reports the facts of its machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
+
+import msgspec
+from msgspec import Meta
+
+from stoker.http.contracts import operation
+from stoker.http.decoders import convert
+from stoker.http.fields import Body, Count, Name, Unchecked
+from stoker.http.request_context import RequestContext
+from stoker.model.facts import CUSTOM
+from stoker.servers import facts as server_facts
+from stoker.store.tx import Tx
+
+_Names = Annotated[list[Name], Meta(max_length=256)]
+
+
+class OsFacts(Body, omit_defaults=True):
+    """The operating system; ``family`` is debian, redhat, suse, arch, or its id."""
+
+    id: Name | None = None
+    family: Name | None = None
+    name: Name | None = None
+    version: Name | None = None
+    codename: Name | None = None
+
+
+class CloudFacts(Body, omit_defaults=True):
+    """The machine as its cloud knows it."""
+
+    id: Name | None = None
+    name: Name | None = None
+    region: Name | None = None
+    zone: Name | None = None
+
+
+class Facts(Body, omit_defaults=True):
+    """
+    Facts of a machine, at most 32 KB.
+
+    ``custom`` are the facts of the site. Members that are not listed here are added to ``custom``.
+    """
+
+    os: OsFacts | None = None
+    kernel: Name | None = None
+    arch: Name | None = None
+    cpus: Count | None = None
+    memory_mb: Count | None = None
+    hostname: Name | None = None
+    fqdn: Name | None = None
+    address: Name | None = None
+    networks: Annotated[dict[str, _Names], Meta(max_length=256)] | None = None
+    cloud: CloudFacts | None = None
+    virtualization: Name | None = None
+    container: Name | None = None
+    python: Name | None = None
+    agent: Name | None = None
+    hooks: _Names | None = None
+    tools: Annotated[dict[str, Name], Meta(max_length=256)] | None = None
+    custom: dict[str, Any] | None = None
+
+
+class FactsBody(Unchecked):
+    schema = Facts
+
+
+@operation(204, example={"os": {"id": "debian", "family": "debian", "version": "12"}, "memory_mb": 7941})
+def put(request: RequestContext, tx: Tx, body: FactsBody) -> None:
+    """Replace the facts of the server."""
+    facts: Facts = convert(body, Facts, "the facts")
+    unknown = {
+        name: value for name, value in cast(Mapping[str, Any], body).items() if name not in Facts.__struct_fields__
+    }
+    values: dict[str, Any] = msgspec.to_builtins(facts)
+    if unknown:
+        values[CUSTOM] = {**(values.get(CUSTOM) or {}), **unknown}
+    server_facts.store_facts(tx, request.server, values)

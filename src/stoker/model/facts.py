@@ -1,0 +1,44 @@
+"""Facts: what a server's agent reports about its machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+#: The member for facts of the site, whose names Stoker does not know.
+CUSTOM = "custom"
+#: Names of facts. A selector that names anything else means a label.
+NAMES = frozenset(
+    (
+        *("os", "kernel", "arch", "cpus", "memory_mb", "hostname", "fqdn", "address", "networks", "cloud"),
+        *("virtualization", "container", "python", "agent", "hooks", "tools", CUSTOM),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactsSummary:
+    """What lists show of the newest facts of a server."""
+
+    server_id: str
+    #: Name and version of the operating system, for people.
+    os: str | None
+    #: The address with which the machine reaches other networks.
+    address: str | None
+    reported_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerFacts(FactsSummary):
+    """The newest facts of a server."""
+
+    facts: Mapping[str, Any]
+
+
+def describe_os(facts: Mapping[str, Any]) -> str | None:
+    """Return the name and the version of the operating system, for people, or None."""
+    os = facts.get("os")
+    words = [os.get("name") or os.get("id"), os.get("version")] if isinstance(os, Mapping) else []
+    return " ".join(str(word) for word in words if word) or None

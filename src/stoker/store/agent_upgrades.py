@@ -1,0 +1,62 @@
+"""Queries for upgrades of agents: the last one of each server."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from stoker.model.agent_upgrade import AgentUpgrade
+from stoker.store.repository import Repository
+from stoker.store.schema import agent_upgrades
+from stoker.store.tx import Tx
+
+_UPGRADES = Repository(AgentUpgrade, agent_upgrades, key=("server_id",))
+_OF_PROJECT = _UPGRADES.by("project_id").order_by(agent_upgrades.c.server_id)
+_WITH_STATUS = (
+    _UPGRADES.by("rollout_id")
+    .where(agent_upgrades.c.status == sa.bindparam("status"))
+    .order_by(agent_upgrades.c.server_id)
+)
+_UNFINISHED_CANARY = (
+    _UPGRADES.by("rollout_id")
+    .where(
+        agent_upgrades.c.is_canary,
+        sa.or_(agent_upgrades.c.status == "REQUESTED", agent_upgrades.c.status == "IN_PROGRESS"),
+    )
+    .limit(1)
+)
+
+
+def put(tx: Tx, new: AgentUpgrade) -> None:
+    """Insert the upgrade in place of an earlier one of the server."""
+    _UPGRADES.delete(tx, new.server_id)
+    _UPGRADES.add(tx, new)
+
+
+def save(tx: Tx, changed: AgentUpgrade) -> None:
+    """Update the row."""
+    _UPGRADES.save(tx, changed)
+
+
+def find(tx: Tx, server_id: str, *, for_update: bool = False) -> AgentUpgrade | None:
+    """Return the server's last upgrade, or None."""
+    return _UPGRADES.find(tx, server_id, for_update=for_update)
+
+
+def list_all(tx: Tx, project_id: str) -> list[AgentUpgrade]:
+    """Return the upgrades of the project's servers."""
+    return _UPGRADES.all(tx, _OF_PROJECT, {"project_id": project_id})
+
+
+def with_status(tx: Tx, rollout_id: str, status: str) -> list[AgentUpgrade]:
+    """Return the upgrades of a rollout with this status, sorted by server."""
+    return _UPGRADES.all(tx, _WITH_STATUS, {"rollout_id": rollout_id, "status": status})
+
+
+def has_unfinished_canary(tx: Tx, rollout_id: str) -> bool:
+    """Return whether a canary of the rollout has not ended."""
+    return _UPGRADES.first(tx, _UNFINISHED_CANARY, {"rollout_id": rollout_id}) is not None
+
+
+def delete(tx: Tx, server_id: str) -> None:
+    """Delete the server's upgrade."""
+    _UPGRADES.delete(tx, server_id)
