@@ -18,7 +18,7 @@ from stoker.model.errors import (
 )
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
-from stoker.resources.nested_base import TEMPLATE_ENDINGS
+from stoker.resources.nested_base import is_template_name
 from stoker.resources.properties import PropertyError
 from stoker.stacks.engine import Engine
 from stoker.stacks.policy_precheck import STANDS_FOR, PlannedDeployment, plan_deployments
@@ -214,7 +214,7 @@ class Checker:
     ) -> InnerOutline | None:
         """Check the resources inside a resource: those of its template, or a group's members."""
         below = replace(environment, parameters={}, registry=environment.registry.below(name))
-        if kind.name.endswith(TEMPLATE_ENDINGS):
+        if is_template_name(kind.name):
             template = self._types.parse(kind.name)
             bound = self._bind(name, template, properties, below)
             inner = self._deeper(name, kind.name, template, bound, below, depth)

@@ -8,7 +8,7 @@ unknown, so resources that use these attributes may change too.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -53,6 +53,8 @@ class Change:
     differing: tuple[str, ...] = ()
     #: True if all ``properties`` are known.
     certain: bool = True
+    #: The new properties, with UNKNOWN in place of unknown parts.
+    evaluated: Mapping[str, Any] = field(default_factory=dict)
 
 
 _KINDS = {
@@ -112,6 +114,7 @@ def _change(session: StackSession, scope: _Beforehand, definition: Definition) -
         resource=resource if exists else None,
         differing=tuple(sorted(differing)),
         certain=not hot.weigh(properties)[1],
+        evaluated=properties,
     )
 
 

@@ -9,7 +9,7 @@ from stoker.hot import Environment
 from stoker.model.errors import StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.resources.env import NestedSpec
-from stoker.resources.nested_base import TEMPLATE_ENDINGS
+from stoker.resources.nested_base import is_template_name
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
 from stoker.stacks.templates.preview import Change, Kind, changes
@@ -67,7 +67,7 @@ class _NestedPreview:
     def _inner(self, change: Change) -> Stack | None:
         """Return the nested stack of a resource whose template came with the request."""
         there = change.resource.physical_id if change.resource else None
-        if not there or not change.type.endswith(TEMPLATE_ENDINGS):
+        if not there or not is_template_name(change.type):
             return None
         return stacks.find(self.tx, there)
 

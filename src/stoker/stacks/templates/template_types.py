@@ -12,7 +12,7 @@ from stoker.hot.paths import Path
 from stoker.model.errors import StokerError
 from stoker.resources import properties as schemas
 from stoker.resources.base import ResourceType
-from stoker.resources.nested_base import TEMPLATE, TEMPLATE_ENDINGS
+from stoker.resources.nested_base import TEMPLATE, is_template_name
 from stoker.resources.properties import Property
 from stoker.stacks.templates.flaw_report import FlawReport
 from stoker.stacks.templates.unknown_types import UnknownTypes
@@ -49,7 +49,7 @@ class TemplateTypes:
         """Return the type of a resource. A type that is unknown or cannot be read gets a placeholder."""
         name = environment.registry.resolve(definition.type, definition.name)
         place: Path = ("resources", definition.name, "type")
-        if name is not None and name.endswith(TEMPLATE_ENDINGS) and name in self._files:
+        if name is not None and is_template_name(name) and name in self._files:
             with self._report.collect(place):
                 return self._provide(name, environment)
             return _ANY_TYPE

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from stoker.catalog.entry import SCHEME
 from stoker.hot import Definition, Flaw
 from stoker.hot.words import clip, did_you_mean
-from stoker.resources.nested_base import TEMPLATE_ENDINGS
+from stoker.resources.nested_base import is_template_name
 
 #: Services of OpenStack that Stoker does not provide, by prefix of their types.
 _NOT_MADE = {
@@ -28,6 +29,7 @@ _NOT_MADE = {
     "AWS::": "such things of AWS",
 }
 _MAP_IT = "map the type to OS::Heat::None, or to a template, in the environment's resource_registry."
+_NO_ENTRY = "The catalogue has no such entry: `stoker catalog list` shows all entries."
 #: Maximum number of resources that one error lists.
 _FEW = 5
 
@@ -64,8 +66,8 @@ class UnknownTypes:
     def _remedy(self, declared: str, resolved: str | None) -> str:
         if resolved is None:
             return "The environment's resource_registry removes it."
-        if resolved.endswith(TEMPLATE_ENDINGS):
-            return "It is a template, and no such file came with it."
+        if is_template_name(resolved):
+            return _NO_ENTRY if resolved.startswith(SCHEME) else "It is a template, and no such file came with it."
         service = resolved.rpartition("::")[0]
         if hint := did_you_mean(resolved, [name for name in self._known if name.rpartition("::")[0] == service]):
             return f"D{hint[3:]}"

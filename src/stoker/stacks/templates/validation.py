@@ -9,7 +9,7 @@ from stoker import hot
 from stoker.hot import UNKNOWN, Environment, Flaw, Flaws, ParameterSchema, Template
 from stoker.hot.flaw import JOINT_OF_VALIDATE
 from stoker.model.secrets import REDACTED
-from stoker.resources.nested_base import TEMPLATE_ENDINGS
+from stoker.resources.nested_base import is_template_name
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.check import Checker
 from stoker.stacks.templates.outline import InnerOutline, OutlinedResource
@@ -104,7 +104,7 @@ def _environment(
     files = {
         resource.type.name: resource.type.name
         for resource in outline.values()
-        if resource.definition.mapped_from is None and resource.type.name.endswith(TEMPLATE_ENDINGS)
+        if resource.definition.mapped_from is None and is_template_name(resource.type.name)
     }
     return {
         "parameters": _mask(parameters, hidden),

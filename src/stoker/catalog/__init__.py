@@ -1,0 +1,1 @@
+"""The catalogue of typed, versioned configs: the format of its entries, and the entries that Stoker ships."""
