@@ -13,7 +13,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "encryption_keys_file", "clouds_yaml", "log_level", "log_requests",
     ),
     "Servers and deployments": (
-        "deployment_policy", "heartbeat_seconds", "default_software_config_transport",
+        "deployment_policy", "delivered_hooks", "heartbeat_seconds", "agent_update",
+        "default_software_config_transport",
         "default_deployment_signal_transport", "require_signed_transports", "local_servers", "local_servers_unsafe",
     ),
     "Limits of projects": (

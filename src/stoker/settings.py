@@ -24,6 +24,12 @@ EMBEDDED, OFF = "embedded", "off"
 #: The URL of an account, in the form that Swift's login returns.
 _ACCOUNT = re.compile(r"https?://[^/?#]+(/[^?#]*)?/v1/[^/?#]+")
 _HEARTBEAT_GRACE_SECONDS = 5
+#: Settings that have one of these words.
+_CHOICES = {
+    "agent_update": ("MANUAL", "AUTOMATIC"),
+    "deployment_policy": ("STACK", "PROJECT"),
+    "delivered_hooks": ("NONE", "STORED", "ANY"),
+}
 #: Minimum bytes of the site secret. Agents' keys derive from it, so nobody must be able to guess it.
 _MIN_SECRET_BYTES = 32
 #: Minimum and maximum. A century, in hours or seconds, is still valid in date arithmetic.
@@ -125,6 +131,11 @@ class Settings:
     heartbeat_seconds: int = _setting(
         30, "Seconds between two heartbeats of an idle agent; a server that misses two is OFFLINE."
     )
+    agent_update: str = _setting(
+        "MANUAL",
+        "MANUAL: agents are upgraded by `stoker server upgrade` only; AUTOMATIC: every agent of another version is"
+        " upgraded when it polls.",
+    )
     stack_action_timeout: int = _setting(
         3600, "Seconds that an operation of a stack may take, unless the request sets its own limit."
     )
@@ -160,6 +171,10 @@ class Settings:
     log_retention_days: int = _setting(30, "Days that the output of runs is kept.")
     deployment_policy: str = _setting(
         "PROJECT", "Who may deploy to a server whose policy does not set it: only its STACK, or its whole PROJECT."
+    )
+    delivered_hooks: str = _setting(
+        "STORED",
+        "Hooks that agents may fetch for a run, unless the server's policy sets it: NONE, STORED (in Stoker), or ANY.",
     )
     audit_retention_days: int = _setting(365, "Days that `stoker db purge` leaves entries of the audit log.")
 
@@ -333,8 +348,7 @@ def _completed(settings: Settings) -> Settings:
         raise Invalid(f"public_url must begin with http:// or https://, not {url!r}")
     if settings.has_tls and not url.startswith("https://"):
         raise Invalid(f"public_url must begin with https:// where tls_cert is set, not {url!r}")
-    if settings.deployment_policy not in ("STACK", "PROJECT"):
-        raise Invalid(f"deployment_policy must be STACK or PROJECT, not {settings.deployment_policy!r}")
+    _check_choices(settings)
     try:
         parse_networks(settings.proxy_addresses)
     except ValueError as error:
@@ -356,6 +370,12 @@ def _completed(settings: Settings) -> Settings:
     )
     _check_external_services(settings)
     return settings
+
+
+def _check_choices(settings: Settings) -> None:
+    for name, words in _CHOICES.items():
+        if (value := getattr(settings, name)) not in words:
+            raise Invalid(f"{name} must be {', '.join(words[:-1])} or {words[-1]}, not {value!r}")
 
 
 def _absolute(path: Path) -> Path:

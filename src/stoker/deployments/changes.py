@@ -65,7 +65,7 @@ def _start(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, r
         admitted = service.authorize(tx, env, wanted, requested_by)
         # The new config itself determines how results return.
         service.close_transport(tx, env, Client(), before)
-        changed = replace(admitted, signal_transport=None, cancelling=False)
+        changed = replace(admitted, signal_transport=None, cancelling=False, changed=None, changed_items=0)
         service.supersede_run(tx, env.work, before, changed)
         return _record_run(tx, env, changed, requested_by)
     if before.status is None:

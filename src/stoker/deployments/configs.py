@@ -6,8 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
+from stoker.catalog import entry
 from stoker.deployments import schema
 from stoker.deployments.derive import DEPLOY_PREFIX
+from stoker.deployments.hook_delivery import resolve_hook
+from stoker.deployments.run_options import check_options
+from stoker.hot.bounds import MAX_TEMPLATE
+from stoker.hot.text import read
+from stoker.model.check import CheckSettings
 from stoker.model.config import UNGROUPED, Config
 from stoker.model.errors import Invalid, ResourceInUse
 from stoker.model.trigger import Content
@@ -28,21 +34,47 @@ def new_config(
 ) -> tuple[Config, str]:
     """
     Store a new config. Return the config and its rendered form. Raises Invalid for values that Heat does not store.
+
+    If ``config`` is the text of a catalogue entry, the config has the entry's group, inputs, outputs and options.
     """
     if options is not None and not isinstance(options, Mapping):
         raise Invalid(f"options must be a map, not {type(options).__name__}")
+    own = {
+        "group": _text(group, "group"),
+        "config": config,
+        "inputs": schema.inputs(inputs),
+        "outputs": schema.outputs(outputs),
+        "options": options or {},
+    }
+    fields = expand_entry(own)
+    if fields is not own:
+        fields = {**fields, "inputs": schema.inputs(fields["inputs"]), "outputs": schema.outputs(fields["outputs"])}
+    check_options(fields["options"], fields["group"])
+    CheckSettings.of(fields["options"])
     new = Config(
         id=str(uuid4()),
         project_id=project_id,
         name=_text(name, "name"),
-        group=_text(group, "group"),
-        config=config,
-        inputs=schema.inputs(inputs),
-        outputs=schema.outputs(outputs),
-        options=options or {},
+        group=fields["group"],
+        config=fields["config"],
+        inputs=fields["inputs"],
+        outputs=fields["outputs"],
+        options=resolve_hook(tx, project_id, fields["options"]),
         created_at=tx.now,
     )
     return new, configs.add(tx, new)
+
+
+def expand_entry(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """
+    Return the fields of a config whose content is a catalogue entry, merged with the entry. Other fields are unchanged.
+
+    Raises Invalid.
+    """
+    if not entry.is_entry_text(fields["config"]):
+        return fields
+    document = read(fields["config"], "Catalogue entry", MAX_TEMPLATE)
+    return entry.merge(entry.parse(document), fields) if entry.is_document(document) else fields
 
 
 def delete_config(tx: Tx, id: str, project_id: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from stoker.deployments.derive import TIMEOUT
 from stoker.model.deployment import Deployment
+from stoker.store import configs
 from stoker.store.tx import Tx
 from stoker.work import Work
 
@@ -36,6 +37,12 @@ def seconds_of(inputs: Iterable[Mapping[str, Any]]) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return seconds if math.isfinite(seconds) and 0 < seconds < _LONGEST else None
+
+
+def limit_of(tx: Tx, deployment: Deployment) -> float | None:
+    """Return the timeout of the deployment's current run in seconds, or None."""
+    config = configs.find(tx, deployment.config_id)
+    return seconds_of(config.inputs) if config else None
 
 
 def set_deadline(tx: Tx, work: Work, deployment: Deployment, seconds: float) -> None:

@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from stoker.deployments.delivery_tracking import DeliveryTracker, RunKeys
 from stoker.deployments.derive import redact_config
 from stoker.model.deployment import OWN_CHANNEL
-from stoker.store import deployments, documents, rows, runs, servers
+from stoker.store import checks, deployments, documents, rows, runs, servers
+from stoker.store.checks import ToCheck
+from stoker.store.deployments import ToRun
 from stoker.store.notifier import ALL
 from stoker.store.open import Store
+from stoker.store.tx import Tx
 
 #: Default of the seconds for which a poll without news stays open. Each document contains the setting.
 HEARTBEAT = 30
@@ -62,7 +67,10 @@ class Documents:
         max_bytes: int = 32 * 1024 * 1024,
         log_bytes: int = LOG_BYTES,
         heartbeat: int = HEARTBEAT,
+        offer_program: Callable[[Tx, str], Mapping[str, Any] | None] = lambda _tx, _server_id: None,
     ) -> None:
+        """``offer_program`` returns the member ``agent`` of a server's document."""
+        self._offer_program = offer_program
         self._store = store
         self._deliveries = DeliveryTracker(store)
         self._log_bytes = log_bytes
@@ -80,37 +88,45 @@ class Documents:
         self._servers: dict[str, str] = {}
         store.notifier.subscribe(self._on_notification)
 
-    def agent(self, server_id: str) -> Document | None:
-        """Return the cached document of the server's own agent, or None."""
-        return self._find(server_id, _AGENT)
+    def agent(self, server_id: str, *, with_modes: bool = True) -> Document | None:
+        """Return the cached document of the server's own agent, or None. See ``load_agent``."""
+        return self._find(server_id, _agent_form(with_modes))
 
     @property
     def epoch(self) -> int:
         """Number of clears so far. Read it before the transaction that loads a document for ``cache``."""
         return self._epoch
 
-    def load_agent(self, server_id: str) -> Document:
-        """Load and cache the document of the server's own agent."""
+    def load_agent(self, server_id: str, *, with_modes: bool = True) -> Document:
+        """
+        Load and cache the document of the server's own agent.
+
+        ``with_modes``: the agent knows the modes of runs. Other agents would apply the config of a run that only shows
+        what it would change, so their documents do not contain such runs.
+        """
         epoch = self._epoch
         with self._store.read() as tx:
-            revision = documents.revision(tx, server_id)
-            entries = deployments.to_run(tx, server_id)
-            open_runs = runs.unreceived(tx, server_id) if entries else ()
+            revision, has_checks = documents.agent_head(tx, server_id)
+            to_check = checks.to_check(tx, server_id) if has_checks and with_modes else ()
+            entries = [run for run in deployments.to_run(tx, server_id) if with_modes or run.mode is None]
+            ids = {run.deployment_id for run in entries}
+            open_runs = [run for run in runs.unreceived(tx, server_id) if run[0] in ids] if entries else []
             concurrency = servers.concurrency(tx, server_id) if len(entries) > 1 else 1
-        listed = ",".join(
-            f'{body[:-1]},"deployment_id":"{id}"{_CANCEL if cancelling else ""}}}' for id, body, cancelling in entries
-        )
+            program = self._offer_program(tx, server_id)
+        listed = ",".join(map(_render, entries))
+        offer = "" if program is None else f'"agent":{rows.dump(program)},'
         head = (
             f'{{"server_id":"{server_id}","revision":{revision},"poll_wait":{self._heartbeat},'
-            f'"concurrency":{concurrency},"max_log_bytes":{self._log_bytes},"deployments":['
+            f'"concurrency":{concurrency},"max_log_bytes":{self._log_bytes},'
+            f'{offer}"deployments":['
         )
         document = Document(
             revision,
-            f"{head}{listed}]}}".encode(),
+            f"{head}{listed}]{_render_checks(to_check)}}}".encode(),
             unsent=[(id, config_id) for id, config_id, is_sent in open_runs if not is_sent],
             unreceived=[(id, config_id) for id, config_id, _ in open_runs],
         )
-        return self._keep(server_id, _AGENT, document, epoch)
+        return self._keep(server_id, _agent_form(with_modes), document, epoch)
 
     def heat(self, server_id: str, project_id: str, *, redacted: bool = False) -> Document | None:
         """Return the cached document in Heat's form, or None. ``redacted``: as shown to people, without secrets."""
@@ -199,6 +215,27 @@ class Documents:
                 self._notified_revisions.move_to_end(server_id)
                 if len(self._notified_revisions) > 100_000:
                     self._notified_revisions.popitem(last=False)
+
+
+def _agent_form(with_modes: bool) -> str:
+    return _AGENT if with_modes else f"{_AGENT}/apply"
+
+
+def _render(run: ToRun) -> str:
+    """Return a run's entry in the agent's document."""
+    mode = f',"mode":"{run.mode}"' if run.mode else ""
+    cancel = _CANCEL if run.is_cancelling else ""
+    return f'{run.body[:-1]},"deployment_id":"{run.deployment_id}"{mode}{cancel}}}'
+
+
+def _render_checks(to_check: Sequence[ToCheck]) -> str:
+    """Return the member ``checks`` of the agent's document, or "" without checks."""
+    entries = ",".join(
+        f'{check.body[:-1]},"deployment_id":"{check.deployment_id}","interval":{rows.dump(check.interval)},'
+        f'"requested":{rows.dump(check.requested)}}}'
+        for check in to_check
+    )
+    return f',"checks":[{entries}]' if entries else ""
 
 
 def _heat_form(project_id: str, redacted: bool) -> str:

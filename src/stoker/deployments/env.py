@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from stoker.identity.signal_tokens import SignalTokens
+from stoker.model.check import Check
 from stoker.model.deployment import Deployment
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.store.tx import Tx
@@ -60,6 +61,9 @@ class RunListener:
 
     def run_restarted(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
         """Handle another run of a deployment that had ended. The run may have ended already."""
+
+    def drift_changed(self, tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -> None:
+        """Handle the begin of drift (``check.drifted_at`` is set) or its end."""
 
     def removed(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
         """Handle the removal of a deployment by a client. ``deployment`` is as it was before."""

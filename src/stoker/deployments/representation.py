@@ -30,6 +30,8 @@ def deployment(tx: Tx, deployment: Deployment) -> dict[str, Any]:
         "action": deployment.action,
         "status": deployment.status,
         "status_reason": deployment.status_reason,
+        "changed": deployment.changed,
+        "changed_items": deployment.changed_items,
         "creation_time": rows.heat_time(deployment.created_at),
     }
     if deployment.updated_at is not None:

@@ -11,8 +11,11 @@ from stoker.deployments import deadlines, runs
 from stoker.deployments.derive import DEPLOY_PREFIX, TIMEOUT, derived_inputs, mark_secrets, substitute
 from stoker.deployments.env import DeploymentEnv
 from stoker.deployments.owners import Client
+from stoker.deployments.undo import Undo
+from stoker.model.check import CheckSettings
 from stoker.model.config import UNGROUPED, Config
 from stoker.model.deployment import Deployment
+from stoker.model.status import Action
 from stoker.model.trigger import Content
 from stoker.store import configs
 from stoker.store import runs as stored
@@ -35,6 +38,10 @@ class RunRequest:
     timeout: float | None = None
     #: Name of the requesting user; None: an action of a stack starts the run.
     requested_by: str | None = None
+    #: PREVIEW or UNDO; None: the run applies the config.
+    mode: str | None = None
+    #: How the deployment is checked, in place of the config's options.
+    checks: CheckSettings = CheckSettings()
     #: Names of secret inputs, in addition to those that their declaration marks as secret.
     secret: tuple[str, ...] = ()
 
@@ -50,6 +57,9 @@ class PlannedRun:
     transport: SignalTransport | None
     timeout: float | None = None
     requested_by: str | None = None
+    mode: str | None = None
+    #: How the deployment is checked; None: as before.
+    checks: CheckSettings | None = None
 
     @property
     def awaits_signal(self) -> bool:
@@ -69,7 +79,7 @@ def plan_run(
     """
     Plan the run of a request.
 
-    ``signal_inputs`` are the ``deploy_*`` inputs of the transport. Raises UserParameterMissing.
+    ``signal_inputs`` are the ``deploy_*`` inputs of the transport. Raises Invalid, UserParameterMissing.
     """
     content = request.content
     derived = derived_inputs(content.inputs, request.input_values, _facts(request, transport, server_id, signal_inputs))
@@ -93,23 +103,24 @@ def plan_run(
         transport=transport,
         timeout=request.timeout,
         requested_by=request.requested_by,
+        mode=request.mode,
+        checks=request.checks.over(CheckSettings.of(content.options)),
     )
 
 
 def plan_rerun(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None) -> PlannedRun:
     """
-    Plan another run of the same config, for a deployment without a resource.
+    Plan another run of the same config.
 
-    Only the inputs for the signal change, so that results of the earlier run cannot end the new one.
+    The inputs are the same. A deployment without a resource gets new inputs for the signal, so that results of the
+    earlier run cannot end the new one.
     """
     config = configs.get(tx, deployment.config_id, deployment.project_id)
     transport, timeout, inputs = None, None, config.inputs
     if deployment.signal_transport is not None:
-        transport, owner = env.transports.signal_transports[deployment.signal_transport], Client()
-        last = stored.find(tx, deployment.id, deployment.config_id)
-        target = owner.target(deployment.id, deployment.project_id, config.name, last.number + 1 if last else 2)
-        signal_inputs = owner.signal_inputs(tx, env, transport, target)
-        inputs = tuple({**entry, "value": signal_inputs.get(entry["name"], entry.get("value"))} for entry in inputs)
+        transport = env.transports.signal_transports[deployment.signal_transport]
+        if deployment.resource_id is None:
+            inputs = _with_new_signal(tx, env, deployment, config, transport)
         timeout = deadlines.seconds_of(inputs)
     return PlannedRun(
         config=replace(config, id=str(uuid4()), inputs=inputs, created_at=tx.now, is_owned=True),
@@ -118,7 +129,32 @@ def plan_rerun(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by:
         transport=transport,
         timeout=timeout,
         requested_by=requested_by,
+        mode=deployment.mode,
     )
+
+
+def plan_undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None, undo: Undo) -> PlannedRun:
+    """Plan the run that undoes a deployment without a resource, with the inputs of the deployment's last run."""
+    again = plan_rerun(tx, env, deployment, requested_by)
+    facts = {_ACTION: Action.DELETE.value, TIMEOUT: str(undo.timeout)}
+    inputs = [entry for entry in again.config.inputs if entry["name"] not in facts]
+    config = replace(
+        again.config,
+        group=undo.content.group,
+        config=undo.content.config,
+        inputs=(*inputs, *derived_inputs((), {}, facts)),
+    )
+    return replace(again, config=config, action=Action.DELETE.value, mode=undo.mode, timeout=undo.timeout)
+
+
+def _with_new_signal(
+    tx: Tx, env: DeploymentEnv, deployment: Deployment, config: Config, transport: SignalTransport
+) -> tuple[Mapping[str, Any], ...]:
+    """Return the config's inputs, with those for the signal of the next run."""
+    owner, last = Client(), stored.find(tx, deployment.id, deployment.config_id)
+    target = owner.target(deployment.id, deployment.project_id, config.name, last.number + 1 if last else 2)
+    signal_inputs = owner.signal_inputs(tx, env, transport, target)
+    return tuple({**entry, "value": signal_inputs.get(entry["name"], entry.get("value"))} for entry in config.inputs)
 
 
 def check_request(tx: Tx, env: DeploymentEnv, request: RunRequest, server_id: str) -> None:

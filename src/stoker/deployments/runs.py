@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from stoker.deployments.derive import without_secrets
 from stoker.deployments.masker import release
-from stoker.deployments.signals import REASON, STATUS
+from stoker.deployments.signals import REASON, STATUS, read_changes
 from stoker.model.deployment import OWN_CHANNEL, Deployment, Progress, Run, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.model.status import Status
@@ -20,10 +19,6 @@ from stoker.store.tx import Tx
 
 #: Value of a result: duration of the run in seconds.
 DURATION = "deploy_run_seconds"
-#: Values of a result, from hooks that know them: whether the run changed the server, and a list of what it changed.
-CHANGED, CHANGES = "deploy_changed", "deploy_changes"
-#: Limits of the stored list of changes.
-_MOST_CHANGES, _LONGEST_DIFF = 101, 4096
 #: Seconds: a year. Longer durations are ignored.
 _LONGEST = 365 * 24 * 3600
 #: Values that are stored in the log, or as columns of the run.
@@ -35,18 +30,10 @@ _MESSAGE = 1000
 STATUS_AWARE = "deploy_status_aware"
 
 
-def record(tx: Tx, deployment: Deployment, requested_by: str | None, inputs: Iterable[Mapping[str, Any]] = ()) -> None:
-    """Store a new run. ``inputs``: those of its config, if the deployment's input values are not redacted yet."""
-    state = RunState.PENDING_WINDOW if deployment.held_by else RunState.QUEUED
-    if deployment.status != Status.IN_PROGRESS:
-        state = RunState.DONE
-    values = without_secrets(deployment.input_values, inputs)
-    runs.add(tx, deployment, state=state, requested_by=requested_by, inputs=rows.dump(values))
-
-
 def record_end(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) -> None:
     """Record that the current run has ended. ``values``: the reported values, empty if there is no report."""
     outputs = deployment.output_values
+    changed, changes = read_changes(values)
     code = outputs.get("deploy_status_code")
     unfinished = runs.end(
         tx,
@@ -57,22 +44,13 @@ def record_end(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) -> Non
         reason=deployment.status_reason,
         outputs=rows.dump({name: value for name, value in outputs.items() if name not in _NOT_KEPT}),
         began=_began(tx, values.get(DURATION)),
-        changed=values[CHANGED] if isinstance(values.get(CHANGED), bool) else None,
-        changes=rows.dump(_changes(values.get(CHANGES))),
+        changed=changed,
+        changes=rows.dump(changes),
     )
     for stream, (size, held_bytes) in unfinished.items():
         of = (tx, deployment.id, deployment.config_id)
         logs.append(*of, stream=stream, offset=size - len(held_bytes), data=release(held_bytes), at=tx.now)
         logs.grow(*of, stream, size)
-
-
-def _changes(reported: object) -> list[dict[str, str]]:
-    """Return the valid members of a reported list of changes, within the limits."""
-    items = [item for item in reported if isinstance(item, dict)] if isinstance(reported, list) else []
-    return [
-        {name: item[name][:_LONGEST_DIFF] for name in ("item", "outcome", "diff") if isinstance(item.get(name), str)}
-        for item in items[:_MOST_CHANGES]
-    ]
 
 
 def _began(tx: Tx, seconds: object) -> datetime | None:
@@ -153,7 +131,7 @@ def describe_progress(progress: Progress) -> str:
 
 def find_run(tx: Tx, deployment: Deployment) -> None:
     """Store the run if it is not recorded: a REST client may have changed the deployment's config."""
-    record(tx, deployment, None)
+    runs.add(tx, deployment, deployment.input_values)
 
 
 def of_server(tx: Tx, server_id: str, config_id: str) -> Deployment:

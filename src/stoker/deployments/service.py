@@ -11,14 +11,18 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments import owners, run_end, runs
+from stoker.deployments import checks, deadlines, owners, run_end
 from stoker.deployments.deadlines import cancel_deadline, set_deadline
+from stoker.deployments.dependencies import list_pending
 from stoker.deployments.derive import without_secrets
 from stoker.deployments.env import DeploymentEnv
 from stoker.deployments.held_runs import WAITING
 from stoker.deployments.owners import Client, Owner
-from stoker.deployments.run_plan import PlannedRun, RunRequest, plan_rerun, plan_run
-from stoker.model.deployment import Deployment
+from stoker.deployments.run_plan import PlannedRun, RunRequest, plan_rerun, plan_run, plan_undo
+from stoker.deployments.undo import find_undo
+from stoker.model.check import CheckSettings
+from stoker.model.delivered_hook import delivered
+from stoker.model.deployment import PREVIEW, Deployment
 from stoker.model.errors import Conflict, DeploymentRefused
 from stoker.model.status import Action, Status
 from stoker.policy.authorizer import AuthorizationRequest
@@ -69,7 +73,7 @@ def start_run(
 
 
 def restart_run(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None) -> Deployment:
-    """Start another run of the same config, for a deployment without a resource. Raises DeploymentRefused."""
+    """Start another run of the same config with the same inputs. Raises DeploymentRefused."""
     return _start(tx, env, plan_rerun(tx, env, deployment, requested_by), deployment)
 
 
@@ -89,7 +93,10 @@ def authorize(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: 
 
     Returns the deployment as admitted, not stored yet. Raises DeploymentRefused.
     """
-    request = replace(_authorization(deployment, deployment.action, requested_by), config_id=deployment.config_id)
+    hook = configs.find_hook(tx, deployment.config_id)
+    request = replace(
+        _authorization(deployment, deployment.action, requested_by), config_id=deployment.config_id, hook=hook
+    )
     admission = env.authorizer.authorize(tx, request)
     admitted = replace(deployment, admitted=admission.admitted, held_by=admission.held_by)
     if admission.reason is not None and admitted != deployment and deployment.status == Status.IN_PROGRESS:
@@ -150,16 +157,36 @@ def retry(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str)
     return retried
 
 
-def remove(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
+def remove(
+    tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None = None, *, force: bool = False
+) -> None:
     """
     Remove a deployment at the request of a client.
+
+    If the config of a client's own deployment says so, a run undoes the deployment first, which then disappears when
+    the run is complete; ``force`` removes it at once. Raises Invalid if the server's agent cannot undo, and
+    DeploymentRefused.
 
     A resource that waits for the deployment fails, unless the resource itself is being deleted. The stack creates a
     missing deployment again when an update needs it. A trigger counts the deployment as cancelled.
     """
     removed = owners.lock(tx, deployment)
+    is_own = removed.resource_id is None and removed.trigger_id is None
+    if is_own and not force and _undo(tx, env, removed, requested_by):
+        return
     withdraw(tx, env, removed)
     env.listeners.of(removed).removed(tx, env, removed)
+
+
+def _undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None) -> bool:
+    """Start the run that undoes the deployment. Return False if there is nothing to undo."""
+    if deployment.removing and deployment.status == Status.IN_PROGRESS:
+        return True
+    undo = find_undo(tx, deployment, deadlines.limit_of(tx, deployment))
+    if undo is None:
+        return False
+    _start(tx, env, plan_undo(tx, env, deployment, requested_by, undo), replace(deployment, removing=True))
+    return True
 
 
 def withdraw(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
@@ -187,8 +214,12 @@ def close_transport(tx: Tx, env: DeploymentEnv, owner: Owner, deployment: Deploy
 
 
 def record_run(tx: Tx, deployment: Deployment, requested_by: str | None, inputs: Any = ()) -> None:
-    """Record a run and notify the server's agent. Every run of every deployment starts here."""
-    runs.record(tx, deployment, requested_by, inputs)
+    """
+    Record a run and notify the server's agent. Every run of every deployment starts here.
+
+    ``inputs``: those of its config, if the deployment's input values are not redacted yet.
+    """
+    stored.add(tx, deployment, without_secrets(deployment.input_values, inputs), requested_by)
     tx.bump_document(deployment.server_id)
 
 
@@ -196,6 +227,7 @@ def supersede_run(tx: Tx, work: Work, before: Deployment, changed: Deployment) -
     """Store a deployment with its next run. The previous run ends, and its derived config is no longer needed."""
     deployments.save(tx, changed)
     cancel_deadline(tx, work, before)
+    checks.reset(tx, changed)
     stored.supersede(tx, before.id, before.config_id)
     configs.delete_owned(tx, before.config_id)
     tx.notify(deployment_topic(changed.id))
@@ -207,25 +239,34 @@ def _start(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deployment, *, i
 
     Outputs of the previous run stay readable until the new run reports its own.
     """
-    request = _authorization(before, run.action, run.requested_by, run.config.group)
+    request = replace(
+        _authorization(before, run.action, run.requested_by, run.config.group),
+        hook=delivered(run.config.options),
+        is_preview=run.mode == PREVIEW,
+    )
     if run.action == Action.DELETE and before.resource_id is not None and not is_first:
         admission = env.authorizer.authorize_cleanup(tx, request, admitted=before.admitted)
     else:
         admission = env.authorizer.authorize(tx, request)
+    dependencies = list_pending(tx, run.config, before.server_id, before.id) if run.mode is None else ()
     configs.add(tx, run.config)
     inputs, awaits_signal = run.config.inputs, run.awaits_signal
+    waiting = f"Waiting for {', '.join(dependencies)} on this server" if dependencies else WAITING
     started = replace(
         before,
         config_id=run.config.id,
         action=run.action,
         status=Status.IN_PROGRESS if awaits_signal else Status.COMPLETE,
         # Without a signal, the reason never changes again, so it must not mention a maintenance window.
-        status_reason=(admission.reason or WAITING) if awaits_signal else NOT_WAITING,
+        status_reason=(admission.reason or waiting) if awaits_signal else NOT_WAITING,
         # A client's config has the client's own values.
         input_values=without_secrets(run.input_values, inputs) if run.transport else run.input_values,
         signal_transport=run.transport.signal_name if run.transport else None,
         held_by=admission.held_by,
         cancelling=False,
+        mode=run.mode,
+        changed=None,
+        changed_items=0,
         admitted=admission.admitted,
         updated_at=None if is_first else tx.now,
     )
@@ -234,6 +275,8 @@ def _start(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deployment, *, i
     else:
         supersede_run(tx, env.work, before, started)
     record_run(tx, started, run.requested_by, inputs)
+    if run.checks is not None and (run.checks != CheckSettings() or not is_first):
+        checks.configure(tx, env.work, started, run.checks)
     if run.timeout is not None and awaits_signal:
         set_deadline(tx, env.work, started, run.timeout)
     return started
@@ -277,4 +320,6 @@ def _tell_end(tx: Tx, env: DeploymentEnv, before: Deployment, after: Deployment)
     """Tell the owner if the run has ended. Return the deployment."""
     if after.has_ended and not before.has_ended:
         env.listeners.of(after).run_ended(tx, env, after, cancelled=before.cancelling)
+        if after.removing and after.status == Status.COMPLETE:
+            withdraw(tx, env, after)
     return after

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stoker.model.deployment import Deployment, Signal
+from stoker.model.deployment import PREVIEW, Deployment, Signal
 from stoker.model.status import Status
 
 #: Value of a result: id of the derived config that was run.
@@ -16,6 +17,14 @@ ALWAYS = ("deploy_stdout", "deploy_stderr", "deploy_status_code")
 REASON = "deploy_status_reason"
 #: IN_PROGRESS, COMPLETE or FAILED, from a hook that knows ``deploy_status_aware``. It overrides all other values.
 STATUS = "deploy_status"
+#: Exit code of a hook that does not support the mode of the run (EOPNOTSUPP).
+UNSUPPORTED = "95"
+#: From hooks that know them: whether the run changed the server, and a list of what it changed.
+_CHANGED, _CHANGES = "deploy_changed", "deploy_changes"
+#: Limits of the stored list of changes.
+_MOST_CHANGES, _LONGEST_DIFF = 101, 4096
+#: The last member of a list that a hook has cut: the number of changes that it omits.
+_OMITTED = re.compile(r"(\d{1,9}) more")
 
 
 def resolve_signal(deployment: Deployment, outputs: Iterable[Mapping[str, Any]], signal: Signal) -> Deployment:
@@ -42,11 +51,15 @@ def resolve_signal(deployment: Deployment, outputs: Iterable[Mapping[str, Any]],
         # Heat fails if the key is present. Here an empty error output is not an error.
         if output.get("error_output") and values[name] not in (None, ""):
             reasons.append(f"{name} : {values[name]}")
-    status = Status.FAILED if reasons else Status.COMPLETE
+    is_unknown = deployment.mode == PREVIEW and str(code) == UNSUPPORTED
+    status = Status.FAILED if reasons and not is_unknown else Status.COMPLETE
     if values.get(STATUS) in (Status.COMPLETE, Status.FAILED):
         status = Status(values[STATUS])
         if status is Status.COMPLETE:
             reasons = reasons[:1] if values.get(REASON) else []
+    changed, changes = read_changes(values)
+    if is_unknown:
+        reasons = [f"Cannot preview: {values.get(REASON) or 'the hook cannot show what it would change'}"]
     words = ", ".join(reasons) or ("Outputs received" if status is Status.COMPLETE else "The agent says that it failed")
     return replace(
         deployment,
@@ -54,4 +67,28 @@ def resolve_signal(deployment: Deployment, outputs: Iterable[Mapping[str, Any]],
         # PostgreSQL refuses NUL in a text column such as the reason; outputs are JSON, which may contain it.
         status_reason=words.replace("\0", ""),
         output_values=kept,
+        changed=changed,
+        changed_items=_count_changed(changes) if changed else 0,
     )
+
+
+def read_changes(values: Mapping[str, Any]) -> tuple[bool | None, list[dict[str, str]]]:
+    """
+    Return whether the run changed the server, and what: maps with ``item``, ``outcome`` and ``diff``.
+
+    Invalid members are dropped, and the list is limited. None: the report does not say.
+    """
+    changed, reported = values.get(_CHANGED), values.get(_CHANGES)
+    items = [item for item in reported if isinstance(item, dict)] if isinstance(reported, list) else []
+    changes = [
+        {name: item[name][:_LONGEST_DIFF] for name in ("item", "outcome", "diff") if isinstance(item.get(name), str)}
+        for item in items[:_MOST_CHANGES]
+    ]
+    return (changed if isinstance(changed, bool) else None), changes
+
+
+def _count_changed(changes: Sequence[Mapping[str, str]]) -> int:
+    """Return the number of changed items, including those that the hook has omitted from the list."""
+    omitted = [_OMITTED.fullmatch(change.get("item", "")) for change in changes if change.get("outcome") == "omitted"]
+    listed = sum(change.get("outcome") == "changed" for change in changes)
+    return listed + sum(int(match[1]) for match in omitted if match)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from stoker.catalog import entry
 from stoker.hot import cfn, graph
 from stoker.hot.bounds import MAX_TEMPLATE
 from stoker.hot.budget import Budget
@@ -85,6 +86,8 @@ def parse(
     With ``flaws``, problems are added there, the result contains the valid parts, and the caller raises the error.
     """
     document = read(source, "Template", MAX_TEMPLATE)
+    if entry.is_document(document):
+        document = entry.to_template(document)
     collector = Flaws(source) if flaws is None else flaws
     if VERSION_KEY not in document:
         collector.to_source_path = cfn.cfn_path

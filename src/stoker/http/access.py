@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 from starlette.requests import Request
@@ -190,7 +191,14 @@ class MaySignalDeployment(OneResource):
 
 
 class AgentKey:
-    """Requires the key of an enrolled server's agent."""
+    """
+    Requires the key of an enrolled server's agent.
+
+    ``before_approval``: admits the agent of a server that waits for approval, too.
+    """
+
+    def __init__(self, *, before_approval: bool = False) -> None:
+        self.before_approval = before_approval
 
     async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
@@ -198,7 +206,8 @@ class AgentKey:
             raise Unauthorized("an agent's key is required: Authorization: Bearer <key>")
         server_id = app.servers.keys.get_cached(key)
         if server_id is None:
-            server_id = await in_thread(app.servers.keys.authenticate, key, client_address(request, app.settings))
+            authenticate = partial(app.servers.keys.authenticate, before_approval=self.before_approval)
+            server_id = await in_thread(authenticate, key, client_address(request, app.settings))
         return AuthResult(agent=server_id)
 
 

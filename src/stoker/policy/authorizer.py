@@ -13,11 +13,13 @@ import structlog
 from stoker.hot.words import clip
 from stoker.model.audit import Decision, Outcome
 from stoker.model.config import UNGROUPED
+from stoker.model.delivered_hook import DeliveredHook
 from stoker.model.deployment import WINDOW
 from stoker.model.errors import DeploymentRefused
+from stoker.model.server import OWN_AGENT
 from stoker.policy import holds, rules, windows
 from stoker.policy.holds import load_policy
-from stoker.policy.rules import PROJECT, Policy, Target, Tree
+from stoker.policy.rules import PROJECT, SITE_DEFAULTS, Policy, SiteDefaults, Target, Tree
 from stoker.store import audit, configs, server_policies, stacks
 from stoker.store.open import Store
 from stoker.store.server_policies import Governed
@@ -39,8 +41,12 @@ class AuthorizationRequest:
     #: Group of the config; None: the group of the config with ``config_id``.
     group: str | None = None
     config_id: str | None = None
+    #: The hook that the agent has to fetch; None: the hook is installed.
+    hook: DeliveredHook | None = None
     stack_id: str | None = None
     trigger_id: str | None = None
+    #: The run changes nothing on the server, so it waits for no maintenance window.
+    is_preview: bool = False
     #: Name of the user; None: an action of a stack starts the run.
     actor: str | None = None
 
@@ -64,8 +70,8 @@ class DeploymentAuthorizer:
     """Applies servers' policies to runs."""
 
     work: Work
-    #: STACK or PROJECT: the scope for servers whose policy has no ``allow``.
-    default_scope: str = PROJECT
+    #: The rules for servers whose policy does not set them.
+    site: SiteDefaults = SITE_DEFAULTS
 
     def authorize(self, tx: Tx, request: AuthorizationRequest) -> Admission:
         """
@@ -78,7 +84,7 @@ class DeploymentAuthorizer:
         if server is None:
             return _without_server(request)
         is_own = server.project_id == request.project_id
-        if server.policy is None and self.default_scope == PROJECT:
+        if server.policy is None and self.site.allow == PROJECT and request.hook is None:
             return _FREE if is_own else _without_server(request)
         policy = load_policy(server.policy)
         stack = self._decide_and_record(tx, server, policy, request)
@@ -107,7 +113,7 @@ class DeploymentAuthorizer:
         ``group`` is None if it is not known yet. ``standing``: the stack may get a resource that represents the server.
         """
         server = server_policies.server(tx, server_id)
-        if server is None or (server.policy is None and self.default_scope == PROJECT):
+        if server is None or (server.policy is None and self.site.allow == PROJECT):
             return
         policy, target = load_policy(server.policy), _target(server_id, server, tx)
         if standing and not target.owned and project_id == server.project_id:
@@ -116,9 +122,7 @@ class DeploymentAuthorizer:
             )
         if group is None:
             policy = Policy(allow=policy.allow)
-        reason = rules.decide(
-            policy, target, project_id=project_id, stack=stack, group=group or "", site=self.default_scope
-        )
+        reason = rules.decide(policy, target, project_id=project_id, stack=stack, group=group or "", site=self.site)
         if reason is not None:
             decision = Decision(
                 project_id=server.project_id,
@@ -134,7 +138,7 @@ class DeploymentAuthorizer:
     def check(self, tx: Tx, request: AuthorizationRequest) -> DeploymentRefused | None:
         """Return the error that ``authorize`` would raise, or None. Writes nothing."""
         server = server_policies.server(tx, request.server_id)
-        if server is None or (server.policy is None and self.default_scope == PROJECT):
+        if server is None or (server.policy is None and self.site.allow == PROJECT and request.hook is None):
             return None
         decision, _ = self._decision(tx, server, load_policy(server.policy), request)
         return None if decision.outcome is Outcome.ALLOWED else DeploymentRefused(decision.reason, decision)
@@ -164,7 +168,8 @@ class DeploymentAuthorizer:
             project_id=request.project_id,
             stack=stack,
             group=group or UNGROUPED,
-            site=self.default_scope,
+            hook=request.hook,
+            site=self.site,
         )
         decision = Decision(
             project_id=server.project_id,
@@ -182,7 +187,7 @@ class DeploymentAuthorizer:
         self, tx: Tx, server: Governed, policy: Policy, request: AuthorizationRequest, *, admitted: bool
     ) -> Admission:
         runs = admitted or request.project_id == server.project_id
-        if not policy.windows or not runs:
+        if not policy.windows or not runs or request.is_preview:
             return Admission(admitted=admitted)
         opening = windows.find_opening(policy.windows, tx.now)
         holds.schedule_check(tx, self.work, request.server_id, opening or windows.find_closing(policy.windows, tx.now))
@@ -236,6 +241,7 @@ def _target(server_id: str, server: Governed, tx: Tx | None = None) -> Target:
         project_id=server.project_id,
         trees=frozenset(trees),
         owned=server.stack_id is not None,
+        own_agent=server.agent in (None, OWN_AGENT),
     )
 
 

@@ -12,12 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker.hot.words import clip
+from stoker.model.delivered_hook import DeliveredHook, is_digest
 from stoker.model.errors import Invalid
 from stoker.policy.windows import Window
 from stoker.work import cron
 
 #: STACK admits only the stack that owns the server, PROJECT admits every user of its project.
 STACK, PROJECT = "STACK", "PROJECT"
+#: Hooks that an agent may fetch: none, those that Stoker stores, or those of any URL.
+NO_HOOKS, STORED_HOOKS, ANY_HOOKS = "NONE", "STORED", "ANY"
+HOOK_SCOPES = (NO_HOOKS, STORED_HOOKS, ANY_HOOKS)
 #: Name of a policy in error messages.
 NAME = "deployment_policy"
 #: Maximum length of a window in minutes: a week.
@@ -25,7 +29,7 @@ _LONGEST_WINDOW = 7 * 24 * 60
 _MOST = 100
 _MOST_WINDOWS = 20
 _MOST_RUNS = 1000
-_KEYS = ("allow", "groups", "max_concurrent_runs", "maintenance_windows")
+_KEYS = ("allow", "groups", "hooks", "max_concurrent_runs", "maintenance_windows")
 _WINDOW_KEYS = ("cron", "minutes", "timezone")
 
 
@@ -45,6 +49,9 @@ class Policy:
     allow: str | tuple[Allowed, ...] | None = None
     #: Groups of the configs that may run; None: all groups.
     groups: tuple[str, ...] | None = None
+    #: NONE, STORED, ANY, or the digests of the hooks that the agent may fetch; None: NONE if the policy has ``groups``,
+    #: because a hook could run anything under the name of an allowed group, else the site's default.
+    hooks: str | tuple[str, ...] | None = None
     max_concurrent_runs: int = 1
     #: Windows in which runs may begin; empty: at any time.
     windows: tuple[Window, ...] = ()
@@ -57,12 +64,27 @@ class Policy:
         return {
             "allow": allow,
             "groups": None if self.groups is None else list(self.groups),
+            "hooks": list(self.hooks) if isinstance(self.hooks, tuple) else self.hooks,
             "max_concurrent_runs": self.max_concurrent_runs,
             "maintenance_windows": [
                 {"cron": window.begins.expression, "minutes": window.minutes, "timezone": window.begins.zone}
                 for window in self.windows
             ],
         }
+
+
+@dataclass(frozen=True, slots=True)
+class SiteDefaults:
+    """The rules of a site for servers whose policy does not set them."""
+
+    #: STACK or PROJECT.
+    allow: str = PROJECT
+    #: NONE, STORED or ANY.
+    hooks: str = STORED_HOOKS
+
+
+#: The rules of a site without settings of its own.
+SITE_DEFAULTS = SiteDefaults()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +106,8 @@ class Target:
     trees: frozenset[str] = frozenset()
     #: True if a stack creates and deletes the server.
     owned: bool = False
+    #: False if the server is known to run OpenStack's agent.
+    own_agent: bool = True
 
 
 def read(value: Any, what: str = NAME) -> Policy:
@@ -102,6 +126,7 @@ def read(value: Any, what: str = NAME) -> Policy:
     return Policy(
         allow=None if allow is None else _parse_allow(allow, f"{what}.allow"),
         groups=_groups(value.get("groups"), f"{what}.groups"),
+        hooks=_hooks(value.get("hooks"), f"{what}.hooks"),
         max_concurrent_runs=_runs(value.get("max_concurrent_runs"), f"{what}.max_concurrent_runs"),
         windows=tuple(_windows(value.get("maintenance_windows"), f"{what}.maintenance_windows")),
     )
@@ -120,17 +145,25 @@ def with_project_ids(policy: Policy, resolve: Callable[[str], str]) -> Policy:
 
 
 def decide(
-    policy: Policy, server: Target, *, project_id: str, stack: Tree | None, group: str, site: str = PROJECT
+    policy: Policy,
+    server: Target,
+    *,
+    project_id: str,
+    stack: Tree | None,
+    group: str,
+    hook: DeliveredHook | None = None,
+    site: SiteDefaults = SITE_DEFAULTS,
 ) -> str | None:
     """
     Return why the server denies a deployment, or None if the server admits it.
 
-    ``stack`` is the root of the deploying stack, or None for a deployment without a stack. The reason for a project
-    that is not admitted discloses nothing else about the server. With PROJECT, deployments of other projects are
-    accepted and never run, as with Heat, so that other projects cannot find out whether the server exists.
+    ``stack`` is the root of the deploying stack, or None for a deployment without a stack. ``hook`` is the hook that
+    the agent has to fetch. The reason for a project that is not admitted discloses nothing else about the server. With
+    PROJECT, deployments of other projects are accepted and never run, as with Heat, so that other projects cannot find
+    out whether the server exists.
     """
     is_own_project = project_id == server.project_id
-    allow = policy.allow if policy.allow is not None else site
+    allow = policy.allow if policy.allow is not None else site.allow
     if not is_own_project and allow == PROJECT:
         return None
     if not (
@@ -154,7 +187,25 @@ def decide(
             f"Server {clip(server.name)} runs no configs of the group {clip(group)}: its deployment_policy allows"
             f" {_any_of(policy.groups)}. Use such a config, or add the group to the policy."
         )
-    return None
+    return None if hook is None else _deny_hook(policy, server, hook, site.hooks)
+
+
+def _deny_hook(policy: Policy, server: Target, hook: DeliveredHook, site: str) -> str | None:
+    """Return why the server does not fetch the hook, or None."""
+    name = clip(server.name)
+    if not server.own_agent:
+        return f"Server {name} runs the agent of OpenStack, which fetches no hooks: install the hook there."
+    allowed = policy.hooks
+    if allowed is None:
+        allowed = NO_HOOKS if policy.groups is not None else site
+    if allowed == ANY_HOOKS or (allowed == STORED_HOOKS and hook.is_stored) or hook.sha256 in allowed:
+        return None
+    rule = f"a list that {hook.sha256} is not in" if isinstance(allowed, tuple) else allowed
+    remedy = " or a hook of `stoker hook list`" if allowed == STORED_HOOKS else ""
+    return (
+        f"Server {name} does not fetch the hook {clip(hook.url)}: its policy for hooks is {rule}."
+        f" Use an installed hook{remedy}, or add the digest to `hooks` of its deployment_policy."
+    )
 
 
 def admits(policy: Policy, server: Target, *, project_id: str, stack: Tree | None) -> bool:
@@ -213,6 +264,18 @@ def _groups(value: Any, what: str) -> tuple[str, ...] | None:
         raise Invalid(f'{what} must be a list of groups of configs, like ["script"], not {_format(value)}')
     _check_count(value, what, _MOST)
     return tuple(dict.fromkeys(_text(group, f"{what}[{index}]") for index, group in enumerate(value)))
+
+
+def _hooks(value: Any, what: str) -> str | tuple[str, ...] | None:
+    if value is None or value in HOOK_SCOPES:
+        return None if value is None else str(value)
+    if not isinstance(value, list | tuple) or not all(is_digest(digest) for digest in value):
+        raise Invalid(
+            f"{what} must be {', '.join(HOOK_SCOPES)} or a list of SHA-256 digests (64 hexadecimal digits), not"
+            f" {_format(value)}"
+        )
+    _check_count(value, what, _MOST)
+    return tuple(dict.fromkeys(value))
 
 
 def _runs(value: Any, what: str) -> int:

@@ -82,6 +82,8 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
         return server_base.collect_config(context, resource)
     if name == "user_data":
         return server_base.user_data(context, resource, SOFTWARE_CONFIG, "")
+    if name in server_base.FACT_ATTRIBUTES:
+        return server_base.fact_attribute(context, resource, name)
     raise NoSuchAttribute(name)
 
 
@@ -96,6 +98,7 @@ TYPE = ResourceType(
         "name": "Name of the machine.",
         "os_collect_config": "The agent's configuration.",
         "user_data": "What a machine has to boot with to be this server (Stoker's own).",
+        **server_base.FACT_ATTRIBUTES,
     },
     create=create,
     update=update,

@@ -11,6 +11,8 @@ from typing import Any
 from stoker.deployments import representation, run_end, runs, service
 from stoker.deployments.derive import derived_inputs, must_replace
 from stoker.deployments.signals import RUN
+from stoker.deployments.undo import describe_failure
+from stoker.model.check import ENFORCE, INTERVAL, LONGEST_INTERVAL, SHORTEST_INTERVAL
 from stoker.model.deployment import Deployment
 from stoker.model.server import LONGEST_ID
 from stoker.model.stack import Resource
@@ -33,7 +35,12 @@ from stoker.store import configs, deployments
 
 PROPERTIES: Mapping[str, Property] = {
     "config": Property(kind="string", update_allowed=True, description="Id of the config to run."),
-    "server": Property(kind="string", required=True, longest=LONGEST_ID, description="Id of the server to run it on."),
+    "server": Property(
+        kind="string",
+        required=True,
+        longest=LONGEST_ID,
+        description="Id of the server to run it on, or the name of an enrolled server (Stoker's own).",
+    ),
     "input_values": Property(kind="map", update_allowed=True, description="Values for the config's inputs."),
     "actions": Property(
         kind="list",
@@ -56,6 +63,18 @@ PROPERTIES: Mapping[str, Property] = {
         update_allowed=True,
         description="Seconds after which the run is ended and has failed (Stoker's own).",
     ),
+    INTERVAL: Property(
+        kind="number",
+        minimum=SHORTEST_INTERVAL,
+        maximum=LONGEST_INTERVAL,
+        update_allowed=True,
+        description="Seconds between two checks for drift; default: the config's option (Stoker's own).",
+    ),
+    ENFORCE: Property(
+        kind="boolean",
+        update_allowed=True,
+        description="Whether drift runs the config again; default: the config's option (Stoker's own).",
+    ),
     "on_interrupt": Property(
         kind="string",
         allowed=("FAIL", "RERUN"),
@@ -77,8 +96,16 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Start another run of the deployment. Raises Replace if an input with ``replace_on_change`` changed."""
+    """
+    Start another run of the deployment, unless only the settings of its checks changed.
+
+    Raises Replace if an input with ``replace_on_change`` changed.
+    """
     content = deployment_runs.content_for(context, properties)
+    changed = {name for name, value in properties.items() if resource.properties.get(name) != value}
+    if changed and changed <= {INTERVAL, ENFORCE}:
+        deployment_runs.configure_checks(context, resource, properties, content)
+        return DONE
     if not deployment_runs.is_triggered(content, properties, Action.UPDATE):
         return DONE
     deployment = deployment_runs.find_deployment(context, resource)
@@ -91,12 +118,17 @@ def update(context: Context, resource: Resource, properties: Properties) -> Outc
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
-    """Run the config for DELETE if the deployment requires it, then remove the deployment."""
+    """Run the config for DELETE, or undo the deployment, if one of them is required. Then remove the deployment."""
     deployment = deployment_runs.find_deployment(context, resource)
-    if deployment is None or not deployment_runs.deletes_on_server(context, deployment, resource.properties):
+    if deployment is None:
+        return _remove(context, resource, None)
+    if deployment_runs.deletes_on_server(context, deployment, resource.properties):
+        content = deployment_runs.content_for(context, resource.properties)
+        outcome = deployment_runs.start(context, resource, resource.properties, Action.DELETE, content)
+    elif undo := deployment_runs.find_resource_undo(context, resource, deployment):
+        outcome = deployment_runs.start_undo(context, resource, undo)
+    else:
         return _remove(context, resource, deployment)
-    content = deployment_runs.content_for(context, resource.properties)
-    outcome = deployment_runs.start(context, resource, resource.properties, Action.DELETE, content)
     return check(context, resource) if outcome.done else outcome
 
 
@@ -106,8 +138,13 @@ def check(context: Context, resource: Resource) -> Outcome:
     if deployment is not None and not deployment.has_ended:
         return Outcome(done=False)
     if deployment is not None and deployment.status == Status.FAILED:
-        raise ResourceFailure(f"Deployment to server failed: {deployment.status_reason}")
-    return _remove(context, resource, deployment) if resource.action is Action.DELETE else DONE
+        is_deletion = resource.action is Action.DELETE
+        reason = describe_failure(context.tx, deployment) if is_deletion else deployment.status_reason
+        raise ResourceFailure(f"Deployment to server failed: {reason}")
+    if resource.action is Action.DELETE:
+        return _remove(context, resource, deployment)
+    reported = context.changed  # only the run that has just ended explains this action
+    return Outcome(reason=(reported.change_summary if reported is not None else None) or "")
 
 
 def _run(context: Context, resource: Resource, properties: Properties, action: Action) -> Outcome:

@@ -25,6 +25,11 @@ _WHICH: Mapping[str, Property] = {
         update_allowed=True,
         description="Instead of servers: it is of whatever servers have all these labels (Stoker's own).",
     ),
+    "selector": Property(
+        kind="string",
+        update_allowed=True,
+        description="Instead of servers: a condition over labels and facts (Stoker's own), docs/servers.md.",
+    ),
 }
 #: The attribute that maps failed members to the reasons.
 _FAILED = "failed_members"

@@ -6,23 +6,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from stoker.deployments import service
+from stoker.deployments import checks, service
 from stoker.deployments.configs import content_of
 from stoker.deployments.owners import StackResource
 from stoker.deployments.run_plan import RunRequest
-from stoker.model.config import UNGROUPED
+from stoker.deployments.undo import Undo, find_undo
+from stoker.model.check import CheckSettings
+from stoker.model.config import COMPONENT, UNGROUPED
 from stoker.model.deployment import Deployment
 from stoker.model.errors import UserParameterMissing
 from stoker.model.stack import Resource
 from stoker.model.status import Action
 from stoker.model.trigger import Content
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, physical_name, target_of
-from stoker.store import configs, deployments, servers
+from stoker.store import configs, deployments, resources, servers
 from stoker.transports import selection
 from stoker.transports.base import NeedsProvisioning, PresignedQueue, SignalTransport
 from stoker.transports.selection import AUTO
 
-COMPONENT = "component"
 #: Of a deployment without a config.
 EMPTY = Content(name=None, group=UNGROUPED, config="", options={}, facts={})
 
@@ -85,7 +86,7 @@ def _transport(context: Context, resource: Resource, properties: Properties) -> 
     transports = context.env.transports
     name = resource.data.get("signal_transport") or properties["signal_transport"] or transports.default_signal
     if name == AUTO:
-        server = servers.find(context.tx, properties["server"])
+        server = servers.find(context.tx, _server_id(context, properties))
         name = selection.select_signal(context.env.platform, own_agent=server is not None and server.has_channel)
     return transports.signal_transports[name]
 
@@ -96,13 +97,47 @@ def reached_by(context: Context, resource: Resource, properties: Properties) -> 
 
 
 def _has_own_agent(context: Context, properties: Properties) -> bool:
-    server = servers.find(context.tx, properties["server"])
+    server = servers.find(context.tx, _server_id(context, properties))
     return server is not None and server.has_own_agent
 
 
-def start(context: Context, resource: Resource, properties: Properties, action: Action, content: Content) -> Outcome:
+def _server_id(context: Context, properties: Properties) -> str:
+    """Return the id of the deployment's server, which the template may call by its name."""
+    return servers.resolve_id(context.tx, context.project_id, properties["server"])
+
+
+def find_resource_undo(context: Context, resource: Resource, deployment: Deployment) -> Undo | None:
     """
-    Start the deployment's first run, or another run of the same deployment.
+    Return what undoes the deployment of a resource that is deleted, or None. Raises Invalid.
+
+    A replacement on the same server takes over what the deployment made: hooks remember it by stack and resource name,
+    and an undo after the replacement's run would destroy that run's work.
+    """
+    current = resources.find_by_name(context.tx, context.stack_id, resource.name)
+    if current is not None and current.id != resource.id and current.physical_id:
+        replacement = deployments.find(context.tx, current.physical_id)
+        if replacement is not None and replacement.server_id == deployment.server_id:
+            return None
+    return find_undo(context.tx, deployment, resource.properties["timeout"])
+
+
+def start_undo(context: Context, resource: Resource, undo: Undo) -> Outcome:
+    """Start the run that undoes the deployment. Raises ResourceFailure."""
+    properties = {**resource.properties, "input_values": undo.input_values, "timeout": undo.timeout}
+    return start(context, resource, properties, Action.DELETE, undo.content, mode=undo.mode)
+
+
+def start(
+    context: Context,
+    resource: Resource,
+    properties: Properties,
+    action: Action,
+    content: Content,
+    *,
+    mode: str | None = None,
+) -> Outcome:
+    """
+    Start the deployment's first run, or another run of the same deployment. ``mode``: see ``RunRequest``.
 
     Raises DeploymentRefused, and ResourceFailure if the content needs a value that the deployment does not have.
     """
@@ -123,6 +158,8 @@ def start(context: Context, resource: Resource, properties: Properties, action: 
         input_values=properties["input_values"] or {},
         signal_transport=transport.signal_name,
         timeout=properties["timeout"],
+        mode=mode,
+        checks=CheckSettings.of(properties),
     )
     try:
         deployment = service.start_run(
@@ -131,7 +168,7 @@ def start(context: Context, resource: Resource, properties: Properties, action: 
             owner,
             request,
             project_id=context.project_id,
-            server_id=properties["server"],
+            server_id=_server_id(context, properties),
             deployment_id=resource.physical_id,
             before=find_deployment(context, resource),
         )
@@ -139,6 +176,14 @@ def start(context: Context, resource: Resource, properties: Properties, action: 
         raise ResourceFailure(error.message) from None
     data = {**resource.data, "signal_transport": transport.signal_name, "runs": number}
     return Outcome(done=not transport.awaits_signal, physical_id=deployment.id, data=data)
+
+
+def configure_checks(context: Context, resource: Resource, properties: Properties, content: Content) -> None:
+    """Set how the deployment is checked: its own properties take precedence over the options of its config."""
+    deployment = find_deployment(context, resource)
+    if deployment is not None:
+        settings = CheckSettings.of(properties).over(CheckSettings.of(content.options))
+        checks.configure(context.tx, context.env.work, deployment, settings)
 
 
 def find_deployment(context: Context, resource: Resource) -> Deployment | None:

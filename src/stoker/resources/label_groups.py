@@ -1,4 +1,4 @@
-"""Groups whose members are selected by labels: their current members, and when to select them again."""
+"""Groups whose members a selector selects by labels and facts: their current members, and when to select them again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 from stoker.hot import UNKNOWN, weigh
 from stoker.model import labels
+from stoker.model import selectors as model
 from stoker.model.errors import Invalid, StackValidationFailed
+from stoker.model.selectors import Selector
 from stoker.model.server import Server
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
@@ -17,7 +19,7 @@ from stoker.store import selectors, servers
 from stoker.store.tx import Tx
 from stoker.work import Work
 
-#: Kind of the job that updates a group's members after labels changed; its arguments: ``resource_id``.
+#: Kind of the job that updates a group's members after labels or facts changed; its arguments: ``resource_id``.
 REFRESH = "group.refresh"
 #: Key of the group's data: server ids by member name.
 _KEY = "servers"
@@ -26,59 +28,69 @@ _LONGEST = 200
 
 
 def validate(properties: Properties) -> None:
-    """Require exactly one of ``servers`` and ``labels``. Raises StackValidationFailed."""
-    values = [properties[name] for name in ("servers", "labels") if properties[name] is not None]
-    if not values or (len(values) == 2 and UNKNOWN not in values):
-        which = "both are given" if values else "neither is given"
+    """Require either ``servers``, or ``labels`` or ``selector``, or both of these. Raises StackValidationFailed."""
+    by_name, by_selector = properties["servers"], [properties[name] for name in ("labels", "selector")]
+    selecting = [value for value in by_selector if value is not None]
+    is_unclear = by_name is UNKNOWN or UNKNOWN in selecting
+    if (by_name is None) is (not selecting) and not (selecting and is_unclear):
+        which = "both are given" if selecting else "neither is given"
         raise StackValidationFailed(f"exactly one of servers and labels says which servers it is of, and {which}")
-    wanted = properties["labels"]
-    if wanted is None or wanted is UNKNOWN or weigh(wanted)[1]:
-        return
-    if not wanted:
-        raise StackValidationFailed("labels: at least one is needed")
+    wanted, text = by_selector
     try:
-        labels.check_labels(wanted)
+        if wanted is not None and not (wanted is UNKNOWN or weigh(wanted)[1]):
+            if not wanted:
+                raise StackValidationFailed("labels: at least one is needed")
+            labels.check_labels(wanted)
+        if isinstance(text, str):
+            model.parse(text)
     except Invalid as error:
         raise StackValidationFailed(error.message) from None
 
 
+def selector_of(properties: Properties) -> Selector | None:
+    """Return the selector of a group's properties, or None if they name the servers."""
+    wanted, text = properties.get("labels"), properties.get("selector")
+    return model.select(wanted or None, text)
+
+
 def members(resource: Resource, properties: Properties) -> Mapping[str, str]:
     """Return server ids by member name."""
-    if properties.get("labels"):
+    if selector_of(properties) is not None:
         chosen: Mapping[str, str] = resource.data.get(_KEY) or {}
         return chosen
     return properties.get("servers") or {}
 
 
 def choose(context: Context, resource: Resource, properties: Properties) -> Resource:
-    """Return the resource with its current servers, and register the group for changes of labels in the project."""
-    if not properties["labels"]:
+    """Return the resource with its current servers, and register the group for changes of servers in the project."""
+    selector = selector_of(properties)
+    if selector is None:
         if _KEY in resource.data:
             forget(context, resource)
         return replace(resource, data={name: value for name, value in resource.data.items() if name != _KEY})
     selectors.lock(context.tx, context.project_id)
-    selectors.put(context.tx, resource.id, context.project_id, properties["labels"])
-    selected = servers.find_by_labels(context.tx, context.project_id, properties["labels"])
+    selectors.put(context.tx, resource.id, context.project_id, selector)
+    selected = servers.find_by_selector(context.tx, context.project_id, selector)
     return replace(resource, data={**resource.data, _KEY: _named(selected, resource.data.get(_KEY) or {})})
 
 
 def reselect(context: Context, resource: Resource) -> None:
-    """Defer a refresh if the labels' servers changed while the group was busy."""
+    """Defer a refresh if the selected servers changed while the group was busy."""
     if is_outdated(context, resource):
         request_refresh(context.tx, context.env.work, resource.id)
 
 
 def is_outdated(context: Context, resource: Resource) -> bool:
-    """Return whether other servers than the group's members have its labels."""
-    wanted = resource.properties.get("labels")
-    if not wanted:
+    """Return whether the group's selector selects other servers than its members."""
+    selector = selector_of(resource.properties)
+    if selector is None:
         return False
-    selected = servers.find_by_labels(context.tx, context.project_id, wanted)
+    selected = servers.find_by_selector(context.tx, context.project_id, selector)
     return {server.id for server in selected} != set(members(resource, resource.properties).values())
 
 
 def forget(context: Context, resource: Resource) -> None:
-    """End the registration for changes of labels."""
+    """End the registration for changes of servers."""
     selectors.remove(context.tx, resource.id)
 
 

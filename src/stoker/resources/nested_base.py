@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stoker.catalog.entry import SCHEME
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.resources import nested_sources
@@ -25,6 +26,11 @@ from stoker.resources.env import NestedSpec
 #: Suffixes of type names that denote a template file.
 TEMPLATE_ENDINGS = (".yaml", ".template")
 _INSIDE = "resource."
+
+
+def is_template_name(type_name: str) -> bool:
+    """Return whether a type is a template: a file, or an entry of the catalogue."""
+    return type_name.endswith(TEMPLATE_ENDINGS) or type_name.startswith(SCHEME)
 
 
 @dataclass(frozen=True, slots=True)

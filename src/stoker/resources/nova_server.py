@@ -93,11 +93,14 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
         return resource.data.get("name")
     if name == "console_urls":
         return {}
+    if name in ("os", "facts"):
+        return server_base.fact_attribute(context, resource, name)
     compute = context.env.compute
     address = compute.address(resource.id) if compute else ""
     network = {"version": 4, "addr": address}
     try:
         return {
+            "address": address,
             "first_address": address,
             "accessIPv4": address,
             "accessIPv6": "",
@@ -134,6 +137,8 @@ TYPE = ResourceType(
         "name": "Name of the server.",
         "instance_name": "Name of the server.",
         "first_address": "The address other servers reach it at.",
+        "address": "The same (Stoker's own).",
+        **{name: server_base.FACT_ATTRIBUTES[name] for name in ("os", "facts")},
         "accessIPv4": "The same.",
         "accessIPv6": "None on the local provider.",
         "addresses": "Addresses by network.",

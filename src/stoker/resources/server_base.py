@@ -13,7 +13,7 @@ from stoker.resources import server_policy
 from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, target_of
 from stoker.resources.properties import Property
 from stoker.resources.user_data import HEAT_CFNTOOLS, Boot, build
-from stoker.store import configs, deployments, documents, rows, servers
+from stoker.store import configs, deployments, documents, rows, server_facts, servers
 from stoker.transports import selection
 from stoker.transports.base import NeedsProvisioning, PublishingTransport
 from stoker.transports.selection import AUTO
@@ -43,6 +43,23 @@ PROPERTIES: Mapping[str, Property] = {
     ),
     **server_policy.PROPERTIES,
 }
+
+#: Attributes from the facts that the server's agent reports; null before the first report, and of other agents.
+FACT_ATTRIBUTES: Mapping[str, str] = {
+    "address": "The address with which the server reaches other networks (Stoker's own).",
+    "first_address": "The same.",
+    "networks": "Addresses by interface (Stoker's own).",
+    "os": "The operating system: id, family, name, version (Stoker's own).",
+    "facts": "All facts that the server's agent reports (Stoker's own).",
+}
+
+
+def fact_attribute(context: Context, resource: Resource, name: str) -> Any:
+    """Return an attribute of ``FACT_ATTRIBUTES``."""
+    facts = server_facts.load_facts(context.tx, resource.physical_id or resource.id)
+    if name == "facts":
+        return dict(facts) or None
+    return facts.get("address" if name == "first_address" else name)
 
 
 def describe_unsigned(name: str) -> str:

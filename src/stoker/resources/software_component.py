@@ -6,11 +6,11 @@ from typing import Any
 
 from stoker.deployments.configs import new_config
 from stoker.hot import UNKNOWN
+from stoker.model.config import COMPONENT
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources import software_config
 from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties, ResourceType, physical_name
-from stoker.resources.deployment_runs import COMPONENT
 from stoker.resources.properties import Property
 from stoker.store import configs
 

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.deployments import representation, schema
-from stoker.deployments.configs import new_config
-from stoker.hot import UNKNOWN
+from stoker.deployments.configs import expand_entry, new_config
+from stoker.deployments.hook_check import DELIVERED
+from stoker.deployments.hook_delivery import check_option
+from stoker.deployments.run_options import check_options
+from stoker.hot import UNKNOWN, weigh
 from stoker.model.config import UNGROUPED
 from stoker.model.stack import Resource
 from stoker.resources.base import (
@@ -43,7 +46,9 @@ COMMON: Mapping[str, Property] = {
     "group": Property(
         kind="string", longest=255, default=UNGROUPED, description="Names the hook that runs the config."
     ),
-    "options": Property(kind="map", description="Options for the hook."),
+    "options": Property(
+        kind="map", description="Options for the hook, and for runs: user, limits, order (docs/runs.md)."
+    ),
     "inputs": Property(kind="list", each=INPUT, description="Values the config takes."),
     "outputs": Property(kind="list", each=OUTPUT, description="Values the config gives back."),
 }
@@ -92,10 +97,36 @@ def show(context: Context, resource: Resource) -> Any:
 
 
 def validate(properties: Properties) -> None:
+    expanded = expand(properties)
+    if not weigh(expanded["options"])[1]:
+        check_option(expanded["options"])
     for name, read in (("inputs", schema.inputs), ("outputs", schema.outputs)):
-        entries = properties[name]
+        entries = expanded[name]
         if entries is not UNKNOWN and all(_known(entry) for entry in entries or ()):
             read(entries)
+
+    options = properties["options"]
+    if options is not UNKNOWN:
+        evaluated = {name: value for name, value in (options or {}).items() if not _has_unknown(value)}
+        # A hook that the config delivers may undo, even if the value is not known yet.
+        check_options(evaluated, None if _has_unknown((options or {}).get(DELIVERED)) else expanded.get("group"))
+
+
+def _has_unknown(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return any(_has_unknown(member) for member in value.values())
+    return any(_has_unknown(member) for member in value) if isinstance(value, list | tuple) else value is UNKNOWN
+
+
+def expand(properties: Properties) -> Properties:
+    """
+    Return the properties with those of the catalogue entry that the config's text is, if it is one.
+
+    Properties that are not known yet stay as they are. Raises Invalid.
+    """
+    if weigh([value for name, value in properties.items() if name in (*COMMON, "config")])[1]:
+        return properties
+    return expand_entry(properties) if "config" in properties else properties
 
 
 def _known(entry: Any) -> bool:

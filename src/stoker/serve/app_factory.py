@@ -81,7 +81,12 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
         signal_tokens=signal_tokens,
         waiters=Waiters(store.notifier),
         streams=StreamLimits(settings.max_streams_per_token, settings.max_streams_per_project),
-        documents=Documents(store, log_bytes=settings.max_log_bytes, heartbeat=settings.heartbeat_seconds),
+        documents=Documents(
+            store,
+            log_bytes=settings.max_log_bytes,
+            heartbeat=settings.heartbeat_seconds,
+            offer_program=servers.agent_upgrades.offer,
+        ),
         work=stores.work,
         servers=servers,
         engine=engine,

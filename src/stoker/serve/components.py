@@ -26,12 +26,14 @@ from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
 from stoker.objects import Objects
 from stoker.policy.authorizer import DeploymentAuthorizer
+from stoker.policy.rules import SiteDefaults
 from stoker.resources.base import ResourceType
 from stoker.resources.env import ResourceEnv
 from stoker.resources.stack_users import with_stack_users
 from stoker.serve.callbacks import Callbacks
 from stoker.servers import Servers
 from stoker.servers.agent_bundle import AgentBundle
+from stoker.servers.agent_upgrades import AgentUpgrades
 from stoker.servers.keys import Keys
 from stoker.servers.last_seen import LastSeen
 from stoker.servers.local import LocalServers
@@ -179,10 +181,16 @@ def create_servers(
             on_started=callbacks.server_started,
             on_failed=callbacks.server_failed,
         )
+    bundle = AgentBundle(url, ca_file)
+    upgrades = AgentUpgrades(bundle, keys, is_automatic=settings.agent_update == "AUTOMATIC")
+    last_seen = LastSeen(
+        stores.store, settings.heartbeat_seconds, settings.offline_after, on_seen=upgrades.observe_version
+    )
     return Servers(
         keys,
-        LastSeen(stores.store, settings.heartbeat_seconds, settings.offline_after),
-        AgentBundle(url, ca_file),
+        last_seen,
+        bundle,
+        upgrades,
         local,
     )
 
@@ -200,7 +208,9 @@ def create_engine(
         remote_heats=backends.remote_heats,
         projects=identity.projects,
         keys=servers.keys,
-        authorizer=DeploymentAuthorizer(stores.work, settings.deployment_policy),
+        authorizer=DeploymentAuthorizer(
+            stores.work, SiteDefaults(allow=settings.deployment_policy, hooks=settings.delivered_hooks)
+        ),
         stack_users=identity.keystone_users,
         listeners=RunListeners(trigger=TriggerListener()),
     )

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from stoker.deployments import held_runs, service
+from stoker.deployments import drift, held_runs, server_replacement, service
+from stoker.deployments.checks import REMEDIATE
 from stoker.deployments.deadlines import DEADLINE as DEPLOYMENT_DEADLINE
 from stoker.model.stack import Phase
 from stoker.policy import holds
@@ -37,12 +38,14 @@ def register(store: Store, engine: Engine) -> None:
     store.callbacks.bind(
         TxCallbacks(
             document_changed=lambda tx, server_id, resource_id: publishing.plan(tx, work, server_id, resource_id),
-            labels_changed=lambda tx, changed: label_groups.labels_changed(tx, work, changed),
+            servers_changed=lambda tx, changed: label_groups.servers_changed(tx, work, changed),
         )
     )
     work.register(ADVANCE, doing(go_on, background=True))
     work.register(DEADLINE, doing(time_out_stack))
     work.register(DEPLOYMENT_DEADLINE, doing(lambda tx, engine, args: service.fail(tx, engine.env, args)))
+    work.register(REMEDIATE, doing(lambda tx, engine, args: drift.remediate(tx, engine.env, args)))
+    work.register(server_replacement.RERUN, lambda args: server_replacement.rerun(store, engine.env, args))
     work.register(holds.JOB, doing(lambda tx, _, args: held_runs.reevaluate(tx, work, args["server_id"])))
     work.register(REMOTE, RemoteStacks(store, engine).go_on)
     work.register(PUBLISH, doing(publishing.publish))

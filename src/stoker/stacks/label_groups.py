@@ -1,5 +1,5 @@
 """
-Groups over labels: a server joins a group when it gets the group's labels and leaves when it loses them.
+Groups over labels and facts: a server joins a group when the group's selector selects it, and leaves otherwise.
 
 Only the group's resource is updated, without an operation of the stack; all other resources stay unchanged. If the
 stack is busy, the group waits for the end of the stack's operation.
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from operator import itemgetter
 from typing import Any
 
 from stoker.model.errors import ActionInProgress, StokerError
-from stoker.model.labels import match
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.policy import holds
@@ -24,26 +24,26 @@ from stoker.stacks.engine.commit import commit, wake_resource
 from stoker.stacks.engine.resource_actions import fail, finish_action
 from stoker.stacks.engine.session import StackSession
 from stoker.store import resources, selectors, stacks
-from stoker.store.tx import LabelChange, Tx
+from stoker.store.tx import ServerChange, Tx
 from stoker.work import Work
 
 #: Kind of the job that fails a refresh of a group when its deadline passes.
 REFRESH_DEADLINE = "group.deadline"
-_REASON = "servers came or went by their labels"
+_REASON = "servers came or went by their labels or facts"
 
 
-def labels_changed(tx: Tx, work: Work, changed: Sequence[LabelChange]) -> None:
+def servers_changed(tx: Tx, work: Work, changed: Sequence[ServerChange]) -> None:
     """
-    Refresh all groups whose members may change because labels of servers have changed.
+    Refresh all groups whose members may change because labels or facts of servers have changed.
 
-    Each change has the project, the labels before and the labels after; None means that the server does not exist.
+    Each change has the project, the server before and the server after; None means that the server does not exist.
     """
     # Sorted, so that two transactions that change the same projects take the locks in the same order.
     for project_id in sorted({change[0] for change in changed}):
         selectors.lock(tx, project_id)
-        labels = [(before, after) for id, before, after in changed if id == project_id]
-        for resource_id, wanted in sorted(selectors.of_project(tx, project_id)):
-            if any(match(before, wanted) != match(after, wanted) for before, after in labels):
+        changes = [(before, after) for id, before, after in changed if id == project_id]
+        for resource_id, selector in sorted(selectors.of_project(tx, project_id), key=itemgetter(0)):
+            if any(selector.matches(before) != selector.matches(after) for before, after in changes):
                 label_groups.request_refresh(tx, work, resource_id)
 
 

@@ -13,7 +13,7 @@ from stoker.model.errors import EntityNotFound, NotSupported, RequestLimitExceed
 from stoker.model.stack import Phase, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.policy.rules import Tree
-from stoker.stacks import policy_precheck
+from stoker.stacks import hook_precheck, policy_precheck
 from stoker.stacks.adoption import placeholders
 from stoker.stacks.engine import Engine, phases
 from stoker.stacks.engine.advance import advance
@@ -74,7 +74,11 @@ def create(
 def refuse_deployments(
     tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, planned: Sequence[PlannedDeployment]
 ) -> None:
-    """Raise DeploymentRefused for a planned deployment that a server's policy would deny."""
+    """
+    Refuse a planned deployment that a server's policy would deny, or whose server lacks the hook.
+
+    Raises DeploymentRefused, StackValidationFailed.
+    """
     policy_precheck.precheck(
         tx,
         engine.env.authorizer,
@@ -84,6 +88,22 @@ def refuse_deployments(
         actor=stack.username,
         stands_for=resolved.stands_for,
     )
+    hook_precheck.refuse_missing_hooks(tx, planned, stack.project_id)
+
+
+def refuse_update_deployments(tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack) -> list[PlannedDeployment]:
+    """
+    Refuse deployments of an update as ``refuse_deployments`` does. Return the planned deployments of new resources.
+
+    Existing deployments may stay unchanged, so only hooks that their new configs need in addition are checked. If one
+    runs again, its server's policy applies at that time.
+    """
+    present = {resource.name for resource in resources.of_stack(tx, stack.id) if resource.current}
+    new = [deployment for deployment in resolved.planned_deployments if deployment.top not in present]
+    refuse_deployments(tx, engine, stack, resolved, new)
+    existing = [deployment for deployment in resolved.planned_deployments if deployment.top in present]
+    hook_precheck.refuse_changed_hooks(tx, existing, stack)
+    return new
 
 
 def check_limit(tx: Tx, engine: Engine, project_id: str) -> None:
@@ -167,10 +187,7 @@ def update(
     session = StackSession(tx, engine, stack, facade=facade)
     session.parameters.check_update(resolved.parameters)
     if resolved.planned_deployments and stack.parent_id is None:
-        # Existing deployments may stay unchanged. If one runs again, its server's policy applies at that time.
-        present = {resource.name for resource in resources.of_stack(tx, stack.id) if resource.current}
-        new = [deployment for deployment in resolved.planned_deployments if deployment.top not in present]
-        refuse_deployments(tx, engine, stack, resolved, new)
+        refuse_update_deployments(tx, engine, stack, resolved)
     changes: dict[str, Any] = {"updated_at": tx.now}
     if options.timeout_mins is not None:
         changes["timeout_mins"] = options.timeout_mins

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from uuid import uuid4
 
+from stoker.deployments.hook_check import describe_missing_hook, needed_groups
 from stoker.deployments.run_plan import RunRequest, check_request
 from stoker.model.config import UNGROUPED
+from stoker.model.delivered_hook import delivered
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, RequestLimitExceeded
 from stoker.model.stack import Stack
-from stoker.model.trigger import Content, Options, Schedule, Target, TargetStatus, Trigger, TriggerStatus
+from stoker.model.trigger import Content, Mode, Options, Schedule, Target, TargetStatus, Trigger, TriggerStatus
 from stoker.policy import rules
 from stoker.policy.authorizer import AuthorizationRequest
 from stoker.stacks.engine import Engine
@@ -45,18 +47,20 @@ def create(
     resolved = resolve(tx, engine, project_id, request)
     check(tx, engine, resolved, request)
     _check_policies(tx, engine, project_id, resolved, requested_by)
+    _check_hooks(project_id, resolved)
     source, id = resolved.source, str(uuid4())
     targets = _new_targets(id, resolved, request.name)
-    labels = {} if request.labels is None else {"labels": dict(request.labels)}
+    selection = {} if request.selector is None else request.selector.to_json()
     trigger = Trigger(
         id=id,
         project_id=project_id,
         name=request.name or _deployment_name(source.view.get("resource") or source.name, resolved.action),
         action=resolved.action,
-        source={**source.view, **labels},
+        source={**source.view, **selection},
         stack_id=source.stack_id,
         input_values=request.input_values,
         options=Options(
+            mode=request.mode,
             signal_transport=request.signal_transport,
             timeout=request.timeout or source.timeout,
             max_concurrent=request.max_concurrent,
@@ -135,6 +139,8 @@ def check(tx: Tx, engine: Engine, resolved: ResolvedTrigger, request: TriggerReq
     content = resolved.source.content
     if request.require_window:
         _check_windows(resolved)
+    if request.mode is Mode.PREVIEW:
+        _check_previews(resolved)
     for server, own in resolved.servers:
         run_request = RunRequest(
             content=content,
@@ -161,6 +167,7 @@ def _check_policies(tx: Tx, engine: Engine, project_id: str, resolved: ResolvedT
             deployment_id="",
             action=resolved.action,
             group=resolved.source.content.group,
+            hook=delivered(resolved.source.content.options),
             stack_id=resolved.source.stack_id,
             actor=actor,
         )
@@ -172,6 +179,15 @@ def _check_policies(tx: Tx, engine: Engine, project_id: str, resolved: ResolvedT
         raise first
 
 
+def _check_hooks(project_id: str, resolved: ResolvedTrigger) -> None:
+    """Raise Conflict if every server lacks the hook. If some have it, the runs on the others fail on their own."""
+    content = resolved.source.content
+    groups = needed_groups(content.group, content.config, content.options, (resolved.action,))
+    reasons = [describe_missing_hook(server, groups, project_id) for server, _ in resolved.servers]
+    if all(reasons):
+        raise Conflict(f"The {reasons[0]}.")
+
+
 def _check_windows(resolved: ResolvedTrigger) -> None:
     """Raise Invalid if a server has no maintenance window: its run would start immediately instead of waiting."""
     without = [server.name for server, _ in resolved.servers if not rules.read(server.policy or {}).windows]
@@ -180,6 +196,13 @@ def _check_windows(resolved: ResolvedTrigger) -> None:
         raise Invalid(
             f"require_window: no maintenance window on {names}: have a policy give one, or leave require_window out"
         )
+
+
+def _check_previews(resolved: ResolvedTrigger) -> None:
+    """Raise Invalid if no server's agent can preview. If some agents can, the runs on the others fail on their own."""
+    reasons = [lifecycle.preview_problem(server) for server, _ in resolved.servers]
+    if None not in reasons:
+        raise Invalid(f"mode PREVIEW: {reasons[0]}")
 
 
 def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, requested_by: str) -> Trigger:
@@ -204,6 +227,7 @@ def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, reques
             position=position,
             status=TargetStatus.QUEUED,
             status_reason="",
+            changed=None,
             deployment_id=None,
         )
         for position, target in enumerate(retried)

@@ -16,12 +16,14 @@ import structlog
 
 from stoker.deployments import run_end, service
 from stoker.deployments.env import DeploymentEnv, RunListener
+from stoker.deployments.hook_check import describe_missing_hook, needed_groups
 from stoker.deployments.owners import Trigger as TriggerOwner
 from stoker.deployments.run_plan import RunRequest
-from stoker.model.deployment import CANCELLED, Deployment
-from stoker.model.errors import Conflict, EntityNotFound, StokerError
+from stoker.model.deployment import CANCELLED, PREVIEW, Deployment
+from stoker.model.errors import Conflict, EntityNotFound, Invalid, StokerError
+from stoker.model.server import Server
 from stoker.model.status import Status
-from stoker.model.trigger import Content, Stopped, Target, TargetStatus, Trigger, TriggerStatus
+from stoker.model.trigger import Content, Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus
 from stoker.store import deployments, servers, targets, triggers
 from stoker.store.notifier import trigger_topic
 from stoker.store.tx import Tx
@@ -44,6 +46,18 @@ _COUNTED = {
     TargetStatus.FAILED: "failed",
     TargetStatus.CANCELLED: "cancelled",
 }
+
+
+def preview_problem(server: Server) -> str | None:
+    """
+    Return why the server cannot show what a run would change, or None if it can.
+
+    An agent that does not know the mode would apply the config, so it never receives such a run.
+    """
+    if PREVIEW in server.modes:
+        return None
+    version = f" (version {server.agent_version})" if server.agent_version else ""
+    return f"The agent of server {server.name}{version} cannot preview: upgrade it, or have it connect once"
 
 
 def start(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, on: Sequence[Target]) -> Trigger:
@@ -81,7 +95,8 @@ class TriggerListener(RunListener):
         status = TargetStatus.COMPLETE
         if deployment.status != Status.COMPLETE:
             status = TargetStatus.CANCELLED if cancelled or deployment.held_by == CANCELLED else TargetStatus.FAILED
-        go_on(tx, env, _count(tx, trigger, target, status, deployment.status_reason or ""))
+        reason = deployment.status_reason or ""
+        go_on(tx, env, _count(tx, trigger, target, status, reason, changed=deployment.changed))
 
     def run_restarted(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
         """Reopen the trigger of a deployment that runs again after its end."""
@@ -174,8 +189,15 @@ def _free_slots(trigger: Trigger) -> int:
 
 def _begin_one(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, target: Target) -> Trigger:
     try:
-        if servers.find(tx, target.server_id) is None:
+        server = servers.find(tx, target.server_id)
+        if server is None:
             raise EntityNotFound(f"Server {target.server_name} was removed")
+        is_preview = trigger.options.mode is Mode.PREVIEW
+        if is_preview and (problem := preview_problem(server)):
+            raise Invalid(problem)
+        groups = needed_groups(content.group, content.config, content.options, (trigger.action,))
+        if reason := describe_missing_hook(server, groups, trigger.project_id):
+            raise Conflict(f"The {reason}.")
         deployment = service.start_run(
             tx,
             env,
@@ -185,9 +207,11 @@ def _begin_one(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, t
                 action=trigger.action,
                 name=target.name,
                 input_values={**target.input_values, **trigger.input_values},
-                signal_transport=trigger.options.signal_transport,
+                # The agent reports a preview over its own channel, whatever the config's own transport is.
+                signal_transport=None if is_preview else trigger.options.signal_transport,
                 timeout=trigger.options.timeout,
                 requested_by=trigger.requested_by,
+                mode=PREVIEW if is_preview else None,
                 secret=trigger.options.secret,
             ),
             project_id=trigger.project_id,
@@ -223,12 +247,23 @@ def _of(tx: Tx, deployment: Deployment) -> tuple[Trigger | None, Target | None]:
     return trigger, targets.of_deployment(tx, deployment.id) if trigger else None
 
 
-def _count(tx: Tx, trigger: Trigger, target: Target, status: TargetStatus, reason: str) -> Trigger:
-    """Store the target's new status and count it. Too many failures empty the queue."""
-    targets.save(tx, replace(target, status=status, status_reason=reason))
+def _count(
+    tx: Tx, trigger: Trigger, target: Target, status: TargetStatus, reason: str, *, changed: bool | None = None
+) -> Trigger:
+    """
+    Store the target's new status and count it. Too many failures empty the queue.
+
+    ``changed``: whether the run that has ended changed the server.
+    """
+    targets.save(tx, replace(target, status=status, status_reason=reason, changed=changed))
     tx.notify(trigger_topic(trigger.id))
     before, after = _COUNTED[TargetStatus(target.status)], _COUNTED[status]
-    counts: Mapping[str, Any] = {before: getattr(trigger, before) - 1, after: getattr(trigger, after) + 1}
+    counts: Mapping[str, Any] = {
+        before: getattr(trigger, before) - 1,
+        after: getattr(trigger, after) + 1,
+        "changed": trigger.changed + (changed is True) - (target.changed is True),
+        "unchanged": trigger.unchanged + (changed is False) - (target.changed is False),
+    }
     counted = replace(trigger, **counts)
     share = 100 * counted.failed / counted.total
     if not counted.queued or counted.options.stopped or share <= counted.options.max_fail_percentage:
@@ -255,6 +290,9 @@ def _finish(tx: Tx, trigger: Trigger) -> Trigger:
         status, reason = TriggerStatus.CANCELLED, f"{trigger.cancelled} of {trigger.total} were cancelled"
     else:
         reason = f"All {trigger.total} succeeded" if trigger.total > 1 else "It succeeded"
+        if trigger.changed or trigger.unchanged:
+            verb = "would change" if options.mode is Mode.PREVIEW else "changed"
+            reason += f": {trigger.changed} {verb}, {trigger.unchanged} unchanged"
     ended = replace(trigger, status=status, status_reason=reason, ended_at=tx.now)
     tx.after_commit(partial(_log_end, ended))
     return ended

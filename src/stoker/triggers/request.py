@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker.model.errors import Invalid
+from stoker.model.selectors import Selector, select
+from stoker.model.trigger import Mode
 
 #: Maximum length of an id in characters.
 _ID = 64
@@ -19,8 +21,19 @@ _LONGEST = 315_360_000
 SOURCE_KEYS = ("stack", "resource", "deployment_id", "config_id")
 _SOURCES = ("resource", "deployment_id", "config_id")
 KNOWN = (
-    *("action", "stack", *_SOURCES, "servers", "labels", "input_values", "name", "signal_transport", "timeout"),
-    *("max_concurrent", "max_fail_percentage", "require_window"),
+    *(
+        "action",
+        "stack",
+        *_SOURCES,
+        "servers",
+        "labels",
+        "selector",
+        "input_values",
+        "name",
+        "signal_transport",
+        "timeout",
+    ),
+    *("max_concurrent", "max_fail_percentage", "require_window", "mode"),
 )
 
 
@@ -36,7 +49,8 @@ class TriggerRequest:
     deployment_id: str | None = None
     config_id: str | None = None
     servers: tuple[str, ...] | None = None
-    labels: Mapping[str, str] | None = None
+    #: Selects the servers by ``labels`` and ``selector`` of the request.
+    selector: Selector | None = None
     input_values: Mapping[str, Any] = field(default_factory=dict)
     name: str | None = None
     signal_transport: str | None = None
@@ -44,6 +58,7 @@ class TriggerRequest:
     max_concurrent: int | None = None
     max_fail_percentage: float = 100
     require_window: bool = False
+    mode: Mode = Mode.APPLY
 
 
 def parse(body: Any) -> TriggerRequest:
@@ -58,19 +73,20 @@ def parse(body: Any) -> TriggerRequest:
         raise Invalid("a trigger needs one of: stack and resource, deployment_id, config_id")
     if (texts["stack"] is None) is (texts["resource"] is not None):
         raise Invalid("a resource is named with its stack: stack (a name or an id) and resource")
-    selections = body.get("servers"), body.get("labels")
-    if None not in selections:
-        raise Invalid("servers are named one by one or by their labels, not both")
+    selector = select(labels(body.get("labels")), _selector_text(body.get("selector")))
+    if selector is not None and body.get("servers") is not None:
+        raise Invalid("servers are named one by one or by their labels and facts, not both")
     percentage = _number(body.get("max_fail_percentage"), "max_fail_percentage", 0, 100)
     return TriggerRequest(
         **texts,
         servers=_servers(body.get("servers")),
-        labels=labels(body.get("labels")),
+        selector=selector,
         input_values=_mapping(body.get("input_values"), "input_values"),
         timeout=_number(body.get("timeout"), "timeout", 1, _LONGEST),
         max_concurrent=_whole(body.get("max_concurrent"), "max_concurrent"),
         max_fail_percentage=100 if percentage is None else percentage,
         require_window=flag(body.get("require_window"), "require_window"),
+        mode=_mode(body.get("mode")),
     )
 
 
@@ -90,6 +106,19 @@ def labels(value: Any) -> Mapping[str, str] | None:
     if not value:
         raise Invalid("labels names none: every server would have them")
     return dict(value)
+
+
+def _selector_text(value: Any) -> str | None:
+    if value is not None and not isinstance(value, str):
+        raise Invalid(f"selector must be a string, not {type(value).__name__}")
+    return value
+
+
+def _mode(value: Any) -> Mode:
+    try:
+        return Mode(Mode.APPLY if value is None else value)
+    except ValueError:
+        raise Invalid(f"mode must be one of {', '.join(Mode)}, not {value!r:.100}") from None
 
 
 def _servers(value: Any) -> tuple[str, ...] | None:

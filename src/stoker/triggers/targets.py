@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stoker.deployments.configs import content_of, source_inputs
-from stoker.model.config import UNGROUPED, Config
+from stoker.model.config import COMPONENT, UNGROUPED, Config
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.ids import is_id
@@ -17,7 +17,7 @@ from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
 from stoker.model.trigger import Content
 from stoker.resources.base import physical_name
-from stoker.resources.deployment_runs import COMPONENT, as_structured
+from stoker.resources.deployment_runs import as_structured
 from stoker.servers import enrollment
 from stoker.stacks import type_names
 from stoker.stacks.engine import Engine
@@ -213,7 +213,7 @@ def _own(tx: Tx, engine: Engine, stack: Stack, resource: Resource, config: Confi
     properties = resource.properties
     name = properties.get("name") or (config.name if config else None)
     return TargetDefaults(
-        server_id=properties["server"],
+        server_id=servers.resolve_id(tx, stack.project_id, properties["server"]),
         name=name or physical_name(StackSession(tx, engine, stack).context, resource),
         input_values=properties.get("input_values") or {},
     )
@@ -250,8 +250,9 @@ def _servers(
     selected: Iterable[Server]
     if request.servers is not None:
         selected = [enrollment.find(tx, project_id, server) for server in request.servers]
-    elif request.labels is not None:
-        matching = sorted(servers.find_by_labels(tx, project_id, request.labels), key=lambda server: server.created_at)
+    elif request.selector is not None:
+        selected_servers = servers.find_by_selector(tx, project_id, request.selector)
+        matching = sorted(selected_servers, key=lambda server: server.created_at)
         selected = [server for server in matching if not own or server.id in own]
     else:
         selected = _find_servers(tx, project_id, source.own)
@@ -276,9 +277,9 @@ def _find_servers(tx: Tx, project_id: str, own: Sequence[TargetDefaults]) -> lis
 
 
 def _nothing(source: Source, request: TriggerRequest) -> str:
-    if request.labels is not None:
-        labels = ", ".join(f"{name}={value}" for name, value in request.labels.items())
-        return f"no server has the labels {labels}"[:400]
+    if request.selector is not None:
+        what = "matches the selector" if request.selector.text else "has the labels"
+        return f"no server {what} {request.selector}"[:400]
     if source.stack_id is not None:
-        return "no deployment has brought that to any server: say which by servers or labels"
-    return "servers or labels are needed: a config says nothing of where to run it"
+        return "no deployment has brought that to any server: say which by servers, labels or selector"
+    return "servers, labels or a selector are needed: a config says nothing of where to run it"

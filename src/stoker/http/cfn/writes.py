@@ -11,6 +11,7 @@ from stoker.http.cfn.reads import arn
 from stoker.http.cfn.request import CfnRequest
 from stoker.http.cfn.serialize import Refused
 from stoker.http.heat import stack_lookup, stack_requests
+from stoker.http.heat.catalog import with_entries
 from stoker.model.errors import Invalid
 from stoker.model.stack import Stack
 from stoker.stacks import operations
@@ -93,7 +94,7 @@ def _stack_request(request: CfnRequest, parameters: TemplateParameters) -> Stack
         request.params[match[0]]: request.params.get(f"Parameters.member.{match[1]}.ParameterValue", "")
         for match in keys
     }
-    return StackRequest(template=parameters.template_body, parameters=values)
+    return with_entries(request.context, StackRequest(template=parameters.template_body, parameters=values))
 
 
 def _options(parameters: StackOptions) -> Options:

@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from stoker.deployments import changes as deployment_changes
 from stoker.deployments import representation, service
 from stoker.deployments.configs import content_of
+from stoker.deployments.hook_check import refuse_missing_hook
 from stoker.deployments.owners import Client
 from stoker.deployments.run_plan import RunRequest
 from stoker.http import paged_list
@@ -21,6 +22,8 @@ from stoker.http.fields import (
     Absent,
     Answer,
     Body,
+    Count,
+    Flag,
     Id,
     LongText,
     Name,
@@ -36,7 +39,7 @@ from stoker.http.pieces import LARGE
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid, RequestLimitExceeded
-from stoker.model.status import Action
+from stoker.model.status import Action, Status
 from stoker.store import configs, deployments
 from stoker.store.tx import Tx
 
@@ -95,6 +98,8 @@ class SoftwareDeployment(Answer):
     action: str | None
     status: str | None
     status_reason: str | None
+    changed: Annotated[bool | None, Meta(description="Whether the last run changed the server; null if not known")]
+    changed_items: Annotated[Count, Meta(description="The number of items that it changed; 0 if not known")]
     creation_time: Time
     updated_time: Time | Absent = UNSET
 
@@ -103,6 +108,10 @@ class DeploymentQuery(Query):
     server_id: ServerId | None = None
     limit: Whole | None = None
     marker: str | None = None
+
+
+class DeletionQuery(Query):
+    force: Annotated[Flag, Meta(description="Whether to delete the deployment without an undo")] = False
 
 
 @operation(200, {"software_deployments": list[SoftwareDeployment]})
@@ -140,10 +149,10 @@ async def metadata(request: RequestContext) -> Response:
     return Response(200, document.body)
 
 
-@operation(200, {"software_deployment": SoftwareDeployment})
+@operation(200, {"software_deployment": SoftwareDeployment}, errors=(409,))
 def create(request: RequestContext, tx: Tx, body: NewDeployment) -> dict[str, Any]:
     """
-    Create a deployment.
+    Create a deployment. Raises Conflict if the server's agent has no hook for the config.
 
     With `signal_transport`, Stoker derives a config for the run. Without it, the config is deployed unchanged, as in
     Heat.
@@ -152,6 +161,8 @@ def create(request: RequestContext, tx: Tx, body: NewDeployment) -> dict[str, An
     if 0 <= limit <= deployments.count(tx, request.project):
         raise RequestLimitExceeded(f"this project may have {limit} deployments and has them: delete some")
     _learn_secrets(tx, request, body.config_id, body.input_values or {})
+    if body.status in (None, Status.IN_PROGRESS):
+        refuse_missing_hook(tx, request.project, body.server_id, body.config_id, body.action)
     if body.signal_transport is not None:
         return enclose(tx, _create_derived(tx, request, body))
     deployment = _create_from_config(tx, request, body)
@@ -175,15 +186,22 @@ def update(request: RequestContext, tx: Tx, body: DeploymentChanges) -> dict[str
     changes = {name: value for name, value in asdict(body).items() if value is not None}
     deployment = deployments.get(tx, request.path["deployment_id"], request.project)
     _learn_secrets(tx, request, changes.get("config_id", deployment.config_id), body.input_values or {})
+    if body.config_id not in (None, deployment.config_id):
+        refuse_missing_hook(tx, request.project, deployment.server_id, body.config_id or "", body.action)
     user = request.user.user_name
     return enclose(tx, deployment_changes.change(tx, request.app.engine.env, deployment, changes, user))
 
 
 @operation(204)
-def delete(request: RequestContext, tx: Tx) -> None:
-    """Delete a deployment. A stack resource that waits for it fails; a trigger counts it as cancelled."""
+def delete(request: RequestContext, tx: Tx, query: DeletionQuery) -> None:
+    """
+    Delete a deployment. A stack resource that waits for it fails; a trigger counts it as cancelled.
+
+    If the config has the option `undo`, the deployment disappears when a run has undone it. Raises Invalid,
+    DeploymentRefused.
+    """
     deployment = deployments.get(tx, request.path["deployment_id"], request.project)
-    service.remove(tx, request.app.engine.env, deployment)
+    service.remove(tx, request.app.engine.env, deployment, request.user.user_name, force=query.force)
 
 
 def _learn_secrets(tx: Tx, request: RequestContext, config_id: str, values: Mapping[str, Any]) -> None:

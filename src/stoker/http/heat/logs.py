@@ -118,7 +118,7 @@ class _LogFeed:
         self._after = page.chunks[-1].seq if page.chunks else self._after
         if progress is not None and progress != self._progress:
             events.append(Event("progress", progress))
-        status = {"status": deployment.status, "status_reason": deployment.status_reason}
+        status = {name: getattr(deployment, name) for name in ("status", "status_reason", "changed", "changed_items")}
         if status != self._status:
             events.append(Event("status", status))
         self._progress, self._status = progress, status

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any
 
-from msgspec import UNSET
+from msgspec import UNSET, Meta
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Flag, Query, fill
+from stoker.http.fields import Absent, Answer, Flag, Id, Query, fill
 from stoker.http.heat import serializers, stack_lookup, stack_requests, template_types, warnings
 from stoker.http.heat.stack_requests import PreviewBody, StackPatch, StackReplacement
 from stoker.http.heat.stack_types import (
@@ -22,7 +23,7 @@ from stoker.http.heat.stacks import UPDATE_EXAMPLE
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.stack import Stack
 from stoker.model.status import Action, Status
-from stoker.stacks import operations
+from stoker.stacks import hook_precheck, operations
 from stoker.stacks.queries.outputs import names as output_names
 from stoker.stacks.templates import preview
 from stoker.stacks.templates.outline import OutlinedResource
@@ -31,13 +32,31 @@ from stoker.stacks.templates.preview import Change, Kind
 from stoker.stacks.templates.preview_nested import all_changes
 from stoker.store import stacks
 from stoker.store.tx import Tx
+from stoker.triggers.update_previews import start_previews
 
 #: The id that Heat shows for objects that do not exist.
 _NO_ID = "None"
 
 
+class ServerPreview(Answer):
+    """The preview of a deployment on its servers."""
+
+    resource_name: str
+    action: str
+    trigger_id: Annotated[Id | None, Meta(description="The trigger whose runs show what would change")]
+    reason: Annotated[str | None, Meta(description="Why there is no trigger")]
+
+
+class ChangesAnswer(Answer):
+    resource_changes: ResourceChanges
+    server_previews: list[ServerPreview] | Absent = UNSET
+
+
 class PreviewQuery(Query):
     show_nested: Flag = False
+    on_servers: Annotated[
+        Flag, Meta(description="Whether triggers with the mode PREVIEW show what the deployments would change")
+    ] = False
 
 
 @operation(
@@ -50,7 +69,7 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
     """Return the stack that a create request would produce."""
     name = stack_requests.name(body.stack_name)
     identity = Identity(_NO_ID, name, request.project)
-    resolved = prepare(request.app.engine, body.stack_request(), identity, every_member=True)
+    resolved = prepare(request.app.engine, body.stack_request(request), identity, every_member=True)
     with request.app.store.read() as tx:
         stack = operations.new_stack(
             tx,
@@ -62,6 +81,7 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
             username=request.user.user_name,
         )
         operations.refuse_deployments(tx, request.app.engine, stack, resolved, resolved.planned_deployments)
+        missing = hook_precheck.list_missing_programs(tx, resolved.planned_deployments, request.project)
         stacks.learn_hidden(tx, stack)
     redact = tx.secrets.redact
     values = {name: redact(preview.without_unknown(value)) for name, value in resolved.outputs.items()}
@@ -72,7 +92,7 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
         outputs=[{**output, "output_value": values.get(output["output_key"])} for output in output_names(stack)],
         resources=_serialize_outline(tx, resolved.outline, name, request.project),
     )
-    return Response(200, {"stack": shown}, warnings.headers(resolved.warnings))
+    return Response(200, {"stack": shown}, warnings.headers([*resolved.warnings, *missing]))
 
 
 def _serialize_outline(
@@ -109,31 +129,44 @@ def _serialize_outline(
     ]
 
 
-@operation(200, {"resource_changes": ResourceChanges}, errors=(409,), example=UPDATE_EXAMPLE)
+@operation(200, ChangesAnswer, errors=(409,), example=UPDATE_EXAMPLE)
 def replace_it(request: RequestContext, body: StackReplacement, query: PreviewQuery) -> Response:
     """Return the changes that a PUT of the stack would make."""
-    return _changes(request, *stack_requests.for_replacement(request, body)[:2], nested=query.show_nested)
+    return _changes(request, *stack_requests.for_replacement(request, body)[:2], query)
 
 
-@operation(200, {"resource_changes": ResourceChanges}, errors=(409,), example=UPDATE_EXAMPLE)
+@operation(200, ChangesAnswer, errors=(409,), example=UPDATE_EXAMPLE)
 def change(request: RequestContext, body: StackPatch, query: PreviewQuery) -> Response:
     """Return the changes that a PATCH of the stack would make."""
-    return _changes(request, *stack_requests.for_patch(request, body)[:2], nested=query.show_nested)
+    return _changes(request, *stack_requests.for_patch(request, body)[:2], query)
 
 
-def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, *, nested: bool) -> Response:
+def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, query: PreviewQuery) -> Response:
     engine = request.app.engine
     with request.app.store.read() as tx:
         current = stacks.get(tx, stack.id)
         operations.refuse_update(current)
-        if nested:
+        new = operations.refuse_update_deployments(tx, engine, current, resolved)
+        missing = hook_precheck.list_missing_programs(tx, new, current.project_id)
+        if query.show_nested:
             changes = list(all_changes(tx, engine, current, resolved))
         else:
             changes = [(current, change) for change in preview.changes(tx, engine, current, resolved)]
         listed: dict[str, list[ResourceChange]] = {kind.value: [] for kind in Kind}
         for inside, change in changes:
             listed[change.kind.value].append(_serialize_change(tx, change, inside))
-    return Response(200, {"resource_changes": ResourceChanges(**listed)}, warnings.headers(resolved.warnings))
+    answer = ChangesAnswer(resource_changes=ResourceChanges(**listed))
+    if query.on_servers:
+        answer.server_previews = request.app.store.write(lambda tx: _start_previews(tx, request, stack.id, resolved))
+    return Response(200, answer, warnings.headers([*resolved.warnings, *missing]))
+
+
+def _start_previews(tx: Tx, request: RequestContext, stack_id: str, resolved: ResolvedStack) -> list[ServerPreview]:
+    engine, stack = request.app.engine, stacks.get(tx, stack_id)
+    stacks.learn_hidden(tx, replace(stack, parameters=resolved.parameters.to_json()))
+    changes = preview.changes(tx, engine, stack, resolved)
+    previews = start_previews(tx, engine, stack, changes, request.user.user_name)
+    return [fill(ServerPreview, started) for started in previews]
 
 
 def _serialize_change(tx: Tx, change: Change, stack: Stack) -> ResourceChange:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from stoker.http.access import AGENT, MEMBER, READER, MaySignal, MaySignalDeployment, OneResource, SiteAdmin, Token
 from stoker.http.heat import (
     actions,
+    agent_upgrades,
     audit,
+    catalog,
+    checks,
     configs,
     deployments,
+    enrollments,
     events,
+    hooks,
     logs,
     previews,
     resources,
@@ -35,11 +40,16 @@ _CONFIGS = "/v1/{project}/software_configs"
 _CONFIG = _CONFIGS + "/{config_id}"
 _DEPLOYMENTS = "/v1/{project}/software_deployments"
 _DEPLOYMENT = _DEPLOYMENTS + "/{deployment_id}"
+_CHECKS = "/v1/{project}/checks"
 _TRIGGERS = "/v1/{project}/software_triggers"
 _TRIGGER = _TRIGGERS + "/{trigger_id}"
 _SCHEDULES = "/v1/{project}/software_schedules"
 _SCHEDULE = _SCHEDULES + "/{schedule_id}"
 _SERVERS = "/v1/{project}/servers"
+_UPGRADES = "/v1/{project}/agent_upgrades"
+_ENROLLMENTS = "/v1/{project}/enrollments"
+_HOOKS = "/v1/{project}/hooks"
+_CATALOG = "/v1/{project}/catalog"
 _TYPES = "/v1/{project}/resource_types"
 _VERSIONS = "/v1/{project}/template_versions"
 _STACKS = "/v1/{project}/stacks"
@@ -69,6 +79,9 @@ ROUTES = [
     Route("POST", _DEPLOYMENT + "/retry", _WRITE, runs.retry),
     Route("POST", _DEPLOYMENT + "/signal", MaySignalDeployment(MEMBER, AGENT), runs.signal, _SIGNAL_LIMIT),
     Route("GET", _DEPLOYMENTS, _READ, deployments.index),
+    Route("POST", _CHECKS, _WRITE, checks.create),
+    Route("GET", _CHECKS, _READ, checks.index),
+    Route("GET", _CHECKS + "/{deployment_id}", _READ, checks.show),
     Route("POST", _TRIGGERS, _WRITE, triggers.create),
     Route("GET", _TRIGGERS, _READ, triggers.index),
     Route("GET", _TRIGGER, _READ, triggers.show),
@@ -85,11 +98,27 @@ ROUTES = [
     Route("GET", _CONFIG, _READ, configs.show),
     Route("DELETE", _CONFIG, _WRITE, configs.delete),
     Route("GET", _SERVERS, _READ, servers.index),
-    Route("POST", _SERVERS, _WRITE, servers.create),
+    Route("POST", _SERVERS, _WRITE, enrollments.create_server),
     Route("GET", _SERVERS + "/{server}", _READ, servers.show),
     Route("PATCH", _SERVERS + "/{server}", _WRITE, servers.change),
     Route("DELETE", _SERVERS + "/{server}", _WRITE, servers.delete),
+    Route("GET", _UPGRADES, _READ, agent_upgrades.index),
+    Route("POST", _UPGRADES, _WRITE, agent_upgrades.create),
+    Route("DELETE", _UPGRADES + "/{server}", _WRITE, agent_upgrades.cancel),
+    Route("POST", _SERVERS + "/{server}/approve", _WRITE, enrollments.approve),
+    Route("POST", _SERVERS + "/{server}/reject", _WRITE, enrollments.reject),
+    Route("GET", _ENROLLMENTS, _READ, enrollments.index),
+    Route("POST", _ENROLLMENTS, _WRITE, enrollments.create),
+    Route("DELETE", _ENROLLMENTS + "/{enrollment}", _WRITE, enrollments.delete),
     Route("GET", "/v1/{project}/audit", _READ, audit.index),
+    Route("GET", _HOOKS, _READ, hooks.index),
+    Route("POST", _HOOKS, _WRITE, hooks.create, 2 * 1024 * 1024),
+    Route("GET", _HOOKS + "/{hook_name}/{number}", _READ, hooks.show),
+    Route("DELETE", _HOOKS + "/{hook_name}/{number}", _WRITE, hooks.delete),
+    Route("GET", _CATALOG, _READ, catalog.index),
+    Route("POST", _CATALOG, _WRITE, catalog.create),
+    Route("GET", _CATALOG + "/{entry_name}/{number}", _READ, catalog.show),
+    Route("DELETE", _CATALOG + "/{entry_name}/{number}", _WRITE, catalog.delete),
     Route("GET", _TYPES, _READ, types.index),
     Route("GET", _TYPES + "/{type_name}", _READ, types.show),
     Route("GET", _TYPES + "/{type_name}/template", _READ, types.template),

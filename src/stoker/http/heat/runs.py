@@ -33,6 +33,7 @@ class DeploymentRun(Answer):
     number: Count
     config_id: Id
     action: str | None
+    mode: Annotated[str | None, Meta(description="preview or undo; null if the run applies the config")]
     state: RunState
     unresponsive_seconds: Annotated[
         int | None, Meta(description="The time since the agent's last report, if that is too long ago")

@@ -13,24 +13,16 @@ from stoker.deployments import held_runs, server_removal
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Body, Count, Id, Positive, Query, RequiredName, Time, Unchecked, fill
 from stoker.http.request_context import RequestContext
-from stoker.model import labels
+from stoker.model import labels, selectors
+from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
 from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import EntityNotFound
-from stoker.model.server import Enrollment, Kind, Server
+from stoker.model.facts import FactsSummary, ServerFacts
+from stoker.model.server import Kind, Server
 from stoker.policy import authorizer, holds, rules, windows
-from stoker.public_url import is_loopback_url
 from stoker.servers import enrollment
-from stoker.store import rows, servers
+from stoker.store import agent_upgrades, rows, server_facts, servers
 from stoker.store.tx import Tx
-
-_LOOPBACK = (
-    "Only the machine that Stoker runs on can reach {url}: for other machines start `stoker serve` with --host and"
-    " --tls-cert, or with --public-url (docs/operations.md)"
-)
-
-
-class NewServer(Body):
-    name: RequiredName
 
 
 class AllowedStack(Body, forbid_unknown_fields=True):
@@ -52,6 +44,9 @@ class _AllowValue(Unchecked):
     schema = Literal["STACK", "PROJECT"] | _Allow | None
 
 
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
+
 class NewMaintenanceWindow(Body, forbid_unknown_fields=True):
     cron: Annotated[str, Meta(examples=["0 2 * * *", "30 22 * * sun"])]
     minutes: Annotated[int, Meta(ge=1, le=10_080)]
@@ -61,6 +56,7 @@ class NewMaintenanceWindow(Body, forbid_unknown_fields=True):
 class NewPolicy(Body, forbid_unknown_fields=True):
     allow: _AllowValue | None = None
     groups: Annotated[list[RequiredName], Meta(max_length=100)] | None = None
+    hooks: Literal["NONE", "STORED", "ANY"] | Annotated[list[Digest], Meta(max_length=100)] | None = None
     max_concurrent_runs: Annotated[int, Meta(ge=1, le=1000)] | None = None
     maintenance_windows: Annotated[list[NewMaintenanceWindow], Meta(max_length=20)] | None = None
 
@@ -88,11 +84,13 @@ class DeploymentPolicy(Answer):
     """
     ``allow``: STACK admits the stack that owns the server, PROJECT its whole project, a list others in addition.
 
-    ``groups`` are those of the configs that may run; null means all.
+    ``groups`` are those of the configs that may run; null means all. ``hooks`` are those that the agent may fetch for a
+    run; null means NONE with ``groups``, else the site's default.
     """
 
     allow: _AllowValue
     groups: list[str] | None
+    hooks: Literal["NONE", "STORED", "ANY"] | list[str] | None
     max_concurrent_runs: Positive
     maintenance_windows: list[MaintenanceWindow]
 
@@ -104,62 +102,69 @@ class WindowState(Answer):
     changes_at: Time | None
 
 
+class AgentUpgradeState(Answer):
+    """The last upgrade of the server's agent."""
+
+    status: UpgradeStatus
+    version: str
+    reason: str | None
+
+
 class ShownServer(Answer):
     id: Id
     name: str
     kind: Kind
-    status: Literal["ONLINE", "OFFLINE", "ENROLLING", "NEVER_SEEN"]
+    status: Literal["ONLINE", "OFFLINE", "ENROLLING", "NEVER_SEEN", "PENDING_APPROVAL", "LEFT"]
     last_seen: Time | None
     created_at: Time
     agent_version: str | None
+    agent_outdated: Annotated[bool, Meta(description="Whether the agent has another version than this Stoker")]
+    agent_upgrade: AgentUpgradeState | None
     hooks: list[str]
     hostname: str | None
+    os: Annotated[str | None, Meta(description="Name and version; null: the agent has sent no facts")]
+    address: Annotated[str | None, Meta(description="The address with which the server reaches other networks")]
+    facts_at: Annotated[Time | None, Meta(description="When the facts last changed")]
     stack_id: str | None
     resource_name: str | None
     labels: dict[str, str]
     policy: Annotated[DeploymentPolicy, Meta(description="The server's own policy, or the site's")]
     policy_source: Literal["server", "site"]
     window: WindowState
-
-
-class ServerEnrollment(Answer):
-    """A single-use ``token``, and the ``command`` that installs the agent on the server."""
-
-    token: str
-    expires_at: Time
-    command: str
-    url: Annotated[str, Meta(description="The URL where the agent reaches Stoker")]
-    warning: Annotated[str | None, Meta(description="Why other machines cannot reach the URL")]
+    facts: dict[str, Any] | Absent | None = UNSET
 
 
 class ServerQuery(Query):
-    labels: Annotated[str | None, Meta(description="Required labels, such as tier=web,zone=a")] = None
+    selector: Annotated[
+        str | None, Meta(description="A condition over labels and facts, such as tier=web and os.family=debian")
+    ] = None
+    labels: Annotated[str | None, Meta(description="Another selector, such as tier=web,zone=a")] = None
 
 
 @operation(200, {"servers": list[ShownServer]})
 def index(request: RequestContext, tx: Tx, query: ServerQuery) -> dict[str, Any]:
-    """List the project's servers, or those with all labels of the query."""
-    selector = None if query.labels is None else labels.selector(query.labels)
+    """List the project's servers, or those that the selectors of the query select."""
+    parts = [selectors.parse(text) for text in (query.selector, query.labels) if text is not None]
     matches = (
-        servers.list_all(tx, request.project)
-        if selector is None
-        else servers.find_by_labels(tx, request.project, selector)
+        servers.find_by_selector(tx, request.project, selectors.join(parts))
+        if parts
+        else servers.list_all(tx, request.project)
     )
-    return {"servers": [_serialize(request, server) for server in matches]}
+    facts = server_facts.summaries(tx, request.project)
+    upgrades = {upgrade.server_id: upgrade for upgrade in agent_upgrades.list_all(tx, request.project)}
+    return {
+        "servers": [
+            serialize(request, server, facts.get(server.id), upgrades.get(server.id), in_list=True)
+            for server in matches
+        ]
+    }
 
 
 @operation(200, {"server": ShownServer}, errors=(409,))
 def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return a server."""
     server = enrollment.find(tx, request.project, request.path["server"])
-    return {"server": _serialize(request, server)}
-
-
-@operation(201, {"server": ShownServer, "enrollment": ServerEnrollment}, errors=(409,))
-def create(request: RequestContext, tx: Tx, body: NewServer) -> dict[str, Any]:
-    """Enroll a server. The response contains the command that installs the agent."""
-    server, issued, token = enrollment.enroll(tx, request.project, body.name)
-    return {"server": _serialize(request, server), "enrollment": _serialize_enrollment(request, issued, token)}
+    return {"server": _show(request, tx, server)}
 
 
 @operation(
@@ -192,7 +197,7 @@ def change(request: RequestContext, tx: Tx, body: ServerChanges) -> dict[str, An
         servers.set_policy(tx, server.id, policy)
         server = replace(server, policy=policy)
         held_runs.reevaluate(tx, request.app.work, server.id)
-    return {"server": _serialize(request, server)}
+    return {"server": _show(request, tx, server)}
 
 
 @operation(204, errors=(409,))
@@ -223,19 +228,19 @@ def _audit(tx: Tx, request: RequestContext, server: Server, what: str, before: A
     authorizer.record(tx, decision)
 
 
-def _serialize_enrollment(request: RequestContext, issued: Enrollment, token: str) -> ServerEnrollment:
-    url = request.app.settings.public_url
-    return fill(
-        ServerEnrollment,
-        issued,
-        token=token,
-        command=request.app.servers.agent_bundle.command(token),
-        url=url,
-        warning=_LOOPBACK.format(url=url) if is_loopback_url(url) else None,
-    )
+def _show(request: RequestContext, tx: Tx, server: Server) -> ShownServer:
+    return serialize(request, server, server_facts.find(tx, server.id), agent_upgrades.find(tx, server.id))
 
 
-def _serialize(request: RequestContext, server: Server) -> ShownServer:
+def serialize(
+    request: RequestContext,
+    server: Server,
+    facts: FactsSummary | None = None,
+    upgrade: AgentUpgrade | None = None,
+    *,
+    in_list: bool = False,
+) -> ShownServer:
+    """Return a server as the API shows it."""
     now, own = datetime.now(UTC), server.policy is not None
     policy = holds.load_policy(rows.dump(server.policy) if own else None)
     opening = windows.find_opening(policy.windows, now)
@@ -243,7 +248,13 @@ def _serialize(request: RequestContext, server: Server) -> ShownServer:
     return fill(
         ShownServer,
         server,
+        os=facts.os if facts else None,
+        address=facts.address if facts else None,
+        facts=UNSET if in_list else dict(facts.facts) if isinstance(facts, ServerFacts) else None,
+        facts_at=rows.heat_time(facts.reported_at) if facts else None,
         status=server.status(now, request.app.settings.offline_after),
+        agent_outdated=server.agent_version not in (None, request.app.servers.agent_bundle.version),
+        agent_upgrade=None if upgrade is None else fill(AgentUpgradeState, upgrade),
         policy=policy.to_json(request.app.settings.deployment_policy),
         policy_source="server" if own else "site",
         window={"open": opening is None, "changes_at": None if changes_at is None else rows.heat_time(changes_at)},

@@ -14,6 +14,7 @@ from stoker.hot.bounds import MAX_ENVIRONMENT, MAX_TEMPLATE
 from stoker.http.decoders import BODY, convert
 from stoker.http.fields import Body, Flag, Tags, Unchecked, Whole
 from stoker.http.heat import stack_lookup
+from stoker.http.heat.catalog import with_entries
 from stoker.http.heat.stack_types import ExportedStack
 from stoker.http.heat.template_types import Environment, EnvironmentFiles, Files, ParameterValues, Template
 from stoker.http.json_body import Part, decode, decode_texts, json_size, split
@@ -50,17 +51,22 @@ class TemplateBody(Body):
         body: Self = convert({name: _decode_member(name, part) for name, part in members.items()}, cls, BODY)
         return body
 
-    def stack_request(self) -> StackRequest:
-        """Return the request for ``stacks``. Raises NotSupported for ``template_url``."""
+    def stack_request(self, request: RequestContext) -> StackRequest:
+        """
+        Return the request for ``stacks``, with the catalogue entries that it names.
+
+        Raises NotSupported for ``template_url``.
+        """
         if self.template is None and self.template_url is not None:
             raise NotSupported("template_url is not supported: send the template itself")
-        return StackRequest(
+        stack_request = StackRequest(
             template=self.template,
             files=self.files,
             environment=self.environment,
             environment_files=self.environment_files,
             parameters=self.parameters,
         )
+        return with_entries(request, stack_request)
 
 
 class ValidationBody(TemplateBody, kw_only=True):
@@ -167,7 +173,7 @@ def name(value: Any) -> str:
 def new(request: RequestContext, body: StackBody, stack_name: str) -> tuple[Identity, ResolvedStack]:
     """Prepare a new stack. Raises Invalid."""
     identity = Identity(str(uuid4()), stack_name, request.project)
-    return identity, prepare(request.app.engine, body.stack_request(), identity)
+    return identity, prepare(request.app.engine, body.stack_request(request), identity)
 
 
 def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[Stack, ResolvedStack, Options]:
@@ -177,14 +183,14 @@ def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[St
     stack, _ = find_stack(request)
     if body.tags is None:
         body.tags = []
-    return stack, prepare(request.app.engine, body.stack_request(), _identity(stack)), body.options()
+    return stack, prepare(request.app.engine, body.stack_request(request), _identity(stack)), body.options()
 
 
 def for_patch(request: RequestContext, body: StackPatch) -> tuple[Stack, ResolvedStack, Options]:
     """Prepare a PATCH, which keeps omitted members."""
     stack, source = find_stack(request)
     cleared = body.clear_parameters or ()
-    resolved = prepare_change(request.app.engine, body.stack_request(), _identity(stack), source, cleared)
+    resolved = prepare_change(request.app.engine, body.stack_request(request), _identity(stack), source, cleared)
     return stack, resolved, body.options()
 
 

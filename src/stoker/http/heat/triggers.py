@@ -30,7 +30,7 @@ from stoker.http.heat.runs import Cancellation, DeploymentRun
 from stoker.http.request_context import RequestContext
 from stoker.model.deployment import Run
 from stoker.model.errors import EntityNotFound
-from stoker.model.trigger import Target, TargetStatus, Trigger, TriggerStatus
+from stoker.model.trigger import Mode, Target, TargetStatus, Trigger, TriggerStatus
 from stoker.store import runs, targets, triggers
 from stoker.store.tx import Tx
 from stoker.triggers import creation, lifecycle
@@ -43,7 +43,7 @@ class NewTrigger(Body, forbid_unknown_fields=True):
     A trigger to start.
 
     It runs the config of a resource (with its ``stack``), of a deployment, or ``config_id``, on ``servers`` (names or
-    ids), on the servers with all ``labels``, or on the servers of the source's deployments.
+    ids), on the servers with all ``labels`` that match ``selector``, or on the servers of the source's deployments.
     """
 
     action: Annotated[RequiredName | None, Meta(description="Required for a component. Default: TRIGGER")] = None
@@ -53,6 +53,9 @@ class NewTrigger(Body, forbid_unknown_fields=True):
     config_id: RequiredShortText | None = None
     servers: Annotated[list[RequiredName], Meta(min_length=1)] | None = None
     labels: Annotated[dict[str, str], Meta(min_length=1)] | None = None
+    selector: Annotated[
+        str | None, Meta(description="A condition over labels and facts, such as tier=web and os.family=debian")
+    ] = None
     input_values: Annotated[
         dict[str, Any] | None, Meta(description="Values that replace those of the source's deployments")
     ] = None
@@ -63,6 +66,9 @@ class NewTrigger(Body, forbid_unknown_fields=True):
     max_fail_percentage: Annotated[float, Meta(ge=0, le=100)] | None = None
     require_window: Annotated[
         bool | None, Meta(description="Whether each server waits for its own maintenance window")
+    ] = None
+    mode: Annotated[
+        Mode | None, Meta(description="PREVIEW: show what the runs would change, and change nothing. Default: APPLY")
     ] = None
 
 
@@ -80,6 +86,7 @@ class TriggerTarget(Answer):
     name: str
     status: TargetStatus
     status_reason: str
+    changed: Annotated[bool | None, Meta(description="Whether the run changed the server; null if not known")]
     run: DeploymentRun | None
 
 
@@ -98,12 +105,15 @@ class SoftwareTrigger(Answer):
     complete: Count
     failed: Count
     cancelled: Count
+    changed: Annotated[Count, Meta(description="Ended targets whose runs changed their servers")]
+    unchanged: Annotated[Count, Meta(description="Ended targets whose runs changed nothing")]
     input_values: Annotated[dict[str, Any], Meta(description="The values of secret inputs are redacted")]
     signal_transport: str | None
     timeout: float | None
     max_concurrent: Count | None
     max_fail_percentage: float
     require_window: bool
+    mode: Mode
     created_at: Time = field(name="creation_time")
     ended_at: Time | None = field(name="end_time")
     targets: list[TriggerTarget] | Absent = UNSET
@@ -121,7 +131,7 @@ class Retry(Body):
 
 
 #: Members of ``SoftwareTrigger`` that are options of the trigger.
-_OPTIONS = ("signal_transport", "timeout", "max_concurrent", "max_fail_percentage", "require_window")
+_OPTIONS = ("signal_transport", "timeout", "max_concurrent", "max_fail_percentage", "require_window", "mode")
 
 
 @operation(

@@ -238,7 +238,7 @@ def _version(name: str) -> str:
 @operation(200, ValidatedTemplate, example={"template": template_types.EXAMPLE})
 def validate(request: RequestContext, body: ValidationBody, query: ValidationQuery) -> Response:
     """Validate a template and describe its parameters. Raises Invalid."""
-    shown = describe_template(request.app.engine, body.stack_request(), show_nested=query.show_nested)
+    shown = describe_template(request.app.engine, body.stack_request(request), show_nested=query.show_nested)
     return Response(200, shown, warnings.headers(shown.get("Warnings", ())))
 
 

@@ -9,7 +9,7 @@ from stoker.deployments.documents import LOG_BYTES
 from stoker.hot import Budget, BudgetLimits
 from stoker.resources.base import ResourceType
 from stoker.resources.env import Nested, ResourceEnv
-from stoker.resources.nested_base import TEMPLATE, TEMPLATE_ENDINGS
+from stoker.resources.nested_base import TEMPLATE, is_template_name
 from stoker.store.tx import Tx
 
 #: Kinds of the jobs that stacks defer.
@@ -58,7 +58,7 @@ class Engine:
 
     def find_type(self, name: str) -> ResourceType | None:
         """Return the resource type called ``name``, or None. The name of a template file is a type too."""
-        return self.types.get(name) or (TEMPLATE if name.endswith(TEMPLATE_ENDINGS) else None)
+        return self.types.get(name) or (TEMPLATE if is_template_name(name) else None)
 
     def type(self, name: str) -> ResourceType:
         """Return the type of an existing resource."""

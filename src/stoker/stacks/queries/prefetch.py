@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from stoker.model.stack import Resource, Stack
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
-from stoker.store import configs, deployments, resources, stacks
+from stoker.store import configs, deployments, resources, server_facts, stacks
 from stoker.store.tx import Tx
 
 
@@ -50,7 +50,8 @@ def is_prefetched(tx: Tx, stack: Stack) -> bool:
 
 
 def _prefetch_details(tx: Tx, present: Iterable[Resource]) -> None:
-    """Read the deployments and configs of the resources."""
-    ids = [resource.physical_id for resource in present if resource.physical_id]
+    """Read the deployments and configs of the resources, and the facts of servers."""
+    ids = [resource.physical_id or resource.id for resource in present]
     prefetched = deployments.prefetch(tx, ids)
     configs.prefetch(tx, [*ids, *(deployment.config_id for deployment in prefetched)])
+    server_facts.prefetch(tx, ids)

@@ -1,0 +1,107 @@
+"""
+Which hooks a config needs, and whether a server's agent has them.
+
+Only a certain lack counts: the server runs Stoker's agent, the agent has reported its hooks, and the config neither
+delivers its hook nor has the option ``hook_required: false``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from stoker.model.config import COMPONENT, UNGROUPED
+from stoker.model.errors import Conflict
+from stoker.model.server import Server
+from stoker.store import configs, servers
+from stoker.store.tx import Tx
+
+#: Every agent has the hooks of these groups.
+EVERYWHERE = frozenset(("script",))
+#: Options of a config: the hook that the agent fetches, and whether the server must have the hook beforehand.
+DELIVERED, REQUIRED = "hook", "hook_required"
+#: Programs that built-in hooks call: any of them suffices.
+PROGRAMS: Mapping[str, tuple[str, ...]] = {
+    "ansible": ("ansible-playbook",),
+    "apply-config": ("os-apply-config",),
+    "cfn-init": ("cfn-init",),
+    "chef": ("chef-client",),
+    "docker-cmd": ("docker",),
+    "docker-compose": ("docker-compose", "docker"),
+    "package": ("apt-get", "dnf"),
+    "powershell": ("pwsh",),
+    "puppet": ("puppet",),
+    "salt": ("salt-call",),
+    "service": ("systemctl",),
+}
+_OTHER = re.compile(r"[^A-Za-z0-9_-]")
+_SHOWN = 40
+
+
+def needed_groups(group: str | None, config: Any, options: Any, actions: Collection[str]) -> frozenset[str]:
+    """
+    Return the groups whose hooks the runs of a config need on the server beforehand.
+
+    ``actions`` are the actions of the runs, which choose the parts of a component. Empty if the config has no group,
+    delivers its hook or does not require it, or if every agent has the hook.
+    """
+    if options is not None and not isinstance(options, Mapping):
+        return frozenset()  # not known yet
+    chosen = options or {}
+    if group in (None, "", UNGROUPED) or chosen.get(DELIVERED) is not None or chosen.get(REQUIRED) is False:
+        return frozenset()
+    if group != COMPONENT:
+        return frozenset((str(group),)) - EVERYWHERE
+    parts = config.get("configs") if isinstance(config, Mapping) else None
+    tools = (
+        part["tool"]
+        for part in (parts if isinstance(parts, list) else ())
+        if isinstance(part, Mapping)
+        and isinstance(part.get("tool"), str)
+        and isinstance(part.get("actions"), list)
+        and any(action in part["actions"] for action in actions)
+    )
+    return frozenset(tools) - EVERYWHERE
+
+
+def describe_missing_hook(server: Server, groups: Iterable[str], project_id: str) -> str | None:
+    """
+    Return why the server's agent cannot run configs of one of these groups, with a remedy, or None.
+
+    ``project_id`` is the requesting project: what another project's server has is not disclosed.
+    """
+    if server.project_id != project_id or not server.has_own_agent or not server.hooks:
+        return None
+    # The agent looks for a file with the group's name without other characters.
+    missing = sorted(group for group in groups if _OTHER.sub("", group) not in server.hooks)
+    if not missing:
+        return None
+    hooks = ", ".join(server.hooks[:_SHOWN])
+    return (
+        f"server {server.name!r} has no hook for the group {missing[0]!r:.100} (it has {hooks}): install the hook"
+        f" there, let the config deliver it (option {DELIVERED}), or set the config's option {REQUIRED} to false if it"
+        " is installed before the run"
+    )
+
+
+def refuse_missing_hook(tx: Tx, project_id: str, server_id: str, config_id: str, action: str | None) -> None:
+    """Raise Conflict if the project's server certainly lacks the hook of the project's config."""
+    server, config = servers.find(tx, server_id), configs.find(tx, config_id)
+    if server is None or config is None or config.project_id != project_id:
+        return
+    groups = needed_groups(config.group, config.config, config.options, (action or "CREATE",))
+    if reason := describe_missing_hook(server, groups, project_id):
+        raise Conflict(f"The {reason}.")
+
+
+def describe_missing_program(server: Server, facts: Mapping[str, Any], groups: Iterable[str]) -> str | None:
+    """Return which program a built-in hook would miss on the server according to its facts, or None."""
+    tools = facts.get("tools")
+    if not isinstance(tools, Mapping):
+        return None
+    for group in sorted(groups):
+        programs = PROGRAMS.get(group, ())
+        if programs and not any(program in tools for program in programs):
+            return f"server {server.name!r} has no {' or '.join(programs)}, which the hook of the group {group!r} calls"
+    return None

@@ -1,0 +1,100 @@
+"""/v1/{project}/agent_upgrades: upgrades of the agents on servers (Stoker's own)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from stoker.http.contracts import operation
+from stoker.http.fields import Answer, Body, Flag, Id, RequiredName, Time, Whole, fill
+from stoker.http.request_context import RequestContext
+from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
+from stoker.model.audit import Decision, Outcome
+from stoker.model.server import Server
+from stoker.policy import authorizer
+from stoker.servers import enrollment
+from stoker.store import agent_upgrades, servers
+from stoker.store.tx import Tx
+
+
+class UpgradeRequest(Body):
+    """The first ``canary`` servers go first. With ``pause_on_failure``, a failure stops the others."""
+
+    servers: Annotated[list[RequiredName], Meta(min_length=1, max_length=10_000)]
+    canary: Whole = 0
+    pause_on_failure: Flag = False
+
+
+class ShownAgentUpgrade(Answer):
+    """``rollout_id`` is common to the servers of one request."""
+
+    server_id: Id
+    server_name: str
+    agent_version: str | None
+    status: UpgradeStatus
+    version: str
+    from_version: str | None
+    reason: str | None
+    is_canary: bool
+    rollout_id: Id
+    requested_by: str
+    requested_at: Time
+
+
+@operation(202, {"agent_upgrades": list[ShownAgentUpgrade]}, errors=(409,))
+def create(request: RequestContext, tx: Tx, body: UpgradeRequest) -> dict[str, Any]:
+    """Upgrade the agents of servers to this Stoker's version."""
+    matches = [enrollment.find(tx, request.project, name) for name in body.servers]
+    chosen = list({server.id: server for server in matches}.values())
+    upgrades = request.app.servers.agent_upgrades.request(
+        tx,
+        chosen,
+        canary=body.canary,
+        pause_on_failure=body.pause_on_failure,
+        requested_by=request.user.user_name,
+    )
+    for server, upgrade in zip(chosen, upgrades, strict=True):
+        _audit(tx, request, server, "upgrade agent", f"to {upgrade.version}, {upgrade.sha256[:12]}")
+    return {"agent_upgrades": _serialize(upgrades, {server.id: server for server in chosen})}
+
+
+@operation(200, {"agent_upgrades": list[ShownAgentUpgrade]})
+def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """List the last upgrade of each server's agent."""
+    by_id = {server.id: server for server in servers.list_all(tx, request.project)}
+    return {"agent_upgrades": _serialize(agent_upgrades.list_all(tx, request.project), by_id)}
+
+
+@operation(204, errors=(409,))
+def cancel(request: RequestContext, tx: Tx) -> None:
+    """Cancel the upgrade of a server's agent, if the agent has not begun it."""
+    server = enrollment.find(tx, request.project, request.path["server"])
+    request.app.servers.agent_upgrades.cancel(tx, server)
+    _audit(tx, request, server, "cancel upgrade of agent", "")
+
+
+def _audit(tx: Tx, request: RequestContext, server: Server, action: str, reason: str) -> None:
+    decision = Decision(
+        project_id=server.project_id,
+        actor=request.user.user_name,
+        action=action,
+        outcome=Outcome.ALLOWED,
+        reason=reason,
+        server_id=server.id,
+    )
+    authorizer.record(tx, decision)
+
+
+def _serialize(upgrades: list[AgentUpgrade], by_id: Mapping[str, Server]) -> list[ShownAgentUpgrade]:
+    return [
+        fill(
+            ShownAgentUpgrade,
+            upgrade,
+            server_name=by_id[upgrade.server_id].name,
+            agent_version=by_id[upgrade.server_id].agent_version,
+        )
+        for upgrade in upgrades
+        if upgrade.server_id in by_id
+    ]
