@@ -7,8 +7,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from stoker_client.audit import Audit
+from stoker_client.catalog import Catalog
+from stoker_client.checks import Checks
 from stoker_client.configs import Configs
 from stoker_client.deployments import Deployments
+from stoker_client.enrollments import Enrollments
+from stoker_client.hooks import Hooks
 from stoker_client.identity import Identity
 from stoker_client.schedules import Schedules
 from stoker_client.servers import Servers
@@ -36,10 +40,14 @@ class Client:
         self.stacks = Stacks(wire)
         self.configs = Configs(wire)
         self.deployments = Deployments(wire)
+        self.checks = Checks(wire)
         self.servers = Servers(wire)
+        self.enrollments = Enrollments(wire)
         self.templates = Templates(wire)
         self.triggers = Triggers(wire)
         self.schedules = Schedules(wire)
+        self.catalog = Catalog(wire)
+        self.hooks = Hooks(wire)
         self.audit = Audit(wire)
         self.identity = Identity(wire)
 

@@ -65,9 +65,13 @@ class Deployments:
         answer = self._wire.send("POST", "/software_deployments", body)
         return cast(Deployment, part(answer, "software_deployment"))
 
-    def delete(self, id_: str) -> None:
-        """Delete a deployment. Its derived config remains until ``Configs.delete_derived``."""
-        self._wire.send("DELETE", _path(id_))
+    def delete(self, id_: str, *, force: bool = False) -> None:
+        """
+        Delete a deployment. Its derived config remains until ``Configs.delete_derived``.
+
+        With ``force``, no run undoes the deployment first.
+        """
+        self._wire.send("DELETE", f"{_path(id_)}?force=true" if force else _path(id_))
 
     def runs(self, id_: str) -> list[Run]:
         """Return all runs of a deployment, newest first."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from stoker_client.errors import NotFound
 from stoker_client.parts import part, segment
 from stoker_client.references import choose, is_prefix
-from stoker_client.shapes import Enrolled, Server
+from stoker_client.shapes import AgentUpgrade, Enrolled, Server
 from stoker_client.stacks import Stacks
 
 if TYPE_CHECKING:
@@ -23,10 +23,9 @@ class Servers:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
-    def all(self, labels: Mapping[str, str] | None = None) -> list[Server]:
-        """Return the servers of the project, or those with all ``labels``."""
-        label_filter = ",".join(f"{key}={value}" for key, value in (labels or {}).items())
-        return cast(list[Server], part(self._wire.get("/servers", {"labels": label_filter or None}), "servers"))
+    def all(self, selector: str | None = None) -> list[Server]:
+        """Return the servers of the project, or those that ``selector`` selects."""
+        return cast(list[Server], part(self._wire.get("/servers", {"selector": selector}), "servers"))
 
     def show(self, ref: str) -> Server:
         """Return one server."""
@@ -34,11 +33,26 @@ class Servers:
             ref, lambda id_: cast(Server, part(self._wire.get(f"/servers/{segment(id_)}"), "server"))
         )
 
-    def enroll(self, name: str) -> Enrolled:
-        """Create an enrollment. The answer contains the command to run on the server."""
-        answer = self._wire.send("POST", "/servers", {"name": name})
+    def enroll(self, name: str, **options: Any) -> Enrolled:
+        """
+        Create an enrollment. The answer contains the command to run on the server.
+
+        ``options`` are those of the API: ``download``, ``proxy``, ``expires_in`` (seconds), ``again`` and
+        ``rerun``.
+        """
+        answer = self._wire.send("POST", "/servers", {"name": name, **options})
         part(part(answer, "enrollment"), "command")
         return cast(Enrolled, answer)
+
+    def approve(self, ref: str) -> Server:
+        """Approve a server that waits for it."""
+        return self._resolving(
+            ref, lambda id_: cast(Server, part(self._wire.send("POST", f"/servers/{segment(id_)}/approve"), "server"))
+        )
+
+    def reject(self, ref: str) -> None:
+        """Delete a server that waits for approval."""
+        self._resolving(ref, lambda id_: self._wire.send("POST", f"/servers/{segment(id_)}/reject"))
 
     def label(self, ref: str, labels: Mapping[str, str | None]) -> Server:
         """Set labels, and remove labels with the value None."""
@@ -47,6 +61,20 @@ class Servers:
     def set_policy(self, ref: str, policy: Any) -> Server:
         """Set the server's policy. None restores the site's policy."""
         return self._change(ref, {"policy": policy})
+
+    def upgrade(self, refs: Sequence[str], *, canary: int = 0, pause_on_failure: bool = False) -> list[AgentUpgrade]:
+        """Upgrade the agents of the servers (names or ids); the first ``canary`` servers go first."""
+        body = {"servers": list(refs), "canary": canary, "pause_on_failure": pause_on_failure}
+        answer = self._wire.send("POST", "/agent_upgrades", body)
+        return cast(list[AgentUpgrade], part(answer, "agent_upgrades"))
+
+    def upgrades(self) -> list[AgentUpgrade]:
+        """Return the last upgrade of each server's agent."""
+        return cast(list[AgentUpgrade], part(self._wire.get("/agent_upgrades"), "agent_upgrades"))
+
+    def cancel_upgrade(self, ref: str) -> None:
+        """Cancel the upgrade of a server's agent that has not begun."""
+        self._resolving(ref, lambda id_: self._wire.send("DELETE", f"/agent_upgrades/{segment(id_)}"))
 
     def _change(self, ref: str, changes: Mapping[str, Any]) -> Server:
         def change(id_: str) -> Server:

@@ -99,6 +99,8 @@ class Deployment(TypedDict):
     action: str | None
     status: str | None
     status_reason: str | None
+    changed: NotRequired[bool | None]
+    changed_items: NotRequired[int]
     input_values: NotRequired[dict[str, Any] | None]
     output_values: NotRequired[dict[str, Any] | None]
     creation_time: NotRequired[str]
@@ -131,12 +133,36 @@ class Run(TypedDict, total=False):
     status_code: int | str | None
     status_reason: str | None
     requested_by: str | None
+    mode: str | None
     input_values: dict[str, Any] | None
     output_values: dict[str, Any] | None
     changed: bool | None
     changes: list[RunChange]
     stdout_bytes: int
     stderr_bytes: int
+
+
+class Check(TypedDict):
+    """The last check of a deployment."""
+
+    deployment_id: str
+    name: str | None
+    stack_id: str | None
+    stack_name: str | None
+    resource_name: str | None
+    server_id: str
+    server_name: str | None
+    server_status: str | None
+    state: str
+    since: str
+    checked_at: str | None
+    requested_at: str | None
+    pending: bool
+    check_interval: int | None
+    enforce: bool
+    reason: str
+    summary: str
+    changes: NotRequired[list[RunChange]]
 
 
 class Target(TypedDict):
@@ -149,6 +175,7 @@ class Target(TypedDict):
     name: NotRequired[str | None]
     status: str
     status_reason: NotRequired[str | None]
+    changed: NotRequired[bool | None]
     run: NotRequired[Run | None]
 
 
@@ -169,12 +196,31 @@ class Trigger(TypedDict):
     complete: NotRequired[int]
     failed: NotRequired[int]
     cancelled: NotRequired[int]
+    mode: NotRequired[str]
+    changed: NotRequired[int]
+    unchanged: NotRequired[int]
     input_values: NotRequired[dict[str, Any]]
     max_concurrent: NotRequired[int | None]
     max_fail_percentage: NotRequired[float]
     creation_time: NotRequired[str]
     end_time: NotRequired[str | None]
     targets: NotRequired[list[Target]]
+
+
+class ServerPreview(TypedDict):
+    """The preview of a deployment of an update: a trigger, or the reason why there is none."""
+
+    resource_name: str
+    action: str
+    trigger_id: str | None
+    reason: str | None
+
+
+class UpdatePreview(TypedDict):
+    """The preview of an update."""
+
+    resource_changes: dict[str, list[Change]]
+    server_previews: NotRequired[list[ServerPreview]]
 
 
 class Schedule(TypedDict):
@@ -252,8 +298,14 @@ class Server(TypedDict):
     last_seen: NotRequired[str | None]
     created_at: NotRequired[str]
     agent_version: NotRequired[str | None]
+    agent_outdated: NotRequired[bool]
+    agent_upgrade: NotRequired[dict[str, Any] | None]
     hooks: NotRequired[list[str]]
     hostname: NotRequired[str | None]
+    os: NotRequired[str | None]
+    address: NotRequired[str | None]
+    facts: NotRequired[dict[str, Any] | None]
+    facts_at: NotRequired[str | None]
     stack_id: NotRequired[str | None]
     resource_name: NotRequired[str | None]
     labels: NotRequired[dict[str, str]]
@@ -262,9 +314,26 @@ class Server(TypedDict):
     window: NotRequired[dict[str, Any]]
 
 
-class Enrollment(TypedDict):
-    """The enrollment of one server."""
+class AgentUpgrade(TypedDict):
+    """The last upgrade of a server's agent."""
 
+    server_id: str
+    server_name: str
+    agent_version: str | None
+    status: str
+    version: str
+    from_version: str | None
+    reason: str | None
+    is_canary: bool
+    rollout_id: str
+    requested_by: str
+    requested_at: str
+
+
+class EnrollmentToken(TypedDict):
+    """A new enrollment, with its token."""
+
+    id: NotRequired[str]
     token: str
     expires_at: str
     command: str
@@ -273,8 +342,25 @@ class Enrollment(TypedDict):
     warning: str | None
 
 
+class Enrollment(TypedDict):
+    """An enrollment, without its token."""
+
+    id: str
+    status: str
+    server_id: str | None
+    limit: int
+    uses: int
+    name_from: str
+    labels: dict[str, str]
+    approval: bool
+    rerun: bool
+    created_at: str
+    created_by: str | None
+    expires_at: str
+
+
 class Enrolled(TypedDict):
     """The answer to an enrollment."""
 
     server: Server
-    enrollment: Enrollment
+    enrollment: EnrollmentToken

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from stoker_client.errors import BadInput, NotFound
 from stoker_client.parts import part, segment
 from stoker_client.references import choose, is_id, is_prefix
-from stoker_client.shapes import Change, Event, Output, Resource, Stack
+from stoker_client.shapes import Event, Output, Resource, Stack, UpdatePreview
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
@@ -92,11 +92,18 @@ class Stacks:
         """Return the stack that ``body`` would create, without creating it."""
         return cast(Stack, part(self._wire.send("POST", "/stacks/preview", body), "stack"))
 
-    def preview_update(self, ref: str, body: Mapping[str, Any], *, existing: bool) -> dict[str, list[Change]]:
-        """Return the changes of an update by kind: ``unchanged``, ``updated``, ``replaced``, ``added``, ``deleted``."""
-        verb = "PATCH" if existing else "PUT"
-        answer = self._wire.send(verb, f"{_path(self.canonical(ref))}/preview", body)
-        return cast(dict[str, list[Change]], part(answer, "resource_changes"))
+    def preview_update(
+        self, ref: str, body: Mapping[str, Any], *, existing: bool, on_servers: bool = False
+    ) -> UpdatePreview:
+        """
+        Return the changes of an update by kind: ``unchanged``, ``updated``, ``replaced``, ``added``, ``deleted``.
+
+        With ``on_servers``, triggers begin that show what the deployments would change.
+        """
+        verb, query = "PATCH" if existing else "PUT", "?on_servers=true" if on_servers else ""
+        answer = self._wire.send(verb, f"{_path(self.canonical(ref))}/preview{query}", body)
+        part(answer, "resource_changes")
+        return cast(UpdatePreview, answer)
 
     def export(self, ref: str) -> dict[str, Any]:
         """Return the data with which the stack can be adopted."""

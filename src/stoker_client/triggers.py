@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RUNNING = "IN_PROGRESS"
 STATUSES = (RUNNING, "COMPLETE", "FAILED", "CANCELLED")
 # columns of lists
-COLUMNS = ("id", "name", "action", "status", "total", "complete", "failed", "requested_by", "creation_time")
+COLUMNS = ("id", "name", "action", "status", "total", "complete", "failed", "changed", "requested_by", "creation_time")
 
 
 def body(**fields: Any) -> dict[str, Any]:

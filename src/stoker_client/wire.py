@@ -153,4 +153,4 @@ def warnings_in(header: str) -> Iterator[str]:
 
 def _address(path: str, query: Mapping[str, Any] | None) -> str:
     parameters = {key: value for key, value in (query or {}).items() if value is not None}
-    return f"{path}?{urlencode(parameters)}" if parameters else path
+    return f"{path}?{urlencode(parameters, doseq=True)}" if parameters else path

@@ -1,21 +1,18 @@
-"""Selects the servers of a command: by name, or by label."""
+"""Selects the servers of a command: by name, or by labels and facts."""
 
 from collections.abc import Sequence
 
 import click
 
+from stoker_client.cli._selector_option import selector_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._start_wait import choose_servers
-from stoker_client.cli._values import pair
 
-label_option = click.option(
-    "--label", "labels", type=pair, multiple=True, metavar="NAME=VALUE",
-    help="All servers with this label; repeat for servers with several labels.",
-)  # fmt: skip
+label_option = selector_option("All servers that SELECTOR selects.")
 
 
-def chosen_servers(session: Session, refs: Sequence[str], labels: Sequence[tuple[str, str]]) -> Sequence[str]:
-    """Return ``refs``, or the names of the servers with all ``labels``. Raises UsageError for both or neither."""
-    if bool(refs) == bool(labels):
+def chosen_servers(session: Session, refs: Sequence[str], selectors: Sequence[str]) -> Sequence[str]:
+    """Return ``refs``, or the names of the servers that ``selectors`` select. Raises UsageError for both or neither."""
+    if bool(refs) == bool(selectors):
         raise click.UsageError("say which servers: either by name, or with --label")
-    return refs or [server["name"] for server in choose_servers(session.client, (), dict(labels))]
+    return refs or [server["name"] for server in choose_servers(session.client, (), selectors)]

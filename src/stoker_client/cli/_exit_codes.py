@@ -2,7 +2,7 @@
 
 from stoker_client.errors import BadInput, NotFound, Refused, TimedOut, Unreachable
 
-FAILED, USAGE, NOT_FOUND, REFUSED, UNREACHABLE, TIMED_OUT, INTERRUPTED = 1, 2, 4, 5, 6, 124, 130
+FAILED, USAGE, DRIFT, NOT_FOUND, REFUSED, UNREACHABLE, TIMED_OUT, INTERRUPTED = 1, 2, 3, 4, 5, 6, 124, 130
 #: Statuses of a proxy in front of the service, or of a service that is temporarily unavailable.
 _AWAY = (502, 503, 504)
 
@@ -10,6 +10,7 @@ MEANINGS = {
     0: "success",
     FAILED: "the operation failed, or another error",
     USAGE: "the command line or a file is wrong; no request was sent",
+    DRIFT: "a check found drift",
     NOT_FOUND: "the object does not exist",
     REFUSED: "the service refused the request or the login",
     UNREACHABLE: "the service cannot be reached",

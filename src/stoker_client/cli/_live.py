@@ -18,6 +18,9 @@ from stoker_client.watch import Snapshot, changed_resources
 REDRAWS = 4  # per second
 MARGIN = 4  # lines reserved for the stack itself, the count of hidden resources and the prompt
 
+#: Heat's reason of a resource without remarks.
+_ORDINARY = "state changed"
+
 LastLog = Callable[[Resource], str]
 
 
@@ -154,7 +157,7 @@ class LiveTree(Drawn):
         for resource in visible:
             name = resource["resource_name"]
             leaf = tree.add(self._line(name, resource["resource_status"], f"/{name}"))
-            if words := self._words.get(name) if _running(resource) else _failure(resource):
+            if words := self._words.get(name) if _running(resource) else _remark(resource):
                 leaf.add(Text(printable(words), style="dim", no_wrap=True, overflow="ellipsis"))
         if hidden := len(snapshot.resources) - len(visible):
             tree.add(Text(f"… and {hidden} more", style="dim"))
@@ -175,9 +178,12 @@ def _running(resource: Resource) -> bool:
     return resource["resource_status"].endswith("_IN_PROGRESS")
 
 
-def _failure(resource: Resource) -> str:
-    failed = resource["resource_status"].endswith("_FAILED")
-    return failure_text(resource.get("resource_status_reason")) if failed else ""
+def _remark(resource: Resource) -> str:
+    """Return the reason of a failure, or what a completed deployment changed."""
+    reason = resource.get("resource_status_reason") or ""
+    if resource["resource_status"].endswith("_FAILED"):
+        return failure_text(reason)
+    return "" if reason == _ORDINARY or not resource["resource_status"].endswith("_COMPLETE") else reason
 
 
 def _rank(resource: Resource) -> int:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import click
 
+from stoker_client.cli._durations import parse_duration
 from stoker_client.shapes import LogChunk
-
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 class Since(click.ParamType[datetime]):
@@ -20,8 +18,9 @@ class Since(click.ParamType[datetime]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         """Return the time in UTC."""
-        if match := re.fullmatch(r"(\d+)([smhd])", str(value)):
-            return datetime.now(UTC) - timedelta(**{_UNITS[match[2]]: int(match[1])})
+        duration = parse_duration(str(value))
+        if duration is not None:
+            return datetime.now(UTC) - duration
         try:
             moment = datetime.fromisoformat(str(value))
         except ValueError:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -37,6 +38,7 @@ GOOD, BAD, BUSY = "green", "red", "yellow"
 _COLOURS = {"COMPLETE": GOOD, "ONLINE": GOOD, "FAILED": BAD, "OFFLINE": BAD, "PROGRESS": BUSY, "ENROLLING": BUSY}
 
 Row = Mapping[str, Any]
+NO_TEXT: Mapping[str, str] = MappingProxyType({})
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -199,7 +201,9 @@ def _emit_rows(form: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
 
 
 def _name(row: Row) -> str:
-    return inline(next((row[key] for key in _NAMES if row.get(key)), ""))
+    name = inline(next((row[key] for key in _NAMES if row.get(key)), ""))
+    # Commands refer to an object with versions by both.
+    return f"{name}/{row['version']}" if isinstance(row.get("version"), int) else name
 
 
 def _emit_lines(lines: Iterable[str]) -> None:
@@ -213,8 +217,14 @@ def _emit_csv(rows: Iterable[Sequence[str]]) -> None:
     click.echo(text.getvalue(), nl=False)
 
 
-def emit_one(output: Output, thing: Row, fields: Sequence[str] | None = None) -> None:
-    """Print one object. A table shows one line for each of ``fields`` that the object has."""
+def emit_one(
+    output: Output, thing: Row, fields: Sequence[str] | None = None, *, text: Mapping[str, str] = NO_TEXT
+) -> None:
+    """
+    Print one object. A table shows one line for each of ``fields`` that the object has.
+
+    ``text`` has the text of values in a table, for values that are not readable as YAML.
+    """
     _check_columns(output, thing)
     if output.is_data:
         emit_data(output.form, {name: thing[name] for name in output.columns} if output.columns else thing)
@@ -228,7 +238,8 @@ def emit_one(output: Output, thing: Row, fields: Sequence[str] | None = None) ->
     elif output.form == "csv":
         _emit_csv([names, [inline(thing[name]) for name in names]])
     else:
-        _table(["Field", "Value"], [[name, block(thing[name])] for name in names], {0}, cut=output.form == "table")
+        rows = [[name, text[name] if name in text else block(thing[name])] for name in names]
+        _table(["Field", "Value"], rows, {0}, cut=output.form == "table")
 
 
 def emit_value(output: Output, value: Any, *, raw: bool = False) -> None:

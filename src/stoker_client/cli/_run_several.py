@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from stoker_client import triggers
+from stoker_client.cli._changes import summarize_changes
 from stoker_client.cli._exit_codes import TIMED_OUT
 from stoker_client.cli._log_output import LogPrinter
 from stoker_client.cli._output import echo
@@ -120,6 +121,8 @@ def _cancel_waiting(cloud: str | None, id_: str, seconds: int, overdue: set[str]
 
 def _report(client: Client, watch: Watch) -> None:
     for target in watch.targets:
+        if changes := summarize_changes(run_of(target)):
+            echo(f"stoker: {name_of(target)}: {changes}", err=True)
         if target["status"] == "FAILED":
             echo(f"stoker: {describe_failure(client, target)}", err=True)
     if line := failure_line(watch):

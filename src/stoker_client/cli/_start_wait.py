@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stoker_client.cli._output import echo
 from stoker_client.client import Client
 from stoker_client.errors import BadInput, TimedOut
+from stoker_client.selectors import join
 from stoker_client.shapes import Deployment, LogPage, Server
 
 #: Seconds between two polls of the deployment.
@@ -33,14 +34,16 @@ class Limit:
         return f"for {self.seconds} s at most (--wait-timeout)" if self.seconds else "as long as it takes"
 
 
-def choose_servers(client: Client, refs: Sequence[str], labels: Mapping[str, str]) -> list[Server]:
-    """Return the servers of ``refs``, or the servers with ``labels``. Raises BadInput if there is none."""
+def choose_servers(client: Client, refs: Sequence[str], selectors: Sequence[str]) -> list[Server]:
+    """Return the servers of ``refs``, or those that ``selectors`` select. Raises BadInput if there is none."""
     if refs:
         return [client.servers.show(ref) for ref in refs]
-    servers = client.servers.all(labels)
+    selector = join(selectors)
+    servers = client.servers.all(selector)
     if not servers:
-        label = ",".join(f"{name}={value}" for name, value in labels.items())
-        raise BadInput(f"no server has the label {label}; `stoker server list` shows the labels")
+        raise BadInput(
+            f"no server matches {selector}; `stoker server list` shows the labels, `stoker server show` the facts"
+        )
     return servers
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from stoker_client.cli._changes import summarize_changes
 from stoker_client.shapes import Run, Target, Trigger
 
 _STATES = {
@@ -13,6 +14,8 @@ _STATES = {
     "UNRESPONSIVE": "UNRESPONSIVE",
     "CANCELLING": "CANCELLING",
 }
+#: The status reason of a run that succeeded without a reason of its own.
+_ORDINARY = "Outputs received"
 _COUNTS = ("complete", "failed", "cancelled", "running", "queued")
 
 
@@ -47,6 +50,8 @@ def summary_of(target: Target) -> str:
     run = run_of(target)
     under_way = target["status"] == "IN_PROGRESS"
     words = (run.get("message") if under_way else None) or target.get("status_reason") or ""
+    if target["status"] == "COMPLETE" and (summary := summarize_changes(run)):
+        words = summary if words in ("", _ORDINARY) else f"{summary}: {words}"
     return " ".join(words.split())
 
 
@@ -58,7 +63,9 @@ def seconds_of(run: Run) -> float | None:
 
 def counts(trigger: Trigger) -> str:
     """Return counts such as ``12 of 1000 complete, 3 failed, 50 running``."""
-    parts = [f"{trigger.get('complete') or 0} of {trigger.get('total') or 0} complete"]
+    numbers = {name: trigger.get(name) or 0 for name in ("changed", "unchanged")}
+    changes = ", ".join(f"{count} {name}" for name, count in numbers.items()) if any(numbers.values()) else ""
+    parts = [f"{trigger.get('complete') or 0} of {trigger.get('total') or 0} complete" + (changes and f" ({changes})")]
     parts += [f"{count} {name}" for name in _COUNTS[1:] if (count := trigger.get(name))]
     return ", ".join(parts)
 

@@ -8,10 +8,12 @@ import click
 
 from stoker_client import triggers
 from stoker_client.cli._options import together
+from stoker_client.cli._selector_option import selector_option
 from stoker_client.cli._servers import service_name
 from stoker_client.cli._values import merge, one_of, pair
 from stoker_client.client import Client
 from stoker_client.references import is_id, is_prefix
+from stoker_client.selectors import join
 
 trigger_options = together([
     click.argument("words", nargs=-1, metavar="[STACK RESOURCE] [ACTION]"),
@@ -23,10 +25,7 @@ trigger_options = together([
         help="One input, with the content of a file as its value.",
     ),
     click.option("--on", "servers", multiple=True, metavar="SERVER", help="A server to run on."),
-    click.option(
-        "--label", "labels", type=pair, multiple=True, metavar="NAME=VALUE",
-        help="Run on the servers with this label; repeat for servers with several labels.",
-    ),
+    selector_option("Run on the servers that SELECTOR selects."),
     click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="At most N servers at a time."),
     click.option(
         "--max-fail-percentage", type=click.IntRange(0, 100), metavar="P",
@@ -47,7 +46,7 @@ class TriggerInput:
     inputs: Sequence[tuple[str, str]]
     input_files: Sequence[tuple[str, str]]
     servers: Sequence[str]
-    labels: Sequence[tuple[str, str]]
+    selectors: Sequence[str]
     max_concurrent: int | None
     max_fail_percentage: int | None
     timeout: int | None
@@ -55,9 +54,9 @@ class TriggerInput:
 
     def body(self, client: Callable[[], Client]) -> dict[str, Any]:
         """Return the request. ``client`` is called only after all other checks."""
-        if self.servers and self.labels:
+        if self.servers and self.selectors:
             raise click.UsageError("name servers either with --on or with --label")
-        if self.config is not None and not (self.servers or self.labels):
+        if self.config is not None and not (self.servers or self.selectors):
             raise click.UsageError("a config has no servers: name them with --on or --label")
         source = dict(self._source())
         values = merge(self.inputs, self.input_files, "--input-file")
@@ -70,7 +69,7 @@ class TriggerInput:
             config_id=None if self.config is None else client().configs.find_id(self.config),
             input_values=values,
             servers=[service_name(client(), server) for server in self.servers],
-            labels=dict(self.labels),
+            selector=join(self.selectors),
             max_concurrent=self.max_concurrent,
             max_fail_percentage=self.max_fail_percentage,
             timeout=self.timeout,

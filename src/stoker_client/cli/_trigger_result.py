@@ -12,9 +12,8 @@ from stoker_client.shapes import Trigger
 
 FIELDS = (
     "id", "name", "action", "source", "status", "status_reason", "total", "queued", "running", "complete", "failed",
-    "cancelled", "input_values", "max_concurrent", "max_fail_percentage", "requested_by", "schedule_id",
-    "creation_time",
-    "end_time",
+    "cancelled", "changed", "unchanged", "input_values", "max_concurrent", "max_fail_percentage",
+    "requested_by", "schedule_id", "creation_time", "end_time",
 )  # fmt: skip
 
 follow_option = click.option(

@@ -17,9 +17,11 @@ from collections.abc import Iterator, Sequence
 import click
 
 from stoker_client import adhoc
+from stoker_client.cli._changes import summarize
 from stoker_client.cli._deployment_wait import failure_line
 from stoker_client.cli._log_output import LogPrinter
 from stoker_client.cli._output import echo, raw_option
+from stoker_client.cli._selector_option import selector_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._start_wait import Limit, choose_servers, report_absence, wait_for_start
 from stoker_client.cli._values import pair, read_text
@@ -49,14 +51,7 @@ class RunCommand(click.Command):
 
 @click.command(cls=RunCommand)
 @click.argument("servers", nargs=-1, metavar="[SERVER]...")
-@click.option(
-    "--label",
-    "labels",
-    type=pair,
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="Run on the servers with this label; repeat for servers with several labels.",
-)
+@selector_option("Run on the servers that SELECTOR selects.")
 @click.option("-f", "--file", "file", metavar="FILE", help="A script to run instead of a command; - is standard input.")
 @click.option("-i", "--input", "inputs", type=pair, multiple=True, metavar="NAME=VALUE", help="A variable.")
 @click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="Kill the script after this time.")
@@ -79,7 +74,7 @@ def command(
     /,
     *,
     servers: Sequence[str],
-    labels: Sequence[tuple[str, str]],
+    selectors: Sequence[str],
     file: str | None,
     inputs: Sequence[tuple[str, str]],
     timeout: int | None,
@@ -89,12 +84,12 @@ def command(
     keep: bool,
     raw: bool,
 ) -> None:  # fmt: skip
-    refs, words = _split(servers, ctx.meta.get(_COMMAND), labels, file)
+    refs, words = _split(servers, ctx.meta.get(_COMMAND), selectors, file)
     script = _script(words, file)
     session = ctx.find_object(Session)
     assert session is not None
     client = session.client
-    targets = choose_servers(client, refs, dict(labels))
+    targets = choose_servers(client, refs, selectors)
     limit = Limit(wait_timeout)
     report_absence(targets, limit)
     if len(targets) > 1:
@@ -108,12 +103,12 @@ def command(
 
 
 def _split(
-    servers: Sequence[str], words: Sequence[str] | None, labels: Sequence[tuple[str, str]], file: str | None
+    servers: Sequence[str], words: Sequence[str] | None, selectors: Sequence[str], file: str | None
 ) -> tuple[Sequence[str], Sequence[str]]:
     """Return servers and command. Without ``--``, only the first word can be a server."""
-    if words is None and not file and not labels:
+    if words is None and not file and not selectors:
         servers, words = servers[:1], servers[1:]
-    if bool(servers) == bool(labels):
+    if bool(servers) == bool(selectors):
         raise click.UsageError("name either servers or --label")
     return servers, words or ()
 
@@ -135,7 +130,7 @@ def _run_one(client: Client, server: Server, run: adhoc.AdHoc, limit: Limit, *, 
     except BaseException:
         _print_remaining_objects(run, server["name"])
         raise
-    _print_failure(client, deployment)
+    _print_result(client, server, deployment)
     if keep:
         click.echo(f"stoker: kept: deployment {run.id}, config {run.config_id}", err=True)
     else:
@@ -163,8 +158,10 @@ def _stream(client: Client, id_: str, *, raw: bool) -> Deployment:
     return deployment
 
 
-def _print_failure(client: Client, deployment: Deployment) -> None:
-    """Print the reason of a failure, unless the exit code and the script's output explain it."""
+def _print_result(client: Client, server: Server, deployment: Deployment) -> None:
+    """Print what the run changed, and the reason of a failure that its exit code and output do not explain."""
+    if changes := summarize(deployment.get("changed"), deployment.get("changed_items") or 0):
+        echo(f"stoker: {server['name']}: {changes}", err=True)
     if deployment["status"] != "COMPLETE" and not (deployment["status_reason"] or "").startswith(
         "deploy_status_code : "
     ):

@@ -17,6 +17,7 @@ from stoker_client.cli._trigger_result import describe_continuation, explaining_
 from stoker_client.errors import ClientError
 from stoker_client.log_text import Unseen, not_kept
 from stoker_client.osc._common import Row, client_of, count, display, list_rows, pair, percentage
+from stoker_client.selectors import join
 from stoker_client.terminal import clean_for
 
 RUNS = (
@@ -55,8 +56,8 @@ class TriggerDeployment(command.ShowOne):
             "--server", metavar="<server>", action="append", default=[], help="A server to run it on (repeatable)"
         )
         where.add_argument(
-            "--label", metavar="<key=value>", type=pair, action="append", default=[],
-            help="Run it on the servers with this label; of several, with all (repeatable)",
+            "--label", metavar="<selector>", action="append", default=[],
+            help="Run it on the servers with this label (key=value), or that match this condition (repeatable)",
         )  # fmt: skip
         parser.add_argument("--max-concurrent", metavar="<n>", type=count, help="So many servers at a time")
         parser.add_argument(
@@ -164,7 +165,7 @@ def _request(parsed: Namespace) -> dict[str, Any]:
         action=parsed.action,
         input_values=dict(parsed.input_value),
         servers=parsed.server,
-        labels=dict(parsed.label),
+        selector=join(parsed.label),
         max_concurrent=parsed.max_concurrent,
         max_fail_percentage=parsed.max_fail_percentage,
         timeout=parsed.timeout,

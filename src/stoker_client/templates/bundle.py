@@ -64,12 +64,22 @@ class _Collection:
 
     def _reference(self, name: str, base: str, asker: str, title: str) -> str:
         url = locations.locate(name, base)
+        if locations.is_catalog(url):
+            self._entry(url)
+            return name
         if locations.is_web(asker) and not locations.is_web(url):
             raise BadInput(f"{title} comes from the network and names {name}, a file of this machine: refused")
         self.name(name, url)
         if url not in self.documents:
             self._read(url, name, title)
         return name
+
+    def _entry(self, url: str) -> None:
+        """Add an entry of the catalogue. The service adds the entries that Stoker does not ship."""
+        text = locations.find_entry(url)
+        if text is not None:
+            self.name(url, url)
+            self.documents[url] = _Document(url, text)
 
     def _read(self, url: str, name: str, title: str) -> None:
         text = locations.read(url, title)

@@ -2,18 +2,22 @@
 
 import base64
 import os
+import re
 import urllib.request
+from importlib import resources
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 from stoker_client.errors import BadInput
 
 TIMEOUT = 60
+#: Prefix of the names of catalogue entries.
+CATALOG = "catalog://"
 
 
 def locate(name: str, base: str = "") -> str:
     """Return the absolute URL of ``name``, relative to the document at ``base`` or to the working directory."""
-    if urlsplit(name).scheme in ("file", "http", "https"):
+    if urlsplit(name).scheme in ("file", "http", "https") or is_catalog(name):
         return name
     if is_web(base):
         return urljoin(base, name)
@@ -32,12 +36,31 @@ def is_web(url: str) -> bool:
     return urlsplit(url).scheme in ("http", "https")
 
 
+def is_catalog(name: str) -> bool:
+    """Whether ``name`` is an entry of the catalogue, such as ``catalog://nginx/1``."""
+    return name.startswith(CATALOG)
+
+
+def find_entry(name: str) -> str | None:
+    """Return the text of a catalogue entry that Stoker ships, or None: the service knows the entries of users."""
+    entry, _, version = name.removeprefix(CATALOG).partition("/")
+    if not re.fullmatch("[a-z][a-z0-9-]*", entry) or not version.isdecimal():
+        return None
+    file = resources.files("stoker_catalog").joinpath("entries", entry, f"{version}.yaml")
+    return file.read_text(encoding="utf-8") if file.is_file() else None
+
+
 def read(url: str, asker: str) -> str:
     """
     Return the content of ``url``: text, or base64 of other data, as heatclient sends it.
 
     ``asker`` is the document that names the URL, for error messages.
     """
+    if is_catalog(url):
+        text = find_entry(url)
+        if text is None:
+            raise BadInput(f"Stoker ships no catalogue entry {url} (named by {asker}): see `stoker catalog list`")
+        return text
     raw = _fetch(url, asker) if is_web(url) else _open(url, asker)
     try:
         return raw.decode()

@@ -45,7 +45,9 @@ class _Walk:
 
 
 def _names_a_file(key: Any, value: Any) -> bool:
-    return isinstance(value, str) and (key == "get_file" or (key == "type" and value.endswith(NESTED)))
+    if not isinstance(value, str):
+        return False
+    return key == "get_file" or (key == "type" and (value.endswith(NESTED) or locations.is_catalog(value)))
 
 
 def in_environment(data: Any, base: str, visit: Visit) -> Any:

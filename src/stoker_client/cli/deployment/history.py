@@ -2,6 +2,7 @@
 
 import click
 
+from stoker_client.cli._changes import describe_changes
 from stoker_client.cli._output import Output, emit_list, emit_one, list_options
 from stoker_client.cli._session import Session
 from stoker_client.errors import ClientError
@@ -25,7 +26,7 @@ def command(session: Session, deployment: str, number: int | None, output: Outpu
         return
     for run in runs:
         if run.get("number") == number:
-            emit_one(output, run)
+            emit_one(output, run, text={"changes": describe_changes(run.get("changes") or ())})
             return
     numbers = ", ".join(str(run.get("number")) for run in runs) or "none so far"
     raise ClientError(f"deployment {deployment} has no run {number}; it has: {numbers}")

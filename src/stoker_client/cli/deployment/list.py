@@ -8,8 +8,8 @@ from stoker_client.cli._output import Output, emit_list, list_options
 from stoker_client.cli._servers import server_id, server_names
 from stoker_client.cli._session import Session
 
-COLUMNS = ("id", "server", "action", "status", "creation_time")
-WIDE = ("server_id", "config_id", "status_reason")
+COLUMNS = ("id", "server", "action", "status", "changed", "creation_time")
+WIDE = ("server_id", "config_id", "changed_items", "status_reason")
 STATUSES = ("IN_PROGRESS", "COMPLETE", "FAILED")
 
 

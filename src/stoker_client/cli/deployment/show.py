@@ -1,13 +1,17 @@
 """Show a deployment."""
 
+from typing import Any
+
 import click
 
+from stoker_client.checks import state_of
 from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._session import Session
+from stoker_client.errors import Refused
 
 FIELDS = (
-    "id", "server_id", "config_id", "action", "status", "status_reason", "creation_time", "updated_time",
-    "input_values", "output_values",
+    "id", "server_id", "config_id", "action", "status", "status_reason", "changed", "changed_items",
+    "creation_time", "updated_time", "check", "input_values", "output_values",
 )  # fmt: skip
 
 
@@ -17,4 +21,15 @@ FIELDS = (
 @click.pass_obj
 def command(session: Session, deployment: str, output: Output) -> None:
     deployments = session.client.deployments
-    emit_one(output, deployments.show(deployments.find_id(deployment)), FIELDS)
+    id_ = deployments.find_id(deployment)
+    shown = {**deployments.show(id_), **_check(session, id_)}
+    emit_one(output, shown, FIELDS)
+
+
+def _check(session: Session, id_: str) -> dict[str, Any]:
+    """Return the state of the last check; empty without checks, or of a service without them, as Heat."""
+    try:
+        check = session.client.checks.show(id_)
+    except Refused:
+        return {}
+    return {"check": f"{state_of(check)} since {check['since']}"}

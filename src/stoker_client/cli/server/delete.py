@@ -20,7 +20,7 @@ from stoker_client.cli._session import Session
 @label_option
 @yes_option
 @click.pass_obj
-def command(session: Session, servers: Sequence[str], labels: Sequence[tuple[str, str]], yes: bool) -> None:
-    chosen = chosen_servers(session, servers, labels)
+def command(session: Session, servers: Sequence[str], selectors: Sequence[str], yes: bool) -> None:
+    chosen = chosen_servers(session, servers, selectors)
     delete_each(chosen, "server", session.client.servers.delete, yes=yes)
     click.echo("stoker: agents that still run there are refused from now on; stop them on the machines", err=True)

@@ -23,19 +23,19 @@ Change = tuple[str, str | None]
 @label_option
 @list_options()
 @click.pass_obj
-def command(session: Session, words: Sequence[str], labels: Sequence[tuple[str, str]], output: Output) -> None:
-    refs, changes = _split(words, named=not labels)
+def command(session: Session, words: Sequence[str], selectors: Sequence[str], output: Output) -> None:
+    refs, changes = _split(words, named=not selectors)
     servers = session.client.servers
-    if labels or len(refs) > 1:
+    if selectors or len(refs) > 1:
         if not changes:
             raise click.UsageError("say what to change: NAME=VALUE or NAME-")
         batch = Batch()
-        chosen = chosen_servers(session, refs, labels)
+        chosen = chosen_servers(session, refs, selectors)
         for name in batch.each(chosen, lambda ref: servers.label(ref, changes)["name"]):
             click.echo(f"server {name} labelled")
         batch.exit()
         return
-    [ref] = chosen_servers(session, refs, labels)
+    [ref] = chosen_servers(session, refs, selectors)
     has = (servers.label(ref, changes) if changes else servers.show(ref)).get("labels") or {}
     if output.is_data:
         emit_data(output.form, has)

@@ -5,26 +5,30 @@ from typing import Any
 
 import click
 
+from stoker_client.cli._agent_versions import upgrade_text, version_text
 from stoker_client.cli._output import Output, emit_list, list_options
+from stoker_client.cli._selector_option import selector_option
 from stoker_client.cli._session import Session
-from stoker_client.cli._values import pair
+from stoker_client.selectors import join
 
-COLUMNS = ("id", "name", "status", "last_seen", "labels")
-WIDE = ("kind", "hostname", "agent_version", "hooks", "policy_source", "created_at")
-STATUSES = ("ENROLLING", "ONLINE", "OFFLINE")
+COLUMNS = ("id", "name", "status", "agent_version", "last_seen", "labels")
+WIDE = ("kind", "hostname", "os", "address", "agent_upgrade", "hooks", "policy_source", "created_at")
+STATUSES = ("ENROLLING", "PENDING_APPROVAL", "ONLINE", "OFFLINE", "LEFT")
 
 
 @click.command()
-@click.option(
-    "--label", "labels", type=pair, multiple=True, metavar="NAME=VALUE",
-    help="Only servers with this label; repeat for servers with several labels.",
-)  # fmt: skip
+@selector_option("Only servers that SELECTOR selects.")
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only those in this state.")
 @list_options()
 @click.pass_obj
-def command(session: Session, labels: Sequence[tuple[str, str]], status: str | None, output: Output) -> None:
-    servers = [server for server in session.client.servers.all(dict(labels)) if status in (None, server["status"])]
-    emit_list(output, servers, COLUMNS, wide=WIDE, order="name", cells=lambda server: {"labels": _labels(server)})
+def command(session: Session, selectors: Sequence[str], status: str | None, output: Output) -> None:
+    selected = session.client.servers.all(join(selectors))
+    servers = [server for server in selected if status in (None, server["status"])]
+    emit_list(output, servers, COLUMNS, wide=WIDE, order="name", cells=_cells)
+
+
+def _cells(server: Mapping[str, Any]) -> dict[str, str]:
+    return {"labels": _labels(server), "agent_version": version_text(server), "agent_upgrade": upgrade_text(server)}
 
 
 def _labels(server: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from stoker_client.cli._values import one_of, read_text
 from stoker_client.errors import BadInput
 
 WORDS = ("STACK", "PROJECT")
+HOOK_WORDS = ("NONE", "STORED", "ANY")
 FIELDS = ("policy", "policy_source", "window")
 
 
@@ -53,6 +54,10 @@ def _window(text: str) -> dict[str, Any]:
     help="STACK, PROJECT, stack=NAME or project=NAME (or their ids).",
 )
 @click.option("--group", "groups", multiple=True, metavar="GROUP", help="A group of configs that may run (script …).")
+@click.option(
+    "--hook", "hooks", multiple=True, metavar="NONE|STORED|ANY|SHA256",
+    help="Hooks that the agent may fetch: none, stored ones, any, or those with these digests.",
+)  # fmt: skip
 @click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="Maximum number of runs at a time.")
 @click.option(
     "--window", "windows", type=_window, multiple=True, metavar="'CRON; MINUTES'",
@@ -66,15 +71,15 @@ def command(
     /,
     *,
     words: Sequence[str],
-    labels: Sequence[tuple[str, str]],
+    selectors: Sequence[str],
     clear: bool,
     output: Output,
     **values: Any,
 ) -> None:
-    refs, files = (words[:0], words) if labels else (words[:1], words[1:])
+    refs, files = (words[:0], words) if selectors else (words[:1], words[1:])
     if len(files) > 1:
         raise click.UsageError(f"there is nothing to take {files[1]!r} for: SERVER FILE is all")
-    chosen = chosen_servers(session, refs, labels)
+    chosen = chosen_servers(session, refs, selectors)
     options = _options(**values)
     changes = bool(files or options or clear)
     if changes and not one_of(bool(files), bool(options), clear):
@@ -82,7 +87,7 @@ def command(
     policy = None if clear else options or (_read(files[0]) if files else None)
     servers, batch = session.client.servers, Batch()
     results = batch.each(chosen, lambda ref: servers.set_policy(ref, policy) if changes else servers.show(ref))
-    if not labels and results:
+    if not selectors and results:
         emit_one(output, {name: results[0].get(name) for name in FIELDS})
     elif changes:
         for server in results:
@@ -95,6 +100,7 @@ def command(
 def _options(
     allow: Sequence[str | dict[str, str]],
     groups: Sequence[str],
+    hooks: Sequence[str],
     max_concurrent: int | None,
     windows: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
@@ -106,6 +112,8 @@ def _options(
         policy["allow"] = words[0] if words else list(allow)
     if groups:
         policy["groups"] = list(groups)
+    if hooks:
+        policy["hooks"] = hooks[0].upper() if hooks[0].upper() in HOOK_WORDS else list(hooks)
     if max_concurrent is not None:
         policy["max_concurrent_runs"] = max_concurrent
     if windows:

@@ -30,6 +30,9 @@ from stoker_client.shapes import Change
 )  # fmt: skip
 @click.option("--enable-rollback", "rollback", flag_value="enabled", help="The same as --rollback enabled.")
 @click.option("--dry-run", is_flag=True, help="Only show what the update would do.")
+@click.option(
+    "--on-servers", is_flag=True, help="With --dry-run: ask the servers what the deployments would change on them."
+)
 @output_option
 @click.pass_obj
 def command(
@@ -39,6 +42,7 @@ def command(
     stack: str,
     existing: bool,
     dry_run: bool,
+    on_servers: bool,
     clear: Sequence[str],
     rollback: str,
     wait: bool,
@@ -46,6 +50,8 @@ def command(
     **options: Any,
 ) -> None:
     _check(options["template"], existing, clear)
+    if on_servers and not dry_run:
+        raise click.UsageError("--on-servers needs --dry-run")
     # imported here because rich is slow, and usage errors do not need it
     from stoker_client.cli._stack_wait import emit_result, wait_for
 
@@ -56,7 +62,12 @@ def command(
         body["disable_rollback"] = rollback == "disabled"
     ref = session.client.stacks.canonical(stack)
     if dry_run:
-        _show_plan(output, session.client.stacks.preview_update(ref, body, existing=existing))
+        answer = session.client.stacks.preview_update(ref, body, existing=existing, on_servers=on_servers)
+        _show_plan(output, answer["resource_changes"])
+        if on_servers and not output.is_data:
+            from stoker_client.cli._server_preview import show_previews
+
+            show_previews(session.client, answer.get("server_previews") or ())
         return
     session.client.stacks.update(ref, body, existing=existing)
     if wait:

@@ -7,8 +7,8 @@ from stoker_client.cli._session import Session
 from stoker_client.references import is_prefix
 from stoker_client.triggers import STATUSES
 
-COLUMNS = ("id", "name", "status", "total", "complete", "failed", "creation_time")
-WIDE = ("action", "queued", "running", "cancelled", "requested_by", "end_time")
+COLUMNS = ("id", "name", "status", "total", "complete", "failed", "changed", "creation_time")
+WIDE = ("action", "queued", "running", "cancelled", "unchanged", "requested_by", "end_time")
 
 
 @click.command()

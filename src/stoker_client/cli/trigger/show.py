@@ -8,7 +8,7 @@ from stoker_client.cli._targets import name_of, run_of, seconds_of, state_of, su
 from stoker_client.cli._trigger_result import FIELDS, emit_trigger, follow_option, follow_trigger
 from stoker_client.shapes import Target
 
-COLUMNS = ("server", "state", "percent", "code", "seconds", "deployment_id", "reason")
+COLUMNS = ("server", "state", "percent", "code", "changed", "seconds", "deployment_id", "reason")
 TARGET_STATUSES = ("QUEUED", "IN_PROGRESS", "COMPLETE", "FAILED", "CANCELLED")
 
 
@@ -46,6 +46,7 @@ def _row(target: Target) -> dict[str, object]:
         "state": state_of(target),
         "percent": run.get("percent"),
         "code": run.get("status_code"),
+        "changed": target.get("changed"),
         "seconds": seconds_of(run),
         "deployment_id": target.get("deployment_id"),
         "reason": summary_of(target),

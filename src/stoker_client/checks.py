@@ -1,0 +1,79 @@
+"""The checks API, a Stoker extension: whether servers still are as deployments left them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from stoker_client.parts import part, segment
+from stoker_client.shapes import Check
+
+if TYPE_CHECKING:
+    from stoker_client.wire import Wire
+
+IN_SYNC, DRIFTED, UNKNOWN = "IN_SYNC", "DRIFTED", "UNKNOWN"
+STATES = (IN_SYNC, DRIFTED, UNKNOWN)
+ONLINE = "ONLINE"
+#: Pauses in seconds between two requests for the answers of agents.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
+#: Deployments of one request, so that its URL stays short.
+_PORTION = 50
+
+
+class Checks:
+    """Calls to the checks API."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def all(self, *, state: str | None = None, stack: str | None = None, server: str | None = None) -> list[Check]:
+        """Return the checks of the project without their differences, optionally of a state, stack or server."""
+        query = {"state": state, "stack": stack, "server": server}
+        return cast(list[Check], part(self._wire.get("/checks", query, patient=True), "checks"))
+
+    def show(self, deployment_id: str) -> Check:
+        """Return the check of a deployment with its differences. Raises NotFound."""
+        return cast(Check, part(self._wire.get(f"/checks/{segment(deployment_id)}"), "check"))
+
+    def request(
+        self,
+        *,
+        stack: str | None = None,
+        servers: Sequence[str] | None = None,
+        selector: str | None = None,
+    ) -> list[Check]:
+        """Request the checks of a stack, of servers, or of selected servers, and return them as they are."""
+        body: dict[str, Any] = {"stack": stack, "servers": servers, "selector": selector}
+        answer = self._wire.send("POST", "/checks", {name: value for name, value in body.items() if value})
+        return cast(list[Check], part(answer, "checks"))
+
+    def wait(self, requested: Sequence[Check], seconds: float) -> list[Check]:
+        """Return the checks when all agents that are online have answered, or after ``seconds``."""
+        until, pause = time.monotonic() + seconds, _FIRST_PAUSE
+        checks = {check["deployment_id"]: check for check in requested}
+        while (waiting := [id_ for id_ in checks if awaits_answer(checks[id_])]) and time.monotonic() < until:
+            time.sleep(min(pause, max(until - time.monotonic(), 0)))
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+            present = {check["deployment_id"]: check for check in self._several(waiting)}
+            # A deployment that was deleted meanwhile is no longer listed.
+            checks = {
+                id_: present.get(id_, checks[id_]) for id_ in checks if id_ in present or not awaits_answer(checks[id_])
+            }
+        return list(checks.values())
+
+    def _several(self, deployment_ids: Sequence[str]) -> Iterator[Check]:
+        """Yield the checks of these deployments."""
+        for start in range(0, len(deployment_ids), _PORTION):
+            query = {"deployment_id": deployment_ids[start : start + _PORTION]}
+            yield from cast(list[Check], part(self._wire.get("/checks", query, patient=True), "checks"))
+
+
+def awaits_answer(check: Check) -> bool:
+    """Whether an agent that is online has not answered the request yet."""
+    return check["pending"] and check["server_status"] == ONLINE
+
+
+def state_of(check: Check) -> str:
+    """Return the state, which is unknown while a request has no answer."""
+    return UNKNOWN if check["pending"] else check["state"]

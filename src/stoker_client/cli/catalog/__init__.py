@@ -1,0 +1,1 @@
+"""The catalogue: typed, versioned configs, such as nginx/1."""

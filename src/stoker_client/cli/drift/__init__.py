@@ -1,0 +1,1 @@
+"""Drift: differences between servers and what deployments left there."""

@@ -1,0 +1,1 @@
+"""Enrollments: tokens with which machines become servers."""

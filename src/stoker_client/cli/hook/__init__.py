@@ -1,0 +1,1 @@
+"""Stored hooks, which agents fetch for the configs that name them."""

@@ -1,0 +1,26 @@
+"""Approve servers that wait for it; their agents start at once.
+
+\b
+  stoker server approve web1 web2
+  stoker server approve --all
+"""
+
+from collections.abc import Sequence
+
+import click
+
+from stoker_client.cli._batch import Batch
+from stoker_client.cli._pending_servers import all_option, choose_pending
+from stoker_client.cli._session import Session
+
+
+@click.command()
+@click.argument("servers", nargs=-1, metavar="[SERVER]...")
+@all_option
+@click.pass_obj
+def command(session: Session, servers: Sequence[str], every: bool) -> None:
+    batch = Batch()
+    chosen = choose_pending(session, servers, every=every)
+    for name in batch.each(chosen, lambda ref: session.client.servers.approve(ref)["name"]):
+        click.echo(f"server {name} approved")
+    batch.exit()
