@@ -12,6 +12,8 @@ import pytest
 from stoker.store.open import Store
 from support import databases, installations, keystone, service_processes, upstream
 from support.install_peers import INSTALLATIONS
+from support.machine_bases import AUTOMATION, CONTAINERS, RPM, SUDO, Base
+from support.machines import Machines
 from support.service_processes import Peer
 
 StartPeer = Callable[..., AbstractContextManager[Peer]]
@@ -29,11 +31,13 @@ SLOW_FOLDERS = (
     "http_objects",
     "interop",
     "journeys",
+    "machines",
     "security",
 )
 _MARK = re.compile(r"^pytestmark = pytest\.mark\.slow$", re.MULTILINE)
 #: What starts other programs; `make test-fast` runs on SQLite alone.
 _SLOW_FIXTURES = {
+    "machines",
     "postgresql_server",
     "redis_program",
     "start_keystone",
@@ -103,6 +107,37 @@ def redis_program() -> str:
 def heat_agents() -> Path:
     """The unpacked release of heat-agents."""
     return upstream.HEAT_AGENTS.require() / "heat-agents"
+
+
+@pytest.fixture(scope="session")
+def machines() -> Iterator[Machines]:
+    """Test machines with their own root file systems and addresses; without root or mmdebstrap, skips the test."""
+    with Machines.open() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def container_base() -> Base:
+    """A root file system for machines with Docker, Compose and podman."""
+    return CONTAINERS
+
+
+@pytest.fixture(scope="session")
+def automation_base() -> Base:
+    """A root file system for machines with Ansible and Puppet."""
+    return AUTOMATION
+
+
+@pytest.fixture(scope="session")
+def rpm_base() -> Base:
+    """A root file system for machines with dnf."""
+    return RPM
+
+
+@pytest.fixture(scope="session")
+def sudo_base() -> Base:
+    """A root file system for machines with sudo."""
+    return SUDO
 
 
 @pytest.fixture(scope="session")

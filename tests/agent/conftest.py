@@ -50,15 +50,17 @@ class Server:
         self.signals: list[tuple[str, dict[str, Any]]] = []
         self.sizes: list[int] = []
         self.progress: list[tuple[str, dict[str, Any]]] = []
+        self.facts: list[dict[str, Any]] = []
         self.logs: dict[tuple[str, str], bytes] = {}
         self.log_calls: list[tuple[str, str, int]] = []
+        self.upgrades: list[dict[str, Any]] = []
         self.enrollments: list[dict[str, Any]] = []
         self.polls: list[str] = []
         self.files: dict[str, bytes] = {}
         #: How many of the next calls are answered with what, or taken and never answered, or held.
         self.answers: dict[str, list[int]] = {}
         self.lost: Counter[str] = Counter()
-        self.released = {name: threading.Event() for name in ("signal", "progress", "logs", "document")}
+        self.released = {name: threading.Event() for name in ("signal", "progress", "logs", "document", "facts")}
         for each in self.released.values():
             each.set()
         self.keys = {_KEY}
@@ -216,6 +218,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._serve()
 
+    def do_PUT(self) -> None:
+        self._serve()
+
     def _serve(self) -> None:
         world = self.server.world
         length = int(self.headers.get("Content-Length") or 0)
@@ -260,8 +265,14 @@ class _Handler(BaseHTTPRequestHandler):
             return 401, _error("the key is unknown"), None
         if world.answers.get(kind):
             return world.answers[kind].pop(0), _error("told to"), None
+        if kind == "upgrade":
+            world.upgrades.append(json.loads(body))
+            return 204, b"", None
         if kind == "document":
             return self._document(world, float(query["wait"][0]))
+        if kind == "facts":
+            world.facts.append(json.loads(body))
+            return 204, b"", None
         return self._run(world, words[-2], kind, query, body)
 
     def _document(self, world: Server, wait: float) -> tuple[int, bytes, str | None]:
@@ -320,6 +331,7 @@ class Agent:
         config = self.root / "etc" / "agent.json"
         config.parent.mkdir(parents=True, exist_ok=True)
         config.write_text(json.dumps({"url": self.server.url, "server_id": "s1", "key": key}))
+        config.with_name("environment").write_text(f"{self._mark}\nWORK={self.work}\n")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -327,11 +339,18 @@ class Agent:
         kept = {key: each for key, each in os.environ.items() if not key.startswith("STOKER_")}
         return {**kept, name: value, "WORK": str(self.work), "PYTHONPATH": str(_SOURCES)}
 
-    def start(self, *words: str, program: tuple[str, ...] = ("-m", "stoker_agent"), **how: Any) -> None:
+    def start(
+        self,
+        *words: str,
+        program: tuple[str, ...] = ("-m", "stoker_agent"),
+        command: str = "run",
+        python: str = AGENT_PYTHON,
+        **how: Any,
+    ) -> None:
         self.root.mkdir(exist_ok=True)
         with self.root.joinpath("said").open("ab") as said:
             self.process = subprocess.Popen(
-                [AGENT_PYTHON, *program, "run", "--root", str(self.root), *words],
+                [python, *program, command, "--root", str(self.root), *words],
                 env=self.environment,
                 cwd=self.work,
                 stdin=subprocess.DEVNULL,
@@ -340,11 +359,12 @@ class Agent:
                 **how,
             )
 
-    def call(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def call(self, *words: str, input: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
         """Another process of the program, to its end."""
         return subprocess.run(
             [AGENT_PYTHON, "-m", "stoker_agent", *words],
             env={**self.environment, **environment},
+            input=input,
             capture_output=True,
             text=True,
             timeout=_PATIENCE_SECONDS,

@@ -201,6 +201,33 @@ def test_a_hook_of_the_server_overrides_the_built_in_one(server, agent):
     assert ran(server, agent, server.entry("c1", "echo theirs"))["deploy_stdout"] == "mine\n"
 
 
+@pytest.mark.parametrize(
+    ("entry", "outcome"),
+    [
+        (
+            {"group": "file", "mode": "check"},
+            {"deploy_status_code": 0, "deploy_changed": True, "deploy_changes": 1, "written": False},
+        ),
+        ({"group": "file", "mode": "apply"}, {"deploy_status_code": 0, "deploy_changed": True, "written": True}),
+        ({"group": "script", "mode": "preview", "config": "touch $WORK/motd"}, {"deploy_status_code": 95}),
+        ({"group": "knows", "mode": "check"}, {"deploy_status_code": 0, "deploy_stdout": "check\n"}),
+        ({"group": "heats", "mode": "check"}, {"deploy_status_code": 95}),
+        ({"group": "heats"}, {"deploy_status_code": 0, "deploy_stdout": "applied\n"}),
+        ({"group": "file", "mode": "other"}, {"deploy_status_code": 95}),
+    ],
+    ids=lambda value: "-".join((value["group"], value.get("mode", "none"))) if "group" in value else "",
+)
+def test_the_mode_of_an_entry_reaches_hooks_that_know_modes(server, agent, entry, outcome):
+    agent.hook("knows", '#!/bin/sh\necho "$STOKER_HOOK_MODE"\n')
+    agent.hook("heats", "#!/bin/sh\necho applied\n")
+    config = {"path": str(agent.work / "motd"), "content": "Hello\n"}
+    values = ran(server, agent, {**server.entry("c1", config), **entry})
+    written = agent.work.joinpath("motd").exists()
+    seen = {**values, "deploy_changes": len(values.get("deploy_changes", ())), "written": written}
+    assert {key: seen[key] for key in outcome} == outcome
+    assert written is outcome.get("written", False)
+
+
 def test_a_hook_may_ignore_its_large_input(server, agent):
     agent.hook("foo", "#!/bin/sh\nsetsid sleep 1000 >/dev/null 2>&1 &\nexit 0\n")
     assert ran(server, agent, server.entry("c1", "x" * 1_000_000, group="foo"))["deploy_status_code"] == 0

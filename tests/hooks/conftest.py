@@ -7,6 +7,7 @@ import os
 import stat
 import subprocess
 import sys
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +17,9 @@ import pytest
 
 from stoker_agent.archive import build_hook
 from stoker_agent.hook_contract import MODE, RESULT_FILE, STATE
-from stoker_agent.programs import program
-from support.tools import ANSIBLE, SALT
+from stoker_agent.programs import Folders, program
+from support.machines import Machine
+from support.tools import ANSIBLE, CFN_TOOLS, SALT
 
 #: A tool gets this long; a busy machine is slow.
 _PATIENCE_SECONDS = 280
@@ -72,8 +74,8 @@ class Hook:
         """Run the hook as the agent does: a child process whose output is the tool's."""
         folder = self.folder / "runs" / entry["id"]
         folder.mkdir(parents=True, exist_ok=True)
-        child = program(entry, self.folder / "no-hooks", folder)
-        done = self._process(list(child.argv), child.stdin, {**child.environment, MODE: mode})
+        child = program(entry, self.folder / "no-hooks", Folders.of(folder), mode)
+        done = self._process(list(child.argv), child.stdin, child.environment)
         return Outcome({"deploy_status_code": done.returncode, **child.finish(done.returncode)}, *self._texts(done))
 
     def run_file(self, entry: Mapping[str, Any], mode: str = "apply") -> Outcome:
@@ -116,6 +118,48 @@ class Hook:
         self.environment["PATH"] = f"{path.parent}{os.pathsep}{os.environ['PATH']}"
         return path
 
+    def use_salt(self, salt_call: Path, folder: Path) -> None:
+        """Run this Salt, with all files of its minion below ``folder``."""
+        minion = folder / "minion"
+        places = {"root_dir": "", "cachedir": "cache", "pki_dir": "pki", "sock_dir": "sock", "log_file": "log/minion"}
+        lines = [f"{name}: {folder / 'salt' / place}" for name, place in places.items()]
+        minion.write_text("\n".join(["id: here", "master_type: disable", *lines]) + "\n")
+        self.environment.update(HEAT_SALT_CMD=str(salt_call), SALT_MINION_CONFIG=str(minion))
+
+
+@dataclass
+class MachineHook(Hook):
+    """A hook that runs as root of a test machine, as one file in the contract of heat-agents."""
+
+    machine: Machine = field(kw_only=True)
+
+    def entry(self, config: Any, *rest: Any, **inputs: Any) -> dict[str, Any]:
+        """As ``Hook.entry``. Tests share machines, so each has a deployment of its own."""
+        return {**super().entry(config, *rest, **inputs), "name": self.folder.name, "id": str(uuid.uuid4())}
+
+    def run(self, entry: Mapping[str, Any], mode: str = "apply") -> Outcome:
+        path = f"/opt/hooks/{self.group}"
+        if not self.machine.exists(path):
+            self.folder.joinpath("single").mkdir(exist_ok=True)
+            build_hook(self.group, self.folder / "single" / self.group)
+            self.machine.put(path, self.folder.joinpath("single", self.group).read_bytes(), 0o755)
+        done = self.machine.run(
+            [path],
+            input=json.dumps(entry),
+            check=False,
+            timeout=_PATIENCE_SECONDS,
+            environment={**self.environment, MODE: mode},
+        )
+        assert done.returncode == 0, done.stderr
+        report = json.loads(done.stdout)
+        return Outcome(report, report["deploy_stdout"], report["deploy_stderr"])
+
+
+@pytest.fixture
+def machine_hook(request: pytest.FixtureRequest, machine: Machine, tmp_path: Path) -> MachineHook:
+    """The hook of the module's ``GROUP`` in the module's fixture ``machine``."""
+    return MachineHook(request.module.GROUP, tmp_path, machine=machine)
+
 
 @pytest.fixture
 def hook(request: pytest.FixtureRequest, tmp_path: Path) -> Hook:
@@ -133,3 +177,9 @@ def ansible_playbook() -> Path:
 def salt_call() -> Path:
     """The program of the installed salt."""
     return SALT.require() / "bin" / "salt-call"
+
+
+@pytest.fixture(scope="session")
+def cfn_tools() -> Path:
+    """The folder with heat-cfntools and os-apply-config, for machines."""
+    return CFN_TOOLS.require()

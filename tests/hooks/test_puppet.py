@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from stoker_agent.progress import parse
 from support.tools import find_tool
 
 GROUP = "puppet"
@@ -51,3 +52,25 @@ def test_failures_and_hiera_data(hook, tmp_path):
     data = tmp_path / "hieradata" / "heat_config_app.json"
     assert json.loads(data.read_text()) == {"a": 1}
     assert data.stat().st_mode & 0o777 == 0o600
+
+
+def test_resources_are_the_progress(hook, tmp_path):
+    progress = tmp_path / "progress"
+    hook.environment["STOKER_PROGRESS"] = str(progress)
+    titles = [f"{tmp_path}/made{number}" for number in range(8)]
+    manifest = "\n".join(f"file {{ '{title}': content => \"Info: x\\n\" }}" for title in titles)
+    waits = f"exec {{ '/bin/cp {progress} {tmp_path}/seen': require => File['{titles[-1]}'] }}"
+    outcome = hook.run(hook.entry(f"{manifest}\n{waits}"))
+    assert outcome.code == 0, outcome
+    lines = [parse(line) for line in progress.read_text().splitlines()]
+    percents = [percent for percent, _ in lines]
+    assert percents == sorted(percents)
+    assert 0 < percents[0] < percents[-1] < 100
+    resources = [message for _, message in lines]
+    assert {f"/Stage[main]/Main/File[{title}]" for title in titles} <= set(resources)
+    assert f"File[{titles[-1]}]" in (tmp_path / "seen").read_text()
+    assert "valuat" not in outcome.stdout
+    assert "Info:" not in outcome.stdout
+    verbose = hook.run(hook.entry(manifest, (), {"enable_verbose": True}))
+    assert "Info: Applying configuration" in verbose.stdout
+    assert "valuat" not in verbose.stdout

@@ -17,11 +17,7 @@ the file:
 
 @pytest.fixture
 def hook(hook, tmp_path, salt_call):
-    minion = tmp_path / "minion"
-    places = {"root_dir": "", "cachedir": "cache", "pki_dir": "pki", "sock_dir": "sock", "log_file": "log/minion"}
-    lines = [f"{name}: {tmp_path / 'salt' / place}" for name, place in places.items()]
-    minion.write_text("\n".join(["id: here", "master_type: disable", *lines]) + "\n")
-    hook.environment.update(HEAT_SALT_CMD=str(salt_call), SALT_MINION_CONFIG=str(minion))
+    hook.use_salt(salt_call, tmp_path)
     return hook
 
 
@@ -46,3 +42,15 @@ def test_failed_states_and_unreadable_ones(hook):
     unreadable = hook.run(hook.entry("a: {% nothing"))
     assert unreadable.code == 1
     assert unreadable.report["deploy_status_reason"]
+
+
+def test_states_are_the_progress(hook, tmp_path):
+    progress = tmp_path / "progress"
+    hook.environment["STOKER_PROGRESS"] = str(progress)
+    seen = f"until grep -q 'state 2' {progress}; do sleep 0.1; done"
+    states = {"first": {"test.nop": []}, "waits": {"cmd.run": [{"name": seen}, {"timeout": 60}]}}
+    outcome = hook.run(entry := hook.entry(states))
+    assert outcome.code == 0, outcome
+    assert progress.read_text().splitlines() == ["state 1: first", f"state 2: {seen}"]
+    assert "Running state" not in outcome.stdout + outcome.stderr
+    assert not (tmp_path / "runs" / entry["id"] / "salt.log").exists()

@@ -32,8 +32,10 @@ class SpokenAgent:
         return self.call("GET", f"/document?wait={wait}", **headers)
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return the runs in the document."""
-        return self.document().body["deployments"]
+        """Return the runs in the document. Polls again if a poll of the server's real agent has superseded this one."""
+        while (document := self.document().body) is None:
+            pass
+        return document["deployments"]
 
     def log(self, run: str, offset: int, data: bytes, stream: str = "stdout", more: str = "") -> Answer:
         """Send output of a run. ``more`` is appended to the query."""

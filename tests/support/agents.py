@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,11 @@ class OwnAgent:
 
     folder: Path
     words: tuple[str, ...] = ()
+    #: Additional environment variables of the agent.
+    environment: Mapping[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
+    #: Arguments of Python that start the agent, such as the path of a program.
+    program: tuple[str, ...] = ("-m", "stoker_agent")
 
     @property
     def root(self) -> Path:
@@ -56,11 +60,13 @@ class OwnAgent:
         """Start the agent with additional arguments."""
         self.work.mkdir(parents=True, exist_ok=True)
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("STOKER_", "OS_"))}
-        command = [AGENT_PYTHON, "-m", "stoker_agent", "run", "--root", str(self.root), *self.words, *words]
+        self.root.joinpath("etc").mkdir(parents=True, exist_ok=True)
+        self.root.joinpath("etc", "environment").write_text(f"WORK={self.work}\n")
+        command = [AGENT_PYTHON, *self.program, "run", "--root", str(self.root), *self.words, *words]
         with self.folder.joinpath("agent.log").open("ab") as log:
             self.process = subprocess.Popen(
                 command,
-                env={**kept, "WORK": str(self.work), "PYTHONPATH": str(_SOURCES)},
+                env={**kept, "PYTHONPATH": str(_SOURCES), **self.environment},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -7,20 +7,27 @@ import sys
 
 from support.installations import Installation, InstallationError
 from support.keystone import KEYSTONE
+from support.machine_bases import AUTOMATION, CONTAINERS, DEBIAN, RPM, SUDO
 from support.service_processes import OLD_ZAQAR, REDIS, SWIFT, ZAQAR
-from support.tools import ANSIBLE, SALT
+from support.tools import ANSIBLE, CFN_TOOLS, SALT
 from support.upstream import HEAT_AGENTS
 
 #: By the name of the fixture in ``tests/conftest.py`` that uses the installation.
 INSTALLATIONS: dict[str, Installation] = {
     "ansible_playbook": ANSIBLE,
+    "automation_base": AUTOMATION.top,
+    "cfn_tools": CFN_TOOLS,
+    "container_base": CONTAINERS.top,
     "heat_agents": HEAT_AGENTS,
+    "machines": DEBIAN.top,
     "redis_program": REDIS,
+    "rpm_base": RPM.top,
     "salt_call": SALT,
     "start_keystone": KEYSTONE,
     "start_old_zaqar": OLD_ZAQAR,
     "start_swift": SWIFT,
     "start_zaqar": ZAQAR,
+    "sudo_base": SUDO.top,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ def fill_project(owner: Account) -> Contents:
     deployment = _create(owner, "/software_deployments", "software_deployment", server_id=server, **run)
     waiting = {"status": "IN_PROGRESS", "status_reason": secret}
     assert owner.heat("PUT", f"/software_deployments/{deployment['id']}", waiting).status == 200
+    assert owner.heat("POST", "/checks", {"servers": [server]}).status == 202
     trigger = {"config_id": config["id"], "servers": [server]}
     schedule = {"name": _NAME, "trigger": trigger, "cron": "0 2 1 1 *", "timezone": "UTC"}
     stack = _stack(owner, secret, hidden)
@@ -50,8 +52,10 @@ def fill_project(owner: Account) -> Contents:
         "deployment_id": deployment["id"],
         "trigger_id": _create(owner, "/software_triggers", "software_trigger", **trigger)["id"],
         "schedule_id": _create(owner, "/software_schedules", "software_schedule", **schedule)["id"],
+        **_artifacts(owner, secret),
         "server": server,
         "server_id": server,
+        "enrollment": _create(owner, "/enrollments", "enrollment", limit=2)["id"],
         **stack,
         **_identity(owner),
         **_queue(owner, secret),
@@ -64,8 +68,19 @@ def fill_project(owner: Account) -> Contents:
     return Contents(owner, names, secret, hidden, key)
 
 
+def _artifacts(owner: Account, secret: str) -> dict[str, str]:
+    content = base64.b64encode(f"#!/bin/sh\n# {secret}\n".encode()).decode()
+    hook = _create(owner, "/hooks", "hook", name=_NAME, content=content)
+    text = (
+        f"stoker_catalog_version: 1\nname: {_NAME}\nversion: 1\ndescription: {secret}\ngroup: script\n"
+        "config: '#!/bin/sh'\n"
+    )
+    assert _ok(owner.heat("POST", "/catalog", {"text": text})).body["entry"]["version"] == hook["version"]
+    return {"hook_name": _NAME, "entry_name": _NAME, "number": str(hook["version"]), "sha256": hook["sha256"]}
+
+
 #: Names for types of objects, not for objects of a project.
-COMMON = ("project", "account", "type_name", "version", "role_id", "domain_id", "arn", "token")
+COMMON = ("project", "account", "type_name", "version", "number", "role_id", "domain_id", "arn", "token")
 
 
 def absent_names(names: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import threading
 from collections.abc import Iterator
@@ -40,26 +41,43 @@ class Relay:
                 _cut(connection)
             self._open.clear()
 
+    def _lifetime(self) -> int | None:
+        """Return the bytes of answers after which a new connection is cut; None for no limit."""
+        return None
+
     def _accept(self, listening: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while True:
                 near, _ = listening.accept()
-                far = socket.create_connection(("127.0.0.1", self._target))
+                try:
+                    far = socket.create_connection(("127.0.0.1", self._target))
+                except ConnectionRefusedError:  # the server is away
+                    _cut(near)
+                    continue
                 with self._lock:
                     if self._listening is not listening:
                         _cut(near)
                         _cut(far)
                         return
                     self._open |= {near, far}
-                for pair in ((near, far), (far, near)):
-                    threading.Thread(target=self._pass, args=pair, daemon=True).start()
+                for route in ((near, far, None), (far, near, self._lifetime())):
+                    threading.Thread(target=self._pass, args=route, daemon=True).start()
 
-    def _pass(self, source: socket.socket, target: socket.socket) -> None:
+    def _pass(self, source: socket.socket, target: socket.socket, limit: int | None) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
-                target.sendall(data)
+                target.sendall(data[:limit])
+                if limit is not None and (limit := limit - len(data)) <= 0:
+                    break
         for end in (source, target):
             _cut(end)
+
+
+class LossyRelay(Relay):
+    """A relay that cuts a fifth of its connections early: often after the request has arrived, before its answer."""
+
+    def _lifetime(self) -> int | None:
+        return random.randrange(300) if random.random() < 0.2 else None
 
 
 def _cut(connection: socket.socket) -> None:
@@ -69,9 +87,9 @@ def _cut(connection: socket.socket) -> None:
 
 
 @contextmanager
-def relay(target: int) -> Iterator[Relay]:
+def relay(target: int, kind: type[Relay] = Relay) -> Iterator[Relay]:
     """Yield a relay that accepts connections."""
-    relayed = Relay(target)
+    relayed = kind(target)
     relayed.come()
     try:
         yield relayed

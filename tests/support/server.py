@@ -69,11 +69,13 @@ class Served:
     login_of: Served | None = None
     #: The CA of the server's certificate, if it serves HTTPS.
     ca_file: Path | None = None
+    #: The address that it listens on.
+    host: str = "127.0.0.1"
     _token: str | None = None
 
     @property
     def url(self) -> str:
-        return f"{'https' if self.ca_file else 'http'}://127.0.0.1:{self.port}"
+        return f"{'https' if self.ca_file else 'http'}://{self.host}:{self.port}"
 
     @property
     def state_dir(self) -> Path:
@@ -223,12 +225,20 @@ def served(
     login_of: Served | None = None,
     ca_file: Path | None = None,
     is_forked: bool = True,
+    host: str | None = None,
 ) -> Iterator[Served]:
-    """Start a server, and end it and its local servers with the context. Tests that measure memory must not fork it."""
+    """
+    Start a server, and end it and its local servers with the context. Tests that measure memory must not fork it.
+
+    ``host`` is an address of this computer where test machines reach the server.
+    """
     options = (*flags, *(() if clouds_yaml else ("--no-clouds-yaml",)))
+    if host is not None:
+        options = (*options, "--host", host, "--insecure-http")
     if database:
         options = (*options, "--database", database)
     server = Served(folder, free_port(), options, login_of=login_of, ca_file=ca_file, is_forked=is_forked)
+    server.host = host or server.host
     with ExitStack() as cleanup:  # also ends a server whose start fails
         cleanup.callback(end_local_servers, server.state_dir / "local")
         cleanup.callback(server.end)

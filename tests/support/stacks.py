@@ -23,7 +23,7 @@ from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
 from stoker.objects import Objects
 from stoker.policy.authorizer import DeploymentAuthorizer
-from stoker.policy.rules import PROJECT
+from stoker.policy.rules import PROJECT, SiteDefaults
 from stoker.resources.env import ResourceEnv
 from stoker.servers.keys import Keys
 from stoker.site import LocalPlatform
@@ -218,7 +218,7 @@ class World:
     def to_run(self, server_id: str) -> list[tuple[str, str]]:
         """Return the ids and bodies of the runs in a server's document."""
         with self.store.read() as tx:
-            return [(id, body) for id, body, _ in deployments.to_run(tx, server_id)]
+            return [(run.deployment_id, run.body) for run in deployments.to_run(tx, server_id)]
 
 
 def world(
@@ -240,7 +240,7 @@ def world(
         RemoteHeatClient("http://stoker.test", "RegionOne", {}, lambda _: None),
         AnyProject(),
         Keys(store, b"secret"),
-        DeploymentAuthorizer(work, deployment_policy),
+        DeploymentAuthorizer(work, SiteDefaults(allow=deployment_policy)),
         listeners=RunListeners(trigger=TriggerListener()),
     )
     engine = nested.create_engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))

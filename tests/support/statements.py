@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
+import pytest
 import sqlalchemy as sa
 
 from stoker.store.open import Store
 
+#: Statements of no transaction: they check idle connections of the pool, and notify other processes.
+_IGNORED = re.compile("^(;|SELECT 1)$|pg_notify|LISTEN", re.IGNORECASE)
 _VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
+
+
+@contextmanager
+def _recorded_by_psycopg(database: str | None, statements: list[str]) -> Iterator[None]:
+    """Add what psycopg's cursors on this database execute."""
+
+    def record(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(cursor: psycopg.Cursor[Any], query: Any, *arguments: Any, **named: Any) -> Any:
+            if cursor.connection.info.dbname == database and not _IGNORED.search(str(query)):
+                statements.append(str(query))
+            return method(cursor, query, *arguments, **named)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("execute", "executemany"):
+            patch.setattr(psycopg.Cursor, name, record(getattr(psycopg.Cursor, name)))
+        yield
 
 
 @contextmanager
@@ -19,13 +42,8 @@ def recorded_statements(store: Store) -> Iterator[list[str]]:
     """Yield the list of statements that the store's connections execute inside the block, also in other threads."""
     statements: list[str] = []
     if store.dialect != "sqlite":
-
-        def record(_connection: Any, _cursor: Any, statement: str, *_arguments: Any) -> None:
-            statements.append(statement)
-
-        sa.event.listen(store.engine, "before_cursor_execute", record)
-        yield statements
-        sa.event.remove(store.engine, "before_cursor_execute", record)
+        with _recorded_by_psycopg(store.engine.url.database, statements):
+            yield statements
         return
 
     connections: list[sqlite3.Connection] = []

@@ -1,0 +1,117 @@
+"""Runs that wait for other runs of the same server, by the option ``depends_on``."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+WAIT = "until test -e $WORK/go; do sleep 0.02; done"
+
+
+def entry(server, id, script="true", after=(), **inputs):
+    made = server.entry(id, f"{script}; code=$?; echo {id} >>$WORK/order; exit $code", **inputs)
+    return {**made, "options": {"depends_on": after} if after else {}}
+
+
+def test_a_run_starts_after_those_that_it_names_although_its_name_comes_first(server, agent):
+    server.give(entry(server, "a", after=["name-b", "name-c"]), entry(server, "b", after="name-c"), entry(server, "c"))
+    agent.start()
+    assert server.result("a")["deploy_status_code"] == 0
+    assert agent.lines("order") == ["c", "b", "a"]
+
+
+def test_independent_runs_pass_a_waiting_one_and_run_in_parallel_up_to_the_limit(server, agent):
+    server.head["concurrency"] = 2
+    server.give(
+        entry(server, "a", WAIT),
+        entry(server, "b", after=["name-a"]),
+        *(entry(server, id) for id in ("c", "d")),
+    )
+    agent.start()
+    server.result("c")
+    server.result("d")
+    assert agent.lines("order") == ["c", "d"]
+    agent.work.joinpath("go").touch()
+    server.result("b")
+    assert agent.lines("order") == ["c", "d", "a", "b"]
+
+
+def test_a_run_whose_dependency_fails_does_not_start_and_says_why(server, agent):
+    server.give(entry(server, "a", after=["name-b"]), entry(server, "b", "false"), entry(server, "c", after=["name-a"]))
+    agent.start()
+    assert server.result("a")["deploy_status_reason"] == "dependency name-b failed"
+    assert server.result("c")["deploy_status_reason"] == "dependency name-a failed"
+    assert agent.lines("order") == ["b"]
+
+
+def test_an_error_output_is_a_failure_of_the_dependency(server, agent):
+    first = entry(server, "a", "printf broken >$heat_outputs_path.problem")
+    first["outputs"] = [{"name": "problem", "type": "String", "error_output": True}]
+    server.give(first, entry(server, "b", after=["name-a"]))
+    agent.start()
+    assert server.result("b")["deploy_status_reason"] == "dependency name-a failed"
+
+
+def test_a_name_that_no_run_of_the_document_has_is_not_awaited(server, agent):
+    server.give(entry(server, "a", after=["absent"]))
+    agent.start()
+    assert server.result("a")["deploy_status_code"] == 0
+
+
+def test_the_names_of_resources_count_within_one_stack(server, agent):
+    def member(id, stack, **how):
+        return entry(server, id, deploy_stack_id=stack, deploy_resource_name=f"r-{id}", **how)
+
+    server.give(
+        member("a", "one/1", after=["r-c"]),
+        member("b", "two/2", after=["r-c"]),
+        member("c", "one/1"),
+    )
+    agent.start()
+    server.result("c")
+    server.result("a")
+    assert agent.lines("order") == ["b", "c", "a"]
+
+
+def test_a_cycle_fails_with_the_names(server, agent):
+    server.give(entry(server, "a", after=["name-b"]), entry(server, "b", after=["name-a"]), entry(server, "c"))
+    agent.start()
+    assert server.result("a")["deploy_status_reason"] == "depends_on forms a cycle: name-a → name-b → name-a"
+    assert server.result("b")["deploy_status_reason"] == "dependency name-a failed"
+    assert server.result("c")["deploy_status_code"] == 0
+    assert agent.lines("order") == ["c"]
+
+
+def test_a_run_no_longer_waits_for_one_that_was_withdrawn(server, agent):
+    waiting, running = entry(server, "a", after=["name-b"]), entry(server, "c", WAIT)
+    server.give(running, waiting, entry(server, "b"))
+    agent.start()
+    server.until(agent.run_folder("c").joinpath("entry.json").exists)
+    server.give(running, waiting)
+    agent.work.joinpath("go").touch()
+    assert server.result("a")["deploy_status_code"] == 0
+    assert agent.lines("order") == ["c", "a"]
+
+
+def test_a_waiting_run_can_be_cancelled(server, agent):
+    waiting, running = entry(server, "a", after=["name-b"]), entry(server, "b", WAIT)
+    server.give(waiting, running)
+    agent.start()
+    server.until(agent.run_folder("b").joinpath("entry.json").exists)
+    server.give({**waiting, "cancel": True}, running)
+    assert server.result("a")["deploy_status_reason"] == "Cancelled before it began"
+
+
+def test_the_order_survives_a_killed_agent_and_an_accepted_result(server, agent):
+    """After its result is accepted, the failed run is in no document."""
+    server.give(entry(server, "a", after=["name-b"]), entry(server, "b", f"{WAIT}; false"))
+    agent.start()
+    server.until(agent.run_folder("b").joinpath("entry.json").exists)
+    agent.end(signal.SIGKILL)
+    agent.start()
+    assert server.result("b")["deploy_status_code"] == 137
+    assert server.result("a")["deploy_status_reason"] == "dependency name-b failed"
+    assert agent.lines("order") == []

@@ -1,0 +1,201 @@
+"""Real agents with one token for many machines: approval, replaced machines, images and containers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from support.install_line import Machine
+from support.server import served_on
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def stoker(request, tmp_path_factory):
+    with served_on(request, tmp_path_factory.mktemp("many")) as running:
+        yield running
+
+
+@pytest.fixture
+def machines(tmp_path):
+    made = []
+
+    def machine(name: str) -> Machine:
+        made.append(Machine(tmp_path / name))
+        for tool in ("cat", "sleep"):
+            made[-1].add_tool(tool)
+        return made[-1]
+
+    yield machine
+    for each in made:
+        each.end()
+
+
+def status(stoker, server):
+    return stoker.heat("GET", f"/servers/{server}").body["server"]["status"]
+
+
+def line(stoker, *words):
+    done = stoker.run("server", "enroll", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def paste(machine, command):
+    pasted = machine.paste(command)
+    assert pasted.returncode == 0, pasted.stderr
+    return machine.config
+
+
+def deploy(stoker, server, script, **more):
+    config = stoker.heat("POST", "/software_configs", {"group": "script", "config": script, **more}).body
+    body = {"config_id": config["software_config"]["id"], "server_id": server, "signal_transport": "STOKER_SIGNAL"}
+    return stoker.heat("POST", "/software_deployments", body).body["software_deployment"]["id"]
+
+
+def deployment(stoker, id):
+    return stoker.heat("GET", f"/software_deployments/{id}").body["software_deployment"]
+
+
+def audit(stoker, server):
+    entries = stoker.heat("GET", "/audit").body["audit"]
+    return [(entry["action"], entry["outcome"]) for entry in entries if entry.get("server_id") == server]
+
+
+def test_one_line_enrolls_machines_up_to_its_limit(stoker, machines):
+    command = line(stoker, "--many", "--limit", "2", "--expires", "1h", "--label", "tier=many")
+    first, second = (paste(machines(name), command) for name in ("a", "b"))
+    assert first["server_id"] != second["server_id"]
+    refused = machines("c").paste(command)
+    assert refused.returncode == 1
+    assert "not valid, or has been used already" in refused.stderr
+    found = stoker.heat("GET", "/servers?labels=tier=many").body["servers"]
+    assert sorted(server["id"] for server in found) == sorted((first["server_id"], second["server_id"]))
+    for server in (first, second):
+        stoker.until(lambda server=server: status(stoker, server["server_id"]) == "ONLINE")
+    listed = json.loads(stoker.run("enrollment", "list", "-o", "json").stdout)
+    used = next(each for each in listed if each["labels"] == {"tier": "many"})
+    assert (used["uses"], used["limit"], used["status"]) == (2, 2, "USED")
+    assert "token" not in used
+    assert ("enroll", "ALLOWED") in audit(stoker, first["server_id"])
+
+
+def test_agents_start_when_their_servers_are_approved(stoker, machines):
+    command = line(stoker, "--many", "--limit", "9", "--approve", "--label", "tier=late")
+    admitted, other = machines("admitted"), machines("other")
+    pasted = admitted.paste(command)
+    assert pasted.returncode == 0, pasted.stderr
+    assert "approval  awaited: stoker server approve " in pasted.stdout
+    server, rejected = admitted.config["server_id"], paste(other, command)["server_id"]
+    stoker.until(lambda: "approval.pending" in admitted.root.joinpath("logs", "agent.log").read_text())
+    assert status(stoker, server) == "PENDING_APPROVAL"
+    assert stoker.heat("GET", "/servers?labels=tier=late").body["servers"] == []
+    run = deploy(stoker, server, "#!/bin/sh\necho ran\n")
+    assert stoker.run("server", "reject", rejected, "--yes").returncode == 0
+    assert stoker.heat("GET", f"/servers/{rejected}").status == 404
+    began = time.monotonic()
+    assert stoker.run("server", "approve", "--all").returncode == 0
+    stoker.until(lambda: deployment(stoker, run)["status"] == "COMPLETE")
+    assert time.monotonic() - began < 60  # held, not paced: no agent waits for a pause of minutes
+    assert ("approve", "ALLOWED") in audit(stoker, server)
+    stoker.until(lambda: "was not approved" in other.root.joinpath("logs", "agent.log").read_text())
+
+
+def test_a_revoked_enrollment_admits_no_machine(stoker, machines):
+    command = line(stoker, "--many", "--limit", "9", "--label", "tier=revoked")
+    listed = json.loads(stoker.run("enrollment", "list", "-o", "json").stdout)
+    id = next(each["id"] for each in listed if each["labels"] == {"tier": "revoked"})
+    assert stoker.run("enrollment", "delete", id[:8], "--yes").returncode == 0
+    assert machines("a").paste(command).returncode == 1
+
+
+def test_another_machine_takes_the_place_of_a_server(stoker, machines, tmp_path):
+    old, new = machines("old"), machines("new")
+    server = paste(old, line(stoker, "place", "--label", "role=db"))["server_id"]
+    ran, go = tmp_path / "ran", tmp_path / "go"
+    complete = deploy(stoker, server, f"#!/bin/sh\necho once >> {ran}\n")
+    stoker.until(lambda: deployment(stoker, complete)["status"] == "COMPLETE")
+    unfinished = deploy(stoker, server, f"#!/bin/sh\necho began >> {ran}\nwhile [ ! -e {go} ]; do sleep 0.1; done\n")
+    stoker.until(lambda: ran.read_text() == "once\nbegan\n")
+    queued = deploy(stoker, server, f"#!/bin/sh\necho queued >> {ran}\n")
+    old.end()
+    assert paste(new, line(stoker, "place", "--again"))["server_id"] == server
+    stoker.until(lambda: deployment(stoker, unfinished)["status"] == "FAILED")
+    assert "Interrupted: server place was enrolled again" in deployment(stoker, unfinished)["status_reason"]
+    stoker.until(lambda: deployment(stoker, queued)["status"] in ("COMPLETE", "FAILED"))
+    go.touch()
+    shown = stoker.heat("GET", "/servers/place").body["server"]
+    assert shown["labels"] == {"role": "db"}
+    assert ran.read_text().count("once") == 1
+    assert ran.read_text().count("began") == 1
+
+
+def test_a_new_machine_runs_everything_again_on_request(stoker, machines, tmp_path):
+    server = paste(machines("old"), line(stoker, "rerun"))["server_id"]
+    ran = tmp_path / "ran"
+    template = {
+        "heat_template_version": "2018-08-31",
+        "resources": {
+            "config": {
+                "type": "OS::Heat::SoftwareConfig",
+                "properties": {
+                    "group": "script",
+                    "config": f"#!/bin/sh\necho stack >> {ran}\n",
+                },
+            },
+            "deployment": {
+                "type": "OS::Heat::SoftwareDeployment",
+                "properties": {"config": {"get_resource": "config"}, "server": server},
+            },
+        },
+    }
+    assert stoker.heat("POST", "/stacks", {"stack_name": "rerun", "template": template}).status == 201
+    stoker.until(lambda: stoker.heat("GET", "/stacks/rerun").status == 302)
+    stoker.until(lambda: ran.exists() and ran.read_text() == "stack\n")
+    alone = deploy(stoker, server, f"#!/bin/sh\necho alone >> {ran}\n")
+    stoker.until(lambda: deployment(stoker, alone)["status"] == "COMPLETE")
+    paste(machines("new"), line(stoker, "rerun", "--again", "--rerun"))
+    stoker.until(lambda: sorted(ran.read_text().split()) == ["alone", "alone", "stack", "stack"])
+    stoker.until(lambda: deployment(stoker, alone)["status"] == "COMPLETE")
+    [stack] = stoker.heat("GET", "/stacks?name=rerun").body["stacks"]
+    assert stack["stack_status"] == "CREATE_COMPLETE"
+
+
+def test_a_container_enrolls_when_its_agent_starts(stoker, tmp_path):
+    token = json.loads(stoker.run("server", "enroll", "--many", "--limit", "1", "-o", "json").stdout)
+    environment = {**os.environ, "STOKER_URL": stoker.url, "STOKER_TOKEN": token["enrollment"]["token"]}
+    command = [sys.executable, "-m", "stoker_agent", "run", "--once", "--root", str(tmp_path / "root")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "enrollment.done" in done.stderr
+    again = {name: value for name, value in environment.items() if name != "STOKER_TOKEN"}
+    assert subprocess.run(command, env=again, capture_output=True, timeout=120, check=False).returncode == 0
+
+
+def test_machines_of_an_image_enroll_at_their_first_start(stoker, tmp_path):
+    token = json.loads(stoker.run("server", "enroll", "--many", "--limit", "2", "-o", "json").stdout)
+    image = tmp_path / "image"
+    words = [sys.executable, "-m", "stoker_agent"]
+    kept = subprocess.run(
+        [*words, "enroll", "--at-boot", "--url", stoker.url, "--root", str(image)],
+        input=token["enrollment"]["token"], capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert kept.returncode == 0, kept.stderr
+    assert not image.joinpath("state", "instance").exists()
+    ids = set()
+    for name in ("one", "two"):
+        root = tmp_path / name
+        subprocess.run(["cp", "-a", str(image), str(root)], check=True)
+        started = subprocess.run(
+            [*words, "run", "--once", "--root", str(root)], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert started.returncode == 0, started.stderr
+        assert not root.joinpath("etc", "enrollment.json").exists()
+        ids.add(json.loads(root.joinpath("etc", "agent.json").read_text())["server_id"])
+    assert len(ids) == 2

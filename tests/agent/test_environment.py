@@ -1,0 +1,109 @@
+"""The environment of a run: a fixed set of variables, what the administrator and the config add, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker_agent.environment import Account, base, read_file
+
+pytestmark = pytest.mark.slow
+
+SHOW = "env -0 >$WORK/env"
+#: Variables that /bin/sh adds.
+SHELL_OWN = {"PWD", "OLDPWD", "SHLVL", "_"}
+
+
+def variables(agent):
+    return dict(part.split("=", 1) for part in agent.work.joinpath("env").read_text().split("\0") if part)
+
+
+@pytest.fixture
+def agent_with(agent, monkeypatch):
+    """Start the agent with additional variables of its own."""
+
+    def start(**more):
+        for name, value in more.items():
+            monkeypatch.setenv(name, value)
+        agent.start()
+
+    return start
+
+
+def test_a_run_gets_a_fixed_set_of_variables_and_none_of_the_agents_own(server, agent, agent_with):
+    server.give(server.entry("c1", SHOW, who="world"))
+    agent_with(
+        AWS_SECRET_ACCESS_KEY="s3cret",
+        OS_PASSWORD="s3cret",
+        LD_LIBRARY_PATH="/nowhere",
+        HTTPS_PROXY="http://proxy:3128",
+        no_proxy="localhost",
+        HEAT_ANSIBLE_CMD="/opt/ansible",
+        TZ="Europe/Vienna",
+    )
+    assert server.result("c1")["deploy_status_code"] == 0
+    got = variables(agent)
+    added = {"TEST_FOLDER", "WORK"}  # from the agent's file
+    run = {"STOKER_RUN", "STOKER_RUN_DIR", "STOKER_PROGRESS", "heat_outputs_path", "HEAT_SCRIPT_WORKING", "who"}
+    passed = {"HTTPS_PROXY", "no_proxy", "HEAT_ANSIBLE_CMD", "TZ"}
+    fixed = {"LANG", "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM"}
+    optional = {"LC_ALL", "TMPDIR"}  # of whoever runs the test
+    assert set(got) - SHELL_OWN - optional == added | run | passed | fixed
+    assert "s3cret" not in "\n".join(got.values())
+    assert got["HTTPS_PROXY"] == "http://proxy:3128"
+
+
+def test_inputs_take_precedence_over_the_option_over_the_file_of_the_agent(server, agent):
+    with agent.root.joinpath("etc", "environment").open("a") as file:
+        file.write("A=file\nB=file\nC=file\nSTOKER_RUN=file\n")
+    entry = server.entry("c1", SHOW, A="input")
+    entry["options"] = {"environment": {"A": "option", "B": "option", "NUMBER": 3, "STOKER_RUN": "option"}}
+    server.give(entry)
+    agent.start()
+    assert server.result("c1")["deploy_status_code"] == 0
+    got = variables(agent)
+    assert [got[name] for name in ("A", "B", "C", "NUMBER", "STOKER_RUN")] == ["input", "option", "file", "3", "c1"]
+
+
+@pytest.mark.parametrize("option", ["A=1", {"A B": "1"}, {"": "1"}, {"A": "x\0y"}])
+def test_an_invalid_option_fails_the_run_with_its_name(server, agent, option):
+    entry = server.entry("c1", "touch $WORK/ran")
+    entry["options"] = {"environment": option}
+    server.give(entry)
+    agent.start()
+    result = server.result("c1")
+    assert result["deploy_status_code"] == 1
+    assert "option environment" in result["deploy_status_reason"]
+    assert not agent.work.joinpath("ran").exists()
+
+
+def test_on_cancel_gets_the_same_environment(server, agent):
+    entry = server.entry("c1", "touch $WORK/begun; sleep 1000")
+    entry["options"] = {"environment": {"EXTRA": "1"}, "on_cancel": f"#!/bin/sh\n{SHOW}\n"}
+    server.give(entry)
+    agent.start()
+    server.until(agent.work.joinpath("begun").exists)
+    server.change(cancel=True)
+    server.result("c1")
+    got = variables(agent)
+    assert (got["EXTRA"], got["WORK"]) == ("1", str(agent.work))
+
+
+def test_the_file_of_variables_ignores_what_is_no_variable(tmp_path):
+    path = tmp_path / "environment"
+    path.write_text("# a comment\n\nA=1\n B = no name\nC='a b'\nD=\"x=y\"\nnothing\nE=\nexport F=1\n")
+    assert read_file(path) == {"A": "1", "C": "a b", "D": "x=y", "E": ""}
+    assert read_file(tmp_path / "missing") == {}
+
+
+def test_another_user_gets_the_variables_of_that_user():
+    account = Account("someone", 4711, 4711, "/home/someone", "/bin/zsh")
+    got = base(account, {"HOME": "/root", "PATH": "/opt/bin", "SECRET": "1"})
+    assert got == {
+        "LANG": "C.UTF-8",
+        "PATH": "/opt/bin",
+        "HOME": "/home/someone",
+        "USER": "someone",
+        "LOGNAME": "someone",
+        "SHELL": "/bin/zsh",
+        "TERM": "dumb",
+    }

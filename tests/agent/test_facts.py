@@ -1,0 +1,214 @@
+"""The agent's facts: what it sends, and when."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from stoker_agent import facts_report
+from stoker_agent.addresses import list_addresses
+from stoker_agent.config import Config, Paths
+from stoker_agent.facts import collect
+from stoker_agent.facts_report import LARGEST, FactsReporter
+from stoker_agent.program_output import read_output
+from stoker_agent.site_facts import read_site_facts
+from stoker_agent.tools import Tools
+
+
+def put(folder: Path, name: str, text: str, *, mode: int = 0o644) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.joinpath(name).write_text(text)
+    folder.joinpath(name).chmod(mode)
+
+
+def test_the_facts_are_those_of_this_machine(tmp_path):
+    facts = collect(tmp_path / "hooks", tmp_path / "facts.d", {"git": "2.1"})
+    release = Path("/etc/os-release").read_text()
+    assert f"ID={facts['os']['id']}\n" in release
+    assert facts["kernel"] == os.uname().release
+    assert facts["hostname"] == socket.gethostname()
+    assert facts["cpus"] == len(os.sched_getaffinity(0))
+    assert facts["tools"] == {"git": "2.1"}
+    assert "script" in facts["hooks"]
+    assert "custom" not in facts
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert abs(facts["memory_mb"] - pages // 2**20) <= 1
+
+
+def test_addresses_are_those_that_the_kernel_has():
+    names = {name for _, name in socket.if_nameindex()}
+    networks = list_addresses()
+    assert set(networks) <= names - {"lo"}
+    for address in (address for addresses in networks.values() for address in addresses):
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as own:
+            own.bind((address, 0))  # fails for an address of another machine
+
+
+def test_site_facts_are_files_and_programs(tmp_path):
+    put(tmp_path, "rack.json", '{"row": 4, "name": "a"}')
+    put(tmp_path, "site.txt", "# where\nplace = vienna\n\nfloor=2\n")
+    put(tmp_path, "load", '#!/bin/sh\necho "[1, 2]"\n', mode=0o755)
+    put(tmp_path, ".hidden.json", "{}")
+    assert read_site_facts(tmp_path) == {
+        "rack": {"row": 4, "name": "a"},
+        "site": {"place": "vienna", "floor": "2"},
+        "load": [1, 2],
+    }
+
+
+def test_invalid_site_facts_are_left_out_and_logged(tmp_path, caplog):
+    put(tmp_path, "good.json", "1")
+    put(tmp_path, "bad.json", "{")
+    put(tmp_path, "large.json", json.dumps("x" * 20_000))
+    put(tmp_path, "fails", "#!/bin/sh\necho 1; exit 3\n", mode=0o755)
+    put(tmp_path, "floods", "#!/bin/sh\nexec cat /dev/zero\n", mode=0o755)
+    put(tmp_path, "binary.json", "")
+    tmp_path.joinpath("binary.json").write_bytes(b"\xff\xfe")
+    assert read_site_facts(tmp_path) == {"good": 1}
+    logged = [record.getMessage() for record in caplog.records]
+    assert sorted(Path(line.split()[1]).name for line in logged) == [
+        *("bad.json", "binary.json", "fails", "floods", "large.json"),
+    ]
+    read_site_facts(tmp_path)
+    assert len(caplog.records) == len(logged)  # each error once
+
+
+def test_a_program_that_does_not_end_is_killed_with_its_children(tmp_path):
+    script = tmp_path / "slow"
+    put(tmp_path, "slow", f"#!/bin/sh\nsleep 600 &\necho $! > {tmp_path}/pid\nwait\n", mode=0o755)
+    with pytest.raises(OSError, match="no end within"):
+        read_output([str(script)], 1.0, 100)
+    pid = int(tmp_path.joinpath("pid").read_text())
+    until = time.monotonic() + 60
+    while _lives(pid):
+        assert time.monotonic() < until, "a child of the program still runs"
+        time.sleep(0.01)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+def test_a_version_is_read_once_until_its_program_changes(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/usr/bin:/bin")
+    script = "#!/bin/sh\necho called >> %s/calls\necho 'puppet v%s (x)'\n"
+    put(tmp_path, "puppet", script % (tmp_path, "7.23.0"), mode=0o755)
+    tools = Tools()
+    assert tools.list_versions(read=False)["puppet"] == ""
+    assert tools.list_versions(read=True)["puppet"] == "7.23.0"
+    restarted = Tools(json.loads(json.dumps(tools.cache)))
+    assert restarted.list_versions(read=True)["puppet"] == "7.23.0"
+    assert tmp_path.joinpath("calls").read_text() == "called\n"
+    put(tmp_path, "puppet", script % (tmp_path, "8.10.0"), mode=0o755)
+    assert restarted.list_versions(read=False)["puppet"] == ""
+    assert restarted.list_versions(read=True)["puppet"] == "8.10.0"
+    tmp_path.joinpath("puppet").unlink()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "puppet" not in restarted.list_versions(read=True)
+
+
+def test_facts_that_are_too_large_are_sent_without_those_of_the_site(tmp_path, server):
+    paths = Paths.of(str(tmp_path))
+    paths.make()
+    for number in range(4):
+        put(paths.site_facts, f"f{number}.json", json.dumps("x" * 12_000))
+    reporter = FactsReporter(Config(server.url, "s1", "s1.secret"), paths, lambda: False)
+    reporter._report(read_versions=False)
+    (facts,) = server.facts
+    assert "custom" not in facts
+    assert "os" in facts
+    assert len(json.dumps(facts)) < LARGEST
+
+
+@pytest.mark.slow
+def test_facts_are_sent_at_the_start_and_when_they_change(agent, server):
+    site = agent.root / "etc" / "facts.d"
+    agent.start()
+    server.until(lambda: server.facts)
+    put(site, "rack.json", '{"row": 4}')
+    agent.end()
+    agent.start()
+    server.until(lambda: len(server.facts) == 2)
+    assert server.facts[1]["custom"] == {"rack": {"row": 4}}
+    server.give(server.entry("r1", f"echo 5 > {site}/row"))
+    server.result("r1")
+    server.until(lambda: len(server.facts) == 3)
+    assert server.facts[2]["custom"] == {"rack": {"row": 4}, "row": 5}
+
+
+@pytest.mark.slow
+def test_unchanged_facts_are_not_sent_again(agent, server):
+    agent.start()
+    server.until(lambda: server.facts)
+    server.until(lambda: agent.root.joinpath("state", "facts.json").exists())
+    agent.kill()
+    server.answers["facts"] = [599]  # taken by any further report
+    agent.start()
+    server.give(server.entry("r1", "echo done"))
+    server.result("r1")
+    # The report after the run follows the one at the start.
+    state = agent.root / "state" / "facts.json"
+    before = state.stat().st_mtime_ns
+    agent.hook("other", "#!/bin/sh\n")
+    server.answers["facts"] = []
+    server.give(server.entry("r2", "echo done"))
+    server.result("r2")
+    server.until(lambda: len(server.facts) == 2)
+    assert "other" in server.facts[1]["hooks"]
+    server.until(lambda: state.stat().st_mtime_ns != before)
+
+
+@pytest.mark.slow
+def test_facts_outlive_an_outage_and_a_restart(agent, server):
+    server.answers["facts"] = [503, 500, 429]
+    server.lost["facts"] = 0
+    agent.start()
+    server.until(lambda: server.facts)
+    agent.end()
+    server.vanish()
+    agent.hook("other", "#!/bin/sh\n")
+    agent.start()
+    server.until(lambda: "poll.failed" in agent.said() or "cannot" in agent.said())
+    server.come_back()
+    server.until(lambda: len(server.facts) == 2)
+    assert "other" in server.facts[1]["hooks"]
+
+
+def test_refused_facts_are_not_sent_again_until_they_change(tmp_path, server):
+    paths = Paths.of(str(tmp_path))
+    paths.make()
+    reporter = FactsReporter(Config(server.url, "s1", "s1.secret"), paths, lambda: False)
+    server.answers["facts"] = [400, 400]
+    reporter._report(read_versions=False)
+    assert reporter._report(read_versions=False) > 3000
+    assert server.answers["facts"] == [400]
+    put(paths.site_facts, "a.json", "1")
+    reporter._report(read_versions=False)
+    assert server.answers["facts"] == []
+    put(paths.site_facts, "a.json", "2")
+    reporter._report(read_versions=False)
+    assert server.facts[-1]["custom"] == {"a": 2}
+
+
+def test_facts_are_sent_again_once_a_day_and_after_a_new_enrollment(tmp_path, server, monkeypatch):
+    paths = Paths.of(str(tmp_path))
+    paths.make()
+
+    def report(id: str = "s1") -> int:
+        FactsReporter(Config(server.url, id, "s1.secret"), paths, lambda: False)._report(read_versions=False)
+        return len(server.facts)
+
+    assert [report(), report()] == [1, 1]
+    assert [report("s2"), report("s2")] == [2, 2]
+    tomorrow = time.time() + 90_000
+    monkeypatch.setattr(facts_report.time, "time", lambda: tomorrow)
+    assert [report("s2"), report("s2")] == [3, 3]

@@ -1,0 +1,242 @@
+"""Runs as another user and within limits, on a machine without systemd: real processes of a real user."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pwd
+import shutil
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from agent.conftest import Agent
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can switch to another user"),
+    pytest.mark.skipif(Path("/run/systemd/system").is_dir(), reason="this machine has systemd"),
+]
+
+USER = pwd.getpwnam("nobody")
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+@pytest.fixture
+def open_agent(server):
+    """An agent in a directory that other users may enter, outside of /tmp."""
+    folder = Path(tempfile.mkdtemp(prefix="stoker-test-", dir="/run"))
+    folder.chmod(0o755)
+    made = Agent(folder, server)
+    made.work.chmod(0o777)
+    yield made
+    made.end_all()
+    if made.root.joinpath("said").exists():
+        print(made.said())
+    shutil.rmtree(folder)
+
+
+def with_options(entry, **options):
+    return {**entry, "options": {**entry["options"], **options}}
+
+
+def run(server, agent, script, outputs=(), **options):
+    server.give(with_options(server.entry("c1", script, outputs=outputs, secret="s3cret"), **options))
+    agent.start()
+    return server.result("c1")
+
+
+def test_a_run_executes_as_its_user_with_the_users_groups_home_and_variables(server, open_agent):
+    script = (
+        "#!/bin/sh\nid -un; id -g; id -G; echo $USER $LOGNAME $HOME; pwd\n"
+        "printf output >$heat_outputs_path.answer; echo '50 half' >>$STOKER_PROGRESS\n"
+        "echo to stdout >>/dev/stdout; echo to stderr >>/dev/stderr; cat /dev/stdin; (id -un) \n"
+    )
+    result = run(server, open_agent, script, ["answer"], user="nobody")
+    assert result["deploy_status_code"] == 0, result
+    groups = " ".join(str(group) for group in os.getgrouplist("nobody", USER.pw_gid))
+    assert result["deploy_stdout"].splitlines() == [
+        "nobody",
+        str(USER.pw_gid),
+        groups,
+        f"nobody nobody {USER.pw_dir}",
+        USER.pw_dir if Path(USER.pw_dir).is_dir() else "/",
+        "to stdout",
+        "nobody",
+    ]
+    assert result["deploy_stderr"] == "to stderr\n"
+    assert result["answer"] == "output"
+    folder = open_agent.run_folder("c1")
+    assert folder.joinpath("progress").read_text() == "50 half\n"
+    assert [folder.joinpath(name).stat().st_mode & 0o077 for name in ("stdout", "stderr", "progress")] == [0, 0, 0]
+
+
+def test_the_user_of_a_run_reads_nothing_of_other_runs_and_changes_nothing_of_the_agent(server, open_agent):
+    server.give(server.entry("other", "sleep 1000", secret="s3cret"))
+    server.head["concurrency"] = 2
+    open_agent.root.joinpath("etc", "agent.json").chmod(0o600)
+    open_agent.start()
+    server.until(open_agent.run_folder("other").joinpath("other").exists)
+    script = (
+        "#!/bin/sh\ncd $STOKER_RUN_DIR; runs=$(dirname $PWD)\n"
+        "for file in ../other/other ../other/entry.json entry.json launch.json $runs/../../etc/agent.json; do\n"
+        "  cat $file && echo read $file; done\n"
+        "ls $runs && echo listed; echo x >result.json && echo wrote; mv progress moved && echo renamed; true\n"
+    )
+    server.give(*server.deployments, with_options(server.entry("c1", script), user="nobody"))
+    assert server.result("c1")["deploy_stdout"] == ""
+
+
+@pytest.mark.parametrize("trick", ["ln -s", "ln"])
+def test_an_output_that_is_a_link_does_not_make_the_agent_read_files_of_others(server, open_agent, trick):
+    secret = open_agent.work / "secret"
+    secret.write_text("s3cret")
+    secret.chmod(0o600)
+    script = f"#!/bin/sh\n{trick} {secret} $heat_outputs_path.answer; mkfifo $heat_outputs_path.pipe; true\n"
+    result = run(server, open_agent, script, ["answer", "pipe"], user="nobody")
+    assert "s3cret" not in str(result)
+
+
+def test_a_built_in_hook_executes_as_the_user_and_keeps_its_state_apart(server, open_agent):
+    if not Path(SYSTEM_PYTHON).exists():
+        pytest.skip("the agent's Python is in the home of root")
+    target = open_agent.work / "made"
+    entry = server.entry("c1", {"path": str(target), "content": "text\n"}, group="file")
+    server.give(with_options(entry, user="nobody"))
+    open_agent.start(python=SYSTEM_PYTHON)
+    result = server.result("c1")
+    assert (result["deploy_status_code"], result.get("deploy_changed")) == (0, True), result
+    assert target.stat().st_uid == USER.pw_uid
+    states = open_agent.root / "state" / "hooks-of-users"
+    assert [path.stat().st_uid for path in states.iterdir()] == [USER.pw_uid]
+
+
+def test_a_delivered_hook_executes_as_the_user_from_a_copy_of_its_own(server, open_agent):
+    content = b"""#!/bin/sh
+cat >/dev/null
+file=$(stat -c '%U %a' "$0")
+printf '{"deploy_status_code": 0, "ran": "%s %s %s"}' "$(id -un)" "$file" "$(basename "$0")"
+"""
+    server.files["shout.sh"] = content
+    hook = {"url": f"{server.url}/shout.sh", "sha256": hashlib.sha256(content).hexdigest()}
+    server.give(*(with_options(server.entry(id, "x", group="shout"), user="nobody", hook=hook) for id in ("c1", "c2")))
+    open_agent.start()
+    for id in ("c1", "c2"):
+        assert server.result(id).get("ran") == "nobody nobody 500 shout", server.result(id)
+    kept = open_agent.root / "state" / "delivered-hooks" / hook["sha256"]
+    assert (kept.stat().st_uid, kept.stat().st_mode & 0o777, kept.read_bytes()) == (0, 0o500, content)
+
+
+def test_on_cancel_executes_as_the_user_too(server, open_agent):
+    script = "#!/bin/sh\nid -un >$WORK/user; ln -s /etc $STOKER_RUN_DIR/work/on-cancel; sleep 1000\n"
+    cleanup = "#!/bin/sh\nid -un >$WORK/cleanup; echo cleaned\n"
+    server.give(with_options(server.entry("c1", script), user="nobody", on_cancel=cleanup))
+    open_agent.start()
+    server.until(lambda: open_agent.lines("user"))
+    server.change(cancel=True)
+    result = server.result("c1")
+    assert (result["deploy_status_code"], result["deploy_stdout"]) == (143, "cleaned\n")
+    assert open_agent.lines("cleanup") == ["nobody"]
+
+
+def test_an_agent_that_was_killed_ends_the_processes_of_other_users_at_its_next_start(server, open_agent):
+    script = "#!/bin/sh\nsetsid sleep 1000 & echo $$ >$WORK/pid; sleep 1000\n"
+    server.give(with_options(server.entry("c1", script), user="nobody", memory_max="64M", nice=5))
+    open_agent.start()
+    server.until(lambda: open_agent.lines("pid"))
+    open_agent.end(signal.SIGKILL)
+    open_agent.start()
+    assert server.result("c1")["deploy_status_code"] == 137
+    assert open_agent.living() == [open_agent.process.pid]
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"user": "no-such-user"}, "The option user names 'no-such-user', and this server has no such user"),
+        ({"memory_max": "much"}, "The option memory_max cannot be 'much'"),
+        ({"nice": 77}, "The option nice cannot be 77"),
+        ({"cpu_max": "50%"}, "The limits cpu_max cannot be enforced on this server"),
+        ({"tasks_max": 20}, "The limits tasks_max cannot be enforced on this server"),
+    ],
+)
+def test_a_run_whose_user_or_limits_are_impossible_fails_before_it_starts(server, open_agent, options, reason):
+    result = run(server, open_agent, "#!/bin/sh\ntouch $WORK/ran\n", **options)
+    assert result["deploy_status_code"] == 1
+    assert result["deploy_status_reason"].startswith(reason)
+    assert not open_agent.work.joinpath("ran").exists()
+
+
+def test_limits_that_cannot_be_enforced_are_named_in_the_output_with_best_effort(server, open_agent):
+    result = run(server, open_agent, "#!/bin/sh\necho ran\n", cpu_max="50%", tasks_max=20, limits="best_effort")
+    assert (result["deploy_status_code"], result["deploy_stdout"]) == (0, "ran\n")
+    assert [line.split()[3] for line in result["deploy_stderr"].splitlines()] == ["cpu_max", "tasks_max"]
+
+
+def test_a_program_beyond_its_memory_fails(server, open_agent):
+    script = "#!{}\nprint(len(bytearray({} * 1024 * 1024)))\n"
+    python = SYSTEM_PYTHON if Path(SYSTEM_PYTHON).exists() else sys.executable
+    small, large = (server.entry(id, script.format(python, size)) for id, size in (("c1", 16), ("c2", 400)))
+    server.give(*(with_options(entry, memory_max="128M") for entry in (small, large)))
+    open_agent.start()
+    assert server.result("c1")["deploy_stdout"] == f"{16 * 1024 * 1024}\n"
+    result = server.result("c2")
+    assert result["deploy_status_code"] == 1
+    assert "MemoryError" in result["deploy_stderr"]
+
+
+def test_a_program_beyond_its_number_of_processes_fails(server, open_agent):
+    script = "#!/bin/bash\nulimit -u; for n in $(seq 50); do sleep 1000 & done\n"
+    result = run(server, open_agent, script, user="nobody", tasks_max=30)
+    assert result["deploy_stdout"] == "30\n"
+    assert "Resource temporarily unavailable" in result["deploy_stderr"]
+
+
+def test_a_private_tmp_is_empty_invisible_to_others_and_gone_after_the_run(server, open_agent):
+    with tempfile.NamedTemporaryFile(dir="/tmp", prefix="stoker-test-") as outside:
+        script = (
+            "#!/bin/sh\nls -A /tmp /var/tmp; echo $TMPDIR; touch /tmp/mine; ls /var/tmp\n"
+            f"test -e {outside.name} || echo hidden\n"
+        )
+        result = run(server, open_agent, script, private_tmp=True, user="nobody")
+    assert result["deploy_stdout"].splitlines() == ["/tmp:", "", "/var/tmp:", "/tmp", "mine", "hidden"], result
+    assert not Path("/tmp/mine").exists()
+    assert not open_agent.run_folder("c1").joinpath("tmp").exists()
+
+
+def test_the_priority_of_a_run(server, open_agent):
+    result = run(server, open_agent, "#!/bin/sh\nnice\n", nice=7)
+    assert result["deploy_stdout"] == "7\n"
+
+
+def test_a_user_who_cannot_reach_the_program_gets_the_reason(server, open_agent):
+    open_agent.hook("shout", "#!/bin/sh\necho '{}'\n")
+    open_agent.root.joinpath("hooks").chmod(0o700)
+    server.give(with_options(server.entry("c1", "text", group="shout"), user="nobody"))
+    open_agent.start()
+    result = server.result("c1")
+    assert result["deploy_status_code"] == 126
+    assert result["deploy_status_reason"].startswith(f"The user nobody cannot use {open_agent.root}/hooks/shout")
+
+
+def test_an_agent_without_roots_rights_cannot_switch_users(server, open_agent):
+    open_agent.root.mkdir(exist_ok=True)
+    for path in (open_agent.root, *open_agent.root.rglob("*"), open_agent.work):
+        os.chown(path, USER.pw_uid, USER.pw_gid)
+    if not Path(SYSTEM_PYTHON).exists():
+        pytest.skip("the agent's Python is in the home of root")
+    server.give(
+        with_options(server.entry("c1", "true"), user="daemon"),
+        with_options(server.entry("c2", "id -un"), user="nobody", memory_max="512M"),
+        with_options(server.entry("c3", "true"), private_tmp=True),
+        with_options(server.entry("c4", "echo $TMPDIR"), private_tmp=True, limits="best_effort"),
+    )
+    open_agent.start(python=SYSTEM_PYTHON, user=USER.pw_uid, group=USER.pw_gid, extra_groups=[])
+    reason = "The agent runs as nobody, without root's rights, and cannot run this config as daemon"
+    assert server.result("c1")["deploy_status_reason"].startswith(reason)
+    assert server.result("c2")["deploy_stdout"] == "nobody\n"
+    assert server.result("c3")["deploy_status_reason"].startswith("The limits private_tmp cannot be enforced")
+    assert server.result("c4")["deploy_stdout"] == f"{open_agent.run_folder('c4')}/tmp\n"

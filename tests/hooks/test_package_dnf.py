@@ -1,0 +1,99 @@
+"""The hook of the group package with the real dnf and rpm. The machine is a Debian without apt."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.machines import Machine
+
+GROUP = "package"
+pytestmark = pytest.mark.slow
+
+_REPOSITORY = """[local]
+name=local
+baseurl=file:///srv/rpms
+gpgcheck=0
+metadata_expire=0
+"""
+
+
+def add_package(machine: Machine, name: str, version: str, *, requires: str = "", post: str = "") -> None:
+    """Build a package and add it to the repository."""
+    spec = f"""
+Name: {name}
+Version: {version}
+Release: 1
+Summary: d
+License: MIT
+BuildArch: noarch
+{"Requires: " + requires if requires else ""}
+%description
+d
+{"%post" if post else ""}
+{post}
+%files
+"""
+    machine.put(f"/srv/{name}.spec", spec)
+    machine.run(["rpmbuild", "-bb", "--quiet", "--define", "_rpmdir /srv/rpms", f"/srv/{name}.spec"])
+    machine.run(["createrepo_c", "-q", "/srv/rpms"])
+
+
+@pytest.fixture(scope="module")
+def machine(machines, rpm_base):
+    with machines.make("dnf", base=rpm_base) as machine:
+        machine.run(["rm", "/usr/bin/apt-get"])
+        machine.put("/etc/yum.repos.d/local.repo", _REPOSITORY)
+        machine.put("/etc/dnf/dnf.conf", "[main]\nmodule_platform_id=platform:f40\n")
+        machine.put("/etc/dnf/vars/releasever", "1\n")
+        add_package(machine, "library", "1.0")
+        for version in ("1.0", "2.0"):
+            add_package(machine, "demo", version, requires="library")
+        yield machine
+
+
+@pytest.fixture(autouse=True)
+def clean(machine):
+    yield
+    machine.run(["sh", "-c", "for name in demo library later; do rpm -e --nodeps $name; done"], check=False)
+
+
+def version_of(machine, name="demo"):
+    return machine.run(["rpm", "-q", "--queryformat", "%{VERSION}", name], check=False).stdout
+
+
+def test_a_package_is_installed_upgraded_downgraded_and_removed(machine, machine_hook):
+    pinned = machine_hook.entry({"name": "demo=1.0-1"})
+    first = machine_hook.run(pinned)
+    assert (first.code, first.changed, first.items) == (0, True, ["demo", "library"]), first.stderr
+    assert machine_hook.run(pinned).changed is False
+    latest = machine_hook.entry({"name": "demo", "state": "latest"})
+    drift = machine_hook.run(latest, mode="check")
+    assert [change["diff"] for change in drift.report["deploy_changes"]] == ["1.0-1 → 2.0-1"]
+    assert machine_hook.run(latest).code == 0
+    assert version_of(machine) == "2.0"
+    down = machine_hook.run(pinned)
+    assert (down.code, version_of(machine)) == (0, "1.0"), down.stderr
+    removed = machine_hook.run(machine_hook.entry({"name": "demo", "state": "absent"}))
+    assert (removed.code, removed.items) == (0, ["demo", "library"])
+
+
+def test_a_version_without_the_release_selects_the_package(machine, machine_hook):
+    entry = machine_hook.entry({"name": "demo=1.0"})
+    assert machine_hook.run(entry).code == 0
+    assert version_of(machine) == "1.0"
+    assert machine_hook.run(entry).changed is False
+    assert machine_hook.run(entry, mode="check").changed is False
+
+
+def test_undo_removes_what_the_deployment_installed(machine, machine_hook):
+    machine_hook.run(entry := machine_hook.entry({"name": "demo"}))
+    assert machine_hook.run(entry, mode="undo").items == ["demo", "library"]
+    assert machine_hook.run(entry, mode="undo").changed is False
+
+
+def test_lists_are_refreshed_and_an_unknown_package_is_a_failure(machine, machine_hook):
+    unknown = machine_hook.run(machine_hook.entry({"name": "no-such-package"}))
+    assert (unknown.code, unknown.changed) == (1, False)
+    assert "Unable to find a match: no-such-package" in unknown.stderr
+    add_package(machine, "later", "1.0")
+    assert machine_hook.run(machine_hook.entry({"name": "later", "update_cache": True})).items == ["later"]

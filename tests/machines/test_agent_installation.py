@@ -1,0 +1,65 @@
+"""The install line and `leave` on machines of their own, with systemd and with System V init scripts."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.server import served
+
+pytestmark = pytest.mark.slow
+
+FILES = ("/opt/stoker-agent", "/etc/stoker-agent", "/var/lib/stoker-agent", "/var/log/stoker-agent")
+LINKS = ("/usr/local/bin/stoker-agent", "/etc/systemd/system/stoker-agent.service", "/etc/init.d/stoker-agent")
+
+
+@pytest.fixture(scope="module")
+def stoker(machines, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("installation")
+    with served(folder, "--insecure-http", host=machines.host_address) as running:
+        yield running
+
+
+def online(stoker, name):
+    return stoker.heat("GET", f"/servers/{name}").body["server"]["status"] == "ONLINE"
+
+
+def rest(machine):
+    return [path for path in (*FILES, *LINKS) if machine.exists(path)]
+
+
+@pytest.mark.parametrize("booted", [True, False], ids=["systemd", "sysv"])
+def test_an_agent_is_installed_starts_at_boot_and_leaves_nothing(machines, stoker, booted):
+    name = "with-systemd" if booted else "with-sysv"
+    machine = machines.make(name, booted=booted)
+    for program in ("curl", "wget", "sudo"):
+        assert machine.run(["sh", "-c", f"command -v {program}"], check=False).returncode, f"{program} is there"
+    machine.enroll(stoker)
+    stoker.until(lambda: online(stoker, name))
+    first = machine.read("/etc/stoker-agent/agent.json")
+    if booted:
+        assert machine.run(["systemctl", "is-enabled", "stoker-agent"]).stdout.strip() == "enabled"
+    else:
+        assert machine.run(["sh", "-c", "ls /etc/rc2.d"]).stdout.strip().endswith("stoker-agent")
+        machine.run(["/etc/init.d/stoker-agent", "restart"])
+        machine.until("/etc/init.d/stoker-agent", "status")
+    machine.enroll(stoker, "--again")
+    assert machine.read("/etc/stoker-agent/agent.json") != first
+    machine.until("stoker-agent", "status")
+    left = machine.run(["stoker-agent", "leave"])
+    assert f"server {name} is removed from Stoker" in left.stdout
+    assert rest(machine) == []
+    assert "stoker-agent.pyz run" not in machine.run(["ps", "-ef"]).stdout
+    assert stoker.heat("GET", f"/servers/{name}").status == 404
+
+
+def test_a_copied_machine_does_not_use_the_key(machines, stoker):
+    machine = machines.make("copied")
+    machine.run(["sh", "-c", "echo 0123456789abcdef0123456789abcdef > /etc/machine-id"])
+    machine.enroll(stoker)
+    machine.run(["stoker-agent", "service", "stop"])
+    machine.run(["sh", "-c", "echo fedcba9876543210fedcba9876543210 > /etc/machine-id"])
+    refused = machine.run(["stoker-agent", "run"], check=False)
+    assert refused.returncode == 1
+    assert "was copied from another machine" in refused.stderr
+    assert machine.run(["stoker-agent", "enroll", "--same-machine"]).returncode == 0
+    assert machine.run(["stoker-agent", "run", "--once"]).returncode == 0

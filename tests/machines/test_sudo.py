@@ -1,0 +1,66 @@
+"""The agent as its own user, whose runs start some commands as root by sudo."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.server import served
+
+pytestmark = pytest.mark.slow
+
+RULES = "/etc/sudoers.d/stoker-agent"
+UNIT = "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/bin/sh -c 'echo started >> /srv/starts'\n"
+#: A config for each hook that needs root.
+CONFIGS = {
+    "package": {"name": "sl"},
+    "service": {"name": "demo", "state": "stopped"},
+    "user": {"name": "newcomer"},
+    "reboot": {"command": "systemctl reboot"},
+}
+
+
+def fail(stoker, server, group, config):
+    """Deploy a config to a server, and return the reason of its failure."""
+    config = stoker.heat("POST", "/software_configs", {"group": group, "config": config}).body["software_config"]
+    body = {"config_id": config["id"], "server_id": server, "signal_transport": "STOKER_SIGNAL"}
+    path = (
+        f"/software_deployments/{stoker.heat('POST', '/software_deployments', body).body['software_deployment']['id']}"
+    )
+    stoker.until(lambda: stoker.heat("GET", path).body["software_deployment"]["status"] == "FAILED")
+    return stoker.heat("GET", path).body["software_deployment"]["status_reason"]
+
+
+def test_runs_of_the_agents_user_start_the_commands_of_the_rules_as_root_and_no_others(machines, sudo_base, tmp_path):
+    with served(tmp_path, host=machines.host_address) as stoker:
+        machine = machines.make("web", booted=True, base=sudo_base)
+        machine.enroll(stoker)
+        machine.put("/etc/systemd/system/demo.service", UNIT)
+        install = ["stoker-agent", "install", "--user", "stoker"]
+        machine.run([*install, "--sudo", "/usr/bin/systemctl restart demo", "--sudo", "/usr/bin/id"])
+        machine.run(["visudo", "-c", "-q"])
+        assert machine.run(["stat", "-c", "%a %U", RULES]).stdout == "440 root\n"
+        machine.until("stoker-agent", "status")
+
+        done = stoker.run("run", "web", "--", "id -un; sudo -n id -un; sudo -n systemctl restart demo")
+        assert {"stoker", "root"} <= set(done.stdout.split())
+        assert machine.read("/srv/starts") == "started\n"
+        denied = stoker.run("run", "web", "--", "sudo -n systemctl stop demo", check=False)
+        assert denied.returncode != 0
+        assert "password is required" in denied.stdout + denied.stderr
+
+        refused = machine.run([*install, "--sudo", "/usr/bin/sudoedit /etc/hosts"], check=False)
+        assert refused.returncode == 1
+        assert "sudo does not accept the rules for /usr/bin/sudoedit /etc/hosts: " in refused.stderr
+        assert "sudoedit should not be specified with a path" in refused.stderr
+        assert "root" in stoker.run("run", "web", "--", "sudo -n id -un").stdout  # the earlier rules stay
+        assert machine.run(["ls", "/etc/sudoers.d"]).stdout.split() == ["README", "stoker-agent"]
+
+        server = stoker.json("server", "show", "web")["id"]
+        for group, config in CONFIGS.items():
+            reason = fail(stoker, server, group, config)
+            assert f"the hook {group} needs root, and this agent runs as another user" in reason
+
+        machine.run(install)
+        assert not machine.exists(RULES)
+        machine.until("stoker-agent", "status")
+        assert stoker.run("run", "web", "--", "sudo -n id -un", check=False).returncode != 0

@@ -1,0 +1,133 @@
+"""
+Root file systems of test machines, made once by mmdebstrap and shared by all machines.
+
+An extended base is a layer: the files that a machine changed while its packages were installed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from support.databases import missing
+from support.installations import Installation, run
+
+if TYPE_CHECKING:
+    from support.machines import Machine
+
+_SUITE, _MIRROR = "bookworm", "http://deb.debian.org/debian"
+#: systemd and D-Bus boot a machine; the others are what a small cloud image has. No curl, wget or sudo.
+_PACKAGES = (
+    *("ca-certificates", "dbus", "iproute2", "netbase", "passwd", "procps", "python3", "python3-apt", "python3-yaml"),
+    "systemd-sysv",
+)
+#: Units that a machine has no use for, or that wait for hardware.
+_MASKED = (
+    *("apt-daily-upgrade.timer", "apt-daily.timer", "console-getty", "dpkg-db-backup.timer", "e2scrub_all.timer"),
+    *("fstrim.timer", "getty@tty1", "systemd-logind", "systemd-networkd-wait-online", "systemd-resolved"),
+    *("systemd-timesyncd", "systemd-udev-trigger", "systemd-udevd"),
+)
+_WITHOUT = ("doc", "locale", "man")
+
+
+def can_build() -> bool:
+    """Whether this user and this computer can make machines."""
+    return os.geteuid() == 0 and shutil.which("mmdebstrap") is not None
+
+
+def require_machines() -> None:
+    """Skip the test, or fail it in CI, if this computer cannot make machines."""
+    if not can_build():
+        missing("test machines need root and mmdebstrap (apt-get install mmdebstrap)")
+
+
+def _build(folder: Path) -> None:
+    run(
+        *("mmdebstrap", "--quiet", "--variant=minbase", "--mode=root", "--format=directory"),
+        f"--include={','.join(_PACKAGES)}",
+        *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _WITHOUT),
+        *('--aptopt=APT::Install-Recommends "false"', '--aptopt=Acquire::Languages "none"'),
+        "--skip=cleanup/apt/lists",  # an extended base and tests install packages without an update
+        *(_SUITE, str(folder), _MIRROR),
+    )
+    run("chroot", str(folder), "systemctl", "--quiet", "mask", *_MASKED)
+    run("chroot", str(folder), "systemctl", "--quiet", "set-default", "multi-user.target")
+    folder.joinpath("etc/machine-id").write_text("")
+
+
+@dataclass(frozen=True)
+class Base:
+    """A root file system: its layers, from the lowest, and how they are made."""
+
+    installations: tuple[Installation, ...]
+
+    @property
+    def top(self) -> Installation:
+        """The installation of the last layer, which includes those below."""
+        return self.installations[-1]
+
+    def require(self) -> tuple[Path, ...]:
+        """Return the folders of the layers. If one is not installed, skip the test, or fail it in CI."""
+        require_machines()
+        return tuple(installation.require() for installation in self.installations)
+
+
+#: Debian with Python, systemd and apt. The number changes with the packages.
+DEBIAN = Base((Installation(f"machine-{_SUITE}-1", _build, can_build),))
+
+
+def extend(release: str, base: Base, *packages: str, finish: Callable[[Machine], None] = lambda _: None) -> Base:
+    """Return a base with more packages of Debian, which ``finish`` may complete."""
+
+    def build(folder: Path) -> None:
+        from support.machines import Machines
+
+        for installation in base.installations:
+            installation.install()
+        with Machines.open() as machines, machines.make("base", base=base) as machine:
+            environment = {"DEBIAN_FRONTEND": "noninteractive"}
+            machine.put("/etc/resolv.conf", Path("/etc/resolv.conf").read_text())
+            machine.run(
+                ["apt-get", "install", "-qy", "--no-install-recommends", *packages],
+                environment=environment,
+                timeout=1200,
+                on_host_network=True,
+            )
+            finish(machine)
+            machine.run(["sh", "-c", "apt-get clean; : > /etc/resolv.conf"])
+            machine.remove(keep=folder)
+
+    return Base((*base.installations, Installation(release, build, can_build)))
+
+
+def _add_compose(machine: Machine) -> None:
+    """Add Compose 2, which Debian has since its next release; the package contains one static program."""
+    sources = "/etc/apt/sources.list.d/next.list"
+    machine.put(sources, f"deb {_MIRROR} trixie main\n")
+    plugins = "/usr/libexec/docker/cli-plugins"
+    script = f"""
+        cd /tmp && apt-get update -q && apt-get download -q docker-compose/trixie
+        dpkg-deb -x docker-compose_*.deb compose && mkdir -p {plugins}
+        cp compose/usr/libexec/docker/cli-plugins/docker-compose {plugins}/
+        rm -r compose docker-compose_*.deb {sources} /var/lib/apt/lists/*trixie*
+    """
+    machine.run(["sh", "-ec", script], timeout=600, on_host_network=True)
+
+
+#: Debian with Docker, Compose 2 and podman. Neither engine runs before a test starts it.
+CONTAINERS = extend(
+    "machine-containers-1",
+    DEBIAN,
+    *("aardvark-dns", "busybox-static", "catatonit", "docker.io", "iptables", "netavark", "podman", "runc"),
+    finish=_add_compose,
+)
+#: Debian with Ansible and Puppet.
+AUTOMATION = extend("machine-automation-1", DEBIAN, "ansible-core", "puppet-agent")
+#: Debian with the package manager of Fedora, and the programs that build packages.
+RPM = extend("machine-rpm-1", DEBIAN, "createrepo-c", "dnf", "rpm")
+#: Debian with sudo.
+SUDO = extend("machine-sudo-1", DEBIAN, "sudo")
