@@ -87,6 +87,9 @@ class LittleHeat:
         self.script = Script()
         self.triggers: dict[str, dict[str, Any]] = {}
         self.story: Story = []
+        self.upgrades: dict[str, dict[str, Any]] = {}
+        #: Stored hooks by NAME/VERSION.
+        self.hooks: dict[str, dict[str, Any]] = {}
         self.schedules: dict[str, dict[str, Any]] = {}
         self.runs: list[dict[str, Any]] = []
         self.decisions: list[dict[str, Any]] = []
@@ -387,7 +390,8 @@ class LittleHeat:
         return server
 
     def list_servers(self, query: dict[str, str], **_: Any) -> Any:
-        wanted = {tuple(each.split("=")) for each in query["labels"].split(",")} if "labels" in query else set()
+        texts = query["selector"].split(" and ") if "selector" in query else ()
+        wanted = {tuple(each.split("=")) for each in texts}
         found = [s for s in self.servers.values() if wanted <= set((s.get("labels") or {}).items())]
         return {"servers": found}
 
@@ -413,6 +417,39 @@ class LittleHeat:
         warning = "Nobody can reach it"
         enrollment = {"token": "secret", "expires_at": TIME, "command": command, "url": self.url, "warning": warning}
         return {"server": self.add_server(body["name"], "ENROLLING"), "enrollment": enrollment}
+
+    def approve_server(self, id_: str, **_: Any) -> Any:
+        self._pending(id_)["status"] = "ENROLLING"
+        return self.show_server(id_)
+
+    def reject_server(self, id_: str, **_: Any) -> Any:
+        del self.servers[self._pending(id_)["id"]]
+
+    def _pending(self, id_: str) -> dict[str, Any]:
+        server: dict[str, Any] = self.show_server(id_)["server"]
+        if server["status"] != "PENDING_APPROVAL":
+            raise Answer(409, f"Server {server['name']!r} does not wait for approval.")
+        return server
+
+    def upgrade_agents(self, body: Any, **_: Any) -> Any:
+        chosen = [self.show_server(ref)["server"] for ref in body["servers"]]
+        for server in chosen:
+            upgrade = {"server_id": server["id"], "server_name": server["name"], "status": "PENDING", "version": "2"}
+            self.upgrades[server["id"]] = upgrade
+        return {"agent_upgrades": [self.upgrades[server["id"]] for server in chosen]}
+
+    def list_upgrades(self, **_: Any) -> Any:
+        return {"agent_upgrades": list(self.upgrades.values())}
+
+    def cancel_upgrade(self, id_: str, **_: Any) -> Any:
+        server = self.show_server(id_)["server"]
+        if self.upgrades.pop(server["id"], None) is None:
+            raise Answer(409, f"Server {server['name']!r} has no upgrade that can be cancelled.")
+
+    def show_hook(self, id_: str, **_: Any) -> Any:
+        if id_ not in self.hooks:
+            raise Answer(404, f"There is no hook {id_}.")
+        return {"hook": self.hooks[id_]}
 
     def delete_server(self, id_: str, **_: Any) -> Any:
         del self.servers[self.show_server(id_)["server"]["id"]]
@@ -482,6 +519,12 @@ ROUTES: list[tuple[str, str, Call, int]] = [
     ("GET", "/servers/(?P<id_>[^/]+)", LittleHeat.show_server, 200),
     ("PATCH", "/servers/(?P<id_>[^/]+)", LittleHeat.change_server, 200),
     ("DELETE", "/servers/(?P<id_>[^/]+)", LittleHeat.delete_server, 204),
+    ("POST", "/servers/(?P<id_>[^/]+)/approve", LittleHeat.approve_server, 200),
+    ("POST", "/servers/(?P<id_>[^/]+)/reject", LittleHeat.reject_server, 204),
+    ("POST", "/agent_upgrades", LittleHeat.upgrade_agents, ACCEPTED),
+    ("GET", "/agent_upgrades", LittleHeat.list_upgrades, 200),
+    ("DELETE", "/agent_upgrades/(?P<id_>[^/]+)", LittleHeat.cancel_upgrade, 204),
+    ("GET", "/hooks/(?P<id_>[^/]+/[0-9]+)", LittleHeat.show_hook, 200),
 ]
 # Heat redirects a stack's name or id, also with one of these behind it, to the canonical address.
 REDIRECTED = re.compile(r"/stacks/(?P<ref>[^/]+)(?P<rest>/(resources|events|template))?")

@@ -25,14 +25,19 @@ SERVER_TYPES = {
     "Deployment": ["SoftwareDeployment"],
     "Run": ["DeploymentRun"],
     "RunChange": ["RunChange"],
+    "Check": ["ShownCheck"],
     "Target": ["TriggerTarget"],
     "Trigger": ["SoftwareTrigger"],
+    "ServerPreview": ["ServerPreview"],
+    "UpdatePreview": ["ChangesAnswer"],
     "Schedule": ["SoftwareSchedule"],
     "Decision": ["AuditEntry"],
     "LogChunk": ["OutputChunk"],
     "LogPage": ["DeploymentLogs"],
     "Server": ["ShownServer"],
-    "Enrollment": ["ServerEnrollment"],
+    "AgentUpgrade": ["ShownAgentUpgrade"],
+    "Enrollment": ["ShownEnrollment"],
+    "EnrollmentToken": ["ServerEnrollment"],
 }
 #: Objects that the client assembles itself, or that are checked as a member of another.
 ASSEMBLED = {"TriggerLog", "Enrolled"}

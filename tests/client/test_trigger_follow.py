@@ -62,6 +62,24 @@ def test_each_change_is_a_line_and_success_exits_with_0(heat, stoker):
     ]
 
 
+def test_the_lines_say_what_changed(heat, stoker):
+    changes = [{"item": "/a", "outcome": "changed"}, {"item": "/b", "outcome": "changed"}]
+    heat.story = [
+        target(0, "COMPLETE", "Outputs received", state="DONE", status_code=0, changed=True, changes=changes),
+        target(1, "COMPLETE", "Outputs received", state="DONE", status_code=0, changed=False, changes=[]),
+        trigger("COMPLETE", queued=0, complete=2, changed=1, unchanged=1, status_reason="All"),
+        END,
+    ]
+
+    result = stoker(*BACKUP)
+
+    assert lines(result.err)[1:] == [
+        "db1  COMPLETE  changed 2 items",
+        "db2  COMPLETE  nothing changed",
+        "database BACKUP  COMPLETE  2 of 2 complete (1 changed, 1 unchanged)  All",
+    ]
+
+
 def test_failures_are_printed_and_the_highest_code_is_the_exit_code(heat, stoker):
     heat.story = [
         target(0, "FAILED", "non-zero", status_code=3, output_values={"deploy_stderr": "no\nroom\n"}),

@@ -60,7 +60,7 @@ def test_all_options_are_sent(heat, stoker, nowhere):
         "stack": "app",
         "resource": "database",
         "action": "BACKUP",
-        "labels": {"role": "db", "site": "b"},
+        "selector": "role=db and site=b",
         "input_values": {"key": "secret\n"},
         "name": "n",
         "require_window": True,
@@ -346,6 +346,24 @@ def test_the_history_lists_runs(heat, stoker, deployed):
     assert (missing.code, missing.err) == (1, f"stoker: deployment {deployed} has no run 7; it has: 2, 1\n")
 
 
+def test_the_history_shows_differences_line_by_line(heat, stoker, deployed):
+    diff = "--- /etc/motd\n+++ /etc/motd\n@@ -1 +1 @@\n-old: 'x'\n+new: \"y\""
+    changes = [
+        {"item": "/etc/motd", "outcome": "changed", "diff": diff},
+        {"item": "nginx", "outcome": "changed", "diff": "absent → 1.2"},
+    ]
+    heat.runs = [{"number": 1, "changed": True, "changes": changes}]
+
+    lines = stoker("deployment", "history", deployed, "1").out.splitlines()
+
+    first = next(number for number, line in enumerate(lines) if "changed: /etc/motd" in line)
+    assert [line.strip() for line in lines[first + 1 : first + 7]] == [
+        *diff.splitlines(),
+        "changed: nginx: absent → 1.2",
+    ]
+    assert made(stoker("deployment", "history", deployed, "1", "-o", "json")) == heat.runs[0]
+
+
 def test_a_deployment_is_cancelled_and_retried(heat, stoker, deployed):
     heat.script.status, heat.script.outputs = "FAILED", {"deploy_status_code": -15}
 
@@ -479,7 +497,7 @@ def test_a_schedule_is_created_changed_and_deleted(heat, stoker):
                 "resource": "database",
                 "action": "BACKUP",
                 "input_values": {"a": "b"},
-                "labels": {"role": "db"},
+                "selector": "role=db",
             },
         }
     }

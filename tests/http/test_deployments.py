@@ -213,3 +213,51 @@ def test_an_external_resource_is_not_deleted(heat):
     borrowed = {"type": "OS::Heat::DeployedServer", "external_id": server["id"], "deletion_policy": "Retain"}
     delete_stack(heat, stack(heat, {"server": borrowed}))
     assert [each["stack_id"] for each in rest(heat, "GET", "/servers")["servers"]] == [owner]
+
+
+@pytest.fixture
+def server_id(heat):
+    return rest(heat, "POST", "/servers", {"name": "web"}, 201)["server"]["id"]
+
+
+def ordered(heat, server_id, name, depends_on, status=200):
+    options = {"depends_on": depends_on} if depends_on else {}
+    config_id = software_config(heat, name=name, options=options)
+    body = {"server_id": server_id, "config_id": config_id, "signal_transport": "STOKER_SIGNAL"}
+    return rest(heat, "POST", "/software_deployments", body, status)
+
+
+def test_a_config_with_an_invalid_option_for_runs_is_refused_with_its_name(heat):
+    said = rest(heat, "POST", "/software_configs", {"group": "script", "options": {"memory_max": "much"}}, 400)
+    assert "The option memory_max must be a size such as 512M, not 'much'" in said["error"]["message"]
+    resources = {"app": {**config("true"), "properties": {**config("true")["properties"], "options": {"nice": 99}}}}
+    said = rest(heat, "POST", "/stacks", {"stack_name": "s", "template": template(resources)}, 400)
+    assert "The option nice must be a number from -20 to 19" in said["error"]["message"]
+
+
+def test_a_run_that_waits_for_another_says_so(heat, server_id):
+    assert ordered(heat, server_id, "first", [])["software_deployment"]["status_reason"] == "Waiting for the agent"
+    second = ordered(heat, server_id, "second", ["first", "absent"])["software_deployment"]
+    assert second["status_reason"] == "Waiting for first on this server"
+
+
+def test_a_run_that_would_wait_for_itself_is_refused(heat, server_id):
+    said = ordered(heat, server_id, "alone", "alone", 400)
+    assert "depends_on of 'alone' names this deployment itself" in said["error"]["message"]
+    ordered(heat, server_id, "a", ["b"])
+    ordered(heat, server_id, "b", ["c"])
+    said = ordered(heat, server_id, "c", ["a"], 400)
+    assert "forms a cycle on this server: c → a → b → c" in said["error"]["message"]
+    ordered(heat, server_id, "d", ["a", "b", "c"])
+
+
+def test_a_run_of_a_stack_waits_for_the_resource_that_it_names(heat, server_id):
+    after = {**config("true"), "properties": {**config("true")["properties"], "options": {"depends_on": "install"}}}
+    resources = {"plain": config("true"), "after": after}
+    for name, config_name in (("install", "plain"), ("configure", "after")):
+        resources[name] = deployment(config_name)
+        resources[name]["properties"]["server"] = server_id
+    stack(heat, resources)
+    found = rest(heat, "GET", f"/software_deployments?server_id={server_id}")["software_deployments"]
+    reasons = sorted(each["status_reason"] for each in found)
+    assert reasons == ["Waiting for install on this server", "Waiting for the agent"]

@@ -159,7 +159,8 @@ def test_any_template_is_validated_and_previewed_or_refused(stoker, body):
         (
             "/software_triggers",
             [
-                *("action", "stack", "resource", "deployment_id", "config_id", "servers", "labels", "input_values"),
+                *("action", "stack", "resource", "deployment_id", "config_id", "servers", "labels", "selector"),
+                "input_values",
                 *("name", "signal_transport", "timeout", "max_concurrent", "max_fail_percentage", "require_window"),
             ],
         ),

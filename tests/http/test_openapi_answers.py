@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from urllib.parse import quote
 
@@ -78,6 +79,7 @@ def asked(tmp_path, database_url):
 
 def test_every_answer_matches_its_description(asked):
     software(asked)
+    artifacts(asked)
     stacks(asked)
     types(asked)
     identity(asked)
@@ -165,6 +167,22 @@ def triggers(asked, config, server):
     asked.heat("GET", "/software_schedules")
     assert asked.heat("DELETE", path).status == 204
     asked.heat("GET", path)
+
+
+def artifacts(asked):
+    hook = {"name": "shout", "content": "IyEvYmluL3NoCg=="}
+    asked.heat("POST", "/hooks", hook)
+    asked.heat("GET", "/hooks")
+    asked.heat("GET", "/hooks/shout/1")
+    assert asked.heat("DELETE", "/hooks/shout/1").status == 204
+    asked.heat("GET", "/hooks/shout/1")
+    assert asked.heat("POST", "/hooks", {**hook, "public": True}).status == 201
+    text = "stoker_catalog_version: 1\nname: greet\nversion: 1\ndescription: d\ngroup: script\nconfig: echo\n"
+    asked.heat("POST", "/catalog", {"text": text})
+    assert asked.heat("POST", "/catalog", {"text": text}).status == 409
+    asked.heat("GET", "/catalog")
+    asked.heat("GET", "/catalog/nginx/1")
+    assert asked.heat("DELETE", "/catalog/greet/1").status == 204
 
 
 def stacks(asked):
@@ -291,7 +309,8 @@ def agent(asked):
     token = made["enrollment"]["token"]
     assert asked.ask("POST", "/agent/v1/enroll", {"token": "wrong", "instance": "i"}).status == 401
     key = asked.ask("POST", "/agent/v1/enroll", {"token": token, "instance": "i", "hostname": "h"}).body["key"]
-    headers = {"Authorization": f"Bearer {key}"}
+    headers = {"Authorization": f"Bearer {key}", "X-Stoker-Agent": "0.1.0; hooks=script; modes=check"}
+    enrollments(asked)
     config = asked.heat("POST", "/software_configs", CONFIG).body["software_config"]["id"]
     deployment = {"config_id": config, "server_id": made["server"]["id"], "signal_transport": "STOKER_SIGNAL"}
     assert asked.heat("POST", "/software_deployments", {**deployment, "input_values": {"i": {}}}).status == 200
@@ -303,9 +322,66 @@ def agent(asked):
         assert asked.ask("POST", f"{run}/progress", progress, headers).status == 204
     assert asked.ask("POST", f"{run}/logs?stream=stdout&offset=0", b"text", headers).body == {"offset": 4}
     assert asked.ask("POST", f"{run}/signal", {"deploy_status_code": 0}, headers).body == {"status": "COMPLETE"}
+    assert asked.ask("PUT", "/agent/v1/facts", {"os": {"id": "debian"}, "custom": {"rack": 4}}, headers).status == 204
+    assert asked.heat("GET", "/servers/enrolled").body["server"]["os"] == "debian"
+    checks(asked, document.body["deployments"][0], headers)
     assert asked.ask("POST", "/agent/v1/refusals", {"source": "zaqar", "reason": "r"}, headers).status == 204
+    upgrades = "/agent_upgrades"
+    [upgrade] = asked.heat("POST", upgrades, {"servers": ["enrolled"], "canary": 1}).body["agent_upgrades"]
+    assert asked.ask("GET", "/agent/v1/document", headers=headers).body["agent"]["id"] == upgrade["rollout_id"]
+    report = {"id": upgrade["rollout_id"], "status": "FAILED", "reason": "r"}
+    assert asked.ask("POST", "/agent/v1/upgrade", report, headers).status == 204
+    assert asked.heat("GET", upgrades).body["agent_upgrades"][0]["status"] == "FAILED"
+    assert asked.heat("GET", "/servers/enrolled").body["server"]["agent_upgrade"]["reason"] == "r"
+    assert asked.heat("DELETE", f"{upgrades}/enrolled").status == 204
+    digest = hashlib.sha256(b"#!/bin/sh\n").hexdigest()
+    assert asked.ask("GET", f"/agent/v1/hooks/{digest}", headers=headers).status == 200
+    assert asked.ask("DELETE", "/agent/v1/server", headers=headers).body == {"status": "DELETED"}
     for path in ("install", "stoker-agent.pyz"):
         assert asked.ask("GET", f"/agent/v1/{path}").status == 200
+
+
+def checks(asked, run, headers):
+    assert asked.heat("POST", "/checks", {"servers": ["enrolled"]}).status == 202
+    assert asked.heat("POST", "/checks", {"selector": "tier=none"}).body == {"checks": []}
+    assert asked.heat("POST", "/checks", {"servers": ["none"]}).status == 404
+    assert asked.heat("POST", "/checks", {}).status == 400
+    (entry,) = asked.ask("GET", "/agent/v1/document", headers=headers).body["checks"]
+    assert asked.heat("GET", "/checks?server=enrolled&selector=kernel!=5").body["checks"][0]["pending"]
+    changes = [{"item": "/etc/motd", "outcome": "changed", "diff": "-a"}]
+    report = {"config_id": run["id"], "state": "DRIFTED", "changes": changes, "requested": entry["requested"]}
+    path = f"/checks/{run['deployment_id']}"
+    assert asked.ask("POST", f"/agent/v1{path}", report, headers).status == 204
+    assert asked.ask("POST", f"/agent/v1{path}", {**report, "state": "ODD"}, headers).status == 400
+    assert asked.ask("POST", "/agent/v1/checks/none", report, headers).status == 404
+    (listed,) = asked.heat("GET", "/checks?state=DRIFTED").body["checks"]
+    assert (listed["state"], listed["summary"], listed["pending"]) == ("DRIFTED", "/etc/motd", False)
+    assert asked.heat("GET", path).body["check"]["changes"] == changes
+    assert asked.heat("GET", "/checks/none").status == 404
+    assert asked.heat("GET", "/checks?stack=none").status == 404
+    id = listed["deployment_id"]
+    for query in ("?limit=1", f"?deployment_id=none&deployment_id={id}", "?marker=none"):
+        assert [each["deployment_id"] for each in asked.heat("GET", f"/checks{query}").body["checks"]] == [id]
+    for query in ("?limit=0", f"?marker={id}", "?deployment_id=none"):
+        assert asked.heat("GET", f"/checks{query}").body == {"checks": []}
+    assert asked.heat("GET", "/checks?limit=-1").status == 400
+
+
+def enrollments(asked):
+    many = asked.heat("POST", "/enrollments", {"limit": 3, "labels": {"a": "b"}, "approval": True}).body["enrollment"]
+    for name in ("x", "y"):
+        who = {"token": many["token"], "instance": name, "machine": "m" + name, "hostname": name, "cloud_id": "c"}
+        key = asked.ask("POST", "/agent/v1/enroll", who).body["key"]
+    headers = {"Authorization": f"Bearer {key}"}
+    assert asked.ask("GET", "/agent/v1/document", headers=headers).status == 403
+    assert asked.ask("GET", "/agent/v1/approval?wait=0", headers=headers).body == {"status": "PENDING_APPROVAL"}
+    assert asked.heat("POST", "/servers/y/approve").body["server"]["status"] == "NEVER_SEEN"
+    assert asked.heat("POST", "/servers/y/approve").status == 409
+    assert asked.heat("POST", "/servers/x/reject").status == 204
+    assert asked.ask("GET", "/agent/v1/approval", headers=headers).body == {"status": "APPROVED"}
+    listed = asked.heat("GET", "/enrollments").body["enrollments"]
+    assert [each["uses"] for each in listed if each["id"] == many["id"]] == [2]
+    assert asked.heat("DELETE", f"/enrollments/{many['id']}").status == 204
 
 
 def messaging(asked):

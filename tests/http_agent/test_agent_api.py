@@ -213,7 +213,9 @@ def test_the_agents_header_contains_version_and_hooks(agent, stoker):
 
 def test_servers_are_listed_shown_and_named_once(agent, stoker):
     listed = stoker.heat("GET", "/servers").body["servers"]
-    assert stoker.heat("GET", f"/servers/{agent.id}").body["server"] in listed
+    server = stoker.heat("GET", f"/servers/{agent.id}").body["server"]
+    assert server.pop("facts") is None
+    assert server in listed
     assert stoker.heat("POST", "/servers", {"name": agent.name}).status == 409
     for name in ("", "a/b", "\n", 5, None, "x" * 256):
         assert stoker.heat("POST", "/servers", {"name": name}).status == 400
@@ -316,3 +318,16 @@ def test_only_the_agent_reads_a_secret_input(agent, stoker):
     assert seen(again["config_id"]) == shown(stoker, made)["input_values"] == starred
     runs = stoker.heat("GET", f"/software_deployments/{made['id']}/runs").body["runs"]
     assert [each["input_values"] for each in runs] == [starred, starred]
+
+
+def test_a_script_may_report_whether_it_changed_the_server(stoker, tmp_path):
+    server, token = enroll(stoker)
+    agent, root = [sys.executable, "-m", "stoker_agent"], ["--root", str(tmp_path / "root")]
+    command = [*agent, "enroll", "--url", stoker.url, *root]
+    subprocess.run(command, input=token.encode(), check=True, capture_output=True)
+    for word, changed in (("true", True), ("false", False)):
+        script = f"#!/bin/sh\necho {word} > $heat_outputs_path.deploy_changed\n"
+        deployment = deploy(stoker, server["id"], script)
+        subprocess.run([*agent, "run", "--once", *root], check=True, capture_output=True, timeout=60)
+        found = shown(stoker, deployment)
+        assert (found["status"], found["changed"], found["changed_items"]) == ("COMPLETE", changed, 0)

@@ -123,6 +123,8 @@ def test_a_policy_admits_one_other_project(stoker, agent):
         ("REFUSED", "run CREATE", "forger"),
         ("ALLOWED", "run CREATE", "let-in"),
         ("ALLOWED", "change policy", "admin"),
+        ("ALLOWED", "enroll", "the agent of web1"),
+        ("ALLOWED", "create enrollment", "admin"),
     ]
     assert log[0]["reason"] == refused.body["error"]["message"]
     assert stoker.heat("GET", f"/audit?limit=1&marker={log[1]['id']}").body["audit"] == [log[2]]
@@ -184,7 +186,10 @@ def test_labels_and_policies_are_set_shown_and_validated(stoker):
     assert change({"policy": None}).body["server"]["policy_source"] == "site"
     assert stoker.heat("PATCH", "/servers/none", {}).status == 404
     log = stoker.heat("GET", "/audit").body["audit"]
-    assert [each["action"] for each in log] == ["change policy"] * 2 + ["change labels"] * 2
+    assert [each["action"] for each in log] == [
+        *(["change policy"] * 2 + ["change labels"] * 2),
+        "create enrollment",
+    ]
     assert log[3]["reason"] == '{} → {"tier":"web","zone":"a"}'
 
 
@@ -225,5 +230,5 @@ def test_the_audit_log_has_its_own_retention(stoker):
     words = ("db", "purge", "--state-dir", str(stoker.state_dir), "--database", database)
     assert "audit" not in stoker.run(*words).stdout
     stoker.environment["STOKER_AUDIT_RETENTION_DAYS"] = "0"
-    assert "purged 1 entries of the audit log" in stoker.run(*words).stdout
+    assert "purged 2 entries of the audit log" in stoker.run(*words).stdout
     assert stoker.heat("GET", "/audit").body == {"audit": []}

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker.model.errors import Invalid
-from stoker.policy.rules import PROJECT, STACK, Policy, Target, Tree, admits, decide, read
+from stoker.policy.rules import PROJECT, STACK, Policy, SiteDefaults, Target, Tree, admits, decide, read
 from stoker.policy.windows import Window, find_closing, find_opening
 from stoker.work.cron import Cron
 
@@ -31,6 +31,8 @@ ENROLLED = Target(id="s2", name="web2", project_id="p", trees=frozenset({MINE.id
         ([{"stack": "web"}, {"project": "q"}], {"allow": [{"stack": "web"}, {"project": "q"}]}),
         ({"groups": ["script", "script"]}, {"groups": ["script"]}),
         ({"groups": []}, {"groups": []}),
+        ({"hooks": "STORED"}, {"hooks": "STORED"}),
+        ({"hooks": ["0" * 64, "0" * 64]}, {"hooks": ["0" * 64]}),
         ({"max_concurrent_runs": "3"}, {"max_concurrent_runs": 3}),
         ({"maintenance_windows": [NIGHT]}, {"maintenance_windows": [NIGHT]}),
         (
@@ -58,6 +60,8 @@ def test_a_policy_is_stored_in_full(said: Any, shown: dict[str, Any]) -> None:
         ([{"project": 7}], r"deployment_policy\[0\].project must be 1 to 255"),
         ([{"stack": "s"}] * 101, "may have 100 entries, not 101"),
         ({"groups": "script"}, "groups must be a list"),
+        ({"hooks": "SOME"}, "hooks must be NONE, STORED, ANY or a list"),
+        ({"hooks": ["abc"]}, "a list of SHA-256 digests"),
         ({"groups": [1]}, r"groups\[0\] must be 1 to 255"),
         ({"max_concurrent_runs": 0}, "from 1 to 1000, not 0"),
         ({"max_concurrent_runs": True}, "from 1 to 1000, not True"),
@@ -149,9 +153,9 @@ def test_the_word_stack_admits_only_the_servers_stack() -> None:
 
 def test_the_sites_policy_applies_where_the_servers_policy_is_silent() -> None:
     assert who({}, OWNED, stack=OTHER) is None
-    assert who({}, OWNED, stack=OTHER, site=STACK) is not None
-    assert who({"groups": ["script"]}, OWNED, stack=OTHER, site=STACK) is not None
-    assert who("PROJECT", OWNED, stack=OTHER, site=STACK) is None
+    assert who({}, OWNED, stack=OTHER, site=SiteDefaults(allow=STACK)) is not None
+    assert who({"groups": ["script"]}, OWNED, stack=OTHER, site=SiteDefaults(allow=STACK)) is not None
+    assert who("PROJECT", OWNED, stack=OTHER, site=SiteDefaults(allow=STACK)) is None
 
 
 def test_a_list_admits_further_projects_and_stacks() -> None:
@@ -288,6 +292,7 @@ def test_an_empty_policy_decides_nothing() -> None:
     assert Policy().to_json("STACK") == {
         "allow": "STACK",
         "groups": None,
+        "hooks": None,
         "max_concurrent_runs": 1,
         "maintenance_windows": [],
     }

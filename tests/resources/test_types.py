@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from stoker.model.errors import StackValidationFailed
 from stoker.resources import random_string
+from stoker.servers import enrollment
+from stoker.servers.facts import store_facts
 from stoker.stacks.queries import outputs
 from support.stacks import world
 from support.templates import config, deployment, server, template
@@ -199,3 +201,51 @@ def test_a_secret_input_is_shown_redacted(store):
     )
     stack = heat.create(said, parameters={"hidden": "hush-hush"})
     assert "hush-hush" not in json.dumps(heat.outputs(stack))
+
+
+FACTS = {
+    "os": {"id": "debian", "family": "debian", "version": "12"},
+    "address": "10.0.0.5",
+    "networks": {"eth0": ["10.0.0.5"]},
+    "memory_mb": 7941,
+}
+
+
+def test_facts_are_attributes_of_a_server_and_null_before_the_first_report(store):
+    heat = world(store)
+    enrolled = store.write(lambda tx: enrollment.enroll(tx, heat.project, "web1")[0])
+    paths = {
+        "address": ["server", "address"],
+        "first": ["server", "first_address"],
+        "networks": ["server", "networks"],
+        "first_of_eth0": ["server", "networks", "eth0", 0],
+        "family": ["server", "os", "family"],
+        "memory": ["server", "facts", "memory_mb"],
+        "rack": ["server", "facts", "custom", "rack"],
+    }
+    text = {"str_replace": {"template": "listen ADDRESS", "params": {"ADDRESS": {"get_attr": paths["address"]}}}}
+    stack = heat.create(
+        template(
+            {"server": server(name="web1"), "line": {"type": "OS::Heat::Value", "properties": {"value": text}}},
+            outputs={name: {"value": {"get_attr": path}} for name, path in paths.items()},
+        )
+    )
+    assert heat.resources(stack)["server"].physical_id == enrolled.id
+    assert heat.outputs(stack) == dict.fromkeys(paths)
+    store.write(lambda tx: store_facts(tx, enrolled.id, FACTS))
+    assert heat.outputs(stack) == {
+        "address": "10.0.0.5",
+        "first": "10.0.0.5",
+        "networks": {"eth0": ["10.0.0.5"]},
+        "first_of_eth0": "10.0.0.5",
+        "family": "debian",
+        "memory": 7941,
+        "rack": None,
+    }
+
+
+def test_a_server_without_an_agent_has_no_facts(store):
+    heat = world(store)
+    outputs = {name: {"value": {"get_attr": ["server", name]}} for name in ("address", "networks", "os", "facts")}
+    stack = heat.create(template({"server": server(name="none")}, outputs=outputs))
+    assert heat.outputs(stack) == dict.fromkeys(outputs)

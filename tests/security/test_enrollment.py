@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import zipfile
@@ -19,11 +16,10 @@ import pytest
 from stoker.servers.agent_bundle import AgentBundle
 from support.certificates import Authority
 from support.http_stub import Said, answering
+from support.install_line import Machine, command_lines_with
 from support.server import STOKER, served
 
 TOKEN = "0123456789abcdef" * 4
-#: What an install line may use beside Python.
-TOOLS = ("sh", "env", "true", "uname")
 
 
 @pytest.fixture
@@ -31,45 +27,6 @@ def machine(tmp_path) -> Iterator[Machine]:
     made = Machine(tmp_path / "machine")
     yield made
     made.end()
-
-
-class Machine:
-    """A directory of its own, and a PATH that holds Python and little else: no curl, no wget."""
-
-    def __init__(self, folder: Path) -> None:
-        self.root = folder / "root"
-        self.tools = folder / "bin"
-        self.tools.mkdir(parents=True)
-        self.tools.joinpath("python3").symlink_to(sys.executable)
-        for name in TOOLS:
-            self.tools.joinpath(name).symlink_to(str(shutil.which(name)))
-
-    def paste(self, command: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        variables = {"PATH": str(self.tools), "HOME": str(self.root), "STOKER_ROOT": str(self.root), **environment}
-        return subprocess.run(
-            ["/bin/sh", "-c", command], env=variables, capture_output=True, text=True, timeout=120, check=False
-        )
-
-    @property
-    def config(self) -> dict[str, str]:
-        return json.loads(self.root.joinpath("etc", "agent.json").read_text())
-
-    def end(self) -> None:
-        for entry in Path("/proc").iterdir():
-            with contextlib.suppress(OSError):
-                if entry.name.isdigit() and str(self.root).encode() in entry.joinpath("cmdline").read_bytes():
-                    os.kill(int(entry.name), signal.SIGKILL)
-
-
-def command_lines_with(text: str) -> list[str]:
-    """Of every process of this machine, as `ps` shows them to everybody."""
-    lines = []
-    for entry in Path("/proc").iterdir():
-        with contextlib.suppress(OSError):
-            line = entry.joinpath("cmdline").read_bytes().decode(errors="replace")
-            if text in line:
-                lines.append(line)
-    return lines
 
 
 @pytest.fixture(scope="module")
@@ -163,19 +120,21 @@ def test_a_failed_download_is_one_line_and_an_exit_code(machine):
         assert re.fullmatch(rf"stoker-agent: .*{problem}.*\n", pasted.stderr)
 
 
-def test_sudo_is_used_if_available_and_not_for_a_private_root(machine):
-    """It gets the token by standard input, not in its words or its environment."""
+@pytest.mark.parametrize(("user", "uses_sudo"), [("0", False), ("1000", True)])
+def test_users_need_sudo_unless_the_root_is_private(machine, user, uses_sudo):
+    """Sudo gets the token by standard input, not in its words or its environment."""
     log = machine.tools.parent / "sudo.log"
-    sudo = machine.tools / "sudo"
-    sudo.write_text(f'#!/bin/sh\necho "$*" >> {log}\nread token\necho "token $token" >> {log}\n')
-    sudo.chmod(0o755)
+    machine.add_tool("sudo", f'echo "$*" >> {log}\nread token\necho "token $token" >> {log}')
+    machine.add_tool("id", f"echo {user}")
     line = AgentBundle("http://127.0.0.1:1").command(TOKEN)
-    assert machine.paste(line, STOKER_ROOT="").returncode == 0
-    words, token = log.read_text().splitlines()
-    assert words.startswith("python3 -c ")
-    assert TOKEN not in words
-    assert token == f"token {TOKEN}"
-    log.unlink()
+    machine.paste(line, STOKER_ROOT="")
+    assert log.exists() == uses_sudo
+    if uses_sudo:
+        words, token = log.read_text().splitlines()
+        assert words.startswith("python3 -c ")
+        assert TOKEN not in words
+        assert token == f"token {TOKEN}"
+        log.unlink()
     machine.paste(line)
     assert not log.exists()
 

@@ -330,7 +330,8 @@ def _make_software(site: Site) -> None:
     site.places += [{"deployment_id": each["id"], "config_id": each["config_id"]} for each in found]
     site.places += [{"config_id": each} for each in (config, *derived)]
     site.places += [{"server_id": each} for each in {each["server_id"] for each in found}]
-    site.places += [{"server": server}, {"trigger_id": run}, {"schedule_id": planned}]
+    site.places += [{"server": server}, {"trigger_id": run}, {"schedule_id": planned}, {"sha256": "0" * 64}]
+    site.places += [{"hook_name": "shout", "entry_name": "nginx", "number": "1"}]
 
 
 def _make_storage(site: Site) -> None:

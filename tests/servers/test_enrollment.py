@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, Unauthorized
-from stoker.model.server import Kind, Server
+from stoker.model.server import Kind, Machine, Server
 from stoker.servers import enrollment
 from stoker.servers.keys import Keys
-from stoker.store import servers
+from stoker.servers.redemption import redeem_token
+from stoker.store import enrollments, servers
 from stoker.store.open import Store
 from support.search import examples
 
@@ -26,7 +27,9 @@ def enrolled(store: Store, name: str = "web", project: str = "p") -> tuple[Serve
 
 
 def trade(store: Store, keys: Keys, token: str, instance: str = "i") -> tuple[Server, str]:
-    return store.write(lambda tx: enrollment.redeem_token(tx, keys, token, instance, "host"))
+    machine = Machine(instance=instance, hostname="host")
+    redemption = store.write(lambda tx: redeem_token(tx, keys, token, machine))
+    return redemption.server, redemption.key
 
 
 def test_a_token_is_exchanged_for_a_key(store, keys):
@@ -82,8 +85,8 @@ def test_an_expired_token_is_refused(store, keys):
     past = replace(issued, expires_at=issued.expires_at - timedelta(hours=24, seconds=1))
 
     def age(tx):
-        servers.drop_enrollments(tx, server.id)
-        servers.add_enrollment(tx, past)
+        enrollments.drop_of_server(tx, server.id)
+        enrollments.add(tx, past)
 
     store.write(age)
     with pytest.raises(Unauthorized):

@@ -1,4 +1,4 @@
-"""Labels: their syntax, and servers chosen by them."""
+"""Labels: their syntax."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import pytest
 
 from stoker.model import labels
 from stoker.model.errors import Invalid
-from stoker.servers import enrollment
-from stoker.store import servers
 
 
 @pytest.mark.parametrize(
@@ -61,25 +59,3 @@ def test_changes_add_replace_and_remove_labels() -> None:
         "a": "3",
         "c": "4",
     }
-
-
-def test_selectors_are_parsed() -> None:
-    assert labels.selector("tier=web, zone=a") == {"tier": "web", "zone": "a"}
-    for wrong in ("", "tier", "=web", "tier=web,", "tier=web,tier=db"):
-        with pytest.raises(Invalid, match="labels"):
-            labels.selector(wrong)
-
-
-def test_servers_with_all_labels_are_selected(store) -> None:
-    def do(tx):
-        for name, has in (("c", {"tier": "web", "zone": "a"}), ("a", {"tier": "web"}), ("b", {"zone": "a"}), ("d", {})):
-            servers.set_labels(tx, enrollment.enroll(tx, "p", name)[0].id, has)
-        servers.set_labels(tx, enrollment.enroll(tx, "other", "e")[0].id, {"tier": "web", "zone": "a"})
-
-    store.write(do)
-    with store.read() as tx:
-        assert [each.name for each in servers.find_by_labels(tx, "p", {"tier": "web"})] == ["a", "c"]
-        assert [each.name for each in servers.find_by_labels(tx, "p", {"tier": "web", "zone": "a"})] == ["c"]
-        assert servers.find_by_labels(tx, "p", {"tier": "we"}) == []
-        assert servers.find_by_labels(tx, "p", {}) == []
-        assert servers.find_by_labels(tx, "p", {"tier": "web"})[0].labels == {"tier": "web"}

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from stoker.model.errors import StackExists, StackValidationFailed
+from stoker.servers import enrollment
 from stoker.stacks.operations import Options
+from stoker.store import events
 from support.templates import chain, config, deployment, server, template
 
 
@@ -162,6 +164,33 @@ def test_events_are_in_order(heat):
     ]
 
 
+@pytest.mark.parametrize(
+    ("report", "reason"),
+    [
+        ({}, "state changed"),
+        ({"deploy_changed": False}, "nothing changed"),
+        ({"deploy_changed": True}, "changed"),
+        ({"deploy_changed": True, "deploy_changes": [{"item": "/a", "outcome": "changed"}] * 3}, "changed 3 items"),
+        (
+            {
+                "deploy_changed": True,
+                "deploy_changes": [{"item": "/a", "outcome": "changed"}, {"item": "7 more", "outcome": "omitted"}],
+            },
+            "changed 8 items",
+        ),
+    ],
+)
+def test_the_event_of_a_deployment_says_what_its_run_changed(heat, report, reason):
+    stack = heat.create(template({"config": config(), "server": server(), "d": deployment()}))
+    stack = heat.signal(stack, "d", **report)
+
+    assert heat.resources(stack)["d"].reason == reason
+    with heat.store.read() as tx:
+        stored = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
+    ((last),) = [event.reason for event in stored if (event.resource_name, event.status) == ("d", "COMPLETE")][-1:]
+    assert last == reason
+
+
 def test_resources_that_a_failed_create_did_not_reach_are_listed(heat):
     value = {"type": "OS::Heat::Value", "properties": {"value": 1}}
     resources = {
@@ -186,3 +215,13 @@ def test_a_rollback_removes_resources_that_were_not_reached(heat):
     resources = {"bad": bad, "next": {"type": "OS::Heat::None", "depends_on": "bad"}}
     stack = heat.create(template(resources), options=Options(disable_rollback=False))
     assert (stack.action, str(stack.status), heat.resources(stack)) == ("ROLLBACK", "COMPLETE", {})
+
+
+def test_a_deployment_may_name_an_enrolled_server(heat):
+    enrolled = heat.store.write(lambda tx: enrollment.enroll(tx, heat.project, "web1")[0])
+    heat.store.write(lambda tx: enrollment.enroll(tx, "another project", "web2"))
+    resources = {"config": config(), "known": deployment(), "unknown": deployment()}
+    resources["known"]["properties"]["server"] = "web1"
+    resources["unknown"]["properties"]["server"] = "web2"
+    heat.create(template(resources))
+    assert {made.server_id for made in heat.deployments()} == {enrolled.id, "web2"}

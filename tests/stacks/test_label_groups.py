@@ -13,6 +13,7 @@ from stoker.model.errors import ActionInProgress, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.model.status import Action
 from stoker.resources.label_groups import REFRESH
+from stoker.servers.facts import store_facts
 from stoker.stacks.label_groups import REFRESH_DEADLINE
 from stoker.stacks.queries import export
 from stoker.store import resources, selectors, servers, stacks
@@ -115,7 +116,7 @@ def test_servers_join_and_leave_with_their_labels(heat):
     assert (group.action, str(group.status), group.reason) == (
         Action.UPDATE,
         "IN_PROGRESS",
-        "servers came or went by their labels",
+        "servers came or went by their labels or facts",
     )
     assert (heat.settled(stack.id).action, str(heat.settled(stack.id).status)) == (Action.CREATE, "COMPLETE")
     assert running(heat) == [("two", "CREATE")]
@@ -154,6 +155,53 @@ def test_labels_that_no_group_selects_start_no_job(heat):
     label(heat, first, role="web", colour="red")
     enrolled(heat, "two", {"role": "db"})
     assert heat.work.run(REFRESH) == 0
+
+
+def report_facts(heat, id, **facts):
+    heat.store.write(lambda tx: store_facts(tx, id, facts))
+
+
+def test_servers_join_and_leave_with_their_facts(heat):
+    first, second = enrolled(heat, "one"), enrolled(heat, "two")
+    selector = "role=web and os.family=debian"
+    stack = heat.create(fleet(labels=None, selector=selector, actions=["CREATE", "DELETE"]))
+    assert str(stack.status) == "COMPLETE"
+    report_facts(heat, first, os={"family": "redhat"}, memory_mb=5)
+    assert heat.work.run(REFRESH) == 0
+    report_facts(heat, second, os={"family": "debian"}, memory_mb=5)
+    assert heat.work.run(REFRESH) == 1
+    assert running(heat) == [("two", "CREATE")]
+    answer(heat)
+    report_facts(heat, second, os={"family": "debian"}, memory_mb=6)  # no selector names this fact
+    assert heat.work.run(REFRESH) == 0
+    label(heat, first, role="web", zone="a")
+    assert heat.work.run(REFRESH) == 0
+    report_facts(heat, second, os={"family": "suse"})
+    assert heat.work.run(REFRESH) == 1
+    assert running(heat) == [("two", "DELETE")]
+    answer(heat)
+    assert list(heat.resources(nested(heat, stack))) == []
+
+
+def test_labels_and_a_selector_are_both_required(heat):
+    enrolled(heat, "one", {"role": "web", "zone": "a"})
+    enrolled(heat, "two", {"role": "web", "zone": "b"})
+    enrolled(heat, "three", {"role": "db", "zone": "b"})
+    heat.create(fleet(selector="zone in (b, c)"))
+    assert running(heat) == [("two", "CREATE")]
+
+
+def test_a_group_over_missing_labels_follows_new_and_removed_servers(heat):
+    heat.create(fleet(labels=None, selector="not role=db"))
+    enrolled(heat, "database", {"role": "db"})
+    assert heat.work.run(REFRESH) == 0
+    id = enrolled(heat, "plain", {})
+    assert heat.work.run(REFRESH) == 1
+    assert running(heat) == [("plain", "CREATE")]
+    answer(heat)
+    heat.store.write(lambda tx: servers.delete(tx, id))
+    assert heat.work.run(REFRESH) == 1
+    assert heat.deployments() == []
 
 
 def test_new_members_join_in_batches(heat):
@@ -345,6 +393,8 @@ def test_an_abandoned_group_is_not_refreshed(heat):
         ({"labels": None}, "exactly one of servers and labels .* neither is given"),
         ({"labels": {}}, "labels: at least one is needed"),
         ({"labels": {"role": 1}}, "labels.role: a label's value must be a string"),
+        ({"labels": None, "selector": "role"}, "the selector, column 5: expected"),
+        ({"labels": None, "selector": "a=b", "servers": {"a": "x"}}, "exactly one of servers and labels .* both"),
     ],
 )
 def test_a_group_without_servers_or_labels_is_refused(heat, properties, sentence):

@@ -47,7 +47,7 @@ def test_an_acknowledgment_without_a_recorded_sending_is_a_delivery(store):
 def test_each_project_has_its_own_runs_on_an_unknown_server(store):
     made = begin(store, "a")
     store.write(lambda tx: deployments.add(tx, replace(made, id="theirs", project_id="q")))
-    store.write(lambda tx: runs.add(tx, replace(made, id="theirs"), state="QUEUED", requested_by=None, inputs="{}"))
+    store.write(lambda tx: runs.add(tx, replace(made, id="theirs"), {}))
     assert unsent(store, "p") == [made.id]
     assert unsent(store, "q") == ["theirs"]
     assert unsent(store, "r") == []
@@ -58,9 +58,9 @@ def test_each_project_has_its_own_runs_on_an_unknown_server(store):
 
 def test_a_known_run_is_not_added_again(store):
     made = begin(store, "a")
-    store.write(lambda tx: runs.add(tx, made, state="RUNNING", requested_by="bob", inputs="{}"))
+    store.write(lambda tx: runs.add(tx, made, {}, "bob"))
     second = replace(made, config_id="other")
-    store.write(lambda tx: runs.add(tx, second, state="QUEUED", requested_by=None, inputs="{}"))
+    store.write(lambda tx: runs.add(tx, second, {}))
     with store.read() as tx:
         found = runs.list_all(tx, made.id)
     assert [(each.number, each.config_id, each.requested_by) for each in found] == [

@@ -117,7 +117,9 @@ def test_cancel_drops_the_queue_and_cancels_running_targets(fleet):
     assert reasons[waiting.id] == "Cancelled by bob before it was delivered"
     assert fleet.world.to_run(waiting.server_id) == []
     with fleet.world.store.read() as tx:
-        assert [(id, cancelling) for id, _, cancelling in deployments.to_run(tx, told.server_id)] == [(told.id, True)]
+        assert [(run.deployment_id, run.is_cancelling) for run in deployments.to_run(tx, told.server_id)] == [
+            (told.id, True)
+        ]
     fleet.end(told, 143, deploy_status_reason="Stopped")
     fleet.end(finished)  # it had ended well before it heard of that
     assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 1, "failed": 0, "cancelled": 5}
@@ -136,7 +138,7 @@ def test_a_forced_cancel_does_not_wait_for_agents(fleet):
     assert fleet.cancel(trigger, force=True).status == "CANCELLED"
     assert fleet.exact(trigger)["cancelled"] == 2
     with fleet.world.store.read() as tx:
-        assert [cancelling for _, _, cancelling in deployments.to_run(tx, first.server_id)] == [True]
+        assert [run.is_cancelling for run in deployments.to_run(tx, first.server_id)] == [True]
     fleet.end(first, 143)  # now it is told no more, and counts no more
     assert fleet.world.to_run(first.server_id) == []
     assert fleet.exact(trigger)["cancelled"] == 2
@@ -288,3 +290,26 @@ def test_the_cost_of_an_end_is_independent_of_the_number_of_targets(fleet):
 def test_counts_match_the_targets(fleet):
     trigger = over(fleet, 1)
     assert sum(counts(trigger).values()) == 1
+
+
+def test_changed_and_unchanged_targets_are_counted(fleet):
+    trigger = over(fleet, 4)
+    first, second, third, silent = fleet.running(trigger)
+    changes = [{"item": "/a", "outcome": "changed"}, {"item": "/b", "outcome": "failed"}]
+    fleet.end(first, deploy_changed=True, deploy_changes=changes)
+    fleet.end(second, deploy_changed=False)
+    fleet.end(third, 1, deploy_changed=True)
+    fleet.end(silent)
+    ended = fleet.now(trigger)
+    assert (ended.changed, ended.unchanged, ended.failed) == (2, 1, 1)
+    assert [target.changed for target in fleet.targets(trigger)] == [True, False, True, None]
+    assert fleet.deployment(fleet.targets(trigger)[0]).change_summary == "changed 1 item"
+
+    # another run of the failed target replaces its count
+    retried = fleet.retry(fleet.deployment(fleet.targets(trigger)[2]))
+    assert (fleet.now(trigger).changed, retried.changed) == (1, None)
+    fleet.end(retried, deploy_changed=False)
+    ended = fleet.now(trigger)
+    assert (ended.changed, ended.unchanged) == (1, 2)
+    assert ended.status_reason == "All 4 succeeded: 1 changed, 2 unchanged"
+    assert {target.changed for target in fleet.targets(fleet.again(trigger, only_failed=False))} == {None}

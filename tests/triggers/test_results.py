@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from stoker.deployments import runs, service
+from stoker.deployments import service
 from stoker.identity import stack_users
 from stoker.messaging import Messaging, SignedUrls
 from stoker.messaging.drafts import Draft
@@ -224,7 +224,7 @@ def test_a_deployment_of_a_rest_client_is_retried_with_a_copy(fleet):
             created_at=tx.now,
         )
         deployments.add(tx, made)
-        runs.record(tx, made, "ann")
+        stored.add(tx, made, {}, "ann")
         return made
 
     made = fleet.world.store.write(make)

@@ -9,6 +9,7 @@ import pytest
 
 from stoker.deployments.deadlines import DEADLINE
 from stoker.model.errors import EntityNotFound, Invalid, RequestLimitExceeded, UserParameterMissing
+from stoker.servers.facts import store_facts
 from stoker.stacks.engine import Limits
 from stoker.store import configs, deployments, servers, stacks
 from support.fleet import COMPONENT, Fleet
@@ -127,6 +128,25 @@ def test_labels_select_among_the_servers_of_the_source(fleet):
     assert trigger.source["labels"] == {"role": "db", "zone": "a"}
     with pytest.raises(Invalid, match="no server has the labels role=web"):
         fleet.trigger(config_id=config, labels={"role": "web"})
+
+
+def test_a_selector_selects_by_labels_and_facts(fleet):
+    big, small = fleet.servers(2, {"role": "db"})
+    (other,) = fleet.servers(1, {"role": "web"})
+    for server, memory in ((big, 9000), (small, 100), (other, 9000)):
+        fleet.world.store.write(lambda tx, id=server.id, mb=memory: store_facts(tx, id, {"memory_mb": mb}))
+    config = fleet.config()
+    trigger = fleet.trigger(config_id=config, selector="role=db and memory_mb>4096")
+    assert [made.server_id for made in fleet.running(trigger)] == [big.id]
+    assert trigger.source["selector"] == "role=db and memory_mb>4096"
+    both = fleet.trigger(config_id=config, selector="memory_mb>4096", labels={"role": "web"})
+    assert [made.server_id for made in fleet.running(both)] == [other.id]
+    with pytest.raises(Invalid, match="no server matches the selector memory_mb>10000"):
+        fleet.trigger(config_id=config, selector="memory_mb>10000")
+    with pytest.raises(Invalid, match="the selector, column 5"):
+        fleet.trigger(config_id=config, selector="role")
+    with pytest.raises(Invalid, match="not both"):
+        fleet.trigger(config_id=config, selector="role=db", servers=[big.id])
 
 
 @pytest.mark.parametrize("kind", ["SoftwareDeploymentGroup", "SoftwareDeployments"])
@@ -266,7 +286,8 @@ def test_a_refused_trigger_starts_nothing(fleet, changes, words):
 @pytest.mark.parametrize(
     "name",
     [
-        *("action", "stack", "resource", "servers", "labels", "input_values", "name", "signal_transport", "timeout"),
+        *("action", "stack", "resource", "servers", "labels", "selector", "input_values", "name"),
+        *("signal_transport", "timeout"),
         *("max_concurrent", "max_fail_percentage", "require_window"),
     ],
 )
@@ -281,7 +302,7 @@ def test_odd_values_are_accepted_or_refused(odd, name):
 
 
 def test_a_trigger_of_a_config_needs_servers(fleet):
-    with pytest.raises(Invalid, match="servers or labels are needed"):
+    with pytest.raises(Invalid, match="servers, labels or a selector are needed"):
         fleet.trigger(config_id=fleet.config())
     fleet.world.create(template(app=COMPONENT), "alone")
     with pytest.raises(Invalid, match="no deployment has brought that"):

@@ -1,0 +1,145 @@
+"""Facts of servers: reported by agents, shown to people."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.agent_protocol import spoken_agent
+
+FACTS = {
+    "os": {"id": "debian", "family": "debian", "name": "Debian GNU/Linux", "version": "12"},
+    "kernel": "6.1.0-13-amd64",
+    "memory_mb": 7941,
+    "address": "10.0.0.5",
+    "networks": {"eth0": ["10.0.0.5"]},
+    "tools": {"puppet": ""},
+}
+
+
+@pytest.fixture
+def agent(stoker):
+    return spoken_agent(stoker)
+
+
+def shown(stoker, agent):
+    return stoker.heat("GET", f"/servers/{agent.name}").body["server"]
+
+
+def test_facts_are_stored_shown_and_replaced(stoker, agent):
+    server = shown(stoker, agent)
+    assert [server[name] for name in ("facts", "facts_at", "os", "address")] == [None] * 4
+    assert agent.call("PUT", "/facts", FACTS).status == 204
+    server = shown(stoker, agent)
+    assert server["facts"] == FACTS
+    assert (server["os"], server["address"]) == ("Debian GNU/Linux 12", "10.0.0.5")
+    assert agent.call("PUT", "/facts", {"os": {"id": "alpine"}}).status == 204
+    server = shown(stoker, agent)
+    assert (server["facts"], server["os"], server["address"]) == ({"os": {"id": "alpine"}}, "alpine", None)
+
+
+def test_lists_show_the_system_and_the_address_only(stoker, agent):
+    agent.call("PUT", "/facts", FACTS)
+    listed = {server["id"]: server for server in stoker.heat("GET", "/servers").body["servers"]}[agent.id]
+    assert (listed["os"], listed["address"]) == ("Debian GNU/Linux 12", "10.0.0.5")
+    assert listed["facts_at"].endswith("Z")
+    assert "facts" not in listed
+    agent.call("PUT", "/facts", {"os": {"id": "alpine"}})
+    listed = {server["id"]: server for server in stoker.heat("GET", "/servers").body["servers"]}[agent.id]
+    assert (listed["os"], listed["address"]) == ("alpine", None)
+
+
+def test_unchanged_facts_keep_their_time(stoker, agent):
+    agent.call("PUT", "/facts", FACTS)
+    before = shown(stoker, agent)
+    agent.call("PUT", "/facts", dict(reversed(FACTS.items())))
+    assert shown(stoker, agent) == before
+
+
+def test_unknown_facts_become_facts_of_the_site(stoker, agent):
+    assert agent.call("PUT", "/facts", {"gpu": "x", "custom": {"rack": 1}}).status == 204
+    assert shown(stoker, agent)["facts"] == {"custom": {"gpu": "x", "rack": 1}}
+
+
+def test_hooks_among_the_facts_are_the_server_s_hooks(stoker, agent):
+    agent.document(X_Stoker_Agent="1.0; hooks=script")
+    stoker.until(lambda: shown(stoker, agent)["hooks"] == ["script"])
+    agent.call("PUT", "/facts", {"hooks": ["ansible", "script"]})
+    assert shown(stoker, agent)["hooks"] == ["ansible", "script"]
+
+
+def nested(levels):
+    """Facts with so many levels, at least three."""
+    return {"custom": {"a": json.loads("[" * (levels - 2) + "]" * (levels - 2))}}
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ([], "the facts must be a JSON object"),
+        ({"memory_mb": "4 GB"}, "memory_mb must be a whole number, not a string"),
+        ({"cpus": -1}, "cpus must be at least 0"),
+        ({"os": "debian"}, "os must be a map, not a string"),
+        ({"kernel": "x" * 256}, "kernel must have at most 255 characters"),
+        ({"tools": {"a": 1}}, "must be a string, not a whole number"),
+        ({"custom": []}, "custom must be a map, not a list"),
+        ({"custom": {"": 1}}, "'' is no name"),
+        ({"custom": {"a\x07": 1}}, "is no name"),
+        (nested(9), "nested too deeply: more than 8 levels"),
+    ],
+)
+def test_invalid_facts_are_refused(agent, facts, message):
+    answer = agent.call("PUT", "/facts", facts)
+    assert answer.status == 400
+    assert message in answer.body["error"]["message"]
+
+
+def test_facts_have_a_limit(agent):
+    assert agent.call("PUT", "/facts", nested(8)).status == 204
+    assert agent.call("PUT", "/facts", {"custom": {"a": "x" * 32_000}}).status == 204
+    assert agent.call("PUT", "/facts", {"custom": {"a": "x" * 33_000}}).status in (400, 413)
+
+
+def test_facts_are_deleted_with_their_server(stoker, agent):
+    agent.call("PUT", "/facts", FACTS)
+    assert stoker.heat("DELETE", f"/servers/{agent.id}").status == 204
+    assert agent.call("PUT", "/facts", FACTS).status == 401
+
+
+def test_a_deployment_whose_hook_is_missing_is_refused(stoker, agent):
+    agent.call("PUT", "/facts", {"hooks": ["script"]})
+    body = {"name": "c", "group": "cobol", "config": "x"}
+    config = stoker.heat("POST", "/software_configs", body).body["software_config"]["id"]
+    values = {"config_id": config, "server_id": agent.id}
+    for more in ({"status": "IN_PROGRESS"}, {"signal_transport": "STOKER_SIGNAL"}):
+        answer = stoker.heat("POST", "/software_deployments", {**values, **more})
+        assert answer.status == 409
+        assert f"The server '{agent.name}' has no hook for the group 'cobol'" in answer.body["error"]["message"]
+    assert agent.entries() == []
+    agent.call("PUT", "/facts", {"hooks": ["cobol", "script"]})
+    assert stoker.heat("POST", "/software_deployments", {**values, "status": "IN_PROGRESS"}).status == 200
+    assert len(agent.entries()) == 1
+
+
+def test_a_preview_refuses_missing_hooks_and_warns_of_missing_programs(stoker, agent):
+    agent.call("PUT", "/facts", {"hooks": ["ansible", "script"], "tools": {"git": "2"}})
+
+    def preview(group):
+        resources = {
+            "config": {"type": "OS::Heat::SoftwareConfig", "properties": {"group": group, "config": "x"}},
+            "app": {
+                "type": "OS::Heat::SoftwareDeployment",
+                "properties": {"config": {"get_resource": "config"}, "server": agent.id},
+            },
+        }
+        template = {"heat_template_version": "2018-08-31", "resources": resources}
+        return stoker.heat("POST", "/stacks/preview", {"stack_name": "previewed", "template": template})
+
+    refused = preview("cobol")
+    assert refused.status == 400
+    assert "resources.app.properties.server: server" in refused.body["error"]["message"]
+    accepted = preview("ansible")
+    assert accepted.status == 200
+    assert "has no ansible-playbook, which the hook of the group 'ansible' calls" in accepted.headers["Warning"]
+    assert preview("script").headers["Warning"] is None

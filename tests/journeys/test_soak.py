@@ -1,0 +1,236 @@
+"""
+Many deployments on one agent through faults of every kind: each config runs at most once, and every result arrives.
+
+STOKER_TEST_SOAK is the number of deployments; `make soak` runs 2,000.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.agents import OwnAgent, own_agent
+from support.databases import missing
+from support.relay import LossyRelay, Relay, relay
+from support.server import Served, served
+
+DEPLOYMENTS = int(os.environ.get("STOKER_TEST_SOAK", "100"))
+#: Deployments that wait for the agent at a time.
+BATCH = 25
+#: The file system of the agent's state, which is full at times. Without a bound, 2,000 runs would exceed it.
+STATE_MIB = 12
+#: Reasons of failed runs. A full disk may also stop the script itself.
+REASONS = ("Interrupted", "No space left", "non-zero status code", "could not be begun")
+
+SCRIPT = """#!/bin/sh
+echo "$me" >> {ran}
+echo "output of $me"
+printf "%s" "$me" > "$heat_outputs_path.copy"
+"""
+
+
+@pytest.fixture
+def faketime() -> Path:
+    """The library that changes the clock of one process."""
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
+    if not found:
+        missing("libfaketime is not installed; .ci/run names its package")
+    return found[0]
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[None]:
+    """Mount a small file system at ``folder``."""
+    if os.geteuid() != 0:
+        missing("only root can mount a file system")
+    folder.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={STATE_MIB}m", "tmpfs", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+class Faults:
+    """Causes one fault after the other, until ``stop``."""
+
+    def __init__(self, stoker: Served, agent: OwnAgent, network: Relay, clock: Path) -> None:
+        self._stoker, self._agent, self._network, self._clock = stoker, agent, network, clock
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.counts: Counter[str] = Counter()
+        self.errors: list[BaseException] = []
+        self._kinds: tuple[Callable[[], None], ...] = (
+            *(self._kill_agent, self._kill_server, self._stop_server),
+            *(self._cut_network, self._fill_disk, self._jump),
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._thread.join(300)
+        assert not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.wait(random.uniform(0.2, 1.5)):
+                fault = random.choice(self._kinds)
+                self.counts[fault.__name__.lstrip("_")] += 1
+                fault()
+        except BaseException as error:
+            self.errors.append(error)
+
+    def _kill_agent(self) -> None:
+        assert self._agent.process is not None
+        self._agent.process.kill()
+        self._agent.process.wait()
+        self._agent.start()
+
+    def _kill_server(self) -> None:
+        self._stoker.kill9()
+        self._stoker.restart()
+
+    def _stop_server(self) -> None:
+        self._stoker.stop()
+        self._stoker.restart()
+
+    def _cut_network(self) -> None:
+        self._network.go()
+        self._stopping.wait(random.uniform(0, 1))
+        self._network.come()
+
+    def _fill_disk(self) -> None:
+        filler = self._agent.root / "state" / "filler"
+        try:
+            with filler.open("wb", buffering=0) as file:
+                while file.write(b"x" * 65536) == 65536:
+                    pass
+        except OSError:
+            pass
+        self._stopping.wait(random.uniform(0.2, 2))
+        filler.unlink(missing_ok=True)
+
+    def _jump(self) -> None:
+        self._clock.write_text(f"{random.choice((-86400 * 3, -3600, -30, 0, 30, 3600, 86400 * 3)):+d}s")
+
+
+class Client:
+    """Creates deployments, and repeats calls that the server does not answer."""
+
+    def __init__(self, stoker: Served, server_id: str, config_id: str) -> None:
+        self._stoker, self._server_id, self._config_id = stoker, server_id, config_id
+        self._attempts = 0
+
+    def create(self) -> str:
+        """Create a deployment and return its id. Each attempt has its own input, because a lost one may exist."""
+
+        def attempt() -> Any:
+            self._attempts += 1
+            body = {
+                "config_id": self._config_id,
+                "server_id": self._server_id,
+                "input_values": {"me": f"run-{self._attempts}"},
+                "signal_transport": "STOKER_SIGNAL",
+                "action": "CREATE",
+            }
+            return self._stoker.heat("POST", "/software_deployments", body)
+
+        return str(self._call(attempt)["software_deployment"]["id"])
+
+    def wait(self, id: str) -> None:
+        """Wait until the deployment has ended."""
+        until = time.monotonic() + 240
+        while self.show(id)["status"] == "IN_PROGRESS":
+            assert time.monotonic() < until, f"no result: {self.show(id)}"
+            time.sleep(0.1)
+
+    def show(self, id: str) -> dict[str, Any]:
+        answer = self._call(lambda: self._stoker.heat("GET", f"/software_deployments/{id}"))
+        return dict(answer["software_deployment"])
+
+    def _call(self, attempt: Callable[[], Any]) -> Any:
+        until = time.monotonic() + 240
+        while True:
+            try:
+                answer = attempt()
+                if answer.status == 200:
+                    return answer.body
+                assert answer.status >= 500, answer.raw
+            except OSError:
+                pass
+            assert time.monotonic() < until, "the server did not come back"
+            time.sleep(0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300 + DEPLOYMENTS)
+def test_no_fault_loses_or_repeats_a_run(tmp_path: Path, faketime: Path) -> None:
+    ran, clock = tmp_path / "ran", tmp_path / "clock"
+    ran.touch()
+    clock.write_text("+0s")
+    with (
+        served(tmp_path) as stoker,
+        relay(stoker.port, LossyRelay) as network,
+        own_agent(tmp_path / "agent") as agent,
+        small_disk(agent.root / "state"),
+    ):
+        agent.environment = {
+            "LD_PRELOAD": str(faketime),
+            "FAKETIME_TIMESTAMP_FILE": str(clock),
+            "FAKETIME_NO_CACHE": "1",
+            "DONT_FAKE_MONOTONIC": "1",
+        }
+        agent.enroll(stoker, "soak", network.url)
+        config = {
+            "name": "soak",
+            "group": "script",
+            "config": SCRIPT.format(ran=ran),
+            "inputs": [{"name": "me"}],
+            "outputs": [{"name": "copy"}],
+        }
+        config_id = stoker.heat("POST", "/software_configs", config).body["software_config"]["id"]
+        client = Client(stoker, stoker.json("server", "show", "soak")["id"], config_id)
+        agent.start()
+        faults = Faults(stoker, agent, network, clock)
+        faults.start()
+        ids: list[str] = []
+        try:
+            while len(ids) < DEPLOYMENTS:
+                batch = [client.create() for _ in range(min(BATCH, DEPLOYMENTS - len(ids)))]
+                ids += batch
+                for id in batch:
+                    client.wait(id)
+        finally:
+            faults.stop()
+        assert not faults.errors, faults.errors
+        deployments = [client.show(id) for id in ids]
+        files = [path for path in (agent.root / "state").rglob("*") if path.is_file()]
+        print(dict(faults.counts), Counter(each["status_reason"][:80] for each in deployments), len(files))
+        _check_runs(deployments, Counter(ran.read_text().split()))
+        assert sum(path.stat().st_size for path in files) < STATE_MIB * 1024 * 1024 / 2
+
+
+def _check_runs(deployments: list[dict[str, Any]], ran: Counter[str]) -> None:
+    """Every deployment has ended: it ran once, or its reason says why it did not end well."""
+    assert max(ran.values()) == 1, ran.most_common(3)
+    for deployment in deployments:
+        me = deployment["input_values"]["me"]
+        if deployment["status"] == "COMPLETE":
+            assert ran[me] == 1
+            assert deployment["output_values"]["copy"] == me
+            assert deployment["output_values"]["deploy_stdout"] == f"output of {me}\n"
+        else:
+            assert any(reason in deployment["status_reason"] for reason in REASONS), deployment
+    assert sum(deployment["status"] == "COMPLETE" for deployment in deployments) > len(deployments) / 2

@@ -1,0 +1,178 @@
+"""One token for many machines: limits, names, identities and approval."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from stoker.model.errors import ApprovalPending, Conflict, EntityNotFound, Unauthorized
+from stoker.model.selectors import parse
+from stoker.model.server import AgentAccess, Kind, Machine, NameSource, Server
+from stoker.servers import approval, enrollment
+from stoker.servers.redemption import TokenRefused, redeem_token
+from stoker.store import enrollments, servers
+
+
+def issue(store, *, limit=10, labels=None, **terms):
+    return store.write(lambda tx: enrollment.enroll_many(tx, "p", limit=limit, labels=labels or {}, **terms))
+
+
+def redeem(store, keys, token, instance, *, machine="", hostname="web", cloud_id=""):
+    who = Machine(instance=instance, machine=machine, hostname=hostname, cloud_id=cloud_id)
+    return store.write(lambda tx: redeem_token(tx, keys, token, who))
+
+
+def names(store):
+    with store.read() as tx:
+        return sorted(server.name for server in servers.list_all(tx, "p"))
+
+
+def test_each_machine_becomes_a_server_with_its_labels(store, keys):
+    _, token = issue(store, labels={"role": "web"})
+    first, second = (redeem(store, keys, token, instance, hostname=instance) for instance in ("a", "b"))
+    assert names(store) == ["a", "b"]
+    assert {keys.authenticate(each.key) for each in (first, second)} == {first.server.id, second.server.id}
+    with store.read() as tx:
+        assert servers.get(tx, first.server.id, "p").labels == {"role": "web"}
+
+
+def test_equal_names_get_the_first_free_number(store, keys):
+    _, token = issue(store)
+    for instance in ("a", "b", "c"):
+        redeem(store, keys, token, instance, hostname="web")
+    assert names(store) == ["web", "web-2", "web-3"]
+
+
+def test_a_machine_does_not_become_a_server_that_a_stack_awaits(store, keys):
+    """A machine chooses its host name, so the name gives it nothing that belongs to another."""
+    waiting = store.write(
+        lambda tx: servers.add(tx, Server(id="d", project_id="p", name="db", kind=Kind.DEPLOYED, created_at=tx.now))
+    )
+    assert waiting is None
+    _, token = issue(store)
+    assert redeem(store, keys, token, "a", hostname="db").server.id != "d"
+    assert names(store) == ["db", "db-2"]
+
+
+@pytest.mark.parametrize(
+    ("cloud_id", "hostname", "name"),
+    [("i-1", "web", "i-1"), ("", "web", "web"), ("", "", "server"), ("", "a/b", "server")],
+)
+def test_names_come_from_the_cloud_or_the_host(store, keys, cloud_id, hostname, name):
+    _, token = issue(store, name_from=NameSource.CLOUD_ID)
+    assert redeem(store, keys, token, "a", hostname=hostname, cloud_id=cloud_id).server.name == name
+
+
+def test_the_limit_holds_for_machines_at_the_same_time(store, keys):
+    _, token = issue(store, limit=3)
+    start, outcomes = threading.Barrier(8), []
+
+    def enroll(number):
+        start.wait(60)
+        try:
+            outcomes.append(redeem(store, keys, token, f"i{number}", hostname="web").server.name)
+        except TokenRefused:
+            outcomes.append(None)
+
+    threads = [threading.Thread(target=enroll, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(name for name in outcomes if name) == ["web", "web-2", "web-3"]
+    assert outcomes.count(None) == 5
+    with store.read() as tx:
+        [issued] = enrollments.list_all(tx, "p")
+    assert issued.uses == 3
+
+
+def test_a_reinstalled_machine_stays_the_same_server(store, keys):
+    _, token = issue(store, limit=1)
+    first = redeem(store, keys, token, "before", machine="m")
+    again = redeem(store, keys, token, "after", machine="m")
+    assert again.server.id == first.server.id
+    assert again.replaces
+    with pytest.raises(Unauthorized):
+        keys.authenticate(first.key)
+    assert keys.authenticate(again.key) == first.server.id
+
+
+def test_clones_of_an_installation_are_two_servers(store, keys):
+    """Their agents make another instance each, because the machine differs."""
+    _, token = issue(store)
+    assert (
+        redeem(store, keys, token, "a", machine="m1").server.id
+        != redeem(store, keys, token, "b", machine="m2").server.id
+    )
+
+
+def test_machines_without_an_identity_are_different(store, keys):
+    _, token = issue(store)
+    assert redeem(store, keys, token, "a").server.id != redeem(store, keys, token, "b").server.id
+
+
+def test_a_revoked_token_admits_no_machine_and_its_servers_stay(store, keys):
+    issued, token = issue(store)
+    first = redeem(store, keys, token, "a")
+    store.write(lambda tx: enrollments.delete(tx, issued.id))
+    with pytest.raises(Unauthorized):
+        redeem(store, keys, token, "b")
+    assert keys.authenticate(first.key) == first.server.id
+
+
+def test_an_expired_token_says_so_in_the_audit_log_only(store, keys):
+    _, token = issue(store, lifetime=timedelta(seconds=-1))
+    with pytest.raises(TokenRefused) as refusal:
+        redeem(store, keys, token, "a")
+    assert refusal.value.reason == "The enrollment has expired"
+    assert "expired" not in str(refusal.value)
+
+
+def test_a_server_that_waits_for_approval_may_do_nothing_else(store, keys):
+    _, token = issue(store, labels={"role": "web"}, needs_approval=True)
+    waiting = redeem(store, keys, token, "a")
+    assert waiting.server.agent_access is AgentAccess.PENDING_APPROVAL
+    with pytest.raises(ApprovalPending):
+        keys.authenticate(waiting.key)
+    assert keys.authenticate(waiting.key, before_approval=True) == waiting.server.id
+    with store.read() as tx:
+        assert servers.find_by_selector(tx, "p", parse("role=web")) == []
+    store.write(lambda tx: approval.approve(tx, waiting.server))
+    assert keys.authenticate(waiting.key) == waiting.server.id
+    with store.read() as tx:
+        assert [server.id for server in servers.find_by_selector(tx, "p", parse("role=web"))] == [waiting.server.id]
+    with pytest.raises(Conflict):
+        store.write(lambda tx: approval.approve(tx, replace(waiting.server, agent_access=AgentAccess.ALLOWED)))
+
+
+def test_an_approved_machine_is_approved_after_a_reinstallation(store, keys):
+    _, token = issue(store, needs_approval=True)
+    first = redeem(store, keys, token, "a", machine="m")
+    store.write(lambda tx: approval.approve(tx, first.server))
+    assert keys.authenticate(redeem(store, keys, token, "b", machine="m").key) == first.server.id
+
+
+def test_again_gives_the_server_to_another_machine_when_it_comes(store, keys):
+    server, _, token = store.write(lambda tx: enrollment.enroll(tx, "p", "web1"))
+    old = redeem(store, keys, token, "a").key
+    store.write(lambda tx: servers.set_labels(tx, server.id, {"role": "web"}))
+    with pytest.raises(Conflict, match="--again"):
+        store.write(lambda tx: enrollment.enroll(tx, "p", "web1"))
+    again, _, token = store.write(lambda tx: enrollment.enroll(tx, "p", "web1", again=True))
+    assert again.id == server.id
+    assert keys.authenticate(old) == server.id
+    taken = redeem(store, keys, token, "b")
+    assert taken.replaces
+    assert keys.authenticate(taken.key) == server.id
+    with pytest.raises(Unauthorized):
+        keys.authenticate(old)
+    with store.read() as tx:
+        assert servers.get(tx, server.id, "p").labels == {"role": "web"}
+
+
+def test_again_needs_a_server(store):
+    with pytest.raises(EntityNotFound):
+        store.write(lambda tx: enrollment.enroll(tx, "p", "nobody", again=True))

@@ -1,0 +1,220 @@
+"""Servers without the hook of a config: refused where that is certain, before anything is written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from stoker.deployments.hook_check import PROGRAMS, needed_groups
+from stoker.model.errors import Conflict, StackValidationFailed
+from stoker.model.server import Kind, Server
+from stoker.model.trigger import TargetStatus
+from stoker.servers.facts import store_facts
+from stoker.stacks.hook_precheck import list_missing_programs
+from stoker.stacks.policy_precheck import PlannedDeployment
+from stoker.store import servers
+from stoker_agent.programs import list_builtin
+from stoker_agent.tools import PROGRAMS as REPORTED
+from support.templates import deployment, server, template
+
+HOOKS = ("ansible", "script")
+NO_ANSIBLE = "here: server 'web1' has no ansible-playbook, which the hook of the group 'ansible' calls"
+
+
+def enroll(heat, name="web1", hooks=HOOKS, project="p", policy=None):
+    def do(tx):
+        new = Server(id=str(uuid4()), project_id=project, name=name, kind=Kind.ENROLLED, hooks=hooks, created_at=tx.now)
+        servers.add(tx, replace(new, key_generation=1, policy=policy))
+        return new.id
+
+    return heat.store.write(do)
+
+
+def software(group="cobol", **properties):
+    return {"type": "OS::Heat::SoftwareConfig", "properties": {"group": group, "config": "x", **properties}}
+
+
+def component(*actions, tool="cobol"):
+    configs = [{"actions": ["UPDATE"], "tool": "script", "config": "x"}]
+    configs.append({"actions": list(actions), "tool": tool, "config": "x"})
+    return {"type": "OS::Heat::SoftwareComponent", "properties": {"configs": configs}}
+
+
+def refused(heat, resources, **more):
+    with pytest.raises(StackValidationFailed) as raised:
+        heat.create(template(resources), **more)
+    assert heat.deployments() == []
+    return raised.value.message
+
+
+def on(id, config="config"):
+    return {**deployment(config), "properties": {"config": {"get_resource": config}, "server": id}}
+
+
+def test_a_stack_names_deployment_server_group_hooks_and_remedies(heat):
+    id = enroll(heat)
+    assert refused(heat, {"config": software(), "app": on(id)}) == (
+        "resources.app.properties.server: server 'web1' has no hook for the group 'cobol' (it has ansible, script):"
+        " install the hook there, let the config deliver it (option hook), or set the config's option hook_required to"
+        " false if it is installed before the run"
+    )
+
+
+def test_a_server_of_the_template_is_known_by_its_name(heat):
+    enroll(heat)
+    message = refused(heat, {"config": software(), "server": server("web1"), "app": deployment()})
+    assert message.startswith("resources.app.properties.server: server 'web1' has no hook for the group 'cobol'")
+    group = {
+        "type": "OS::Heat::SoftwareDeploymentGroup",
+        "properties": {"config": {"get_resource": "config"}, "servers": {"one": {"get_resource": "server"}}},
+    }
+    message = refused(heat, {"config": software(), "server": server("web1"), "group": group})
+    assert "resources.group.properties.servers.one: server 'web1'" in message
+
+
+def test_a_config_that_exists_already_is_known_by_its_id(heat):
+    id = enroll(heat)
+    stack = heat.create(template({"config": software()}), "configs")
+    app = {
+        "type": "OS::Heat::SoftwareDeployment",
+        "properties": {"config": heat.resources(stack)["config"].physical_id, "server": id},
+    }
+    assert "no hook for the group 'cobol'" in refused(heat, {"app": app})
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        software("script"),
+        software("ansible"),
+        software("Heat::Ungrouped"),
+        software(options={"hook": {"url": "https://example.org/cobol", "sha256": "0" * 64}}),
+        software(options={"hook_required": False}),
+        component("CREATE", tool="ansible"),
+        component("BACKUP"),
+    ],
+)
+def test_a_config_that_may_run_is_not_refused(heat, config):
+    id = enroll(heat, policy={"hooks": "ANY"})
+    assert str(heat.create(template({"config": config, "app": on(id)})).status) != "FAILED"
+
+
+def test_each_tool_of_a_component_is_required(heat):
+    id = enroll(heat)
+    assert "no hook for the group 'cobol'" in refused(heat, {"config": component("CREATE"), "app": on(id)})
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_server_whose_hooks_are_not_known_is_not_refused(heat, known):
+    """An agent that has not polled yet; and a server with OpenStack's agent."""
+    if not known:
+        enroll(heat, hooks=())
+    resources = {"config": software(), "server": server("web1"), "app": deployment()}
+    assert str(heat.create(template(resources)).status) == "IN_PROGRESS"
+
+
+def test_hooks_of_another_project_s_server_are_not_disclosed(heat):
+    id = enroll(heat, project="q")
+    assert str(heat.create(template({"config": software(), "app": on(id)})).status) == "IN_PROGRESS"
+
+
+def test_an_update_checks_new_deployments_only(heat):
+    id = enroll(heat)
+    resources = {"config": software("ansible"), "app": on(id)}
+    stack = heat.create(template(resources))
+    heat.signal_all(stack)
+    heat.store.write(lambda tx: servers.set_hooks(tx, id, ("script",)))
+    more = {**resources, "value": {"type": "OS::Heat::Value", "properties": {"value": 1}}}
+    assert str(heat.update(stack, template(more)).status) == "COMPLETE"
+    with pytest.raises(StackValidationFailed, match=r"resources\.new\.properties\.server: server 'web1' has no hook"):
+        heat.update(stack, template({**more, "new": on(id)}))
+
+
+@pytest.mark.parametrize("kind", ["deployment", "group", "nested", "component"])
+def test_an_update_checks_existing_deployments_whose_config_changes(heat, kind):
+    id = enroll(heat)
+
+    def build(group):
+        part = {"actions": ["CREATE", "UPDATE"], "tool": group, "config": "x"}
+        tools = {"type": "OS::Heat::SoftwareComponent", "properties": {"configs": [part]}}
+        config = tools if kind == "component" else software(group)
+        resources = {"config": config, "app": on(id)}
+        if kind == "group":
+            resources["app"] = {
+                "type": "OS::Heat::SoftwareDeploymentGroup",
+                "properties": {"config": {"get_resource": "config"}, "servers": {"one": id}},
+            }
+        if kind != "nested":
+            return {"template": template(resources)}
+        outer = template({"inner": {"type": "inner.yaml"}})
+        return {"template": outer, "files": {"inner.yaml": json.dumps(template(resources))}}
+
+    stack = heat.create(**build("ansible"))
+    with pytest.raises(StackValidationFailed, match=r"app\.properties\.server.* has no hook for the group 'cobol'"):
+        heat.update(stack, **build("cobol"))
+    assert heat.settled(stack.id).action != "UPDATE"
+    heat.store.write(lambda tx: servers.set_hooks(tx, id, ("script",)))
+    assert heat.update(stack, **build("ansible")).action == "UPDATE"
+    assert heat.update(stack, **build("script")).status != "FAILED"
+
+
+def test_a_deployment_that_an_update_does_not_run_is_not_checked(heat):
+    id = enroll(heat)
+    app = on(id)
+    app["properties"]["actions"] = ["CREATE"]
+    stack = heat.create(template({"config": software("ansible"), "app": app}))
+    heat.signal_all(stack)
+    assert heat.update(stack, template({"config": software("cobol"), "app": app})).status == "COMPLETE"
+
+
+def test_a_trigger_is_refused_on_the_servers_without_the_hook(fleet):
+    (able,), (unable,) = fleet.servers(1, hooks=("cobol",)), fleet.servers(1, hooks=HOOKS)
+    config = fleet.config(group="cobol")
+    trigger = fleet.trigger(config_id=config, servers=[able.id, unable.id])
+    assert [made.server_id for made in fleet.running(trigger)] == [able.id]
+    first, second = fleet.targets(trigger)
+    assert (first.status, second.status) == (TargetStatus.IN_PROGRESS, TargetStatus.FAILED)
+    assert second.status_reason.startswith(f"The server {unable.name!r} has no hook for the group 'cobol' (it has a")
+    with pytest.raises(Conflict, match=f"The server {unable.name!r} has no hook for the group 'cobol'"):
+        fleet.trigger(config_id=config, servers=[unable.id])
+    fleet.end(fleet.running(trigger)[0])
+    fleet.world.store.write(lambda tx: servers.set_hooks(tx, unable.id, ("cobol",)))
+    assert [made.server_id for made in fleet.running(fleet.again(trigger))] == [unable.id]
+
+
+@pytest.mark.parametrize(
+    ("tools", "warnings"),
+    [
+        (
+            {"puppet": "7.23.0"},
+            ["here: server 'web1' has no ansible-playbook, which the hook of the group 'ansible' calls"],
+        ),
+        ({"ansible-playbook": ""}, []),
+        (None, []),
+    ],
+)
+def test_a_missing_program_is_a_warning(heat, tools, warnings):
+    id = enroll(heat)
+    facts = {"hooks": list(HOOKS)} if tools is None else {"tools": tools}
+    heat.store.write(lambda tx: store_facts(tx, id, facts))
+    planned = [PlannedDeployment("app", "here", id, "ansible", actions=("CREATE",))] * 2
+    with heat.store.read() as tx:
+        assert list_missing_programs(tx, planned, "p") == warnings
+        assert list_missing_programs(tx, planned, "q") == []
+
+
+def test_every_program_of_a_hook_is_among_the_facts():
+    assert set(PROGRAMS) <= set(list_builtin())
+    assert {program for programs in PROGRAMS.values() for program in programs} <= set(REPORTED)
+
+
+@pytest.mark.parametrize(
+    "odd", [None, 5, "text", [], [5], {"configs": 5}, {"configs": [5, {}, {"tool": 5}, {"tool": "x", "actions": [{}]}]}]
+)
+def test_odd_components_and_options_need_no_hooks(odd):
+    assert needed_groups("component", odd, {}, ("CREATE",)) == frozenset()
+    if not isinstance(odd, dict | None):
+        assert needed_groups("cobol", "x", odd, ("CREATE",)) == frozenset()

@@ -1,0 +1,229 @@
+"""Undo: what a deployment made is removed before the deployment disappears."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stoker.deployments import service
+from stoker.deployments.configs import new_config
+from stoker.deployments.deadlines import DEADLINE
+from stoker.deployments.owners import Client
+from stoker.deployments.run_plan import RunRequest
+from stoker.deployments.undo import REMEDY
+from stoker.model.deployment import UNDO
+from stoker.model.errors import Invalid
+from stoker.model.trigger import Content
+from stoker.store import deployments, servers
+from support.fleet import Fleet
+from support.templates import config, template
+
+SCRIPT = "#!/bin/sh\nrm -f /tmp/made"
+
+
+@pytest.fixture
+def machines(heat):
+    """Two enrolled servers whose agents know how to undo."""
+    return Fleet(heat).servers(2, modes=(UNDO,))
+
+
+def on(server_id, option=SCRIPT, **more):
+    """A template with a deployment on a server, whose config says how to undo."""
+    resources = {
+        "config": config(
+            inputs=("word",),
+            group="file" if option is True else "script",
+            options={"undo": option, **more.pop("options", {})},
+        ),
+        "d": {
+            "type": "OS::Heat::SoftwareDeployment",
+            "properties": {
+                "config": {"get_resource": "config"},
+                "server": server_id,
+                "input_values": {"word": "x"},
+                "signal_transport": "STOKER_SIGNAL",
+                **more,
+            },
+        },
+    }
+    return template(resources)
+
+
+def entry(heat, server_id):
+    """The only run in the document of a server, with its mode."""
+    with heat.store.read() as tx:
+        (run,) = deployments.to_run(tx, server_id)
+    return {**json.loads(run.body), "mode": run.mode}
+
+
+def inputs(run):
+    return {each["name"]: each["value"] for each in run["inputs"]}
+
+
+def signal(heat, stack, code=0):
+    return heat.signal(stack, "d", deploy_status_code=code)
+
+
+@pytest.mark.parametrize(
+    ("option", "group", "text", "mode"),
+    [(SCRIPT, "script", SCRIPT, None), (True, "file", "#!/bin/sh\necho", UNDO)],
+)
+def test_the_deletion_of_a_stack_undoes_its_deployments(heat, machines, option, group, text, mode):
+    stack = signal(heat, heat.create(on(machines[0].id, option)))
+    stack = heat.delete(stack)
+
+    assert heat.states(stack)["d"] == "DELETE_IN_PROGRESS"
+    run = entry(heat, machines[0].id)
+    assert (run["group"], run["config"], run["mode"]) == (group, text, mode)
+    assert (inputs(run)["word"], inputs(run)["deploy_action"]) == ("x", "DELETE")
+    assert inputs(run)["deploy_timeout"] == "600.0"
+
+    stack = signal(heat, stack)
+    assert (stack.action, stack.status, heat.deployments()) == ("DELETE", "COMPLETE", [])
+
+
+def test_true_is_refused_for_scripts_before_anything_is_written(heat, machines):
+    with pytest.raises(Invalid, match=r"resources\.config.*The option undo must be the text of a script"):
+        heat.create(template({"config": config(options={"undo": True})}))
+    with pytest.raises(Invalid, match="The option undo must be the text of a script"):
+        heat.store.write(lambda tx: new_config(tx, "p", group="script", options={"undo": "true"}))
+
+
+@pytest.mark.parametrize("option", [False, None, "", "false"])
+def test_without_the_option_nothing_runs(heat, machines, option):
+    stack = heat.delete(signal(heat, heat.create(on(machines[0].id, option))))
+    assert (stack.action, stack.status) == ("DELETE", "COMPLETE")
+
+
+def test_a_failed_undo_fails_the_deletion_which_can_be_retried(heat, machines):
+    stack = heat.delete(signal(heat, heat.create(on(machines[0].id))))
+    stack = signal(heat, stack, 3)
+    assert (stack.action, stack.status) == ("DELETE", "FAILED")
+    assert "non-zero status code: 3" in stack.reason
+    assert REMEDY in stack.reason
+
+    stack = heat.delete(stack)
+    assert entry(heat, machines[0].id)["config"] == SCRIPT
+    assert signal(heat, stack).status == "COMPLETE"
+
+
+def test_an_undo_ends_with_its_timeout_and_the_removal_of_the_server_gives_up(heat, machines):
+    stack = heat.delete(signal(heat, heat.create(on(machines[0].id, options={"undo_timeout": 30}))))
+    assert inputs(entry(heat, machines[0].id))["deploy_timeout"] == "30.0"
+    heat.work.run(DEADLINE)
+    stack = heat.settled(stack.id)
+    assert (stack.action, stack.status) == ("DELETE", "FAILED")
+    assert "Timed out: Waiting for the agent" in stack.reason
+
+    heat.store.write(lambda tx: servers.delete(tx, machines[0].id))
+    assert heat.delete(stack).status == "COMPLETE"
+
+
+def test_an_agent_that_does_not_know_how_to_undo_never_gets_the_run(heat):
+    (old,) = Fleet(heat).servers(1)
+    stack = heat.delete(signal(heat, heat.create(on(old.id, True))))
+    assert (stack.action, stack.status) == ("DELETE", "FAILED")
+    assert f"The agent of server {old.name} does not know how to undo" in stack.reason
+    with heat.store.read() as tx:
+        assert deployments.to_run(tx, old.id) == []
+
+
+def test_a_run_that_no_agent_received_is_not_undone(heat, machines):
+    stack = heat.delete(heat.create(on(machines[0].id)))
+    assert (stack.action, stack.status) == ("DELETE", "COMPLETE")
+
+
+def test_a_replacement_on_another_server_undoes_the_old_one(heat, machines):
+    old, new = machines
+    stack = signal(heat, heat.create(on(old.id)))
+    stack = signal(heat, heat.update(stack, on(new.id)))
+
+    assert (stack.action, stack.status) == ("UPDATE", "IN_PROGRESS")
+    run = entry(heat, old.id)
+    assert (run["config"], inputs(run)["deploy_action"]) == (SCRIPT, "DELETE")
+    (leftover,) = [each for each in heat.deployments() if each.server_id == old.id]
+    heat.report(leftover)
+    assert heat.settled(stack.id).status == "COMPLETE"
+    assert [each.server_id for each in heat.deployments()] == [new.id]
+
+
+def test_a_replacement_on_the_same_server_takes_over(heat, machines):
+    stack = signal(heat, heat.create(on(machines[0].id)))
+    before = heat.resources(stack)["d"].physical_id
+    stack = signal(heat, heat.update(stack, on(machines[0].id, signal_transport="CFN_SIGNAL")))
+
+    assert (stack.action, stack.status) == ("UPDATE", "COMPLETE")
+    assert heat.resources(stack)["d"].physical_id != before
+    heat.delete(stack)
+    assert entry(heat, machines[0].id)["config"] == SCRIPT
+
+
+def test_a_member_that_leaves_its_group_is_undone(heat, machines):
+    first, second = machines
+
+    def group(*ids):
+        members = {f"m{number}": id for number, id in enumerate(ids)}
+        properties = {"config": {"get_resource": "config"}, "servers": members, "signal_transport": "STOKER_SIGNAL"}
+        resource = {"type": "OS::Heat::SoftwareDeploymentGroup", "properties": properties}
+        return template({"config": config(options={"undo": SCRIPT}), "group": resource})
+
+    stack = heat.create(group(first.id, second.id))
+    for each in heat.deployments():
+        heat.report(each)
+    stack = heat.update(heat.settled(stack.id), group(first.id))
+
+    run = entry(heat, second.id)
+    assert (run["config"], inputs(run)["deploy_action"]) == (SCRIPT, "DELETE")
+    (leaving,) = [each for each in heat.deployments() if each.server_id == second.id]
+    heat.report(leaving)
+    assert heat.settled(stack.id).status == "COMPLETE"
+    assert [each.server_id for each in heat.deployments()] == [first.id]
+
+
+@pytest.fixture
+def own(heat, machines):
+    """A client's own deployment, which has run."""
+    content = Content(name="job", group="script", config="make", options={"undo": SCRIPT}, facts={})
+    request = RunRequest(
+        content=content, action="CREATE", name="job", input_values={"word": "x"}, signal_transport="STOKER_SIGNAL"
+    )
+    started = heat.store.write(
+        lambda tx: service.start_run(
+            tx, heat.engine.env, Client(), request, project_id=heat.project, server_id=machines[0].id
+        )
+    )
+    heat.report(started)
+    return started
+
+
+def remove(heat, started, **how):
+    heat.store.write(
+        lambda tx: service.remove(tx, heat.engine.env, deployments.get(tx, started.id), "ann", **how),
+    )
+
+
+def now(heat, started):
+    with heat.store.read() as tx:
+        return deployments.find(tx, started.id)
+
+
+def test_a_deployment_that_its_client_deletes_is_undone_first(heat, machines, own):
+    remove(heat, own)
+    run = entry(heat, machines[0].id)
+    assert (run["group"], run["config"]) == ("script", SCRIPT)
+    assert (inputs(run)["word"], inputs(run)["deploy_action"]) == ("x", "DELETE")
+
+    remove(heat, own)  # while the undo runs, another deletion changes nothing
+    assert entry(heat, machines[0].id)["id"] == run["id"]
+    heat.report(now(heat, own), deploy_status_code=1)
+    assert (now(heat, own).status, now(heat, own).action) == ("FAILED", "DELETE")
+
+    remove(heat, own)
+    heat.report(now(heat, own))
+    assert now(heat, own) is None
+
+
+def test_a_client_may_give_up_the_undo(heat, own):
+    remove(heat, own, force=True)
+    assert now(heat, own) is None

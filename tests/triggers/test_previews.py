@@ -1,0 +1,233 @@
+"""Previews on servers: the real agent's hooks show what they would change, and change nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support import databases
+from support.agent_protocol import deploy, spoken_agent
+from support.agents import OwnAgent, own_agent
+from support.server import Served, served
+
+pytestmark = pytest.mark.slow
+
+PLAY = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - name: write the file
+      copy: {content: "{{ text }}\\n", dest: "{{ path }}"}
+"""
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def stoker(request, tmp_path_factory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("previews")
+    if request.param == "sqlite":
+        with served(folder) as running:
+            yield running
+        return
+    with (
+        databases.postgresql_url(request.getfixturevalue("postgresql_server")) as url,
+        served(folder, database=url) as running,
+    ):
+        yield running
+
+
+@pytest.fixture
+def agent(stoker, tmp_path, request) -> Iterator[OwnAgent]:
+    """The real agent."""
+    with own_agent(tmp_path / "agent") as running:
+        running.enroll(stoker, f"{request.node.name.partition('[')[0][5:40]}-{os.urandom(3).hex()}")
+        running.start()
+        yield running
+
+
+def server_of(stoker, agent):
+    """The id of the agent's server, after its first poll: Stoker then knows the modes of the agent."""
+    id_ = json.loads(agent.root.joinpath("etc", "agent.json").read_text())["server_id"]
+    stoker.until(lambda: stoker.heat("GET", f"/servers/{id_}").body["server"]["status"] == "ONLINE")
+    return id_
+
+
+def command(stoker, *words):
+    """Run the command line against the service."""
+    program = str(Path(sys.executable).with_name("stoker"))
+    environment = {**os.environ, **stoker.environment}
+    return subprocess.run([program, *words], env=environment, capture_output=True, text=True, timeout=180, check=False)
+
+
+def config(stoker, **body):
+    return stoker.heat("POST", "/software_configs", body).body["software_config"]["id"]
+
+
+def run(stoker, server, **body):
+    """The ended trigger of a config on a server, with its target."""
+    answer = stoker.heat("POST", "/software_triggers", {"servers": [server], **body})
+    assert answer.status == 201, answer.raw
+    path = f"/software_triggers/{answer.body['software_trigger']['id']}"
+    stoker.until(lambda: stoker.heat("GET", path).body["software_trigger"]["status"] != "IN_PROGRESS", 120)
+    trigger = stoker.heat("GET", path).body["software_trigger"]
+    return trigger, trigger["targets"][0]
+
+
+def test_a_preview_of_a_file_shows_the_difference_and_writes_nothing(stoker, agent, tmp_path):
+    server = server_of(stoker, agent)
+    path = tmp_path / "motd"
+    path.write_text("old\n")
+    id_ = config(stoker, group="file", config={"path": str(path), "content": "new\n"}, name="motd")
+
+    trigger, target = run(stoker, server, config_id=id_, mode="PREVIEW")
+
+    assert (trigger["status"], trigger["mode"], trigger["changed"]) == ("COMPLETE", "PREVIEW", 1)
+    assert trigger["status_reason"] == "It succeeded: 1 would change, 0 unchanged"
+    assert (target["run"]["mode"], target["run"]["changed"]) == ("preview", True)
+    (change,) = target["run"]["changes"]
+    assert "-old" in change["diff"]
+    assert "+new" in change["diff"]
+    assert path.read_text() == "old\n"
+
+    # another run of the same deployment is a preview, too
+    deployment = f"/software_deployments/{target['deployment_id']}"
+    stoker.heat("PUT", deployment, {"status": "IN_PROGRESS"})
+    stoker.until(lambda: stoker.heat("GET", deployment).body["software_deployment"]["status"] == "COMPLETE", 60)
+    runs = stoker.heat("GET", f"{deployment}/runs").body["runs"]
+    assert [each["mode"] for each in runs] == ["preview", "preview"]
+    assert path.read_text() == "old\n"
+
+    applied, _ = run(stoker, server, config_id=id_)
+    assert (applied["changed"], path.read_text()) == (1, "new\n")
+    again, target = run(stoker, server, config_id=id_, mode="PREVIEW")
+    assert (again["changed"], again["unchanged"], target["changed"]) == (0, 1, False)
+
+
+def test_a_preview_with_ansible_shows_tasks_and_differences(stoker, agent, tmp_path, ansible_playbook):
+    server = server_of(stoker, agent)
+    path = tmp_path / "made"
+    options = {"environment": {"HEAT_ANSIBLE_CMD": str(ansible_playbook), "HOME": str(tmp_path)}}
+    inputs = [{"name": "text"}, {"name": "path"}]
+    id_ = config(stoker, group="ansible", config=PLAY, inputs=inputs, options=options, name="play")
+
+    trigger, target = run(
+        stoker, server, config_id=id_, mode="PREVIEW", input_values={"text": "hello", "path": str(path)}
+    )
+
+    assert (trigger["status"], target["changed"]) == ("COMPLETE", True), target
+    assert [each["item"] for each in target["run"]["changes"]] == ["write the file"]
+    assert "+hello" in target["run"]["changes"][0]["diff"]
+    assert not path.exists()
+
+
+def test_a_hook_without_preview_answers_unknown(stoker, agent, tmp_path):
+    path = tmp_path / "made"
+    id_ = config(stoker, group="script", config=f"#!/bin/sh\ntouch {path}\n", name="touch")
+
+    trigger, target = run(stoker, server_of(stoker, agent), config_id=id_, mode="PREVIEW")
+
+    assert (trigger["status"], target["status"], target["changed"]) == ("COMPLETE", "COMPLETE", None)
+    assert target["status_reason"].startswith("Cannot preview: the hook script does not support preview")
+    assert not path.exists()
+
+
+def test_an_agent_that_cannot_preview_gets_no_preview(stoker):
+    old = spoken_agent(stoker)
+    old.document(X_Stoker_Agent="0.0.1; hooks=file")
+    id_ = config(stoker, group="file", config={"path": "/tmp/never", "content": ""}, name="motd")
+    body = {"config_id": id_, "servers": [old.id], "mode": "PREVIEW"}
+    refused = stoker.heat("POST", "/software_triggers", body)
+    assert (refused.status, "cannot preview" in refused.raw.decode()) == (400, True)
+
+    # the agent is replaced by an older one after the preview has begun
+    def begin():
+        old.document(X_Stoker_Agent="9.0; hooks=file; modes=preview")
+        return stoker.heat("POST", "/software_triggers", body).status == 201
+
+    stoker.until(begin)
+    (entry,) = old.document(X_Stoker_Agent="9.0; hooks=file; modes=preview").body["deployments"]
+    assert entry["mode"] == "preview"
+    assert old.document(X_Stoker_Agent="0.0.1; hooks=file").body["deployments"] == []
+    metadata = stoker.heat("GET", f"/software_deployments/metadata/{old.id}").body["metadata"]
+    assert metadata == []
+    deploy(stoker, old.id)
+    assert [each.get("mode") for each in old.document(X_Stoker_Agent="0.0.1").body["deployments"]] == [None]
+
+
+def test_an_update_is_previewed_on_its_servers(stoker, agent, tmp_path):
+    server = server_of(stoker, agent)
+    path = tmp_path / "app.conf"
+
+    def template(port, extra=None):
+        return {
+            "heat_template_version": "2018-08-31",
+            "resources": {
+                "config": {
+                    "type": "OS::Heat::StructuredConfig",
+                    "properties": {
+                        "group": "file",
+                        "config": {"path": str(path), "template": f"port=${{port}} {port}\n"},
+                        "inputs": [{"name": "port"}],
+                        "outputs": [{"name": "size"}],
+                    },
+                },
+                "app": {
+                    "type": "OS::Heat::StructuredDeployment",
+                    "properties": {
+                        "config": {"get_resource": "config"},
+                        "server": server,
+                        "input_values": {"port": port},
+                        "signal_transport": "STOKER_SIGNAL",
+                    },
+                },
+                **(extra or {}),
+            },
+        }
+
+    name = f"previewed-{os.urandom(3).hex()}"
+    id_ = stoker.heat("POST", "/stacks", {"stack_name": name, "template": template(80)}).body["stack"]["id"]
+    stack = f"/stacks/{name}/{id_}"
+    stoker.until(lambda: stoker.heat("GET", stack).body["stack"]["stack_status"] == "CREATE_COMPLETE", 60)
+    before = stoker.heat("GET", "/software_deployments").body["software_deployments"]
+    dependent = {
+        "next": {
+            "type": "OS::Heat::StructuredDeployment",
+            "properties": {
+                "config": {"get_resource": "config"},
+                "server": server,
+                "input_values": {"port": {"get_attr": ["app", "size"]}},
+            },
+        }
+    }
+
+    answer = stoker.heat("PUT", f"{stack}/preview?on_servers=true", {"template": template(81, dependent)})
+
+    assert answer.status == 200, answer.raw
+    previews = {each["resource_name"]: each for each in answer.body["server_previews"]}
+    assert previews["next"]["reason"] == "input_values depends on app.size, unknown until applied"
+    assert previews["next"]["trigger_id"] is None
+    trigger = f"/software_triggers/{previews['app']['trigger_id']}"
+    stoker.until(lambda: stoker.heat("GET", trigger).body["software_trigger"]["status"] != "IN_PROGRESS", 60)
+    (target,) = stoker.heat("GET", trigger).body["software_trigger"]["targets"]
+    assert (target["status"], target["changed"]) == ("COMPLETE", True), target
+    assert "+port=81 81" in target["run"]["changes"][0]["diff"]
+    assert path.read_text() == "port=80 80\n"
+    file = tmp_path / "next.json"
+    file.write_text(json.dumps(template(82, dependent)))
+    shown = command(stoker, "stack", "update", name, "-t", str(file), "--dry-run", "--on-servers")
+    assert shown.returncode == 0, shown.stderr
+    assert "app on an_update_is_previewed" in shown.stdout
+    assert "would change 1 item" in shown.stdout
+    assert "+port=82 82" in shown.stdout
+    assert "next: unknown: input_values depends on app.size, unknown until applied" in shown.stdout
+    shown = command(stoker, "trigger", name, "app", "-i", "port=99", "--dry-run")
+    assert (shown.returncode, "+port=99 80" in shown.stdout) == (0, True), shown
+    # the commands delete their triggers, with their deployments
+    assert len(stoker.heat("GET", "/software_triggers?stack=" + id_).body["software_triggers"]) == 1
+    after = stoker.heat("GET", "/software_deployments").body["software_deployments"]
+    assert [each for each in after if each["id"] != target["deployment_id"]] == before
