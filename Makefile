@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # What is started again and again need not be compiled each time, whatever the surroundings say.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo peers test test-fast lint types imports check migration bench bench-vs-heat clean
+.PHONY: demo peers test soak test-fast lint types imports check migration bench bench-vs-heat clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is needed; or say: make PYTHON=python3"; exit 1; }
@@ -24,6 +24,10 @@ peers: $(STAMP)
 
 test: peers
 	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
+
+# 2,000 deployments on one agent through faults of every kind; `make test` runs 100.
+soak: $(STAMP)
+	STOKER_TEST_SOAK=2000 $(BIN)/python -m pytest -s tests/journeys/test_soak.py
 
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' $(ARGS)

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import cases, transports, triggers
+from bench import agents, cases, transports, triggers
 from bench.api import Api, variables
 from bench.cases import Result, Target
 from bench.measure import pss_mb, tree
@@ -43,7 +43,7 @@ def main() -> None:
     found: dict[str, dict[str, Result]] = {}
     failed: Failures = {}
     with stoker(said.database) as target:
-        wanted = {**cases.COMMON, **transports.COMMON, **cases.OURS, **transports.OURS, **triggers.OURS}
+        wanted = {**cases.COMMON, **transports.COMMON, **cases.OURS, **transports.OURS, **triggers.OURS, **agents.OURS}
         found["stoker"] = run("stoker", target, wanted, said, failed)
     if said.heat:
         with heat() as target:

@@ -1,0 +1,128 @@
+"""Stoker's agent at rest, beside os-collect-config."""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.cases import Result, Target
+from bench.measure import tree
+from stoker_agent import archive
+
+#: Seconds that both agents poll before the measurement, and seconds of the measurement: several polls of 30 seconds.
+_SETTLING, _MEASURED = 20.0, 90.0
+_STARTS = 7
+
+
+def at_rest(target: Target) -> Result:
+    """Measure memory, CPU and start-up of an enrolled agent and of os-collect-config, which poll the same Stoker."""
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as processes:
+        folder = Path(name)
+        program = folder / "stoker-agent.pyz"
+        archive.build(program)
+        ours = [sys.executable, str(program)]
+        theirs = [str(Path(sys.executable).parent / "os-collect-config")]
+        root = _enroll(target, ours, folder / "root")
+        pids = {
+            "agent": processes.enter_context(_running([*ours, "run", "--root", str(root)])),
+            "occ": processes.enter_context(_running([*theirs, *_collect_config(target, folder)])),
+        }
+        time.sleep(_SETTLING)
+        before = {side: _cpu_ms(pid) for side, pid in pids.items()}
+        time.sleep(_MEASURED * min(1.0, target.scale * 2))
+        used = {side: _cpu_ms(pid) - before[side] for side, pid in pids.items()}
+        minutes = _MEASURED * min(1.0, target.scale * 2) / 60
+        return {
+            "zipapp_kb": round(program.stat().st_size / 1024, 1),
+            **{f"{side}_rss_mb": _rss_mb(pid) for side, pid in pids.items()},
+            **{f"{side}_cpu_ms_per_minute": round(used[side] / minutes, 1) for side in pids},
+            "agent_start_s": _start_seconds([*ours, "--version"]),
+            "occ_start_s": _start_seconds([*theirs, "--version"]),
+        }
+
+
+def _enroll(target: Target, program: Sequence[str], root: Path) -> Path:
+    made = target.api("POST", "/servers", {"name": f"rest-{uuid.uuid4().hex[:8]}"})
+    url = f"http://{target.api.base.netloc}"
+    words = [*program, "enroll", "--url", url, "--root", str(root)]
+    subprocess.run(words, input=made["enrollment"]["token"].encode(), check=True, stdout=subprocess.DEVNULL)
+    return root
+
+
+def _collect_config(target: Target, folder: Path) -> list[str]:
+    """Create a server for os-collect-config and return the arguments with which it polls the server's metadata."""
+    properties = {"software_config_transport": "POLL_SERVER_CFN", "name": "rest"}
+    resources = {"server": {"type": "OS::Heat::DeployedServer", "properties": properties}}
+    name, id = target.api.create_stack({"heat_template_version": "2021-04-16", "resources": resources})
+    target.api.wait(name, id, "CREATE_COMPLETE")
+    metadata = target.api("GET", f"/stacks/{name}/{id}/resources/server/metadata")["metadata"]
+    parser = configparser.ConfigParser(interpolation=None)
+    parser["DEFAULT"] = {"collectors": "cfn"}
+    parser["cfn"] = _texts(metadata["os-collect-config"]["cfn"])
+    path = folder / "os-collect-config.conf"
+    with path.open("w") as file:
+        parser.write(file)
+    return [
+        "--config-file",
+        str(path),
+        f"--cachedir={folder}/cache",
+        f"--backup-cachedir={folder}/backup",
+        "--command=true",
+    ]
+
+
+def _texts(section: Mapping[str, Any]) -> dict[str, str]:
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in section.items()}
+
+
+@contextlib.contextmanager
+def _running(command: Sequence[str]) -> Iterator[int]:
+    environment = {**os.environ, "LC_ALL": "C"}
+    with subprocess.Popen(
+        list(command), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def _rss_mb(pid: int) -> float:
+    total = 0
+    for each in tree([pid]):
+        fields = Path(f"/proc/{each}/status").read_text().split()
+        total += int(fields[fields.index("VmRSS:") + 1])
+    return round(total / 1024, 1)
+
+
+def _cpu_ms(pid: int) -> float:
+    """Return the CPU time of all threads, which schedstat counts in nanoseconds."""
+    total = 0
+    for each in tree([pid]):
+        for thread in Path(f"/proc/{each}/task").iterdir():
+            total += int(thread.joinpath("schedstat").read_text().split()[0])
+    return total / 1e6
+
+
+def _start_seconds(command: Sequence[str]) -> float:
+    """Return the median wall time of a start."""
+    seconds = []
+    for _ in range(_STARTS):
+        began = time.perf_counter()
+        subprocess.run(list(command), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        seconds.append(time.perf_counter() - began)
+    return round(statistics.median(seconds), 3)
+
+
+OURS = {"agent at rest": at_rest}
