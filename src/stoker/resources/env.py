@@ -12,6 +12,7 @@ from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.policy.authorizer import DeploymentAuthorizer
+from stoker.resources.cloud import Cloud
 from stoker.servers.compute import Compute
 from stoker.servers.keys import Keys
 from stoker.store.tx import Tx
@@ -167,6 +168,8 @@ class ResourceEnv:
     keys: Keys
     #: Every run of a deployment passes the authorizer.
     authorizer: DeploymentAuthorizer
+    #: None if no cloud is configured.
+    cloud: Cloud | None = None
     #: None if users are Stoker's own.
     stack_users: StackUsers | None = None
     #: Receives the ends of runs.

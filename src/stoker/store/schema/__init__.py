@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stoker.store.schema.base import metadata
+from stoker.store.schema.cloud import cloud_objects
 from stoker.store.schema.identity import (
     application_credentials,
     assignments,
@@ -42,6 +43,7 @@ __all__ = [
     "audit",
     "checks",
     "claims",
+    "cloud_objects",
     "configs",
     "containers",
     "deployments",

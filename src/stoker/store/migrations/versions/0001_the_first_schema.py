@@ -195,6 +195,28 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_remote_objects_resource_id"), ["resource_id"], unique=False)
 
     op.create_table(
+        "cloud_objects",
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("kind", sa.String(length=64), nullable=False),
+        sa.Column("project_id", sa.String(length=64), nullable=False),
+        sa.Column("root_id", sa.String(length=64), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("specification", sa.Text(), nullable=False),
+        sa.Column("action", sa.String(length=64), nullable=False),
+        sa.Column("arguments", sa.Text(), nullable=False),
+        sa.Column("status", sa.String(length=64), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("desired_generation", sa.BigInteger(), nullable=False),
+        sa.Column("observed_generation", sa.BigInteger(), nullable=False),
+        sa.Column("external_id", sa.String(length=255), nullable=True),
+        sa.Column("observed", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_cloud_objects")),
+    )
+    with op.batch_alter_table("cloud_objects", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_cloud_objects_external_id"), ["external_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_cloud_objects_root_id"), ["root_id"], unique=False)
+
+    op.create_table(
         "messages",
         sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("id", sa.String(length=64), nullable=False),

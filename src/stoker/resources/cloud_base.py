@@ -1,0 +1,187 @@
+"""
+Shared functions of the resource types whose physical objects belong to a cloud.
+
+A type is a schema, a function that translates properties to the body of the service's create request, and attributes
+that read the service's representation::
+
+    TYPE = cloud_type(
+        name="OS::Neutron::Net",
+        kind=CloudKind.NETWORK,
+        properties={"name": Property(kind="string", update_allowed=True)},
+        specify=lambda context, resource, properties: {"name": properties["name"]},
+        attributes={"status": "The network's status."},
+    )
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from stoker.model.cloud import CloudAction, CloudKind, CloudObject
+from stoker.model.stack import Resource
+from stoker.model.status import Action, Status
+from stoker.resources.base import (
+    DONE,
+    Context,
+    NoSuchAttribute,
+    Outcome,
+    Properties,
+    ResourceFailure,
+    ResourceType,
+    physical_name,
+)
+from stoker.resources.cloud import Cloud, CloudRequest
+from stoker.resources.properties import Property
+
+#: Returns the specification of a resource's object; see ``model.cloud.CloudObject``.
+Specify = Callable[[Context, Resource, Properties], Mapping[str, Any]]
+NO_CLOUD = (
+    "no cloud is configured: start Stoker with --cloud NAME (a cloud in clouds.yaml), or, for development, with"
+    " --local-servers-unsafe"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CloudActions:
+    """The actions of one type. ``specify`` translates its properties."""
+
+    kind: CloudKind
+    specify: Specify
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Create the object; a retry takes over what an earlier attempt created."""
+        return self._ensure(context, resource, properties)
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Change the object to its new specification."""
+        return self._ensure(context, resource, properties)
+
+    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Take over the object with the resource's physical id."""
+        return self._ensure(context, resource, properties, external_id=resource.physical_id)
+
+    def act(self, action: CloudAction, context: Context, resource: Resource) -> Outcome:
+        """Start another action on the existing object."""
+        current = require_cloud(context).find(context.tx, resource.id)
+        if current is None:
+            raise ResourceFailure(f"The {self.kind.replace('_', ' ')} does not exist.")
+        return outcome_of(self._request(context, resource, action, current.specification))
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        """Delete the object; done when the cloud no longer has it."""
+        cloud = context.env.cloud
+        current = cloud.find(context.tx, resource.id) if cloud else None
+        if current is None:
+            return DONE
+        deleted = self._request(context, resource, CloudAction.DELETE, current.specification)
+        return outcome_of(deleted)
+
+    def check(self, context: Context, resource: Resource) -> Outcome:
+        """Return the state of the action in progress."""
+        current = require_cloud(context).find(context.tx, resource.id)
+        if current is None:
+            return DONE
+        return outcome_of(current)
+
+    def retain(self, context: Context, resource: Resource) -> None:
+        """Keep the object without its resource."""
+        if context.env.cloud is not None:
+            context.env.cloud.forget(context.tx, resource.id)
+
+    def _ensure(
+        self, context: Context, resource: Resource, properties: Properties, external_id: str | None = None
+    ) -> Outcome:
+        specification = self.specify(context, resource, properties)
+        return outcome_of(self._request(context, resource, CloudAction.ENSURE, specification, external_id))
+
+    def _request(
+        self,
+        context: Context,
+        resource: Resource,
+        action: CloudAction,
+        specification: Mapping[str, Any],
+        external_id: str | None = None,
+    ) -> CloudObject:
+        return require_cloud(context).request(
+            context.tx,
+            CloudRequest(
+                id=resource.id,
+                kind=self.kind,
+                action=action,
+                project_id=context.project_id,
+                stack_id=context.stack_id,
+                name=str(specification.get("name") or physical_name(context, resource)),
+                specification=specification,
+                external_id=external_id,
+            ),
+        )
+
+
+def require_cloud(context: Context) -> Cloud:
+    """Return the configured cloud. Raises ResourceFailure if there is none."""
+    if context.env.cloud is None:
+        raise ResourceFailure(NO_CLOUD)
+    return context.env.cloud
+
+
+def outcome_of(current: CloudObject) -> Outcome:
+    """Return the outcome of an object's action. Raises ResourceFailure if the action failed."""
+    if current.status is Status.FAILED:
+        failure = ResourceFailure(current.reason)
+        failure.outcome = Outcome(physical_id=current.external_id)
+        raise failure
+    return Outcome(done=current.status is Status.COMPLETE, physical_id=current.external_id, reason=current.reason)
+
+
+def observe(context: Context, resource: Resource) -> Mapping[str, Any]:
+    """Return the last representation of the resource's object; empty if there is no object."""
+    current = context.env.cloud.find(context.tx, resource.id) if context.env.cloud else None
+    return current.observed if current else {}
+
+
+def read_attribute(names: Mapping[str, str], context: Context, resource: Resource, name: str) -> Any:
+    """Return the entry ``name`` of the last representation. Raises NoSuchAttribute for names not in ``names``."""
+    if name not in names:
+        raise NoSuchAttribute(name)
+    return observe(context, resource).get(name)
+
+
+def cloud_type(
+    *,
+    name: str,
+    kind: CloudKind,
+    properties: Mapping[str, Property],
+    specify: Specify,
+    attributes: Mapping[str, str],
+    actions: Mapping[Action, CloudAction] | None = None,
+    **overrides: Any,
+) -> ResourceType:
+    """
+    Return the resource type of one kind of cloud objects.
+
+    ``specify`` translates properties to a specification. ``attributes`` describes the names that ``read_attribute``
+    reads. ``actions`` adds to CHECK, which every kind has. ``overrides`` are other fields of ResourceType; they take
+    precedence.
+    """
+    functions = CloudActions(kind, specify)
+    supported = {Action.CHECK: CloudAction.CHECK, **(actions or {})}
+    return ResourceType(
+        **{
+            "name": name,
+            "properties": properties,
+            "attributes": attributes,
+            "create": functions.create,
+            "update": functions.update,
+            "delete": functions.delete,
+            "check": functions.check,
+            "retain": functions.retain,
+            "adopt": functions.adopt,
+            "attribute": partial(read_attribute, attributes),
+            "show": observe,
+            "actions": {action: partial(functions.act, requested) for action, requested in supported.items()},
+            **overrides,
+        }
+    )
