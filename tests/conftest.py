@@ -12,7 +12,7 @@ import pytest
 from stoker.store.open import Store
 from support import databases, installations, keystone, service_processes, upstream
 from support.install_peers import INSTALLATIONS
-from support.machine_bases import AUTOMATION, CONTAINERS, RPM, SUDO, Base
+from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, RPM, SUDO, Base
 from support.machines import Machines
 from support.service_processes import Peer
 
@@ -117,6 +117,18 @@ def machines() -> Iterator[Machines]:
 
 
 @pytest.fixture(scope="session")
+def catalog_base() -> Base:
+    """A root file system for machines with the packages that entries of the catalogue install, as files."""
+    return CATALOG
+
+
+@pytest.fixture(scope="session")
+def cloud_base() -> Base:
+    """A root file system for machines that cloud-init configures at their first boot."""
+    return CLOUD
+
+
+@pytest.fixture(scope="session")
 def container_base() -> Base:
     """A root file system for machines with Docker, Compose and podman."""
     return CONTAINERS
@@ -130,7 +142,7 @@ def automation_base() -> Base:
 
 @pytest.fixture(scope="session")
 def rpm_base() -> Base:
-    """A root file system for machines with dnf."""
+    """A root file system for machines with dnf instead of apt."""
     return RPM
 
 

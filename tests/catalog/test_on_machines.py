@@ -1,97 +1,31 @@
 """
 The entries of the catalogue on a machine with systemd and apt: applied twice, compared, and undone.
 
-All entries share one machine. Packages come from the distribution's archive, through the host's network.
+All entries share one machine without a network. The packages of the distribution are there as files.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
-from stoker.catalog import entry as entries
-from stoker.catalog import shipped
-from stoker.hot.text import read
-from stoker_agent.archive import build_hook
-from support.machines import Machine
+from hooks.containers import IMAGE, IMPORT
+from support.catalog_entries import Catalog, items
+from support.debian_packages import add_package, use_local_packages
+from support.machine_bases import Base
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-_HOOK = "/opt/hook-python"
-
-
-@dataclass
-class Catalog:
-    """The hook of the entries on the machine."""
-
-    machine: Machine
-
-    def run(self, name: str, mode: str = "apply", *, fails: bool = False, **values: Any) -> dict[str, Any]:
-        """Run version 1 of an entry as a deployment, and return its report. ``fails``: it must fail."""
-        text = shipped.find_entry(name, 1)
-        assert text is not None
-        entry = entries.parse(read(text, "Catalogue entry", 1_000_000))
-        facts = {"deploy_stack_id": "stack", "deploy_resource_name": name, "deploy_action": "UPDATE"}
-        inputs = [{"name": key, "value": value} for key, value in {**values, **facts}.items()]
-        config = {"id": name, "group": entry.group, "config": entry.source(), "inputs": inputs}
-        done = self.machine.run(
-            [_HOOK],
-            input=json.dumps(config),
-            environment={"STOKER_HOOK_MODE": mode},
-            timeout=600,
-            check=False,
-        )
-        report: dict[str, Any] = json.loads(done.stdout or "{}")
-        assert bool(report.get("deploy_status_code", 1)) is fails, (report, done.stderr)
-        return report
-
-    def journey(self, name: str, **values: Any) -> dict[str, Any]:
-        """Compare, apply, apply again and compare again. Return the report of the first application."""
-        assert self.run(name, "check", **values)["deploy_changed"] is True
-        first = self.run(name, **values)
-        assert first["deploy_changed"] is True
-        again = self.run(name, **values)
-        assert (again["deploy_changed"], again["deploy_changes"]) == (False, []), again
-        assert self.run(name, "check", **values)["deploy_changed"] is False
-        return first
-
-    def download(self, *packages: str) -> None:
-        """Fetch packages through the host's network, for an entry that installs them on the machine's own network."""
-        fetch = ["apt-get", "-y", "-q", "--download-only", "--no-install-recommends", "install", *packages]
-        self.machine.run(fetch, on_host_network=True, timeout=600)
-
-    def undo(self, name: str) -> None:
-        """Undo an entry. A second time, nothing is left to do."""
-        assert self.run(name, "undo")["deploy_changed"] is True
-        assert self.run(name, "undo")["deploy_changed"] is False
-
-    def is_active(self, unit: str) -> bool:
-        return self.machine.run(["systemctl", "is-active", unit], check=False).stdout == "active\n"
-
-    def fetch(self, url: str) -> str:
-        script = "import sys, urllib.request as r; print(r.urlopen(sys.argv[1], timeout=30).read().decode(), end='')"
-        return self.machine.run(["python3", "-c", script, url]).stdout
 
 
 @pytest.fixture(scope="module")
-def catalog(machines, tmp_path_factory):
-    hook = tmp_path_factory.mktemp("hook") / "python"
-    build_hook("python", hook)
-    with machines.make("catalog", booted=True) as machine:
-        machine.put(_HOOK, hook.read_bytes(), 0o755)
-        yield Catalog(machine)
-
-
-def items(report: Mapping[str, Any]) -> list[str]:
-    return [change["item"] for change in report["deploy_changes"]]
+def catalog(machines, catalog_base, tmp_path_factory):
+    with machines.make("catalog", booted=True, base=catalog_base) as machine:
+        yield Catalog.on(machine, tmp_path_factory.mktemp("catalog"))
 
 
 def test_nginx(catalog):
-    catalog.download("nginx")
     first = catalog.journey("nginx", site="shop", port=8080, root="/srv/shop")
     assert items(first) == ["packages nginx", "/srv/shop", "/srv/shop/index.html", "/etc/nginx/conf.d/shop.conf"] or (
         items(first)[-1] == "nginx.service"
@@ -110,7 +44,6 @@ def test_nginx(catalog):
 
 
 def test_node_exporter(catalog):
-    catalog.download("prometheus-node-exporter")
     first = catalog.journey("node-exporter", listen="127.0.0.1:9101")
     assert "node_memory_MemTotal_bytes" in catalog.fetch(first["url"])
     catalog.undo("node-exporter")
@@ -118,7 +51,6 @@ def test_node_exporter(catalog):
 
 
 def test_postgresql(catalog):
-    catalog.download("postgresql")
     values = {"database": "shop", "user": "shop", "password": "it's a secret", "allow": ["10.0.0.0/8"]}
     first = catalog.journey("postgresql", **values)
     assert first["server_version"]
@@ -133,7 +65,6 @@ def test_postgresql(catalog):
 
 
 def test_redis(catalog):
-    catalog.download("redis-server")
     first = catalog.journey("redis", memory_mb=32, password="correct-horse", eviction="allkeys-lru")
     assert first["address"].endswith(":6379")
     ask = ["redis-cli", "--no-auth-warning", "CONFIG", "GET", "maxmemory-policy"]
@@ -145,7 +76,6 @@ def test_redis(catalog):
 
 
 def test_chrony(catalog):
-    catalog.download("chrony")
     values = {"servers": ["127.0.0.1"], "pools": []}
     planned = catalog.run("chrony", "check", **values)
     assert "packages chrony" in items(planned)
@@ -160,7 +90,6 @@ def test_chrony(catalog):
 
 
 def test_sshd(catalog):
-    catalog.download("openssh-server")
     first = catalog.journey("sshd", port=2222, root_login="no")
     assert first["fingerprint"].startswith("SHA256:")
     effective = catalog.machine.run(["sshd", "-T"]).stdout
@@ -171,7 +100,6 @@ def test_sshd(catalog):
 
 
 def test_cron(catalog):
-    catalog.download("cron")
     first = catalog.journey("cron", job="stamp", schedule="* * * * *", command="date +%s > /run/stamp")
     assert "date +\\%s" in catalog.machine.read(first["file"])
     assert catalog.is_active("cron")
@@ -181,7 +109,6 @@ def test_cron(catalog):
 
 
 def test_firewall(catalog):
-    catalog.download("nftables")
     first = catalog.journey("firewall", tcp=["22", "8000-8100"], trusted=["10.0.0.0/8", "fd00::/8"])
     assert first["rules"] > 5
     listing = catalog.machine.run(["nft", "list", "table", "inet", "stoker"]).stdout
@@ -193,7 +120,6 @@ def test_firewall(catalog):
 
 
 def test_logrotate(catalog):
-    catalog.download("logrotate")
     catalog.machine.put("/var/log/shop/shop.log", "a line\n" * 1000)
     first = catalog.journey("logrotate", log="shop", paths=["/var/log/shop/*.log"], keep=3)
     catalog.machine.run(["logrotate", "--force", first["file"]])
@@ -202,7 +128,6 @@ def test_logrotate(catalog):
 
 
 def test_certificate(catalog):
-    catalog.download("openssl")
     values = {"common_name": "shop.test", "names": ["www.shop.test", "192.0.2.1"]}
     first = catalog.journey("certificate", **values)
     text = catalog.machine.run(["openssl", "x509", "-noout", "-text", "-in", first["certificate_file"]]).stdout
@@ -222,7 +147,6 @@ def test_certificate(catalog):
 
 
 def test_users(catalog):
-    catalog.download("sudo")
     key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKHEChAihe3vFrSUqVWkJHHeDNBDpQdfn5xJTwcrJ3zX ada"
     users = {"ada": {"keys": [key], "groups": ["adm"], "sudo": True}, "bob": {"shell": "/bin/sh"}}
     first = catalog.run("users", users=users)
@@ -241,7 +165,6 @@ def test_users(catalog):
 
 
 def test_git_checkout(catalog):
-    catalog.download("git")
     script = (
         "set -e; mkdir -p /srv/repo; cd /srv/repo; git init -q -b main; git config user.email a@b;"
         " git config user.name a;"
@@ -263,20 +186,20 @@ def test_git_checkout(catalog):
     assert catalog.machine.read("/srv/app/file") == "two\n"
 
 
-def test_patch_and_apt_repository(catalog, machines):
-    with machines.make("patched", booted=True) as machine:
-        machine.put(_HOOK, catalog.machine.outer_root.joinpath(_HOOK[1:]).read_bytes(), 0o755)
-        machine.run(["rm", "-f", "/etc/apt/sources.list"])  # this machine has no network
-        _patch(Catalog(machine))
+def test_patch_and_apt_repository(machines, tmp_path):
+    with machines.make("patched") as machine:
+        use_local_packages(machine)
+        machine.run(["rm", "/etc/apt/sources.list"])
+        _patch(Catalog.on(machine, tmp_path))
 
 
 def _patch(catalog: Catalog) -> None:
     package = "hello-stoker"
-    _put_archive(catalog, package, "1.0")
+    add_package(catalog.machine, package, "1.0")
     source = {"repository": "local", "url": "file:/srv/debs", "trusted": True}
     assert catalog.journey("apt-repository", **source)["file"]
     catalog.machine.run(["apt-get", "-q", "-y", "install", package])
-    _put_archive(catalog, package, "2.0")
+    add_package(catalog.machine, package, "2.0")
     planned = catalog.run("patch", "check")
     assert (items(planned), planned["reboot_needed"]) == ([package], False)
     first = catalog.run("patch")
@@ -287,18 +210,6 @@ def _patch(catalog: Catalog) -> None:
     catalog.undo("apt-repository")
     catalog.run("apt-repository", fails=True, **{**source, "url": "file:/srv/nothing"})
     assert not catalog.machine.exists("/etc/apt/sources.list.d/stoker-local.sources")
-
-
-def _put_archive(catalog: Catalog, package: str, version: str) -> None:
-    control = f"Package: {package}\nVersion: {version}\nArchitecture: all\nMaintainer: a <a@b>\nDescription: test\n"
-    catalog.machine.put(f"/tmp/{package}/DEBIAN/control", control)
-    target = f"/srv/debs/{package}_{version}_all.deb"
-    catalog.machine.run(["sh", "-c", f"mkdir -p /srv/debs; dpkg-deb -b /tmp/{package} {target}"])
-    size, digest = catalog.machine.run(
-        ["sh", "-c", f"stat -c %s {target}; sha256sum {target} | cut -d' ' -f1"]
-    ).stdout.split()
-    index = f"{control}Filename: ./{package}_{version}_all.deb\nSize: {size}\nSHA256: {digest}\n"
-    catalog.machine.put("/srv/debs/Packages", index)
 
 
 def test_sysctl(catalog):
@@ -371,6 +282,42 @@ def test_systemd_unit(catalog):
     assert "shop.service" in report["deploy_stderr"]
     catalog.undo("systemd-unit")
     assert not catalog.is_active("shop")
+
+
+def test_docker(machines, container_base, catalog_base, tmp_path):
+    base = Base((*container_base.installations, catalog_base.top))
+    with machines.make("engine", booted=True, base=base) as machine:
+        machine.run(["apt-get", "-q", "-y", "remove", "docker.io"])  # which needs most of the installation's time
+        _run_docker(Catalog.on(machine, tmp_path))
+
+
+def _run_docker(catalog: Catalog) -> None:
+    machine = catalog.machine
+    machine.run(["useradd", "ada"])
+    values = {"log_size_mb": 20, "registry_mirrors": ["https://mirror.example.org"], "users": ["ada"]}
+    assert catalog.run("docker", "check", **values)["deploy_changed"] is True
+    first = catalog.run("docker", **values)
+    assert first["docker_version"][0].isdigit()
+    assert items(first)[0] == "packages docker.io"
+    assert items(first)[-1] == "ada in group docker"
+    assert catalog.run("docker", **values)["deploy_changed"] is False
+    machine.run(["sh", "-ec", IMPORT.format(engine="docker", image=IMAGE)])
+    run = ["runuser", "-u", "ada", "--", "docker", "run", "--detach", "--name", "web", IMAGE, "sleep", "infinity"]
+    machine.run(run)
+    inspect = ["docker", "inspect", "--format", "{{json .HostConfig.LogConfig}}", "web"]
+    limits = {"Type": "json-file", "Config": {"max-file": "3", "max-size": "20m"}}
+    assert json.loads(machine.run(inspect).stdout) == limits
+    assert "https://mirror.example.org/" in machine.run(["docker", "info"]).stdout
+
+    # A restart of the daemon keeps the containers.
+    changed = catalog.run("docker", **{**values, "log_size_mb": 30, "daemon": {"debug": True}})
+    assert items(changed) == ["/etc/docker/daemon.json", "docker.service"]
+    assert machine.run(["docker", "inspect", "--format", "{{.State.Running}}", "web"]).stdout == "true\n"
+    catalog.run("docker", fails=True, **values, daemon=["debug"])
+    machine.run(["docker", "rm", "--force", "web"])
+    catalog.undo("docker")
+    assert not machine.exists("/usr/sbin/dockerd")
+    assert "docker" not in machine.run(["id", "-Gn", "ada"]).stdout
 
 
 def test_k3s_with_a_stand_in_binary(catalog, machines):

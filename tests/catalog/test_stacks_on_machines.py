@@ -1,8 +1,6 @@
-"""A stack with an entry of the catalogue and a delivered hook, on a machine that is enrolled at a real server."""
+"""Stacks with entries of the catalogue and a delivered hook, on a machine that is enrolled at a real server."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 
@@ -39,17 +37,30 @@ outputs:
   url: {value: {get_attr: [web, url]}}
   volume: {value: {get_attr: [shout, volume]}}
 """
+_REBOOT = """\
+heat_template_version: 2021-04-16
+parameters:
+  only_if: {type: string, default: ''}
+resources:
+  restart:
+    type: catalog://reboot/1
+    properties: {server: SERVER, only_if: {get_param: only_if}}
+"""
 _HOOK = """#!/bin/sh
 echo '{"deploy_stdout": "HELLO", "deploy_status_code": 0, "volume": "11"}'
 """
 
 
-def test_a_stack_uses_entries_and_a_delivered_hook(machines, tmp_path):
-    with served(tmp_path, host=machines.host_address) as stoker, machines.make("web", booted=True) as web:
-        fetch = ["apt-get", "-y", "-q", "--download-only", "--no-install-recommends", "install", "nginx"]
-        web.run(fetch, on_host_network=True, timeout=600)
+@pytest.fixture
+def stoker(machines, tmp_path):
+    with served(tmp_path, host=machines.host_address) as running:
+        yield running
+
+
+def test_stacks_use_entries_and_a_delivered_hook_and_restart_the_machine(machines, catalog_base, stoker, tmp_path):
+    with machines.make("web", booted=True, base=catalog_base) as web:
         web.enroll(stoker)
-        id = json.loads(stoker.run("server", "show", "web", "-o", "json").stdout)["id"]
+        id = stoker.json("server", "show", "web")["id"]
         hook, template = tmp_path / "shout", tmp_path / "web.yaml"
         hook.write_text(_HOOK)
         template.write_text(_TEMPLATE.replace("SERVER", id))
@@ -65,8 +76,22 @@ def test_a_stack_uses_entries_and_a_delivered_hook(machines, tmp_path):
         stoker.run("stack", "delete", "--yes", "--wait", "shop")
         assert not web.exists("/usr/sbin/nginx")
         assert not web.exists("/etc/nginx/conf.d/shop.conf")
+        template.write_text(_REBOOT.replace("SERVER", id))
+        reboot(stoker, web, str(template))
+
+
+def reboot(stoker, web, template: str) -> None:
+    """Create a stack that restarts the machine, and update it without a reason for another restart."""
+    stoker.run("stack", "create", "-t", template, "again")
+    web.wait_reboot()
+    stoker.until(lambda: stoker.json("stack", "show", "again")["stack_status"] != "CREATE_IN_PROGRESS")
+    assert stoker.json("stack", "show", "again")["stack_status"] == "CREATE_COMPLETE"
+    assert web.run(["ls", "/var/lib/stoker-agent/hooks/reboot"]).stdout == "", "nothing left for a later run"
+    assert "still here" in stoker.run("run", "web", "--", "echo still here").stdout
+    booted = web.run(["stat", "-c", "%Y", "/proc/1"]).stdout
+    stoker.run("stack", "update", "-t", template, "-P", "only_if=/run/reboot-required", "--wait", "again")
+    assert web.run(["stat", "-c", "%Y", "/proc/1"]).stdout == booted
 
 
 def outputs(stoker) -> dict[str, str]:
-    listed = json.loads(stoker.run("stack", "outputs", "shop", "-o", "json").stdout)
-    return {item["output_key"]: item["output_value"] for item in listed} if isinstance(listed, list) else listed
+    return {item["output_key"]: item["output_value"] for item in stoker.json("stack", "outputs", "shop")}

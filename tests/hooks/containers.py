@@ -10,8 +10,8 @@ from support.machines import Machine, Machines
 
 #: The image with busybox, for ``docker run`` and for pods.
 IMAGE = "localhost/box:1"
-#: An imported image has no PATH, so the import states it.
-_IMPORT = """
+#: The command that makes the image. An imported image has no PATH, so the import states it.
+IMPORT = """
 mkdir -p /tmp/image/bin
 cp /bin/busybox /tmp/image/bin/
 for name in cat echo env false hostname sh sleep test touch true; do ln -sf busybox /tmp/image/bin/$name; done
@@ -34,5 +34,5 @@ def container_machine(machines: Machines, base: Base, engine: str) -> Iterator[M
             machine.run(["systemctl", "stop", "docker.socket", "docker", "containerd"])
         else:
             machine.until("docker", "info")
-        machine.run(["sh", "-ec", _IMPORT.format(engine=engine, image=IMAGE)])
+        machine.run(["sh", "-ec", IMPORT.format(engine=engine, image=IMAGE)])
         yield machine

@@ -4,50 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from support.machines import Machine
+from support.rpm_packages import Package, add_packages, use_local_packages
 
 GROUP = "package"
 pytestmark = pytest.mark.slow
-
-_REPOSITORY = """[local]
-name=local
-baseurl=file:///srv/rpms
-gpgcheck=0
-metadata_expire=0
-"""
-
-
-def add_package(machine: Machine, name: str, version: str, *, requires: str = "", post: str = "") -> None:
-    """Build a package and add it to the repository."""
-    spec = f"""
-Name: {name}
-Version: {version}
-Release: 1
-Summary: d
-License: MIT
-BuildArch: noarch
-{"Requires: " + requires if requires else ""}
-%description
-d
-{"%post" if post else ""}
-{post}
-%files
-"""
-    machine.put(f"/srv/{name}.spec", spec)
-    machine.run(["rpmbuild", "-bb", "--quiet", "--define", "_rpmdir /srv/rpms", f"/srv/{name}.spec"])
-    machine.run(["createrepo_c", "-q", "/srv/rpms"])
 
 
 @pytest.fixture(scope="module")
 def machine(machines, rpm_base):
     with machines.make("dnf", base=rpm_base) as machine:
-        machine.run(["rm", "/usr/bin/apt-get"])
-        machine.put("/etc/yum.repos.d/local.repo", _REPOSITORY)
-        machine.put("/etc/dnf/dnf.conf", "[main]\nmodule_platform_id=platform:f40\n")
-        machine.put("/etc/dnf/vars/releasever", "1\n")
-        add_package(machine, "library", "1.0")
-        for version in ("1.0", "2.0"):
-            add_package(machine, "demo", version, requires="library")
+        use_local_packages(machine)
+        demos = [Package("demo", version, requires="library") for version in ("1.0", "2.0")]
+        add_packages(machine, [Package("library"), *demos])
         yield machine
 
 
@@ -95,5 +63,5 @@ def test_lists_are_refreshed_and_an_unknown_package_is_a_failure(machine, machin
     unknown = machine_hook.run(machine_hook.entry({"name": "no-such-package"}))
     assert (unknown.code, unknown.changed) == (1, False)
     assert "Unable to find a match: no-such-package" in unknown.stderr
-    add_package(machine, "later", "1.0")
+    add_packages(machine, [Package("later")])
     assert machine_hook.run(machine_hook.entry({"name": "later", "update_cache": True})).items == ["later"]

@@ -7,7 +7,7 @@ import sys
 
 from support.installations import Installation, InstallationError
 from support.keystone import KEYSTONE
-from support.machine_bases import AUTOMATION, CONTAINERS, DEBIAN, RPM, SUDO
+from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, DEBIAN, RPM, SUDO
 from support.service_processes import OLD_ZAQAR, REDIS, SWIFT, ZAQAR
 from support.tools import ANSIBLE, CFN_TOOLS, SALT
 from support.upstream import HEAT_AGENTS
@@ -16,7 +16,9 @@ from support.upstream import HEAT_AGENTS
 INSTALLATIONS: dict[str, Installation] = {
     "ansible_playbook": ANSIBLE,
     "automation_base": AUTOMATION.top,
+    "catalog_base": CATALOG.top,
     "cfn_tools": CFN_TOOLS,
+    "cloud_base": CLOUD.top,
     "container_base": CONTAINERS.top,
     "heat_agents": HEAT_AGENTS,
     "machines": DEBIAN.top,

@@ -89,19 +89,28 @@ def extend(release: str, base: Base, *packages: str, finish: Callable[[Machine],
         for installation in base.installations:
             installation.install()
         with Machines.open() as machines, machines.make("base", base=base) as machine:
-            environment = {"DEBIAN_FRONTEND": "noninteractive"}
             machine.put("/etc/resolv.conf", Path("/etc/resolv.conf").read_text())
-            machine.run(
-                ["apt-get", "install", "-qy", "--no-install-recommends", *packages],
-                environment=environment,
-                timeout=1200,
-                on_host_network=True,
-            )
+            _install(machine, *packages)
+            machine.run(["sh", "-c", "rm -rf /var/cache/apt/archives/*.deb"])
             finish(machine)
-            machine.run(["sh", "-c", "apt-get clean; : > /etc/resolv.conf"])
+            machine.put("/etc/resolv.conf", "")
             machine.remove(keep=folder)
 
     return Base((*base.installations, Installation(release, build, can_build)))
+
+
+def _install(machine: Machine, *words: str) -> None:
+    machine.run(
+        ["apt-get", "install", "-qy", "--no-install-recommends", *words],
+        environment={"DEBIAN_FRONTEND": "noninteractive"},
+        timeout=1200,
+        on_host_network=True,
+    )
+
+
+def _download(machine: Machine) -> None:
+    """Keep packages where apt finds them, so that entries of the catalogue install them without a network."""
+    _install(machine, "--download-only", *_INSTALLED_BY_ENTRIES)
 
 
 def _add_compose(machine: Machine) -> None:
@@ -127,7 +136,44 @@ CONTAINERS = extend(
 )
 #: Debian with Ansible and Puppet.
 AUTOMATION = extend("machine-automation-1", DEBIAN, "ansible-core", "puppet-agent")
-#: Debian with the package manager of Fedora, and the programs that build packages.
-RPM = extend("machine-rpm-1", DEBIAN, "createrepo-c", "dnf", "rpm")
+
+
+def _remove_units(machine: Machine) -> None:
+    """Remove the units of Debian's packages: packages of Fedora bring units with other names for the same programs."""
+    names = " ".join(_SERVED_BY_RPM)
+    script = f"""
+        for name in {names}; do systemctl --quiet disable $name; done
+        cd /lib/systemd/system
+        for name in {names}; do rm -f $name.service $name.socket $name@.service /etc/init.d/$name; done
+        rm -f /usr/bin/apt-get /etc/systemd/system/sshd.service
+    """
+    machine.run(["sh", "-c", script])
+
+
+#: Services of Debian whose programs packages of Fedora use under other names.
+_SERVED_BY_RPM = ("chrony", "cron", "prometheus-node-exporter", "redis-server", "ssh")
+#: Debian with the package manager of Fedora instead of its own, the programs that build packages, and programs of
+#: services without units.
+RPM = extend(
+    "machine-rpm-2",
+    DEBIAN,
+    *("chrony", "createrepo-c", "cron", "dnf", "dnf-plugins-core", "openssh-server", "prometheus-node-exporter"),
+    *("redis-server", "rpm"),
+    finish=_remove_units,
+)
+#: What entries of the catalogue install.
+_INSTALLED_BY_ENTRIES = (
+    *("chrony", "cron", "docker.io", "git", "logrotate", "nftables", "nginx", "openssh-server", "openssl"),
+    *("postgresql", "prometheus-node-exporter", "redis-server", "sudo"),
+)
+#: Debian with the packages that entries of the catalogue install, as files.
+CATALOG = extend("machine-catalog-1", DEBIAN, finish=_download)
 #: Debian with sudo.
 SUDO = extend("machine-sudo-1", DEBIAN, "sudo")
+#: A cloud image of Debian: cloud-init configures it at the first boot. Test machines have a network already.
+CLOUD = extend(
+    "machine-cloud-1",
+    DEBIAN,
+    "cloud-init",
+    finish=lambda machine: machine.put("/etc/cloud/cloud.cfg.d/90-test.cfg", "network: {config: disabled}\n"),
+)

@@ -132,7 +132,8 @@ class Machine:
         """End the machine and delete its files. ``keep`` is a folder that receives the files that it changed."""
         self.power_cut()
         if keep is not None:
-            shutil.copytree(self.folder / "upper", keep, symlinks=True, dirs_exist_ok=True)
+            # With owners, and with the marks of overlayfs for removed files.
+            subprocess.run(["cp", "-a", f"{self.folder}/upper/.", str(keep)], check=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # Network ----------------------------------------------------------------------------------------------------------
