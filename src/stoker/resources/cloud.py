@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
-from stoker.model.cloud import CloudAction, CloudKind, CloudObject
+from stoker.model.cloud import CloudObject, CloudRequest
 from stoker.store.tx import Tx
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloudRequest:
-    """
-    A request to a cloud. ``id`` is the id of the resource; see ``model.cloud.CloudObject`` for ``specification``.
-
-    ``external_id`` names an existing object that the resource takes over (adoption, ``external_id`` of a template).
-    """
-
-    id: str
-    kind: CloudKind
-    action: CloudAction
-    project_id: str
-    stack_id: str
-    name: str
-    specification: Mapping[str, Any]
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    external_id: str | None = None
+__all__ = ["Cloud", "CloudRequest"]
 
 
 class Cloud(Protocol):
