@@ -11,6 +11,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "State, database and secrets": (
         "state_dir", "database", "database_connections", "secret_key", "secret_key_file", "encryption_keys",
         "encryption_keys_file", "clouds_yaml", "log_level", "log_requests",
+        "metrics_token", "metrics_token_file",
     ),
     "Servers and deployments": (
         "deployment_policy", "delivered_hooks", "heartbeat_seconds", "agent_update",

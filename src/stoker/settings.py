@@ -127,6 +127,12 @@ class Settings:
     )
     log_level: str = _setting("info", "debug, info, warning or error.")
     log_requests: bool = _setting(False, "Log a line for each request: method, path, status and seconds.")
+    metrics_token: str = _setting(
+        "",
+        "Token with which a monitoring system reads /metrics (Authorization: Bearer …), at least 32 characters"
+        " (default: only administrators of the site read /metrics).",
+        secret=True,
+    )
     token_hours: int = _setting(24, "Hours that a token is valid.")
     heartbeat_seconds: int = _setting(
         30, "Seconds between two heartbeats of an idle agent; a server that misses two is OFFLINE."
@@ -356,6 +362,8 @@ def _completed(settings: Settings) -> Settings:
     _check_identity(settings)
     if settings.secret_key:
         check_secret(settings.secret_key.encode(), "secret_key")
+    if settings.metrics_token:
+        check_secret(settings.metrics_token.encode(), "metrics_token")
     auth_url = settings.keystone_auth_url.rstrip("/").removesuffix("/v3").rstrip("/")
     for name, (least, most) in _BOUNDS.items():
         if not least <= (value := getattr(settings, name)) <= most:

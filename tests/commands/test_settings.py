@@ -174,6 +174,7 @@ def test_every_secret_setting_may_be_in_a_file(tmp_path, secret_file, file):
     assert names == [
         "secret_key",
         "encryption_keys",
+        "metrics_token",
         "object_store_key",
         "keystone_password",
         "stack_domain_admin_password",

@@ -17,6 +17,8 @@ from support.server import served
 
 pytestmark = pytest.mark.slow
 
+METRICS_TOKEN = "a-token-for-monitoring-that-nobody-guesses"
+
 
 def fail() -> None:
     raise Unavailable("it is away")
@@ -79,7 +81,8 @@ def test_the_probe_of_a_database_that_is_away_says_so():
 
 
 def test_healthz_is_503_while_the_database_is_away(tmp_path, postgresql_server):
-    with databases.postgresql_url(postgresql_server) as url, served(tmp_path, database=url) as stoker:
+    flags = ("--metrics-token", METRICS_TOKEN)
+    with databases.postgresql_url(postgresql_server) as url, served(tmp_path, *flags, database=url) as stoker:
         name = sa.make_url(url).database
         admin = sa.create_engine(driver_url(postgresql_server), isolation_level="AUTOCOMMIT")
         with admin.connect() as connection:
@@ -91,6 +94,9 @@ def test_healthz_is_503_while_the_database_is_away(tmp_path, postgresql_server):
             answer = stoker.request("GET", "/healthz")
             assert "database: cannot read from the database" in answer.body["error"]["message"]
             assert answer.headers["Retry-After"]
+            metrics = stoker.request("GET", "/metrics", headers={"Authorization": f"Bearer {METRICS_TOKEN}"})
+            assert b"stoker_healthy{" in metrics.raw
+            assert b"stoker_agents{" not in metrics.raw, "these figures need the database"
             connection.exec_driver_sql(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
         admin.dispose()
         stoker.until(lambda: stoker.request("GET", "/healthz").status == 200)

@@ -246,7 +246,7 @@ def types(asked):
     asked.heat("POST", "/validate", {"template": {}})
     asked.heat("GET", "/build_info")
     asked.heat("GET", "/services")
-    for path in ("/", "/versions", "/v1", "/healthz", "/openapi.json"):
+    for path in ("/", "/versions", "/v1", "/healthz", "/openapi.json", "/metrics"):
         asked.ask("GET", path)
 
 

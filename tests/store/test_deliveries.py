@@ -16,7 +16,7 @@ def unsent(store, project):
 
 def unreceived(store):
     with store.read() as tx:
-        return {id: is_sent for id, _, is_sent in runs.unreceived(tx, "s")}
+        return {run.deployment_id: run.is_sent for run in runs.unreceived(tx, "s")}
 
 
 def record(store, made, *, received):

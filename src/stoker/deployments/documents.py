@@ -13,6 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from stoker.deployments.delivery_tracking import DeliveryTracker, RunKeys
@@ -45,6 +46,8 @@ class Document:
     body: bytes
     #: Runs in the document that were never sent. The first answer with this document empties the list.
     unsent: RunKeys = ()
+    #: When those of the agent's own document were requested.
+    requested_at: Sequence[datetime] = ()
     #: Runs in the document that the agent has not acknowledged. The receipt empties the list.
     unreceived: RunKeys = ()
 
@@ -110,7 +113,7 @@ class Documents:
             to_check = checks.to_check(tx, server_id) if has_checks and with_modes else ()
             entries = [run for run in deployments.to_run(tx, server_id) if with_modes or run.mode is None]
             ids = {run.deployment_id for run in entries}
-            open_runs = [run for run in runs.unreceived(tx, server_id) if run[0] in ids] if entries else []
+            open_runs = [run for run in runs.unreceived(tx, server_id) if run.deployment_id in ids] if entries else []
             concurrency = servers.concurrency(tx, server_id) if len(entries) > 1 else 1
             program = self._offer_program(tx, server_id)
         listed = ",".join(map(_render, entries))
@@ -123,8 +126,9 @@ class Documents:
         document = Document(
             revision,
             f"{head}{listed}]{_render_checks(to_check)}}}".encode(),
-            unsent=[(id, config_id) for id, config_id, is_sent in open_runs if not is_sent],
-            unreceived=[(id, config_id) for id, config_id, _ in open_runs],
+            unsent=[run.key for run in open_runs if not run.is_sent],
+            requested_at=[run.queued_at for run in open_runs if not run.is_sent],
+            unreceived=[run.key for run in open_runs],
         )
         return self._keep(server_id, _agent_form(with_modes), document, epoch)
 
@@ -170,6 +174,10 @@ class Documents:
         """
         if document.unsent:
             keys, document.unsent = document.unsent, ()
+            requested_at, document.requested_at = document.requested_at, ()
+            now = datetime.now(UTC)
+            for at in requested_at:
+                self._store.metrics.delivery_seconds.observe(max(0.0, (now - at).total_seconds()))
             self._deliveries.record(keys, channel, received=channel != OWN_CHANNEL)
 
     def record_receipt(self, document: Document) -> None:

@@ -6,6 +6,7 @@ Each route names its rule (``http.request_context.Route.access``).
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -122,6 +123,18 @@ class SiteAdmin:
         if not principal.site_admin:
             raise Forbidden("You are not authorized to complete this action.")
         return AuthResult(principal=principal)
+
+
+class MetricsToken(SiteAdmin):
+    """Also admits a monitoring system with the token of the setting ``metrics_token``."""
+
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        expected = app.settings.metrics_token
+        is_bearer = scheme.lower() == "bearer" and bool(expected)
+        if is_bearer and hmac.compare_digest(token.strip().encode(), expected.encode()):
+            return AuthResult()
+        return await super().authenticate(request, path, app)
 
 
 class Token:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from stoker.backends.result_polling import ResultPoller
 from stoker.deployments.documents import Documents
 from stoker.embedded import SiteKey
+from stoker.http.gauges import FiguresReader
 from stoker.http.health_report import HealthReport
 from stoker.http.pending_polls import PendingPolls
 from stoker.http.stream_limits import StreamLimits
@@ -48,5 +49,6 @@ class App:
     call_tokens: CallTokens
     health: HealthReport
     pending_polls: PendingPolls = field(default_factory=PendingPolls)
+    figures: FiguresReader = field(default_factory=FiguresReader)
     #: Set if an external Swift or Zaqar replaces an embedded service.
     result_poller: ResultPoller | None = None

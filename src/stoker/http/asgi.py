@@ -21,9 +21,12 @@ from stoker.http.request_context import RequestContext, Response, Route, without
 from stoker.http.router import Router
 from stoker.http.signals import SIGNALS
 from stoker.http.threads import in_thread
+from stoker.metrics import Metrics
 from stoker.model.errors import DeploymentRefused, Invalid, StokerError, WriteRefused
 from stoker.policy import authorizer
 
+#: The key of the route in the scope of a request.
+_ROUTE = "stoker.route"
 _log = structlog.get_logger("stoker.http")
 
 
@@ -42,9 +45,10 @@ def create_asgi_app(app: App, routes: Iterable[Route]) -> ASGIApp:
             response = await _answer(router, app, budget, request)
         except ClientDisconnect:
             return
+        seconds = time.monotonic() - began
+        _measure(app.store.metrics, scope, response.status_code, seconds)
         if app.settings.log_requests:
-            seconds = round(time.monotonic() - began, 4)
-            _log.info("request.answered", **_line(request), status=response.status_code, seconds=seconds)
+            _log.info("request.answered", **_line(request), status=response.status_code, seconds=round(seconds, 4))
         response.raw_headers.append((b"x-openstack-request-id", request_id.encode()))
         if scope["path"].startswith(errors.OBJECTS):
             response.headers["x-trans-id"] = f"tx{request_id.removeprefix('req-')}"
@@ -52,6 +56,14 @@ def create_asgi_app(app: App, routes: Iterable[Route]) -> ASGIApp:
         await response(scope, receive, send)
 
     return serve
+
+
+def _measure(metrics: Metrics, scope: Scope, status: int, seconds: float) -> None:
+    route: Route | None = scope.get(_ROUTE)
+    # Any word may be a method, and a label with any value would fill the memory: without a route, none is counted.
+    metrics.count_request(route.verb if route else "", route.path if route else "", status)
+    if route is not None and not route.is_coroutine:
+        metrics.time_handler(route.path, seconds)
 
 
 async def _answer(router: Router, app: App, budget: BodyBudget, request: Request) -> StarletteResponse:
@@ -83,6 +95,7 @@ async def _dispatch(
     route, values, verbs = router.find(verb, path)
     if route is None:
         return _no_route(verb, path, verbs).to_starlette()
+    request.scope[_ROUTE] = route
     admitted = await route.access.authenticate(request, values, app)
     limit = route.body_limit if isinstance(route.body_limit, int) else route.body_limit(app.settings)
     client = _client(admitted, values, request, app)

@@ -34,6 +34,10 @@ class PendingPolls:
     def __init__(self) -> None:
         self._by_key: dict[str, PendingPoll] = {}
 
+    def __len__(self) -> int:
+        """The number of pending polls. May be called on any thread."""
+        return len(self._by_key)
+
     @contextmanager
     def add(self, key: str) -> Iterator[PendingPoll]:
         """Supersede the pending poll of ``key``, and register a new one until the block ends."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.http import health, signals
+from stoker.http import health, metrics, signals
 from stoker.http.agent.routes import ROUTES as AGENT
 from stoker.http.cfn.routes import ROUTES as CFN
 from stoker.http.heat.routes import ROUTES as HEAT
@@ -16,7 +16,7 @@ from stoker.settings import Settings
 
 def list_routes(settings: Settings) -> list[Route]:
     """Return the routes of a site with these settings. The APIs of external services are left out."""
-    routes = [*health.ROUTES, *OPENAPI, *AGENT, *HEAT, *CFN, *signals.ROUTES]
+    routes = [*health.ROUTES, *metrics.ROUTES, *OPENAPI, *AGENT, *HEAT, *CFN, *signals.ROUTES]
     if not settings.at_keystone:
         routes += IDENTITY
     if settings.embeds_queues:

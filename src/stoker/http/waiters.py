@@ -56,6 +56,10 @@ class Waiters:
         """Whether the server is shutting down, so that requests must not wait any more."""
         return self._closed
 
+    def count(self) -> int:
+        """Return the number of topics that requests wait for. May be called on any thread."""
+        return len(self._by_topic)
+
     @contextmanager
     def register(self, *topics: str) -> Iterator[Waiter]:
         """Register a waiter for the topics until the block ends."""

@@ -38,6 +38,7 @@ def deliver(
 
     Returns the status of the deployment, None for a resource. Raises EntityNotFound, NotSupported.
     """
+    tx.is_signal = True
     if isinstance(target, Resource):
         _signal_resource(tx, engine, target, payload)
         return None

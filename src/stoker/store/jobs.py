@@ -93,6 +93,19 @@ _NEXT_DUE = (
     .limit(1)
 )
 
+
+def _count(*conditions: sa.ColumnElement[bool] | sa.TextClause) -> sa.ColumnElement[int]:
+    return sa.func.coalesce(sa.func.sum(sa.case((sa.and_(*conditions), 1), else_=0)), 0)
+
+
+_IS_DUE = (WAITING, jobs.c.due <= _NOW)
+_BACKLOG = sa.select(
+    _count(*_IS_DUE),
+    _count(RUNNING),
+    _count(WAITING, jobs.c.due > _NOW),
+    sa.func.coalesce(_NOW - sa.func.min(sa.case((sa.and_(*_IS_DUE), jobs.c.due))), 0),
+)
+
 _OWN = jobs.c.owner == sa.bindparam("by")
 _ONE_OWN = (_OWN, jobs.c.seq == sa.bindparam("id"))
 _RETURNED = {"state": "WAITING", "owner": None, "leased_until": None}
@@ -123,6 +136,22 @@ class Job:
     key: str
     args: Mapping[str, Any]
     attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """The number of jobs that wait although they are due, that run, and that are due later; the oldest one's wait."""
+
+    due: int
+    running: int
+    later: int
+    lag_seconds: float
+
+
+def backlog(tx: Tx) -> Backlog:
+    """Count the jobs of all processes."""
+    due, running, later, lag = tx.fetch_all(_BACKLOG, {})[0]
+    return Backlog(int(due), int(running), int(later), max(0.0, int(lag) / _SECOND))
 
 
 def add(tx: Tx, kind: str, key: str, args: Mapping[str, Any], at: datetime | None) -> None:

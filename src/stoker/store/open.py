@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TypeVar
@@ -9,6 +10,7 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from stoker.late_bound import LateBound
+from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, StokerError, Unavailable, redact_error
 from stoker.store import postgresql, sqlite
 from stoker.store.encryption import Encryption, KeySource, without_keys
@@ -46,6 +48,7 @@ class Store:
         self.url = url
         self.encryption = Encryption(keys)
         self.notifier = Notifier()
+        self.metrics = Metrics()
         #: What transactions call at their end; the app factory binds it.
         self.callbacks = LateBound("callbacks of the store", TxCallbacks())
         self._sender: NotificationSender | None = None
@@ -54,12 +57,12 @@ class Store:
             case "sqlite":
                 self.engine = self._with_keys(sqlite.open_engine(url))
                 self._writer: sqlite.GroupWriter | postgresql.Writer
-                self._writer = sqlite.GroupWriter(self.engine, self.notifier, self.callbacks)
+                self._writer = sqlite.GroupWriter(self.engine, self.notifier, self.callbacks, self.metrics)
                 self._reading = sqlite.read_transaction
             case "postgresql":
                 self.engine = self._with_keys(postgresql.open_engine(url, connections - postgresql.FIXED_CONNECTIONS))
                 self._sender = NotificationSender(postgresql.conninfo(url))
-                self._writer = postgresql.Writer(self.engine, self.notifier, self._sender, self.callbacks)
+                self._writer = postgresql.Writer(self.engine, self.notifier, self._sender, self.callbacks, self.metrics)
                 self._reading = postgresql.read_transaction
             case other:
                 raise Invalid(f"cannot use a {other!r} database: give a sqlite:/// or postgresql:// URL")
@@ -92,14 +95,24 @@ class Store:
         Raises Unavailable if the database does not respond, and any exception of ``do``, with secrets redacted.
         """
 
+        begun, is_signal = time.monotonic(), False
+
         def guarded(tx: Tx) -> T:
+            nonlocal is_signal
             try:
                 return do(tx)
             except StokerError as error:
                 redact_error(error, tx.secrets.texts)
                 raise
+            finally:
+                is_signal = tx.is_signal
 
-        return self._writer.write(guarded, background=background, durable=durable)
+        result = self._writer.write(guarded, background=background, durable=durable)
+        seconds = time.monotonic() - begun
+        self.metrics.write_seconds.observe(seconds)
+        if is_signal:
+            self.metrics.signal_seconds.observe(seconds)
+        return result
 
     def start_listener(self) -> None:
         """
@@ -115,12 +128,21 @@ class Store:
 
     def check_notifications(self) -> None:
         """Raise Unavailable if notifications are currently not sent or not received."""
-        if self._listener is None or self._sender is None:
-            return
-        both = {"listener": self._listener.problem, "sender": self._sender.problem}
-        problems = [f"the {name} {problem}" for name, problem in both.items() if problem]
+        problems = [f"the {name} {problem}" for name, problem in self.notifier_problems().items() if problem]
         if problems:
             raise Unavailable("; ".join(problems))
+
+    def notifier_problems(self) -> dict[str, str | None]:
+        """Return the current problem of each part of the notifier; None: the part works."""
+        if self._listener is None or self._sender is None:
+            return {}
+        return {"listener": self._listener.problem, "sender": self._sender.problem}
+
+    def count_connections(self) -> tuple[int, int]:
+        """Return how many connections transactions use now, and how many this process may open for them."""
+        pool = self.engine.pool
+        assert isinstance(pool, sa.QueuePool)
+        return pool.checkedout(), pool.size() + max(0, pool._max_overflow)
 
     def close(self) -> None:
         """Stop the threads and close all connections."""

@@ -18,6 +18,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from stoker.backoff import backoff
 from stoker.late_bound import LateBound
+from stoker.metrics import Metrics
 from stoker.model.errors import Unavailable
 from stoker.store import pool
 from stoker.store.notifications import NotificationSender
@@ -118,12 +119,18 @@ class Writer:
     """Runs write transactions, each on its own connection."""
 
     def __init__(
-        self, engine: sa.Engine, notifier: Notifier, sender: NotificationSender, callbacks: LateBound[TxCallbacks]
+        self,
+        engine: sa.Engine,
+        notifier: Notifier,
+        sender: NotificationSender,
+        callbacks: LateBound[TxCallbacks],
+        metrics: Metrics,
     ) -> None:
         self._engine = engine
         self._notifier = notifier
         self._sender = sender
         self._callbacks = callbacks
+        self._metrics = metrics
 
     def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> T:
         """
@@ -160,7 +167,10 @@ class Writer:
                 if connection.invalidated:
                     raise _ConnectionLost(error) from error
                 raise
+            begun = time.monotonic()
             transaction.commit()
+        self._metrics.commit_seconds.observe(time.monotonic() - begun)
+        self._metrics.commit_transactions.observe(1)
         self._sender.send(tx.notifications)
         tx.notify_committed(self._notifier)
         return result

@@ -42,7 +42,7 @@ _OF_SEVERAL = (
 )
 #: Runs in a server's document, as in ``deployments.to_run`` and ``deployments.bodies``.
 _IN_DOCUMENT = (
-    sa.select(runs.c.deployment_id, runs.c.config_id, runs.c.sent_at)
+    sa.select(runs.c.deployment_id, runs.c.config_id, runs.c.sent_at, runs.c.queued_at)
     .join_from(deployments, runs, IS_CURRENT_RUN)
     .where(
         deployments.c.server_id == sa.bindparam("server_id"),
@@ -178,17 +178,30 @@ def unsent(tx: Tx, server_id: str, project_id: str) -> Sequence[tuple[str, str]]
     Return the runs in the project's document of a server that were never sent: (deployment id, derived config id).
     """
     result = tx.fetch_all(_UNSENT, {"server_id": server_id, "project": project_id})
-    return [(deployment_id, config_id) for deployment_id, config_id, _ in result]
+    return [(deployment_id, config_id) for deployment_id, config_id, *_ in result]
 
 
-def unreceived(tx: Tx, server_id: str) -> Sequence[tuple[str, str, bool]]:
-    """
-    Return the runs in the document of a server's own agent that the agent has not acknowledged.
+class Unreceived(NamedTuple):
+    """A run that the agent has not acknowledged."""
 
-    Each is (deployment id, derived config id, whether it was sent).
-    """
+    deployment_id: str
+    config_id: str
+    is_sent: bool
+    queued_at: datetime
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The deployment id and the derived config id."""
+        return self.deployment_id, self.config_id
+
+
+def unreceived(tx: Tx, server_id: str) -> Sequence[Unreceived]:
+    """Return the runs in the document of a server's own agent that the agent has not acknowledged."""
     result = tx.fetch_all(_UNRECEIVED, {"server_id": server_id})
-    return [(deployment_id, config_id, sent_at is not None) for deployment_id, config_id, sent_at in result]
+    return [
+        Unreceived(deployment_id, config_id, sent_at is not None, rows.from_micros(queued_at))
+        for deployment_id, config_id, sent_at, queued_at in result
+    ]
 
 
 class Delivery(NamedTuple):

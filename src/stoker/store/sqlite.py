@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from stoker.late_bound import LateBound
+from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store import pool
 from stoker.store.notifier import Notifier
@@ -111,8 +112,11 @@ class _Work:
 class GroupWriter:
     """Runs write transactions in groups, on one connection."""
 
-    def __init__(self, engine: sa.Engine, notifier: Notifier, callbacks: LateBound[TxCallbacks]) -> None:
+    def __init__(
+        self, engine: sa.Engine, notifier: Notifier, callbacks: LateBound[TxCallbacks], metrics: Metrics
+    ) -> None:
         self._notifier = notifier
+        self._metrics = metrics
         self._callbacks = callbacks
         self._connection = engine.connect()
         raw = self._connection.connection.driver_connection
@@ -213,6 +217,7 @@ class GroupWriter:
                 self._do(work, "ROLLBACK TO work")
                 self._raw.execute("RELEASE work")
         if self._raw.in_transaction:
+            begun = time.monotonic()
             try:
                 self._raw.execute("COMMIT")
             except sqlite3.IntegrityError:
@@ -223,6 +228,9 @@ class GroupWriter:
                 for work in group:
                     self._commit_alone(work)
                 return
+            else:
+                self._metrics.commit_seconds.observe(time.monotonic() - begun)
+                self._metrics.commit_transactions.observe(len(group))
         self._connection.commit()  # updates SQLAlchemy's state
 
     def _sync(self, durable: bool) -> None:

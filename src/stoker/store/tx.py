@@ -96,6 +96,8 @@ class Tx(StatementExecutor):
         self.secrets = SecretColumns(connection.get_execution_options().get(ENCRYPTION))
         self._callbacks = callbacks
         self._server_changes: list[ServerChange] = []
+        #: Whether the transaction applies a signal, whose duration is measured.
+        self.is_signal = False
         self._bumped: set[str] = set()
         self._dropping: set[str] = set()
         #: Topics and numbers for the subscribers, notified after the commit.

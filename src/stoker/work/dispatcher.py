@@ -97,6 +97,7 @@ class Dispatcher:
                 self._changed.notify_all()
 
     def _on_end(self, pool: Pool, job: Job, error: str | None) -> None:
+        self._store.metrics.count_job(job.kind, has_failed=error is not None)
         with self._changed:
             self._ended.append((job, error))
             pool.free += 1

@@ -97,6 +97,10 @@ class Work:
         """
         return jobs.is_pending(tx, kind, key)
 
+    def count_threads(self) -> tuple[int, int]:
+        """Return the number of free threads for jobs, and of all."""
+        return sum(pool.free for pool in self._all_pools), sum(pool.size for pool in self._all_pools)
+
     def start(self) -> None:
         """Start to run jobs, in threads of this process."""
         self._dispatcher.start()

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from stoker.http import health
+from stoker.http import health, metrics
 from stoker.http.access import Public
 from stoker.http.agent.routes import ROUTES as AGENT
 from stoker.http.cfn.routes import ROUTES as CFN
@@ -28,7 +28,7 @@ def show(request: RequestContext) -> Response:
 
 ROUTES = [Route("GET", "/openapi.json", Public(), show)]
 
-_ALL = (*health.ROUTES, *ROUTES, *AGENT, *HEAT, *CFN, *IDENTITY, *MESSAGING, *OBJECTS)
+_ALL = (*health.ROUTES, *metrics.ROUTES, *ROUTES, *AGENT, *HEAT, *CFN, *IDENTITY, *MESSAGING, *OBJECTS)
 #: OpenAPI has no COPY.
 DESCRIBED = tuple(route for route in _ALL if route.verb != "COPY")
 
