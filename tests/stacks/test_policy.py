@@ -6,7 +6,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from itertools import product
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -14,6 +16,7 @@ from stoker.deployments import held_runs, run_end, server_removal, service
 from stoker.deployments.deadlines import DEADLINE
 from stoker.deployments.owners import Client
 from stoker.deployments.run_plan import RunRequest
+from stoker.model.artifact import Artifact, ArtifactKind
 from stoker.model.deployment import Deployment
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
 from stoker.model.server import Kind, Server
@@ -24,7 +27,7 @@ from stoker.policy.rules import STACK
 from stoker.servers import enrollment
 from stoker.stacks.operations import Options
 from stoker.stacks.queries import export
-from stoker.store import audit, deployments, documents, runs, servers
+from stoker.store import artifacts, audit, deployments, documents, runs, servers
 from support.blocking import until_blocked
 from support.clock import Clock
 from support.deployments import Env
@@ -215,6 +218,89 @@ def test_a_group_that_an_enrolled_server_refuses_is_found_before_the_create(heat
     with pytest.raises(DeploymentRefused, match="only puppet"):
         begin(heat)
     assert begin(heat, group="puppet").status == "IN_PROGRESS"
+
+
+OTHER = {"url": "https://example.org/h", "sha256": "1" * 64}
+
+
+def deliver(hook: Any, on: Any, **resources: Any) -> dict[str, Any]:
+    """A template with a deployment whose config delivers its hook."""
+    resource = {**deployment(), "properties": {"config": {"get_resource": "config"}, "server": on}}
+    return template({"config": config(options={"hook": hook}), "d": resource, **resources})
+
+
+def store_hook(heat: World, name: str) -> Artifact:
+    """A hook that Stoker stores."""
+    hook = Artifact(
+        id=str(uuid4()),
+        project_id="p",
+        kind=ArtifactKind.HOOK,
+        name=name,
+        version=1,
+        sha256="2" * 64,
+        size=1,
+        created_at=datetime.now(UTC),
+    )
+    heat.store.write(lambda tx: artifacts.add(tx, hook, b"x"))
+    return hook
+
+
+def test_a_delivered_hook_that_the_policy_denies_is_found_before_the_create(heat):
+    hook = store_hook(heat, "shout")
+    #: policy → whether the stored hook and the hook of the URL are admitted
+    expected = [
+        (None, True, False),
+        ({"hooks": "NONE"}, False, False),
+        ({"hooks": "ANY"}, True, True),
+        ({"hooks": [OTHER["sha256"]]}, False, True),
+        ({"hooks": [hook.sha256]}, True, False),
+        ({"groups": ["script"]}, False, False),
+        ({"groups": ["script"], "hooks": "STORED"}, True, False),
+    ]
+    add(heat)
+    named = {"get_resource": "machine"}
+    for policy, *admitted in expected:
+        heat.store.write(lambda tx, policy=policy: servers.set_policy(tx, ID, policy))
+        #: a server by its id, an enrolled server of the template's, and a new server with the policy in the template
+        forms: list[tuple[Any, dict[str, Any]]] = [
+            (ID, {}),
+            (named, {"machine": governed(name="web1")}),
+            (named, {"machine": governed(policy, name="new")}),
+        ]
+        for (on, resources), (value, is_admitted) in product(forms, zip(("shout", OTHER), admitted, strict=True)):
+            text = deliver(value, on, **resources)
+            if is_admitted:
+                assert heat.delete(heat.create(text)).status == "COMPLETE"
+                continue
+            problem = r"^resources\.d\.properties\.server: Server (web1|machine) does not fetch the hook"
+            with pytest.raises((DeploymentRefused, StackValidationFailed), match=problem):
+                heat.create(text)
+    assert heat.deployments() == []
+
+
+def test_the_policy_decides_about_the_group_and_the_hook_of_a_config_that_exists(heat):
+    add(heat, {"hooks": "NONE"})
+    configs_stack = heat.create(template({"config": config(options={"hook": OTHER})}))
+    text = literal(ID)
+    text["resources"]["d"]["properties"]["config"] = heat.resources(configs_stack)["config"].physical_id
+    with pytest.raises(DeploymentRefused, match=r"^resources\.d\.properties\.server: Server web1 does not fetch"):
+        heat.create(text, "other")
+    heat.store.write(lambda tx: servers.set_policy(tx, ID, {"groups": ["puppet"], "hooks": "ANY"}))
+    with pytest.raises(DeploymentRefused, match="web1 runs no configs of the group script"):
+        heat.create(text, "other")
+    heat.store.write(lambda tx: servers.set_policy(tx, ID, {"hooks": "ANY"}))
+    assert heat.create(text, "other").status == "IN_PROGRESS"
+
+
+def test_a_hook_that_is_not_stored_or_not_known_yet(heat):
+    add(heat, {"hooks": "NONE"})
+    with pytest.raises(
+        StackValidationFailed, match=r"resources\.d\.properties\.server: There is no stored hook 'absent'"
+    ):
+        heat.create(deliver("absent", ID))
+    value = {"type": "OS::Heat::Value", "properties": {"value": OTHER["url"]}}
+    later_known = {**OTHER, "url": {"get_attr": ["value", "value"]}}
+    assert "does not fetch the hook" in heat.create(deliver(later_known, ID, value=value)).reason
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,12 @@ def resolve_hook(tx: Tx, project_id: str, options: Mapping[str, Any]) -> Mapping
     return {**options, OPTION: {"url": hook.url, "sha256": hook.sha256}}
 
 
+def find_hook(tx: Tx, project_id: str, value: Any) -> DeliveredHook:
+    """Return the hook that a value of the option ``hook`` names, as agents would fetch it now. Raises Invalid."""
+    resolved = resolve_hook(tx, project_id, {OPTION: value})[OPTION]
+    return DeliveredHook(resolved["url"], resolved["sha256"])
+
+
 def check_option(options: Any) -> None:
     """Check the form of the option ``hook`` before a config is created. Raises Invalid."""
     if isinstance(options, Mapping) and options.get(OPTION) is not None:

@@ -105,15 +105,25 @@ class DeploymentAuthorizer:
         return self._check_windows(tx, server, load_policy(server.policy), request, admitted=admitted)
 
     def precheck(
-        self, tx: Tx, *, server_id: str, project_id: str, stack: Tree, group: str | None, actor: str, standing: bool
+        self,
+        tx: Tx,
+        *,
+        server_id: str,
+        project_id: str,
+        stack: Tree,
+        group: str | None,
+        hook: DeliveredHook | None,
+        actor: str,
+        standing: bool,
     ) -> None:
         """
         Raise DeploymentRefused for a run that ``authorize`` would deny, before a stack is created or updated.
 
-        ``group`` is None if it is not known yet. ``standing``: the stack may get a resource that represents the server.
+        ``group`` is None if it is not known yet, ``hook`` if there is none or it is not known yet. ``standing``: the
+        stack may get a resource that represents the server.
         """
         server = server_policies.server(tx, server_id)
-        if server is None or (server.policy is None and self.site.allow == PROJECT):
+        if server is None or (server.policy is None and self.site.allow == PROJECT and hook is None):
             return
         policy, target = load_policy(server.policy), _target(server_id, server, tx)
         if standing and not target.owned and project_id == server.project_id:
@@ -121,8 +131,10 @@ class DeploymentAuthorizer:
                 id=target.id, name=target.name, project_id=target.project_id, trees=target.trees | {stack.id}
             )
         if group is None:
-            policy = Policy(allow=policy.allow)
-        reason = rules.decide(policy, target, project_id=project_id, stack=stack, group=group or "", site=self.site)
+            policy, hook = Policy(allow=policy.allow), None
+        reason = rules.decide(
+            policy, target, project_id=project_id, stack=stack, group=group or "", hook=hook, site=self.site
+        )
         if reason is not None:
             decision = Decision(
                 project_id=server.project_id,

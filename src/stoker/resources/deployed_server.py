@@ -17,7 +17,7 @@ from stoker.store import documents, servers
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
     """Represent the project's enrolled server of this name. If there is none, record a new server, as in Heat."""
     name = properties["name"] or physical_name(context, resource)
-    if enrolled := _find_enrolled(context, name):
+    if enrolled := servers.find_enrolled(context.tx, name, context.project_id):
         had = server_base.begin(context, resource, properties, enrolled.id, own_agent=True)
         server_policy.represent(context, resource, enrolled.id)
         policy_data = server_policy.apply(context, resource, properties, enrolled.id)
@@ -40,17 +40,11 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
     return Outcome(physical_id=resource.id, data={"name": name, "enrolled": False, "transports": had, **policy_data})
 
 
-def _find_enrolled(context: Context, name: str) -> Server | None:
-    enrolled = [
-        server for server in servers.find_by_name(context.tx, name, context.project_id) if server.kind is Kind.ENROLLED
-    ]
-    return enrolled[0] if enrolled else None
-
-
 def reached_by(context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
     enrolled = resource.data.get("enrolled")
     if enrolled is None:
-        enrolled = _find_enrolled(context, properties["name"] or physical_name(context, resource)) is not None
+        name = properties["name"] or physical_name(context, resource)
+        enrolled = servers.find_enrolled(context.tx, name, context.project_id) is not None
     return server_base.reached_by(context, properties, enrolled=enrolled)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from stoker.deployments.hook_check import describe_missing_hook, describe_missing_program, needed_groups
 from stoker.model.config import COMPONENT
 from stoker.model.errors import StackValidationFailed
-from stoker.model.server import Kind, Server
+from stoker.model.server import Server
 from stoker.model.stack import Stack
 from stoker.stacks.policy_precheck import PlannedDeployment
 from stoker.store import configs, server_facts, servers
@@ -82,8 +82,7 @@ def _needs(
 def _find_server(tx: Tx, deployment: PlannedDeployment, project_id: str) -> Server | None:
     if deployment.server_id is not None:
         return servers.find(tx, servers.resolve_id(tx, project_id, deployment.server_id))
-    named = servers.find_by_name(tx, deployment.server_name or "", project_id)
-    return next((server for server in named if server.kind is Kind.ENROLLED), None)
+    return servers.find_enrolled(tx, deployment.server_name, project_id) if deployment.server_name else None
 
 
 def _present_groups(tx: Tx, stack: Stack, server_id: str) -> frozenset[str]:

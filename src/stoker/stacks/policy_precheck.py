@@ -10,16 +10,18 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from stoker.deployments.hook_delivery import find_hook
 from stoker.hot import UNKNOWN, weigh
 from stoker.model.config import COMPONENT, UNGROUPED
-from stoker.model.errors import DeploymentRefused, StackValidationFailed
+from stoker.model.delivered_hook import OPTION, DeliveredHook, delivered
+from stoker.model.errors import DeploymentRefused, Invalid, StackValidationFailed
 from stoker.policy import rules
 from stoker.policy.authorizer import DeploymentAuthorizer
-from stoker.policy.rules import Target, Tree
+from stoker.policy.rules import PROJECT, SITE_DEFAULTS, Policy, SiteDefaults, Target, Tree
 from stoker.resources import software_config
 from stoker.stacks import type_names
 from stoker.stacks.templates.outline import OutlinedResource
-from stoker.store import servers
+from stoker.store import configs, servers
 from stoker.store.tx import Tx
 
 #: Resource type that may come to represent an enrolled server.
@@ -43,7 +45,12 @@ class PlannedDeployment:
     actions: tuple[str, ...] = ()
     #: The id of a config that exists already.
     config_id: str | None = None
+    #: Name of a server of the same template that may come to represent an enrolled server.
     server_name: str | None = None
+    #: Name of the resource of a server of the same template.
+    own_server: str | None = None
+    #: The policy that the template declares for that server; None: it declares none. UNKNOWN: not known yet.
+    policy: Any = None
 
 
 def plan_deployments(
@@ -71,9 +78,10 @@ def plan_deployments(
             if isinstance(id, str) and id:
                 yield replace(planned, place=key_place, server_id=id)
             else:
-                _check_own(place, written, group, resources)
-                if server_name := _deployed_server_name(written, resources):
-                    yield replace(planned, place=key_place, server_name=server_name)
+                own = _plan_own(replace(planned, place=key_place), written, resources)
+                if own is not None:
+                    _check_own(place, own)
+                    yield own
 
 
 def precheck(
@@ -91,25 +99,61 @@ def precheck(
 
     ``stands_for``: a resource of the stack may come to represent such a server.
     """
-    checked: set[tuple[str, str | None]] = set()
+    checked: set[tuple[str, str | None, DeliveredHook | None]] = set()
     for deployment in planned:
-        if deployment.server_id is None:
-            continue  # a server of the same template, which was checked with the template
-        if (deployment.server_id, deployment.group) in checked:
+        group, hook = _find_content(tx, deployment, project_id)
+        server_id = _find_server_id(tx, deployment, project_id)
+        if server_id is None:
+            if reason := _deny_own(deployment, group, hook, authorizer.site):
+                raise StackValidationFailed(f"{deployment.place}: {reason}")
             continue
-        checked.add((deployment.server_id, deployment.group))
+        if (server_id, group, hook) in checked:
+            continue
+        checked.add((server_id, group, hook))
         try:
             authorizer.precheck(
                 tx,
-                server_id=servers.resolve_id(tx, project_id, deployment.server_id),
+                server_id=server_id,
                 project_id=project_id,
                 stack=stack,
-                group=deployment.group,
+                group=group,
+                hook=hook,
                 actor=actor,
                 standing=stands_for,
             )
         except DeploymentRefused as refused:
             raise DeploymentRefused(f"{deployment.place}: {refused.message}", refused.decision) from None
+
+
+def _find_content(tx: Tx, deployment: PlannedDeployment, project_id: str) -> tuple[str | None, DeliveredHook | None]:
+    """
+    Return the group and the delivered hook of the config, as far as known.
+
+    Raises StackValidationFailed if the project has no such stored hook.
+    """
+    if deployment.config_id is not None:
+        stored = configs.find(tx, deployment.config_id)
+        if stored is None or stored.project_id != project_id:
+            return None, None
+        return stored.group or UNGROUPED, delivered(stored.options)
+    options = deployment.options
+    option = options.get(OPTION) if isinstance(options, Mapping) else None
+    if option is None or weigh(option)[1]:
+        return deployment.group, None
+    try:
+        return deployment.group, find_hook(tx, project_id, option)
+    except Invalid as error:
+        raise StackValidationFailed(f"{deployment.place}: {error.message}") from None
+
+
+def _find_server_id(tx: Tx, deployment: PlannedDeployment, project_id: str) -> str | None:
+    """Return the id of the server whose stored policy decides; None: a new server, or one with a policy of its own."""
+    if deployment.server_id is not None:
+        return servers.resolve_id(tx, project_id, deployment.server_id)
+    if deployment.server_name is None or deployment.policy is not None:
+        return None
+    enrolled = servers.find_enrolled(tx, deployment.server_name, project_id)
+    return enrolled.id if enrolled else None
 
 
 def _with_content(
@@ -123,16 +167,23 @@ def _with_content(
         id = resource.properties.get("config")
         return replace(planned, actions=known_actions, config_id=id if isinstance(id, str) and id else None)
     content = {"configs": own.properties.get("configs")} if planned.group == COMPONENT else None
-    return replace(planned, actions=known_actions, config=content, options=own.properties.get("options"))
+    properties = software_config.expand(own.properties) if own.type.name in type_names.CONFIGS else own.properties
+    options = properties.get("options")
+    return replace(planned, actions=known_actions, config=content, options=options)
 
 
-def _deployed_server_name(written: Any, resources: Mapping[str, OutlinedResource]) -> str | None:
-    """Return the name of a server of the same template that may be enrolled, if the name is known."""
-    server = resources.get(_referenced_name(written) or "")
-    if server is None or server.type.name != STANDS_FOR:
+def _plan_own(
+    planned: PlannedDeployment, written: Any, resources: Mapping[str, OutlinedResource]
+) -> PlannedDeployment | None:
+    """Return the deployment to a server of the same template, or None if ``written`` names none."""
+    name = _referenced_name(written) or ""
+    server = resources.get(name)
+    if server is None or server.type.name not in type_names.SERVERS:
         return None
-    name = server.properties.get("name")
-    return name if isinstance(name, str) and name else None
+    value, server_name = server.properties.get(rules.NAME), server.properties.get("name")
+    policy = value if value is None else UNKNOWN if weigh(value)[1] else rules.read(value)
+    is_named = server.type.name == STANDS_FOR and isinstance(server_name, str) and server_name
+    return replace(planned, own_server=name, policy=policy, server_name=server_name if is_named else None)
 
 
 def _servers(resource: OutlinedResource) -> Iterator[tuple[str, Any, Any]]:
@@ -159,22 +210,26 @@ def _group(resource: OutlinedResource, resources: Mapping[str, OutlinedResource]
     return None if group is UNKNOWN else group or UNGROUPED
 
 
-def _check_own(place: str, written: Any, group: str | None, resources: Mapping[str, OutlinedResource]) -> None:
-    """
-    Check a server of the same template. The stack owns the server, so only the policy's groups can deny a deployment.
-    """
-    name = _referenced_name(written)
-    server = resources.get(name or "")
-    if name is None or group is None or server is None or server.type.name not in type_names.SERVERS:
-        return
-    value = server.properties.get(rules.NAME)
-    if value is None or weigh(value)[1]:
-        return
-    group_policy = rules.Policy(allow=rules.PROJECT, groups=rules.read(value).groups)
-    target = Target(id=name, name=name, project_id="")
-    reason = rules.decide(group_policy, target, project_id="", stack=None, group=group)
-    if reason is not None:
+def _check_own(place: str, deployment: PlannedDeployment) -> None:
+    """Check the group of a deployment to a server of the same template. Raises StackValidationFailed."""
+    if reason := _deny_own(deployment, deployment.group, None, SITE_DEFAULTS):
         raise StackValidationFailed(f"{place}: {reason}")
+
+
+def _deny_own(
+    deployment: PlannedDeployment, group: str | None, hook: DeliveredHook | None, site: SiteDefaults
+) -> str | None:
+    """
+    Return why a server of the same template denies the deployment, or None.
+
+    The stack owns the server, so only the policy's groups and hooks can deny a deployment.
+    """
+    if group is None or deployment.own_server is None or deployment.policy is UNKNOWN:
+        return None
+    declared = deployment.policy or Policy()
+    policy = Policy(allow=PROJECT, groups=declared.groups, hooks=declared.hooks)
+    target = Target(id=deployment.own_server, name=deployment.own_server, project_id="")
+    return rules.decide(policy, target, project_id="", stack=None, group=group, hook=hook, site=site)
 
 
 def _referenced_name(written: Any) -> str | None:

@@ -97,6 +97,11 @@ def find_by_name(tx: Tx, name: str, project_id: str) -> list[Server]:
     return _SERVERS.all(tx, _NAMED, {"project_id": project_id, "name": name})
 
 
+def find_enrolled(tx: Tx, name: str, project_id: str) -> Server | None:
+    """Return the project's enrolled server with this name, or None."""
+    return next((server for server in find_by_name(tx, name, project_id) if server.kind is Kind.ENROLLED), None)
+
+
 def resolve_id(tx: Tx, project_id: str, ref: str) -> str:
     """
     Return the id of the server that ``ref`` names: an id, or the name of an enrolled server of the project.
@@ -105,8 +110,8 @@ def resolve_id(tx: Tx, project_id: str, ref: str) -> str:
     """
     if _UUID.fullmatch(ref) or find(tx, ref) is not None:
         return ref
-    enrolled = (server.id for server in find_by_name(tx, ref, project_id) if server.kind is Kind.ENROLLED)
-    return next(enrolled, ref)
+    enrolled = find_enrolled(tx, ref, project_id)
+    return enrolled.id if enrolled else ref
 
 
 def list_all(tx: Tx, project_id: str) -> list[Server]:
