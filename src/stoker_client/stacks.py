@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from stoker_client.errors import BadInput, NotFound
 from stoker_client.parts import part, segment
 from stoker_client.references import choose, is_id, is_prefix
-from stoker_client.shapes import Event, Output, Resource, Stack, UpdatePreview
+from stoker_client.shapes import Event, Output, Resource, ServerPreview, Stack, UpdatePreview
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
@@ -91,6 +91,11 @@ class Stacks:
     def preview(self, body: Mapping[str, Any]) -> Stack:
         """Return the stack that ``body`` would create, without creating it."""
         return cast(Stack, part(self._wire.send("POST", "/stacks/preview", body), "stack"))
+
+    def preview_on_servers(self, body: Mapping[str, Any]) -> list[ServerPreview]:
+        """Start triggers that show what the deployments of the stack that ``body`` would create would change."""
+        answer = self._wire.send("POST", "/stacks/server_previews", body)
+        return cast(list[ServerPreview], part(answer, "server_previews"))
 
     def preview_update(
         self, ref: str, body: Mapping[str, Any], *, existing: bool, on_servers: bool = False

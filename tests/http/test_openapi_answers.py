@@ -187,6 +187,7 @@ def artifacts(asked):
 
 def stacks(asked):
     asked.heat("POST", "/stacks/preview", BODY)
+    assert asked.heat("POST", "/stacks/server_previews", BODY).status == 201
     path = "/stacks/walked/" + asked.heat("POST", "/stacks", BODY).body["stack"]["id"]
     assert asked.heat("POST", "/stacks", BODY).status == 409
     resources = asked.heat("GET", f"{path}/resources?nested_depth=2&with_detail=true").body["resources"]

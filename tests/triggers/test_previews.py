@@ -225,6 +225,18 @@ def test_an_update_is_previewed_on_its_servers(stoker, agent, tmp_path):
     assert "would change 1 item" in shown.stdout
     assert "+port=82 82" in shown.stdout
     assert "next: unknown: input_values depends on app.size, unknown until applied" in shown.stdout
+    shown = command(stoker, "stack", "update", name, "-t", str(file), "--dry-run", "--on-servers", "-o", "json")
+    of_app = next(each for each in json.loads(shown.stdout)["server_previews"] if each["resource_name"] == "app")
+    assert "+port=82 82" in of_app["targets"][0]["run"]["changes"][0]["diff"]
+    # a new stack whose nested stack deploys to the server
+    inner = tmp_path / "inner.yaml"
+    inner.write_text(json.dumps(template(83)))
+    file.write_text(json.dumps({"heat_template_version": "2018-08-31", "resources": {"web": {"type": "inner.yaml"}}}))
+    shown = command(stoker, "stack", "create", f"{name}-2", "-t", str(file), "--dry-run", "--on-servers")
+    assert (shown.returncode, "+ app (OS::Heat::StructuredDeployment)" in shown.stdout) == (0, True), shown
+    assert "web/app on an_update_is_previewed" in shown.stdout
+    assert "+port=83 83" in shown.stdout
+    assert stoker.heat("GET", f"/stacks/{name}-2").status == 404
     shown = command(stoker, "trigger", name, "app", "-i", "port=99", "--dry-run")
     assert (shown.returncode, "+port=99 80" in shown.stdout) == (0, True), shown
     # the commands delete their triggers, with their deployments

@@ -36,7 +36,7 @@ from uuid import UUID
 from stoker.model.deployment import Deployment
 from stoker.model.stack import Resource
 from stoker.model.status import Action
-from stoker.resources.env import Nested, ResourceEnv
+from stoker.resources.env import Nested, NestedSpec, ResourceEnv
 from stoker.resources.properties import Property
 from stoker.store.tx import Tx
 from stoker.transports.base import TransportTarget, User
@@ -257,6 +257,9 @@ class ResourceType:
     members: Callable[[Properties], Iterable[tuple[str, str, Properties]]] = _no_members
     #: Like ``members``, but returns all members, for a preview; None: ``members`` returns all of them.
     every_member: Callable[[Properties], Iterable[tuple[str, str, Properties]]] | None = None
+    #: Returns the nested stack that a group with these properties has after its roll-out, for previews; None: the type
+    #: is no group of other resources.
+    group_spec: Callable[[Context, Resource, Properties], NestedSpec] | None = None
     #: Name of the property that selects the transport of the resource's agent. The agent may need a user.
     agents_transport: str | None = None
     #: Returns the transport that the property resolves to, and whether the server runs Stoker's agent. None: the

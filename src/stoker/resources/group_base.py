@@ -78,6 +78,10 @@ class Group:
         kept = {name: value for name, value in without(resource.data).items() if name != "adopt"}
         return nested_base.began_status(context, id, {**kept, "made_from": nested_sources.fingerprint(context)})
 
+    def spec(self, _context: Context, resource: Resource, properties: Properties) -> NestedSpec:
+        """Return the nested stack with all members, as it is after the last batch."""
+        return NestedSpec(MembersPlan(self._members(replace(resource, properties=properties))).template)
+
     def check_policy(self, policy: Any, _properties: Properties) -> None:
         """Validate the ``update_policy``. Raises PropertyError."""
         update_policy.check(self.policies, policy)

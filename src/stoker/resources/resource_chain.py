@@ -76,6 +76,7 @@ TYPE = ResourceType(
     actions=nested_base.ACTIONS,
     attribute_at=attribute,
     members=members,
+    group_spec=_GROUP.spec,
     retries=True,
     description="Resources of several types with the same properties, in a row.",
 )

@@ -11,7 +11,7 @@ from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources import nested_base, update_policy
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, ResourceType
-from stoker.resources.env import NestedView
+from stoker.resources.env import NestedSpec, NestedView
 from stoker.resources.group_base import Group
 from stoker.resources.properties import Property
 from stoker.resources.rollout import Members
@@ -96,13 +96,15 @@ _GROUP = Group(_members, update_policy.schema(BATCHES, {**BATCHES, "min_in_servi
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    data = {**resource.data, "removed": _removed(context, resource, properties)}
-    return _GROUP.create(context, replace(resource, data=data), properties)
+    return _GROUP.create(context, _with_removed(context, resource, properties), properties)
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    data = {**resource.data, "removed": _removed(context, resource, properties)}
-    return _GROUP.update(context, replace(resource, data=data), properties)
+    return _GROUP.update(context, _with_removed(context, resource, properties), properties)
+
+
+def group_spec(context: Context, resource: Resource, properties: Properties) -> NestedSpec:
+    return _GROUP.spec(context, _with_removed(context, resource, properties), properties)
 
 
 def adopt(context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -111,6 +113,10 @@ def adopt(context: Context, resource: Resource, properties: Properties) -> Outco
     if not isinstance(removed, list) or not all(isinstance(name, str) for name in removed):
         raise ResourceFailure(f"what is adopted says removed: {removed!r:.100}, which is no list of names")
     return _GROUP.adopt(context, resource, properties)
+
+
+def _with_removed(context: Context, resource: Resource, properties: Properties) -> Resource:
+    return replace(resource, data={**resource.data, "removed": _removed(context, resource, properties)})
 
 
 def _removed(context: Context, resource: Resource, properties: Properties) -> list[str]:
@@ -203,6 +209,7 @@ TYPE = ResourceType(
     attribute_at=attribute,
     members=members,
     every_member=every_member,
+    group_spec=group_spec,
     validate=validate,
     retries=True,
     description="A number of resources of one definition.",

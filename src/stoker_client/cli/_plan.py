@@ -1,13 +1,14 @@
-"""Shows the plan of an update: its changes, and the deployments that run again on servers."""
+"""Shows the plan of an operation: its changes, and the deployments that run on servers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
-from stoker_client.cli._output import printable
+from stoker_client.cli._output import Output, emit_data, printable
+from stoker_client.client import Client
 from stoker_client.deployments import DEPLOYMENT_TYPES
-from stoker_client.shapes import Change
+from stoker_client.shapes import Change, ServerPreview
 
 #: (kind, sign, colour, word)
 _KINDS = (
@@ -16,6 +17,28 @@ _KINDS = (
     ("replaced", "±", "magenta", "is replaced"),
     ("deleted", "-", "red", "is deleted"),
 )
+
+
+def emit_plan(
+    client: Client,
+    output: Output,
+    changes: Mapping[str, Sequence[Change]],
+    previews: Sequence[ServerPreview] | None,
+) -> None:
+    """Print the plan, and what the previews show on servers. Deletes the triggers of the previews."""
+    if not output.is_data:
+        show_plan(changes)
+    elif previews is None:
+        emit_data(output.form, changes)
+    if previews is None:
+        return
+    # imported here because only previews on servers need it
+    from stoker_client.cli._server_preview import list_previews, show_previews
+
+    if output.is_data:
+        emit_data(output.form, {"resource_changes": changes, "server_previews": list_previews(client, previews)})
+    else:
+        show_previews(client, previews)
 
 
 def show_plan(changes: Mapping[str, Sequence[Change]]) -> None:
@@ -28,6 +51,15 @@ def show_plan(changes: Mapping[str, Sequence[Change]]) -> None:
     click.echo(f"{', '.join(counts)}, {len(changes.get('unchanged') or ())} unchanged")
     for line in _runs(changes):
         click.echo(printable(line))
+
+
+def flatten_resources(resources: Sequence[Any]) -> Iterator[Any]:
+    """Yield all resources of a preview, including those of nested stacks, which are nested lists."""
+    for item in resources:
+        if isinstance(item, list):
+            yield from flatten_resources(item)
+        else:
+            yield item
 
 
 def _why(kind: str, change: Change) -> str:

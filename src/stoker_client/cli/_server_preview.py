@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
@@ -27,27 +28,67 @@ def wait_for_preview(client: Client, id_: str, until: float) -> Trigger:
     return trigger
 
 
+def take_preview(client: Client, id_: str, until: float) -> Trigger:
+    """Wait for the trigger and delete it. Return it as it is after its end, or at the time ``until``."""
+    try:
+        trigger = wait_for_preview(client, id_, until)
+    except KeyboardInterrupt:
+        delete_preview(client, id_)
+        raise
+    delete_preview(client, id_)
+    return trigger
+
+
+def delete_preview(client: Client, id_: str) -> None:
+    """Delete the trigger, and cancel it before if it has not ended."""
+    if client.triggers.show(id_, patient=True)["status"] == RUNNING:
+        client.triggers.cancel(id_, force=True)
+        wait_for_preview(client, id_, time.monotonic() + PATIENCE)
+    client.triggers.delete(id_)
+
+
 def show_preview(client: Client, id_: str, title: str, until: float) -> Trigger:
     """Wait for the trigger, print what each server would change, and delete the trigger. Return the trigger."""
-    trigger = wait_for_preview(client, id_, until)
-    for target in trigger.get("targets") or []:
-        _show(title, target)
-    if trigger["status"] == RUNNING:
-        client.triggers.cancel(id_, force=True)
-        trigger = wait_for_preview(client, id_, time.monotonic() + PATIENCE)
-    client.triggers.delete(id_)
+    trigger = take_preview(client, id_, until)
+    _show_targets(title, trigger)
     return trigger
 
 
 def show_previews(client: Client, previews: Sequence[ServerPreview]) -> None:
-    """Print what the deployments of an update would change, or why that is not known. Deletes the triggers."""
-    until = time.monotonic() + PATIENCE
-    for preview in previews:
-        name, id_ = preview["resource_name"], preview.get("trigger_id")
-        if id_ is None:
-            echo(f"{name}: unknown: {preview.get('reason')}")
+    """Print what the deployments of a stack would change, or why that is not known. Deletes the triggers."""
+    for preview, trigger in _take_all(client, previews):
+        if trigger is None:
+            echo(f"{preview['resource_name']}: unknown: {preview.get('reason')}")
         else:
-            show_preview(client, id_, name, until)
+            _show_targets(preview["resource_name"], trigger)
+
+
+def list_previews(client: Client, previews: Sequence[ServerPreview]) -> list[dict[str, Any]]:
+    """Return the previews with the targets of their triggers, which show the changes. Deletes the triggers."""
+    return [
+        {**preview, "targets": (trigger.get("targets") or []) if trigger else []}
+        for preview, trigger in _take_all(client, previews)
+    ]
+
+
+def _take_all(client: Client, previews: Sequence[ServerPreview]) -> Iterator[tuple[ServerPreview, Trigger | None]]:
+    """Yield each preview with its trigger, which is deleted then. If interrupted, delete the rest."""
+    until = time.monotonic() + PATIENCE
+    remaining = [id_ for preview in previews if (id_ := preview.get("trigger_id"))]
+    try:
+        for preview in previews:
+            id_ = preview.get("trigger_id")
+            if id_ is not None:
+                remaining.remove(id_)
+            yield preview, take_preview(client, id_, until) if id_ is not None else None
+    finally:
+        for id_ in remaining:
+            delete_preview(client, id_)
+
+
+def _show_targets(title: str, trigger: Trigger) -> None:
+    for target in trigger.get("targets") or []:
+        _show(title, target)
 
 
 def _show(title: str, target: Target) -> None:

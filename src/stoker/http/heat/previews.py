@@ -1,9 +1,8 @@
-"""Previews of requests: /v1/{project}/stacks/preview and …/stacks/{name}/{id}/preview."""
+"""Previews of requests: /v1/{project}/stacks/preview, …/stacks/server_previews and …/stacks/{name}/{id}/preview."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta
@@ -41,7 +40,7 @@ _NO_ID = "None"
 class ServerPreview(Answer):
     """The preview of a deployment on its servers."""
 
-    resource_name: str
+    resource_name: Annotated[str, Meta(description="In a nested stack or group: all names from the outermost stack on")]
     action: str
     trigger_id: Annotated[Id | None, Meta(description="The trigger whose runs show what would change")]
     reason: Annotated[str | None, Meta(description="Why there is no trigger")]
@@ -50,6 +49,10 @@ class ServerPreview(Answer):
 class ChangesAnswer(Answer):
     resource_changes: ResourceChanges
     server_previews: list[ServerPreview] | Absent = UNSET
+
+
+class ServerPreviewsAnswer(Answer):
+    server_previews: list[ServerPreview]
 
 
 class PreviewQuery(Query):
@@ -67,22 +70,10 @@ class PreviewQuery(Query):
 )
 def create(request: RequestContext, body: PreviewBody) -> Response:
     """Return the stack that a create request would produce."""
-    name = stack_requests.name(body.stack_name)
-    identity = Identity(_NO_ID, name, request.project)
-    resolved = prepare(request.app.engine, body.stack_request(request), identity, every_member=True)
+    name, resolved = _prepare_new(request, body, every_member=True)
     with request.app.store.read() as tx:
-        stack = operations.new_stack(
-            tx,
-            resolved,
-            body.options(),
-            stack_id=_NO_ID,
-            name=name,
-            project_id=request.project,
-            username=request.user.user_name,
-        )
-        operations.refuse_deployments(tx, request.app.engine, stack, resolved, resolved.planned_deployments)
+        stack = _plan_new(tx, request, body, name, resolved)
         missing = hook_precheck.list_missing_programs(tx, resolved.planned_deployments, request.project)
-        stacks.learn_hidden(tx, stack)
     redact = tx.secrets.redact
     values = {name: redact(preview.without_unknown(value)) for name, value in resolved.outputs.items()}
     shown = fill(
@@ -93,6 +84,48 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
         resources=_serialize_outline(tx, resolved.outline, name, request.project),
     )
     return Response(200, {"stack": shown}, warnings.headers([*resolved.warnings, *missing]))
+
+
+@operation(
+    201,
+    ServerPreviewsAnswer,
+    errors=(409,),
+    example={"stack_name": "previewed", "template": template_types.EXAMPLE, "parameters": {"length": 8}},
+)
+def create_on_servers(request: RequestContext, body: PreviewBody) -> Response:
+    """Start triggers that show what the deployments of a new stack would change on servers that exist already."""
+    name, resolved = _prepare_new(request, body)
+
+    def do(tx: Tx) -> list[ServerPreview]:
+        stack = _plan_new(tx, request, body, name, resolved)
+        return _start_previews(tx, request, stack, resolved, exists=False)
+
+    answer = ServerPreviewsAnswer(server_previews=request.app.store.write(do))
+    return Response(201, answer, warnings.headers(resolved.warnings))
+
+
+def _prepare_new(
+    request: RequestContext, body: PreviewBody, *, every_member: bool = False
+) -> tuple[str, ResolvedStack]:
+    name = stack_requests.name(body.stack_name)
+    identity = Identity(_NO_ID, name, request.project)
+    return name, prepare(request.app.engine, body.stack_request(request), identity, every_member=every_member)
+
+
+def _plan_new(tx: Tx, request: RequestContext, body: PreviewBody, name: str, resolved: ResolvedStack) -> Stack:
+    """Return the row of the stack that a create request would write. Raises what would refuse its deployments."""
+    stack = operations.new_stack(
+        tx,
+        resolved,
+        body.options(),
+        stack_id=_NO_ID,
+        name=name,
+        project_id=request.project,
+        username=request.user.user_name,
+    )
+    operations.refuse_deployments(tx, request.app.engine, stack, resolved, resolved.planned_deployments)
+    stacks.learn_hidden(tx, stack)
+    return stack
 
 
 def _serialize_outline(
@@ -157,15 +190,16 @@ def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, que
             listed[change.kind.value].append(_serialize_change(tx, change, inside))
     answer = ChangesAnswer(resource_changes=ResourceChanges(**listed))
     if query.on_servers:
-        answer.server_previews = request.app.store.write(lambda tx: _start_previews(tx, request, stack.id, resolved))
+        answer.server_previews = request.app.store.write(
+            lambda tx: _start_previews(tx, request, stacks.get(tx, stack.id), resolved)
+        )
     return Response(200, answer, warnings.headers([*resolved.warnings, *missing]))
 
 
-def _start_previews(tx: Tx, request: RequestContext, stack_id: str, resolved: ResolvedStack) -> list[ServerPreview]:
-    engine, stack = request.app.engine, stacks.get(tx, stack_id)
-    stacks.learn_hidden(tx, replace(stack, parameters=resolved.parameters.to_json()))
-    changes = preview.changes(tx, engine, stack, resolved)
-    previews = start_previews(tx, engine, stack, changes, request.user.user_name)
+def _start_previews(
+    tx: Tx, request: RequestContext, stack: Stack, resolved: ResolvedStack, *, exists: bool = True
+) -> list[ServerPreview]:
+    previews = start_previews(tx, request.app.engine, stack, resolved, request.user.user_name, exists=exists)
     return [fill(ServerPreview, started) for started in previews]
 
 

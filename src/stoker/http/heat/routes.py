@@ -131,6 +131,10 @@ ROUTES = [
     Route("POST", _STACKS, _WRITE, stacks.create, _TEMPLATE_LIMIT, executor=TEMPLATES),
     Route("GET", _STACKS + "/detail", _READ, stacks.index),
     Route("POST", _STACKS + "/preview", _READ, previews.create, _TEMPLATE_LIMIT, executor=TEMPLATES),
+    # A member's right, because the previews are runs on servers.
+    Route(
+        "POST", _STACKS + "/server_previews", _WRITE, previews.create_on_servers, _TEMPLATE_LIMIT, executor=TEMPLATES
+    ),
     *(
         Route(verb, _NAMED + rest, access, stack_lookup.redirect, _TEMPLATE_LIMIT)
         for verb, access in _REDIRECTED

@@ -7,7 +7,7 @@ unknown, so resources that use these attributes may change too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -57,6 +57,10 @@ class Change:
     evaluated: Mapping[str, Any] = field(default_factory=dict)
 
 
+#: Returns what ``get_resource`` returns for a resource that does not exist yet, or UNKNOWN, from its change and the
+#: changes to the resources before it.
+References = Callable[[Change, Mapping[str, Change]], Any]
+
 _KINDS = {
     ResourceChange.CREATE: Kind.ADDED,
     ResourceChange.NOOP: Kind.UNCHANGED,
@@ -67,14 +71,21 @@ _KINDS = {
 }
 
 
-def changes(tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack) -> list[Change]:
+def know_nothing(_change: Change, _changes: Mapping[str, Change]) -> Any:
+    """Return UNKNOWN for every resource that does not exist yet."""
+    return UNKNOWN
+
+
+def changes(
+    tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, references: References = know_nothing
+) -> list[Change]:
     """Return the changes of an update to ``resolved``, or of the creation of a stack that does not exist yet."""
     session = StackSession(tx, engine, stack)
     present = {resource.name: resource for resource in resources.of_stack(tx, stack.id) if resource.current}
     session.resources.preload(present.values())
     session.set(parameters=resolved.parameters.to_json(), version=resolved.template.version)
     by_name: dict[str, Change] = {}
-    scope = _Beforehand(session, by_name)
+    scope = _Beforehand(session, by_name, references)
     for name in hot.order(resolved.template):
         by_name[name] = _change(session, scope, Definition.from_json(resolved.definitions[name]))
     gone = [
@@ -128,18 +139,20 @@ def without_unknown(value: Any) -> Any:
 
 
 class _Beforehand(LiveScope):
-    """Evaluates unchanged resources only. Values of all others are UNKNOWN."""
+    """Evaluates unchanged resources only. Values of all others are UNKNOWN, except for ``references``."""
 
-    def __init__(self, session: StackSession, changes: Mapping[str, Change]) -> None:
+    def __init__(self, session: StackSession, changes: Mapping[str, Change], references: References) -> None:
         super().__init__(session)
-        self._found = changes
+        self._changes = changes
+        self._references = references
 
     def resource_id(self, name: str) -> Any:
-        if self._found[name].kind in (Kind.ADDED, Kind.REPLACED):
-            return UNKNOWN
+        change = self._changes[name]
+        if change.kind in (Kind.ADDED, Kind.REPLACED):
+            return self._references(change, self._changes)
         return super().resource_id(name)
 
     def attribute(self, name: str, attribute: str, path: Sequence[Any] = ()) -> Any:
-        if self._found[name].kind is not Kind.UNCHANGED:
+        if self._changes[name].kind is not Kind.UNCHANGED:
             return UNKNOWN
         return super().attribute(name, attribute, path)

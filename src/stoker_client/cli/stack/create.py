@@ -4,11 +4,12 @@ The command reads the files that the template and its environments name (get_fil
 templates) and sends them.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from stoker_client.cli._output import Output, output_option
+from stoker_client.cli._plan import emit_plan, flatten_resources
 from stoker_client.cli._session import Session
 from stoker_client.cli._stack_input import StackInput, stack_options
 
@@ -17,17 +18,37 @@ from stoker_client.cli._stack_input import StackInput, stack_options
 @click.argument("name")
 @stack_options
 @click.option("--enable-rollback", is_flag=True, help="Roll back if the operation fails.")
+@click.option("--dry-run", is_flag=True, help="Only show what the stack would contain.")
+@click.option(
+    "--on-servers", is_flag=True, help="With --dry-run: ask the servers what the deployments would change on them."
+)
 @output_option
 @click.pass_obj
 def command(
-    session: Session, /, *, name: str, wait: bool, enable_rollback: bool, output: Output, **options: Any
+    session: Session,
+    /,
+    *,
+    name: str,
+    wait: bool,
+    enable_rollback: bool,
+    dry_run: bool,
+    on_servers: bool,
+    output: Output,
+    **options: Any,
 ) -> None:
     if options["template"] is None:
         raise click.UsageError("--template is missing")
+    if on_servers and not dry_run:
+        raise click.UsageError("--on-servers needs --dry-run")
     # imported here because rich is slow, and usage errors do not need it
     from stoker_client.cli._stack_wait import emit_result, wait_for
 
     body = StackInput(**options).body() | {"stack_name": name, "disable_rollback": not enable_rollback}
+    if dry_run:
+        added = list(flatten_resources(cast(Any, session.client.stacks.preview(body))["resources"]))
+        previews = session.client.stacks.preview_on_servers(body) if on_servers else None
+        emit_plan(session.client, output, {"added": added}, previews)
+        return
     ref = session.client.stacks.create(body)
     if wait:
         wait_for(session.client, ref, "CREATE")

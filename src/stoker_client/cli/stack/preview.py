@@ -1,11 +1,11 @@
 """Show the resources that a template would create."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from stoker_client.cli._output import Output, emit_data, emit_list, list_options
+from stoker_client.cli._plan import flatten_resources
 from stoker_client.cli._session import Session
 from stoker_client.cli._stack_input import StackInput, stack_options
 
@@ -24,13 +24,8 @@ def command(session: Session, /, *, name: str, wait: bool, output: Output, **opt
     if output.is_data:
         emit_data(output.form, preview)
         return
-    emit_list(output, list(_flat(preview["resources"])), ("stack_name", "resource_name", "resource_type", "properties"))
-
-
-def _flat(resources: list[Any]) -> Iterator[dict[str, Any]]:
-    """Yield all resources, including those of nested stacks, which are nested lists."""
-    for item in resources:
-        if isinstance(item, list):
-            yield from _flat(item)
-        else:
-            yield item
+    emit_list(
+        output,
+        list(flatten_resources(preview["resources"])),
+        ("stack_name", "resource_name", "resource_type", "properties"),
+    )

@@ -9,11 +9,10 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._output import Output, emit_data, output_option
-from stoker_client.cli._plan import show_plan
+from stoker_client.cli._output import Output, output_option
+from stoker_client.cli._plan import emit_plan
 from stoker_client.cli._session import Session
 from stoker_client.cli._stack_input import StackInput, stack_options
-from stoker_client.shapes import Change
 
 
 @click.command()
@@ -63,23 +62,12 @@ def command(
     ref = session.client.stacks.canonical(stack)
     if dry_run:
         answer = session.client.stacks.preview_update(ref, body, existing=existing, on_servers=on_servers)
-        _show_plan(output, answer["resource_changes"])
-        if on_servers and not output.is_data:
-            from stoker_client.cli._server_preview import show_previews
-
-            show_previews(session.client, answer.get("server_previews") or ())
+        emit_plan(session.client, output, answer["resource_changes"], answer.get("server_previews"))
         return
     session.client.stacks.update(ref, body, existing=existing)
     if wait:
         wait_for(session.client, ref, "UPDATE")
     emit_result(output, session.client.stacks.show(ref), outputs=wait)
-
-
-def _show_plan(output: Output, changes: dict[str, list[Change]]) -> None:
-    if not output.is_data:
-        show_plan(changes)
-    else:
-        emit_data(output.form, changes)
 
 
 def _check(template: str | None, existing: bool, clear: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._output import Output, output_option
+from stoker_client.cli._output import Output, emit_data, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._targets import title
 from stoker_client.cli._trigger_input import TriggerInput, trigger_options
@@ -48,11 +48,16 @@ def command(
             {"name": name, "require_window": require_window or None, "mode": "PREVIEW" if dry_run else None}
         )
     )
-    if dry_run and not output.is_data:
+    if dry_run:
         # imported here because only a dry run needs it
-        from stoker_client.cli._server_preview import PATIENCE, show_preview
+        from stoker_client.cli._server_preview import PATIENCE, show_preview, take_preview
 
-        ended = show_preview(session.client, trigger["id"], title(trigger), time.monotonic() + PATIENCE)
+        until = time.monotonic() + PATIENCE
+        if output.is_data:
+            ended = take_preview(session.client, trigger["id"], until)
+            emit_data(output.form, ended)
+        else:
+            ended = show_preview(session.client, trigger["id"], title(trigger), until)
         ctx.exit(0 if ended["status"] == "COMPLETE" else 1)
     if follow:
         follow_trigger(ctx, session.client, trigger["id"], output)

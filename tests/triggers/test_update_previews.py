@@ -1,0 +1,239 @@
+"""Which deployments of an update or a creation are previewed on servers: in nested stacks, groups and new stacks."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from stoker.model.artifact import Artifact, ArtifactKind
+from stoker.model.server import Kind, Server
+from stoker.stacks import operations
+from stoker.stacks.operations import Options
+from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
+from stoker.store import artifacts, configs, servers, stacks, targets, triggers
+from stoker.triggers import update_previews
+from support.stacks import World
+from support.templates import config, deployment, server, template
+
+DEPLOYMENT = "OS::Heat::SoftwareDeployment"
+
+
+def enroll(heat: World, *names: str, labels: dict[str, str] | None = None) -> list[str]:
+    """Enrolled servers whose agents can preview."""
+    ids = [f"00000000-0000-4000-8000-{abs(hash(name)) % 10**12:012d}" for name in names]
+    for id, name in zip(ids, names, strict=True):
+        new = Server(
+            id=id,
+            project_id="p",
+            name=name,
+            kind=Kind.ENROLLED,
+            modes=("preview",),
+            labels=labels or {},
+            created_at=datetime.now(UTC),
+        )
+        heat.store.write(lambda tx, new=new: servers.add(tx, new))
+    return ids
+
+
+def preview(heat: World, text: Any, stack: Any = None, files: dict[str, str] | None = None) -> dict[str, Any]:
+    """
+    By the name of a deployment: the action, the config and the servers with the input values; or the reason.
+
+    Without ``stack``, a new stack is previewed.
+    """
+    identity = Identity(stack.id, stack.name, "p") if stack else Identity("None", "new", "p")
+    resolved = prepare(heat.engine, StackRequest(template=text, files=files), identity)
+
+    def do(tx):
+        row = stacks.get(tx, stack.id) if stack else new(tx)
+        return update_previews.start_previews(tx, heat.engine, row, resolved, "anna", exists=stack is not None)
+
+    def new(tx):
+        return operations.new_stack(
+            tx, resolved, Options(), stack_id="None", name="new", project_id="p", username="anna"
+        )
+
+    started = heat.store.write(do)
+    with heat.store.read() as tx:
+        return {each.resource_name: each.reason or _shown(tx, each) for each in started}
+
+
+def _shown(tx: Any, started: update_previews.UpdatePreview) -> tuple[str, Any, dict[str, Any]]:
+    content = triggers.content(tx, started.trigger_id)
+    of_servers = {target.server_name: target.input_values for target in targets.of_trigger(tx, started.trigger_id)}
+    return started.action, content.config, of_servers
+
+
+def on(server_id: Any, config: Any = None, **properties: Any) -> dict[str, Any]:
+    given = {"config": config or {"get_resource": "config"}, "server": server_id, **properties}
+    return {"type": DEPLOYMENT, "properties": given}
+
+
+def finish(heat: World, stack: Any) -> Any:
+    """Report success for every deployment of a stack."""
+    while True:
+        running = [each for each in heat.deployments() if each.status == "IN_PROGRESS" and each.stack_id]
+        if not running:
+            return heat.settled(stack.id)
+        for each in running:
+            heat.report(each)
+
+
+INNER = template(
+    {
+        "own": config("inner"),
+        "app": on({"get_param": "server"}, {"get_resource": "own"}, input_values={"port": {"get_param": "port"}}),
+        "given": on({"get_param": "server"}, {"get_param": "config"}),
+    },
+    parameters={"server": {"type": "string"}, "config": {"type": "string"}, "port": {"type": "string"}},
+)
+FILES = {"inner.yaml": json.dumps(INNER)}
+
+
+def outer(server_id: Any, text: str = "one", port: Any = "80", **more: Any) -> dict[str, Any]:
+    values = {"server": server_id, "config": {"get_resource": "config"}, "port": port}
+    return template({"config": config(text), "web": {"type": "inner.yaml", "properties": values}, **more})
+
+
+def test_deployments_of_a_nested_stack_are_previewed(heat):
+    (id,) = enroll(heat, "web1")
+    stack = finish(heat, heat.create(outer(id), files=FILES))
+
+    assert preview(heat, outer(id), stack, FILES) == {}, "an update without changes runs nothing"
+    assert preview(heat, outer(id, port="81"), stack, FILES) == {
+        "web/app": ("UPDATE", "inner", {"web1": {"port": "81"}})
+    }
+    assert preview(heat, outer(id, text="two"), stack, FILES) == {"web/given": ("UPDATE", "two", {"web1": {}})}
+    changed = {"inner.yaml": json.dumps(INNER).replace('"inner"', '"changed"')}
+    assert preview(heat, outer(id), stack, changed) == {"web/app": ("UPDATE", "changed", {"web1": {"port": "80"}})}
+
+
+def test_a_nested_stack_that_depends_on_the_update_is_not_previewed(heat):
+    (id,) = enroll(heat, "web1")
+    value = {"type": "OS::Heat::Value", "properties": {"value": "80"}}
+    other = {"type": "OS::Heat::Value", "properties": {"value": "81"}}
+    port = {"get_attr": ["value", "value"]}
+    stack = finish(heat, heat.create(outer(id, port=port, value=value), files=FILES))
+
+    assert preview(heat, outer(id, port=port, value=other), stack, FILES) == {
+        "web": "port depends on value.value, unknown until applied"
+    }
+    unrelated = {"inner.yaml": json.dumps(template({}, parameters=INNER["parameters"]))}
+    assert preview(heat, outer(id, port=port, value=other), stack, unrelated) == {}, "nothing runs in it"
+
+
+def group(count: int, port: str = "80", **more: Any) -> dict[str, Any]:
+    values = {"port": port, "number": "%index%"}
+    member = on("web%index%", **{"input_values": values})
+    return {"type": "OS::Heat::ResourceGroup", "properties": {"count": count, "resource_def": member, **more}}
+
+
+def test_members_of_resource_groups_are_previewed(heat):
+    enroll(heat, "web0", "web1", "web2")
+    text = template({"config": config("c"), "many": group(2)})
+    stack = finish(heat, heat.create(text))
+
+    more = template({"config": config("c"), "many": group(3)})
+    assert preview(heat, more, stack) == {
+        "many/2": ("CREATE", "c", {"web2": {"port": "80", "number": "2"}}),
+    }
+    changed = template({"config": config("new"), "many": group(2)})
+    assert preview(heat, changed, stack) == {
+        f"many/{number}": ("UPDATE", "new", {f"web{number}": {"port": "80", "number": number}}) for number in "01"
+    }
+    without_first = group(1, removal_policies=[{"resource_list": ["0"]}])
+    assert preview(heat, template({"config": config("c"), "many": without_first}), stack) == {}
+
+
+def test_members_of_a_chain_and_nested_groups_are_previewed(heat):
+    (id,) = enroll(heat, "web1")
+    values = {"server": id, "config": {"get_resource": "config"}, "port": "80"}
+    chain = {
+        "type": "OS::Heat::ResourceChain",
+        "properties": {"resources": ["inner.yaml"], "resource_properties": values},
+    }
+    member = {"type": "inner.yaml", "properties": values}
+    many = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": member}}
+    text = template({"config": config("c"), "chain": chain, "many": many})
+    expected = {
+        f"{name}/0/{inner}": ("CREATE", text, {"web1": values})
+        for name in ("chain", "many")
+        for inner, text, values in (("app", "inner", {"port": "80"}), ("given", "c", {}))
+    }
+    assert preview(heat, text, files=FILES) == expected
+
+
+@pytest.mark.parametrize("by", ["servers", "labels"])
+def test_only_new_members_of_a_deployment_group_are_previewed(heat, by):
+    first, second = enroll(heat, "web1", "web2", labels={"role": "web"})
+    which = {"labels": {"role": "web"}} if by == "labels" else {"servers": {"a": first, "b": second}}
+    kind = "OS::Heat::SoftwareDeploymentGroup"
+
+    def text(which: dict[str, Any], **more: Any) -> Any:
+        properties = {"config": {"get_resource": "config"}, **which, **more}
+        return template({"config": config("c"), "all": {"type": kind, "properties": properties}})
+
+    assert preview(heat, text(which)) == {"all": ("CREATE", "c", {"web1": {}, "web2": {}})}
+    stack = finish(heat, heat.create(text(which)))
+    (third,) = enroll(heat, "db1", labels={"role": "db"})
+    other = {"selector": "role in (web, db)"} if by == "labels" else {"servers": {"a": first, "c": third}}
+    assert preview(heat, text(other), stack) == {"all": ("CREATE", "c", {"db1": {}})}
+    everywhere = preview(heat, text(other, input_values={"x": "y"}), stack)
+    expected = {"web1": {"x": "y"}, "db1": {"x": "y"}, **({"web2": {"x": "y"}} if by == "labels" else {})}
+    assert everywhere == {"all": ("UPDATE", "c", expected)}
+    fewer = {"labels": {"role": "none"}} if by == "labels" else {"servers": {"a": first}}
+    assert preview(heat, text(fewer), stack) == {}
+
+
+def test_a_new_stack_is_previewed_on_enrolled_servers(heat):
+    enroll(heat, "web1")
+    text = template(
+        {
+            "config": config("c"),
+            "machine": server("web1"),
+            "absent": server("web2"),
+            "app": deployment("config", "machine", input_values={"a": "1"}),
+            "none": deployment("config", "absent"),
+            "next": deployment("config", "machine", input_values={"a": {"get_attr": ["app", "deploy_stdout"]}}),
+            "never": deployment("config", "machine", actions=["DELETE"]),
+        }
+    )
+    assert preview(heat, text) == {
+        "app": ("CREATE", "c", {"web1": {"a": "1"}}),
+        "none": "server depends on absent, unknown until applied",
+        "next": "input_values depends on app.deploy_stdout, unknown until applied",
+    }
+    assert [each.stack_id for each in heat.deployments()] == [None]
+    with heat.store.read() as tx:
+        assert stacks.find(tx, "None") is None
+
+
+def test_a_new_config_delivers_its_stored_hook_and_is_expanded(heat):
+    enroll(heat, "web1")
+    hook = Artifact(
+        id="h",
+        project_id="p",
+        kind=ArtifactKind.HOOK,
+        name="shout",
+        version=1,
+        sha256="2" * 64,
+        size=1,
+        created_at=datetime.now(UTC),
+    )
+    heat.store.write(lambda tx: artifacts.add(tx, hook, b"x"))
+    text = template({"config": config("c", options={"hook": "shout"}), "app": on("web1")})
+    assert preview(heat, text) == {"app": ("CREATE", "c", {"web1": {}})}
+    (run,) = heat.deployments()
+    with heat.store.read() as tx:
+        assert configs.get(tx, run.config_id, "p").options["hook"]["sha256"] == "2" * 64
+
+
+def test_one_request_starts_a_limited_number_of_previews(heat, monkeypatch):
+    monkeypatch.setattr(update_previews, "MOST", 2)
+    enroll(heat, "web0", "web1", "web2")
+    shown = preview(heat, template({"config": config("c"), "many": group(3)}))
+    assert [isinstance(each, tuple) for each in shown.values()] == [True, True, False]
+    assert shown["many/2"] == "a request previews at most 2 deployments and groups"
