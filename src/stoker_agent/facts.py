@@ -125,6 +125,8 @@ def _cloud() -> Dict[str, str]:
     if isinstance(instance, dict):
         names = {"id": "instance_id", "name": "cloud_name", "region": "region", "zone": "availability_zone"}
         texts = {name: instance.get(key) for name, key in names.items()}
+        if texts["name"] in (None, "unknown"):
+            texts["name"] = instance.get("platform")  # of a machine outside of clouds: the source of its data
         return {name: text[:_LONGEST] for name, text in texts.items() if isinstance(text, str) and text}
     tag = _dmi("board_asset_tag")
     return {"id": tag, "name": "aws"} if tag.startswith("i-") else {}

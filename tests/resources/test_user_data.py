@@ -130,20 +130,10 @@ def test_the_part_handler_writes_the_metadata_to_its_files(tmp_path, monkeypatch
         assert (Path(place) / "cfn-userdata").stat().st_mode & 0o777 == 0o700
 
 
-@pytest.fixture(scope="module")
-def cloud_init(tmp_path_factory) -> Path:
-    """Debian's package, unpacked."""
-    folder = tmp_path_factory.mktemp("cloud-init")
-    try:
-        subprocess.run(["apt-get", "download", "-q", "cloud-init"], cwd=folder, check=True, capture_output=True)
-        [package] = folder.glob("cloud-init*.deb")
-        subprocess.run(["dpkg-deb", "-x", str(package), str(folder / "root")], check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError, ValueError) as error:
-        reason = f"Debian's cloud-init cannot be had: {error}"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return folder / "root/usr/lib/python3/dist-packages"
+@pytest.fixture
+def cloud_init(cloud_base) -> Path:
+    """The modules of Debian's package."""
+    return cloud_base.require()[-1] / "usr/lib/python3/dist-packages"
 
 
 READ = """

@@ -170,10 +170,12 @@ _INSTALLED_BY_ENTRIES = (
 CATALOG = extend("machine-catalog-1", DEBIAN, finish=_download)
 #: Debian with sudo.
 SUDO = extend("machine-sudo-1", DEBIAN, "sudo")
-#: A cloud image of Debian: cloud-init configures it at the first boot. Test machines have a network already.
+#: Test machines have a network already, and neither locales nor an SSH server.
+_CLOUD_CONFIG = "network: {config: disabled}\nlocale: false\nssh_genkeytypes: []\n"
+#: A cloud image of Debian: cloud-init configures it at the first boot.
 CLOUD = extend(
-    "machine-cloud-1",
+    "machine-cloud-2",
     DEBIAN,
     "cloud-init",
-    finish=lambda machine: machine.put("/etc/cloud/cloud.cfg.d/90-test.cfg", "network: {config: disabled}\n"),
+    finish=lambda machine: machine.put("/etc/cloud/cloud.cfg.d/90-test.cfg", _CLOUD_CONFIG),
 )

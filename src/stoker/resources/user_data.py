@@ -87,8 +87,23 @@ url={url}/agent/v1/stoker-agent.pyz
 ca={ca_file}
 [ -z "$ca" ] || cat > "$ca" <<'CERTIFICATES'
 {ca_certificates}CERTIFICATES
-if command -v curl >/dev/null; then curl -fsS --retry 10 ${{ca:+--cacert "$ca"}} -o "$agent.new" "$url"
-else wget -q -t 10 ${{ca:+--ca-certificate="$ca"}} -O "$agent.new" "$url"; fi
+# The agent needs Python in any case, and images without curl and wget are usual.
+python3 - "$url" "$agent.new" "$ca" <<'DOWNLOAD'
+import shutil, ssl, sys, time, urllib.request
+
+url, path, ca = sys.argv[1:]
+for seconds in (1, 2, 4, 8, 16, 32, 60, 60, 60, None):
+    try:
+        context = ssl.create_default_context(cafile=ca or None)
+        with urllib.request.urlopen(url, timeout=60, context=context) as answer, open(path, "wb") as file:
+            shutil.copyfileobj(answer, file)
+        break
+    except OSError as error:
+        print("cannot download %s: %s" % (url, error), file=sys.stderr, flush=True)
+        if seconds is None:
+            sys.exit(1)
+        time.sleep(seconds)
+DOWNLOAD
 mv "$agent.new" "$agent"
 run="/usr/bin/env python3 $agent run --os-collect-config /var/lib/heat-cfntools/cfn-init-data{options}"
 if [ -d /run/systemd/system ]; then
