@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.cases import Result, Target, spread
-from bench.fleet import Fleet, enrolled
 from bench.measure import cpu_seconds
+from bench.swarm import Swarm, enroll_servers
+from bench.swarm.connection import Endpoint
 
 #: Seconds until each of a thousand agents has an open poll.
 _SETTLING = 3.0
@@ -46,24 +47,27 @@ def to_many(target: Target) -> Result:
         return target.api(verb, path, body, absolute=path.startswith("/agent"))
 
     word = uuid.uuid4().hex[:8]
-    servers = enrolled(call, [f"{word}-{i}" for i in range(count)])
-    fleet = _fleet(target, {name: each["key"] for name, each in servers.items()})
+    servers = enroll_servers(call, [f"{word}-{i}" for i in range(count)])
+    swarm = _swarm(target, {name: each["key"] for name, each in servers.items()})
     config = _config(target, "#!/bin/sh\n")
     asked: dict[str, Any] = {}
 
     def ask() -> None:
-        _until(lambda: fleet.polling == count)
+        _until(lambda: swarm.polling == count)
         time.sleep(_SETTLING)
         asked["cpu"], asked["at"] = cpu_seconds(target.pids), time.time()
         asked["id"] = _trigger(target, config, list(servers))
 
     asking = threading.Thread(target=ask)
     asking.start()
-    asyncio.run(fleet.run(lambda: "id" in asked and _shown(target, str(asked["id"]))["status"] != "IN_PROGRESS"))
+    asyncio.run(swarm.run(lambda: "id" in asked and _shown(target, str(asked["id"]))["status"] != "IN_PROGRESS"))
     asking.join()
     used = cpu_seconds(target.pids) - asked["cpu"]
-    assert len(fleet.at) == count, f"{len(fleet.at)} of {count} agents had it"
-    return {**spread(at - asked["at"] for at in fleet.at.values()), "cpu_s_per_1000": round(used * 1000 / count, 3)}
+    assert len(swarm.begin_times) == count, f"{len(swarm.begin_times)} of {count} agents had it"
+    return {
+        **spread(at - asked["at"] for at in swarm.begin_times.values()),
+        "cpu_s_per_1000": round(used * 1000 / count, 3),
+    }
 
 
 def log_lines(target: Target) -> Result:
@@ -74,7 +78,7 @@ def log_lines(target: Target) -> Result:
         return target.api(verb, path, body, absolute=path.startswith("/agent"))
 
     word = uuid.uuid4().hex[:8]
-    servers = enrolled(call, [f"{word}-{i}" for i in range(8)])
+    servers = enroll_servers(call, [f"{word}-{i}" for i in range(8)])
     trigger = _trigger(target, config, list(servers))
     deployments = {each["server_name"]: each["deployment_id"] for each in _shown(target, trigger)["targets"]}
     chunk = _LINE * (128 * 1024 // len(_LINE))
@@ -156,9 +160,9 @@ def _shown(target: Target, id: str) -> Any:
     return target.api("GET", f"/software_triggers/{id}")["software_trigger"]
 
 
-def _fleet(target: Target, keys: dict[str, str]) -> Fleet:
+def _swarm(target: Target, keys: dict[str, str]) -> Swarm:
     assert target.api.base.hostname and target.api.base.port
-    return Fleet(target.api.base.hostname, target.api.base.port, keys)
+    return Swarm(Endpoint(target.api.base.hostname, target.api.base.port), list(keys.values()))
 
 
 def _until(true: Callable[[], bool], limit: float = 60) -> None:

@@ -247,6 +247,12 @@ def test_enroll_prints_the_command_alone(heat, stoker):
     ]
 
 
+def test_enroll_prints_single_fields(heat, stoker):
+    shown = made(stoker("server", "enroll", "web1", "-o", "json", "-c", "token", "-c", "expires_at"))
+    assert list(shown) == ["token", "expires_at"]
+    assert stoker("server", "enroll", "web2", "-o", "value", "-c", "token").out == "secret\n"
+
+
 def test_enroll_as_json_has_all_fields(heat, stoker):
     enrolled = made(stoker("server", "enroll", "web1", "-o", "json"))
 

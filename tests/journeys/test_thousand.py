@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
 import threading
+from subprocess import PIPE
 
-from bench.fleet import Fleet, enrolled
+from bench.swarm import Faults, Swarm, enroll_servers
+from bench.swarm.connection import Endpoint
 
+from support.processes import running
 from support.search import examples
 from support.server import served
 
@@ -22,8 +28,9 @@ def test_a_thousand_agents_run_a_config_once_despite_kill_9(tmp_path, database_u
             return ask(verb, path, body).body
 
         config = call("POST", "/software_configs", {"name": "c", "group": "script", "config": "true"})
-        servers = enrolled(call, [f"s{i}" for i in range(SERVERS)])
-        fleet = Fleet("127.0.0.1", stoker.port, {name: each["key"] for name, each in servers.items()}, takes=0.02)
+        servers = enroll_servers(call, [f"s{i}" for i in range(SERVERS)])
+        keys = [server["key"] for server in servers.values()]
+        swarm = Swarm(Endpoint("127.0.0.1", stoker.port), keys, Faults(duration=0.02, loss=0.01))
         said = {
             "config_id": config["software_config"]["id"],
             "action": "BACKUP",
@@ -41,7 +48,7 @@ def test_a_thousand_agents_run_a_config_once_despite_kill_9(tmp_path, database_u
 
         def kill_twice():
             for share in (SERVERS // 4, SERVERS // 2):
-                stoker.until(lambda share=share: sum(fleet.begun.values()) >= share, 120)
+                stoker.until(lambda share=share: sum(swarm.begun.values()) >= share, 120)
                 stoker.kill9()
                 stoker.restart()
             killed.set()
@@ -49,13 +56,35 @@ def test_a_thousand_agents_run_a_config_once_despite_kill_9(tmp_path, database_u
         killed = threading.Event()
         killer = threading.Thread(target=kill_twice)
         killer.start()
-        asyncio.run(fleet.run(lambda: killed.is_set() and shown()["status"] != "IN_PROGRESS"))
+        asyncio.run(swarm.run(lambda: killed.is_set() and shown()["status"] != "IN_PROGRESS"))
         killer.join()
 
         ended = shown()
         assert (ended["status"], ended["complete"], ended["failed"], ended["queued"]) == ("COMPLETE", SERVERS, 0, 0)
-        assert len(fleet.begun) == SERVERS
-        assert set(fleet.begun.values()) == {1}
-        assert fleet.most_running <= AT_ONCE
+        assert len(swarm.begun) == SERVERS
+        assert set(swarm.begun.values()) == {1}
+        assert swarm.most_running <= AT_ONCE
         assert {each["status"] for each in ended["targets"]} == {"COMPLETE"}
         assert len({each["deployment_id"] for each in ended["targets"]}) == SERVERS
+
+
+def test_the_swarm_command_enrolls_agents_and_reports_them(tmp_path):
+    with served(tmp_path) as stoker:
+        token = tmp_path / "token"
+        token.write_text(stoker.heat("POST", "/enrollments", {"limit": 20}).body["enrollment"]["token"])
+        command = ["bench.swarm", "--url", stoker.url, "--agents", "20", "--processes", "2", "--interval", "1"]
+
+        with running([sys.executable, "-m", *command, "--token-file", str(token)], stdout=PIPE, text=True) as swarm:
+            reports = (json.loads(line) for line in swarm.stdout)
+            last = next(report for report in reports if report["polling"] == 20)
+        refused = subprocess.run(
+            [sys.executable, "-m", *command, "--token-file", str(token), "--name", "more"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    assert last["counts"]["documents"] == 20
+    assert set(last["milliseconds"]) == {"connect", "enroll"}
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "cannot be enrolled: " in refused.stderr

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from stoker_client.cli._durations import Duration
-from stoker_client.cli._output import Output, emit_data, output_option
+from stoker_client.cli._output import Output, emit_data, emit_one, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._values import given_options, pair
 
@@ -65,7 +65,9 @@ def command(
     enroll = _enroll_many if choice["many"] else _enroll_one
     answer = enroll(session, choice, dict(labels), options)
     enrollment = answer["enrollment"]
-    if output.is_data:
+    if output.columns:
+        emit_one(output, enrollment)
+    elif output.is_data:
         emit_data(output.form, answer)
     else:
         click.echo(enrollment["command"])

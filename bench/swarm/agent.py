@@ -1,0 +1,135 @@
+"""One simulated agent: a held poll, runs, and their results."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import TYPE_CHECKING
+
+from bench.swarm.connection import Answer, Connection
+
+if TYPE_CHECKING:
+    from bench.swarm.swarm import Swarm
+
+#: Seconds for which the server may hold a poll.
+_WAIT = 50
+#: Seconds before the first reconnect, and at most. Real agents spread them likewise.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
+_LOST = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError)
+#: The hooks of a real agent; the server refuses deployments whose hook is missing.
+_AGENT = "swarm; hooks=script; modes=check,preview"
+#: Exit code of an interrupted run, as the agent reports it.
+_INTERRUPTED = 137
+
+
+class Unexpected(OSError):
+    """The server answered with an unexpected status. ``pause``: its Retry-After in seconds."""
+
+    def __init__(self, status: int, pause: float) -> None:
+        super().__init__(f"status {status}")
+        self.pause = pause
+
+
+class Agent:
+    """
+    An agent with the key of an enrolled server.
+
+    A kill ends its connection and its run. Like a real agent, it knows after its restart which runs it began, because
+    it wrote them to disk, and reports the interrupted one.
+    """
+
+    def __init__(self, swarm: Swarm, key: str, index: int) -> None:
+        self._swarm = swarm
+        self._connection = Connection(swarm.endpoint, key, swarm.faults, index)
+        self._etag: str | None = None
+        #: The begun runs, and the exit codes of those that the server has not acknowledged: a real agent's disk.
+        self._begun: set[str] = set()
+        self._codes: dict[str, int] = {}
+        self._failures = 0
+
+    async def run(self) -> None:
+        """Poll until the task is cancelled."""
+        began: float | None = time.perf_counter()
+        try:
+            while True:
+                try:
+                    await self._poll()
+                    if began is not None:
+                        self._swarm.statistics.record("connect", time.perf_counter() - began)
+                    began, self._failures = None, 0
+                except _LOST as error:
+                    self._connection.close()
+                    self._swarm.statistics.counts[f"error: {error or type(error).__name__}"] += 1
+                    began = began or time.perf_counter()
+                    await self._pause(error.pause if isinstance(error, Unexpected) else 0.0)
+        finally:
+            self._connection.close()
+
+    async def _pause(self, requested: float) -> None:
+        """Wait as a real agent does: the server's Retry-After, else a time that doubles; both spread at random."""
+        longest = requested or min(_FIRST_PAUSE * 2**self._failures, _LONGEST_PAUSE)
+        self._failures += 1
+        await asyncio.sleep(longest * self._swarm.faults.random.uniform(0.5, 1.0))
+
+    async def _poll(self) -> None:
+        await self._report_all()
+        swarm = self._swarm
+        headers = {"X-Stoker-Agent": _AGENT}
+        if self._etag:
+            headers["If-None-Match"] = self._etag
+        swarm.polling += 1
+        swarm.statistics.counts["polls"] += 1
+        try:
+            wait = _WAIT if self._etag else 0
+            answer = await self._connection.request("GET", f"/agent/v1/document?wait={wait}", headers=headers)
+        finally:
+            swarm.polling -= 1
+        if answer.status == 304:
+            return
+        _expect(answer, 200)
+        swarm.statistics.counts["documents"] += 1
+        for entry in json.loads(answer.body)["deployments"]:
+            await self._process(entry["id"])
+        self._etag = answer.headers["etag"]
+
+    async def _process(self, config_id: str) -> None:
+        """Run a config once, and report its result."""
+        if config_id not in self._begun:
+            self._begun.add(config_id)
+            self._codes[config_id] = _INTERRUPTED
+            self._codes[config_id] = await self._run(config_id)
+            await self._report_all()
+
+    async def _run(self, config_id: str) -> int:
+        """Simulate a run, and return its exit code. Raises OSError if the agent is killed."""
+        swarm = self._swarm
+        swarm.begin(config_id)
+        try:
+            await swarm.faults.work()
+        finally:
+            swarm.running -= 1
+        if swarm.faults.decide(swarm.faults.kill):
+            self._etag = None
+            raise ConnectionResetError("the agent was killed")
+        return int(swarm.faults.decide(swarm.faults.failure))
+
+    async def _report_all(self) -> None:
+        """Report the results that the server has not acknowledged."""
+        for config_id, code in list(self._codes.items()):
+            await self._report(config_id, code)
+            del self._codes[config_id]
+
+    async def _report(self, config_id: str, code: int) -> None:
+        began = time.perf_counter()
+        result = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": code}
+        path = f"/agent/v1/runs/{config_id}/signal"
+        _expect(await self._connection.request("POST", path, json.dumps(result).encode()), 200, 404)
+        self._swarm.statistics.record("result", time.perf_counter() - began)
+        self._swarm.statistics.counts["results"] += 1
+
+
+def _expect(answer: Answer, *statuses: int) -> None:
+    if answer.status not in statuses:
+        pause = answer.headers.get("retry-after", "")
+        raise Unexpected(answer.status, float(pause) if pause.isdigit() else 0.0)
