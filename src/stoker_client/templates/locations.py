@@ -21,7 +21,7 @@ def locate(name: str, base: str = "") -> str:
         return name
     if is_web(base):
         return urljoin(base, name)
-    here = _path(base).parent if base else Path.cwd()
+    here = to_path(base).parent if base else Path.cwd()
     # Not resolve(): names in a symlinked document are relative to the link, as in heatclient.
     return Path(os.path.normpath(here / name)).as_uri()
 
@@ -69,7 +69,7 @@ def read(url: str, asker: str) -> str:
 
 
 def _open(url: str, asker: str) -> bytes:
-    path = _path(url)
+    path = to_path(url)
     try:
         return path.read_bytes()
     except OSError as problem:
@@ -85,5 +85,6 @@ def _fetch(url: str, asker: str) -> bytes:
         raise BadInput(f"cannot fetch {url} (named by {asker}): {reason}") from problem
 
 
-def _path(url: str) -> Path:
+def to_path(url: str) -> Path:
+    """Return the path of a file URL."""
     return Path(unquote(urlsplit(url).path))
