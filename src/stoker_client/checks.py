@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from stoker_client.pagination import read_pages
 from stoker_client.parts import part, segment
 from stoker_client.shapes import Check
 
@@ -27,10 +28,21 @@ class Checks:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
-    def all(self, *, state: str | None = None, stack: str | None = None, server: str | None = None) -> list[Check]:
-        """Return the checks of the project without their differences, optionally of a state, stack or server."""
+    def all(
+        self,
+        *,
+        state: str | None = None,
+        stack: str | None = None,
+        server: str | None = None,
+        limit: int | None = None,
+    ) -> list[Check]:
+        """
+        Return the checks of the project without their differences, optionally of a state, stack or server.
+
+        ``limit``: only the first ones, in the order of the deployments.
+        """
         query = {"state": state, "stack": stack, "server": server}
-        return cast(list[Check], part(self._wire.get("/checks", query, patient=True), "checks"))
+        return read_pages(self._wire, "/checks", "checks", query, limit, id_key="deployment_id")
 
     def show(self, deployment_id: str) -> Check:
         """Return the check of a deployment with its differences. Raises NotFound."""

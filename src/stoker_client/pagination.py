@@ -1,4 +1,4 @@
-"""Paginated lists, newest first."""
+"""Paginated lists."""
 
 from __future__ import annotations
 
@@ -14,12 +14,16 @@ if TYPE_CHECKING:
 PAGE = 200
 
 
-def read_pages(wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: int | None = None) -> list[Any]:
-    """Return the first ``limit`` entries of the list under ``key``, or all entries."""
-    return list(islice(_entries(wire, path, key, query, limit), limit))
+def read_pages(
+    wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: int | None = None, *, id_key: str = "id"
+) -> list[Any]:
+    """Return the first ``limit`` entries of the list under ``key``, or all. ``id_key`` is the key of their ids."""
+    return list(islice(_entries(wire, path, key, query, limit, id_key), limit))
 
 
-def _entries(wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: int | None) -> Iterator[Any]:
+def _entries(
+    wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: int | None, id_key: str
+) -> Iterator[Any]:
     size = PAGE if limit is None else min(limit, PAGE)
     marker = None
     while True:
@@ -27,4 +31,4 @@ def _entries(wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: i
         yield from page
         if len(page) < size:
             return
-        marker = page[-1]["id"]
+        marker = page[-1][id_key]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import re
 from typing import Annotated, Any
 from uuid import uuid4
 
 from msgspec import Meta, field
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Count, Flag, Id, LongText, Time, fill
+from stoker.http.fields import Answer, Body, Count, Flag, Id, LongText, Time, Unchecked, fill
 from stoker.http.heat.artifact_requests import owner_of, require_owned, require_visible
 from stoker.http.request_context import RequestContext
 from stoker.model.artifact import Artifact, ArtifactKind
@@ -24,9 +25,11 @@ LONGEST = 1024 * 1024
 #: Number of versions of hooks that one project may store.
 _MOST = 1000
 
-HookName = Annotated[
-    str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$", description="Usually the group whose configs the hook runs")
-]
+_NAME = "[A-Za-z0-9][A-Za-z0-9_-]{0,62}"
+
+
+class HookName(Unchecked):
+    schema = Annotated[str, Meta(pattern=f"^{_NAME}$", description="Usually the group whose configs the hook runs")]
 
 
 class NewHook(Body):
@@ -73,9 +76,9 @@ def create(request: RequestContext, tx: Tx, body: NewHook) -> dict[str, Any]:
 
     Raises Invalid, Forbidden, or RequestLimitExceeded if the project has its maximum of hooks.
     """
-    owner, content = owner_of(request, public=body.public), _content(body.content)
+    owner, name, content = owner_of(request, public=body.public), _name(body.name), _content(body.content)
     digest = hashlib.sha256(content).hexdigest()
-    newest = artifacts.find_newest_own(tx, ArtifactKind.HOOK, owner, body.name)
+    newest = artifacts.find_newest_own(tx, ArtifactKind.HOOK, owner, name)
     if newest is not None and newest.sha256 == digest:
         return {"hook": fill(HookSummary, newest)}
     if artifacts.count(tx, ArtifactKind.HOOK, owner) >= _MOST:
@@ -84,7 +87,7 @@ def create(request: RequestContext, tx: Tx, body: NewHook) -> dict[str, Any]:
         id=str(uuid4()),
         project_id=owner,
         kind=ArtifactKind.HOOK,
-        name=body.name,
+        name=name,
         version=1 if newest is None else newest.version + 1,
         sha256=digest,
         size=len(content),
@@ -102,6 +105,15 @@ def delete(request: RequestContext, tx: Tx) -> None:
     hook = require_visible(tx, request, ArtifactKind.HOOK, request.path["hook_name"], request.path["number"])
     require_owned(request, hook)
     artifacts.delete(tx, hook.id)
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(_NAME, value):
+        raise Invalid(
+            f"{value!r:.100} is no name of a hook: it begins with a letter or a digit, and has at most 63 letters,"
+            " digits, hyphens and underscores"
+        )
+    return value
 
 
 def _content(text: str) -> bytes:

@@ -23,5 +23,6 @@ def command(
         state=wanted,
         stack=None if stack is None else client.stacks.show(stack, outputs=False)["id"],
         server=None if server is None else client.servers.show(server)["id"],
+        limit=output.first,
     )
     emit_list(output, checks, COLUMNS, wide=WIDE, cells=cells)

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 
 import click
 
-from stoker_client.cli._batch import delete_each
 from stoker_client.cli._confirm import yes_option
 from stoker_client.cli._session import Session
-from stoker_client.cli._versions import versioned_name
+from stoker_client.cli._versions import delete_versions, versioned_name
 
 
 @click.command()
@@ -15,5 +14,4 @@ from stoker_client.cli._versions import versioned_name
 @yes_option
 @click.pass_obj
 def command(session: Session, hooks: Sequence[tuple[str, int]], yes: bool) -> None:
-    names = {f"{name}/{version}": (name, version) for name, version in hooks}
-    delete_each(list(names), "hook", lambda ref: session.client.hooks.delete(*names[ref]), yes=yes)
+    delete_versions(hooks, "hook", session.client.hooks.delete, yes=yes)
