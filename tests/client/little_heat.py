@@ -7,7 +7,6 @@ deployment one page of its log.
 import json
 import re
 import threading
-import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +14,9 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
+from client import little_extensions
+from client.little_answers import TIME, Answer, new_id
+from client.little_extensions import Extensions
 from client.little_story import DROP, Raw, Story, Wait, numbered
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -22,7 +24,6 @@ PROJECT = "p" * 32
 TOKEN = "a-token"
 PASSWORD = "right"
 ACCEPTED = 2020  # 202 with an answer: Heat's own calls give a page that means nothing
-TIME = "2031-05-06T07:08:09Z"
 
 
 @dataclass
@@ -44,19 +45,6 @@ class Script:
     outputs: dict[str, Any] = field(default_factory=dict)
 
 
-class Answer(Exception):
-    """An error with Heat's body."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-
-
-def new_id() -> str:
-    return str(uuid.uuid4())
-
-
 def resource(name: str, status: str, reason: str = "", **more: Any) -> dict[str, Any]:
     return {
         "resource_name": name,
@@ -70,11 +58,11 @@ def resource(name: str, status: str, reason: str = "", **more: Any) -> dict[str,
     }
 
 
-class LittleHeat:
+class LittleHeat(Extensions):
     """The state, and the calls on it."""
 
     def __init__(self) -> None:
-        self.url = ""
+        super().__init__()
         self.stacks: dict[str, dict[str, Any]] = {}
         self.life: list[Frame] = [Frame("CREATE_COMPLETE")]
         self.outputs: list[dict[str, Any]] = []
@@ -88,8 +76,6 @@ class LittleHeat:
         self.triggers: dict[str, dict[str, Any]] = {}
         self.story: Story = []
         self.upgrades: dict[str, dict[str, Any]] = {}
-        #: Stored hooks by NAME/VERSION.
-        self.hooks: dict[str, dict[str, Any]] = {}
         self.schedules: dict[str, dict[str, Any]] = {}
         self.runs: list[dict[str, Any]] = []
         self.decisions: list[dict[str, Any]] = []
@@ -411,12 +397,15 @@ class LittleHeat:
         raise Answer(404, f"The Server ({id_}) could not be found.")
 
     def enroll(self, body: Any, **_: Any) -> Any:
-        if any(server["name"] == body["name"] for server in self.servers.values()):
+        same = [server for server in self.servers.values() if server["name"] == body["name"]]
+        if same and not body.get("again"):
             raise Answer(409, f"A server named {body['name']} exists.")
+        if body.get("again") and not same:
+            raise Answer(404, f"The Server ({body['name']}) could not be found.")
         command = "echo secret | python3 -c 'install'"
         warning = "Nobody can reach it"
         enrollment = {"token": "secret", "expires_at": TIME, "command": command, "url": self.url, "warning": warning}
-        return {"server": self.add_server(body["name"], "ENROLLING"), "enrollment": enrollment}
+        return {"server": same[0] if same else self.add_server(body["name"], "ENROLLING"), "enrollment": enrollment}
 
     def approve_server(self, id_: str, **_: Any) -> Any:
         self._pending(id_)["status"] = "ENROLLING"
@@ -445,11 +434,6 @@ class LittleHeat:
         server = self.show_server(id_)["server"]
         if self.upgrades.pop(server["id"], None) is None:
             raise Answer(409, f"Server {server['name']!r} has no upgrade that can be cancelled.")
-
-    def show_hook(self, id_: str, **_: Any) -> Any:
-        if id_ not in self.hooks:
-            raise Answer(404, f"There is no hook {id_}.")
-        return {"hook": self.hooks[id_]}
 
     def delete_server(self, id_: str, **_: Any) -> Any:
         del self.servers[self.show_server(id_)["server"]["id"]]
@@ -524,7 +508,7 @@ ROUTES: list[tuple[str, str, Call, int]] = [
     ("POST", "/agent_upgrades", LittleHeat.upgrade_agents, ACCEPTED),
     ("GET", "/agent_upgrades", LittleHeat.list_upgrades, 200),
     ("DELETE", "/agent_upgrades/(?P<id_>[^/]+)", LittleHeat.cancel_upgrade, 204),
-    ("GET", "/hooks/(?P<id_>[^/]+/[0-9]+)", LittleHeat.show_hook, 200),
+    *little_extensions.ROUTES,
 ]
 # Heat redirects a stack's name or id, also with one of these behind it, to the canonical address.
 REDIRECTED = re.compile(r"/stacks/(?P<ref>[^/]+)(?P<rest>/(resources|events|template))?")
@@ -577,8 +561,10 @@ class Handler(BaseHTTPRequestHandler):
         for method, pattern, call, status in ROUTES:
             match = re.fullmatch(pattern, path)
             if match and method == self.command and not REDIRECTED.fullmatch(path):
-                values = {key: value[0] for key, value in parse_qs(query).items()}
+                several = parse_qs(query)
+                values = {key: value[0] for key, value in several.items()}
                 more = {
+                    "several": several,
                     "last_id": self.headers.get("Last-Event-ID") or "",
                     "wants_stream": "text/event-stream" in self.headers.get("Accept", ""),
                 }

@@ -1,6 +1,5 @@
-"""Approval of servers, upgrades of agents and stored hooks on the command line."""
+"""Approval of servers and upgrades of agents on the command line."""
 
-import base64
 import json
 
 import pytest
@@ -40,15 +39,32 @@ def test_upgrade_refuses_options_that_do_not_go_together(heat, stoker, options):
     assert stoker("server", "upgrade", *options).code == 2
 
 
-def test_hook_show_writes_the_file(heat, stoker, nowhere):
-    content = base64.b64encode(b"#!/bin/sh\n").decode()
-    heat.hooks["shout/1"] = {"name": "shout", "version": 1, "content": content}
+def test_upgrades_are_shown_in_every_format(heat, stoker):
+    heat.add_server("web1")
+    heat.add_server("web2")
+    upgraded = stoker("server", "upgrade", "web1", "web2", "--pause-on-failure", "-o", "csv", "-c", "server_name")
+    assert (upgraded.code, upgraded.out) == (0, "server_name\nweb1\nweb2\n")
+    assert heat.bodies[-1][2]["pause_on_failure"] is True
+    words = ("-o", "value", "-c", "server_name", "-c", "status", "--limit", "1")
+    assert stoker("server", "upgrade", "--status", *words).out == "web1\tPENDING\n"
+    assert "Server Name" in stoker("server", "upgrade", "--status").out
+    cancelled = stoker("server", "upgrade", "--cancel", "web9", "web2")
+    assert (cancelled.code, cancelled.out) == (4, "upgrade of server web2 cancelled\n")
 
-    assert stoker("hook", "show", "shout/1", "--file", "shout").code == 0
-    assert (nowhere / "shout").read_bytes() == b"#!/bin/sh\n"
-    missing = stoker("hook", "show", "shout/1", "--file", "nowhere/shout")
-    assert missing.code == 2
-    assert missing.err == "stoker: cannot write nowhere/shout (named by --file): No such file or directory\n"
-    assert stoker("hook", "show", "shout/1", "-o", "name").out == "shout/1\n"
-    assert stoker("hook", "show", "shout/2").code == 4
-    assert stoker("hook", "show", "shout").code == 2
+
+@pytest.mark.parametrize("canary", ["x", "101%", "-1"])
+def test_a_canary_is_a_number_or_a_percentage(heat, stoker, canary):
+    heat.add_server("web1")
+    refused = stoker("server", "upgrade", "web1", f"--canary={canary}")
+    assert (refused.code, "--canary is a number of servers" in refused.err) == (2, True)
+    assert heat.upgrades == {}
+
+
+def test_approval_continues_after_a_failure(heat, stoker):
+    heat.add_server("web1", "PENDING_APPROVAL")
+    heat.add_server("web2")
+    result = stoker("server", "approve", "web9", "web2", "web1")
+    assert (result.code, result.out) == (1, "server web1 approved\n")
+    assert len(result.err.splitlines()) == 2
+    heat.add_server("web3", "PENDING_APPROVAL")
+    assert stoker("server", "approve", "--all").out == "server web3 approved\n"

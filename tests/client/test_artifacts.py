@@ -1,0 +1,119 @@
+"""The catalogue and stored hooks on the command line."""
+
+import base64
+import json
+
+import pytest
+
+ENTRY = "stoker_catalog_version: 1\nname: {name}\nversion: {version}\ndescription: d\n"
+
+
+@pytest.fixture
+def artifacts(heat, nowhere):
+    """Two catalogue entries and two versions of a hook."""
+    for name in ("nginx", "greet"):
+        heat.add_entry({"text": ENTRY.format(name=name, version=1), "public": name == "nginx"})
+    for content in (b"one", b"two"):
+        heat.add_hook({"name": "shout", "content": base64.b64encode(content).decode(), "public": False})
+    (nowhere / "hook").write_bytes(b"#!/bin/sh\n")
+    for number, name in enumerate(("new", "greet", "new")):
+        (nowhere / f"{name}{number}.yaml").write_text(ENTRY.format(name=name, version=1))
+    (nowhere / "wrong.yaml").write_text("config: x\n")
+    return heat
+
+
+#: words, the beginning of the output
+SHOWN = [
+    (("catalog", "list", "-o", "name"), "greet/1\nnginx/1\n"),
+    (("catalog", "list", "-o", "csv", "-c", "name", "-c", "origin"), "name,origin\ngreet,project\nnginx,site\n"),
+    (("catalog", "list", "--limit", "1", "-o", "value"), "greet\t1\tproject\td\n"),
+    (("catalog", "list"), "Name"),
+    (("catalog", "show", "nginx/1", "-o", "name"), "nginx/1\n"),
+    (("catalog", "show", "catalog://nginx/1", "-o", "value", "-c", "origin"), "site\n"),
+    (("catalog", "show", "nginx/1", "--text"), "stoker_catalog_version: 1\nname: nginx\n"),
+    (("catalog", "add", "new0.yaml", "-o", "name"), "new/1\n"),
+    (("catalog", "add", "new0.yaml"), "Name"),
+    (("catalog", "delete", "greet/1", "nginx/1", "--yes"), "catalogue entry greet/1 deleted\ncatalogue entry nginx/1"),
+    (("hook", "list", "-o", "name"), "shout/1\nshout/2\n"),
+    (("hook", "list", "-o", "csv", "-c", "version", "--sort", "version:desc"), "version\n2\n1\n"),
+    (("hook", "list"), "Name"),
+    (("hook", "show", "shout/2", "-o", "name"), "shout/2\n"),
+    (("hook", "add", "shout", "hook", "-o", "name"), "shout/3\n"),
+    (("hook", "add", "shout", "hook", "-o", "value", "-c", "version"), "3\n"),
+    (("hook", "delete", "shout/1", "--yes"), "hook shout/1 deleted\n"),
+]
+#: words, exit code, error
+REFUSED = [
+    (("catalog", "show", "nginx/2"), 4, "stoker: There is no catalogue entry nginx/2."),
+    (("catalog", "show", "nginx"), 2, "'nginx' is not a name and a version, such as nginx/1"),
+    (("catalog", "add", "absent.yaml"), 2, "absent.yaml"),
+    (("catalog", "add", "greet1.yaml"), 5, "stoker: greet/1 exists already"),
+    (("catalog", "add", "wrong.yaml"), 5, "stoker: name is required"),
+    (("catalog", "delete", "greet/1"), 2, "catalogue entry greet/1 not deleted: there is no terminal"),
+    (("catalog", "delete", "greet/0", "--yes"), 2, "'greet/0' is not a name and a version"),
+    (("catalog", "delete", "greet/9", "--yes"), 4, "stoker: There is no catalogue entry greet/9."),
+    (("hook", "show", "shout/9"), 4, "stoker: There is no hook shout/9."),
+    (("hook", "add", "a b", "hook"), 5, "stoker: 'a b' is no name of a hook"),
+    (("hook", "add", "shout", "absent"), 2, "absent"),
+    (("hook", "add", "shout", "hook", "--public"), 5, "Only an administrator of the site"),
+    (("hook", "delete", "shout/1"), 2, "hook shout/1 not deleted: there is no terminal"),
+    (("hook", "delete", "shout/8", "--yes"), 4, "stoker: There is no hook shout/8."),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"), SHOWN, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
+)
+def test_output(artifacts, stoker, words, shown):
+    result = stoker(*words)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.lstrip().startswith(shown)
+
+
+@pytest.mark.parametrize(("words", "code", "error"), REFUSED)
+def test_an_error_has_one_line_and_changes_nothing(artifacts, stoker, words, code, error):
+    before = (dict(artifacts.entries), dict(artifacts.hooks))
+    result = stoker(*words)
+    assert (result.code, result.out) == (code, "")
+    assert error in result.err.splitlines()[-1]
+    assert code == 2 or len(result.err.splitlines()) == 1, "only errors of the command line are below a line of usage"
+    assert (artifacts.entries, artifacts.hooks) == before
+
+
+def test_data_are_the_objects_of_the_api(artifacts, stoker):
+    assert json.loads(stoker("catalog", "list", "-o", "json").out)[0] == {
+        "name": "greet",
+        "version": 1,
+        "description": "d",
+        "origin": "project",
+    }
+    assert (
+        json.loads(stoker("hook", "show", "shout/1", "-o", "json").out)["content"] == base64.b64encode(b"one").decode()
+    )
+    (added,) = json.loads(stoker("catalog", "add", "new0.yaml", "--public", "-o", "json").out)
+    assert (added["name"], added["origin"]) == ("new", "site")
+
+
+def test_several_files_are_added_despite_a_failure(artifacts, stoker):
+    result = stoker("catalog", "add", "greet1.yaml", "new0.yaml", "-o", "name")
+    assert (result.code, result.out) == (5, "new/1\n")
+    assert result.err.startswith("stoker: greet/1 exists already")
+
+
+def test_hook_add_sends_the_file_with_its_description(artifacts, stoker):
+    assert stoker("hook", "add", "yell", "hook", "--description", "Yells").code == 0
+    body = {
+        "name": "yell",
+        "content": base64.b64encode(b"#!/bin/sh\n").decode(),
+        "description": "Yells",
+        "public": False,
+    }
+    assert artifacts.bodies[-1][2] == body
+
+
+def test_hook_show_writes_the_file(artifacts, stoker, nowhere):
+    assert stoker("hook", "show", "shout/1", "--file", "shout").code == 0
+    assert (nowhere / "shout").read_bytes() == b"one"
+    missing = stoker("hook", "show", "shout/1", "--file", "nowhere/shout")
+    assert missing.code == 2
+    assert missing.err == "stoker: cannot write nowhere/shout (named by --file): No such file or directory\n"
