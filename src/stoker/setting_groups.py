@@ -14,7 +14,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "metrics_token", "metrics_token_file",
     ),
     "Servers and deployments": (
-        "deployment_policy", "delivered_hooks", "heartbeat_seconds", "agent_update",
+        "cloud", "deployment_policy", "delivered_hooks", "heartbeat_seconds", "agent_update",
         "default_software_config_transport",
         "default_deployment_signal_transport", "require_signed_transports", "local_servers", "local_servers_unsafe",
     ),

@@ -111,6 +111,11 @@ class Settings:
         "Run each OS::Nova::Server as a process on this machine, for development: scripts of templates run as the user"
         " of the service, who can read the site's secret, its database and the administrator's password.",
     )
+    cloud: str = _setting(
+        "",
+        "Entry of clouds.yaml of an OpenStack that has the servers, networks and volumes of all stacks (default: none; "
+        "with identity_mode keystone, each user's own project).",
+    )
     clouds_yaml: bool = _setting(True, "Write an entry 'stoker' to clouds.yaml.")
     secret_key: str = _setting(
         "",

@@ -8,6 +8,7 @@ While a service is unreachable, one job probes it; all pending objects wait for 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any, Protocol
@@ -27,6 +28,22 @@ _LONGEST, _LONGEST_AWAY = 60.0, 5.0
 #: Limit of the jobs that one transaction defers.
 _AT_ONCE = 200
 _log = structlog.get_logger("stoker.backends")
+
+
+@dataclass(frozen=True, slots=True)
+class JobKinds:
+    """
+    The jobs of one reconciler: ``reconcile`` applies the desired state of one object, ``prepare`` probes a service.
+
+    ``threads`` is the number of threads in each process that serve only these jobs; 0: the shared ones do.
+    """
+
+    reconcile: str
+    prepare: str
+    threads: int = 0
+
+
+SERVICE_JOBS = JobKinds(RECONCILE, PREPARE)
 
 
 class Controller(Protocol):
@@ -52,25 +69,28 @@ class Controller(Protocol):
         """
 
 
-def request(work: Work, tx: Tx, kind: str, id: str) -> None:
+def request(work: Work, tx: Tx, kind: str, id: str, jobs: JobKinds = SERVICE_JOBS) -> None:
     """Apply the desired state of an object of this kind after ``tx`` has committed."""
-    work.defer_once(tx, RECONCILE, id, {"kind": kind, "id": id})
+    work.defer_once(tx, jobs.reconcile, id, {"kind": kind, "id": id})
 
 
 class Reconciler:
     """The jobs that call the controllers. ``controllers``: by kind of objects."""
 
-    def __init__(self, store: Store, work: Work, controllers: Mapping[str, Controller]) -> None:
+    def __init__(
+        self, store: Store, work: Work, controllers: Mapping[str, Controller], jobs: JobKinds = SERVICE_JOBS
+    ) -> None:
         self._store = store
         self._work = work
         self._controllers = controllers
-        work.register(RECONCILE, self.reconcile)
-        work.register(PREPARE, self.prepare)
+        self._jobs = jobs
+        work.register(jobs.reconcile, self.reconcile, threads=jobs.threads)
+        work.register(jobs.prepare, self.prepare)
 
     def start(self) -> None:
         """Prepare all services, and apply all pending objects; called once at start-up."""
         for kind in self._controllers:
-            self._defer(PREPARE, kind, {"kind": kind})
+            self._defer(self._jobs.prepare, kind, {"kind": kind})
 
     def prepare(self, args: Mapping[str, Any]) -> None:
         """Job: prepare the service for one kind of objects, then apply the pending ones."""
@@ -83,8 +103,8 @@ class Reconciler:
             tries = args.get("tries", 0)
             longest = _LONGEST_AWAY if isinstance(error, ServiceUnavailable) else _LONGEST
             pause = backoff(tries, longest=longest)
-            _log.warning("reconcile.failed", job=f"{PREPARE}/{kind}", error=str(error), retry_seconds=pause)
-            self._defer(PREPARE, kind, {**args, "tries": tries + 1}, pause)
+            _log.warning("reconcile.failed", job=f"{self._jobs.prepare}/{kind}", error=str(error), retry_seconds=pause)
+            self._defer(self._jobs.prepare, kind, {**args, "tries": tries + 1}, pause)
         else:
             self._reconcile_all(kind, args.get("failures", 0), args.get("pending", 0))
 
@@ -92,7 +112,7 @@ class Reconciler:
         """Job: apply the desired state of one object."""
         kind, id, failures = args["kind"], args["id"], args.get("failures", 0)
         rejections, pause = args.get("rejections", 0), backoff(failures, longest=_LONGEST)
-        job: dict[str, Any] = {"job": f"{RECONCILE}/{kind}/{id}"}
+        job: dict[str, Any] = {"job": f"{self._jobs.reconcile}/{kind}/{id}"}
         try:
             self._controller(kind).reconcile(id, rejections)
         except ServiceUnavailable as error:
@@ -101,15 +121,17 @@ class Reconciler:
             self._store.write(lambda tx: self._await(tx, probe, pause))
         except ServiceRejected as error:
             _log.warning("reconcile.failed", **job, error=str(error), retry_seconds=pause)
-            self._defer(RECONCILE, id, {**args, "failures": failures + 1, "rejections": rejections + 1}, pause)
+            self._defer(
+                self._jobs.reconcile, id, {**args, "failures": failures + 1, "rejections": rejections + 1}, pause
+            )
 
     def _await(self, tx: Tx, probe: Mapping[str, Any], pause: float) -> None:
         """
         Defer the job that probes the service, unless one is pending. When the service answers, the job applies all
         pending objects.
         """
-        if not self._work.is_pending(tx, PREPARE, probe["kind"]):
-            self._again(tx, PREPARE, probe["kind"], probe, pause)
+        if not self._work.is_pending(tx, self._jobs.prepare, probe["kind"]):
+            self._again(tx, self._jobs.prepare, probe["kind"], probe, pause)
 
     def _reconcile_all(self, kind: str, failures: int, pending: int) -> None:
         """
@@ -121,12 +143,12 @@ class Reconciler:
 
         def gather(tx: Tx) -> Sequence[str]:
             # Cancelled before the query: an object that becomes pending afterwards finds no probe and defers a new one.
-            self._work.cancel(tx, PREPARE, kind)
+            self._work.cancel(tx, self._jobs.prepare, kind)
             return self._controllers[kind].pending(tx)
 
         def defer(tx: Tx, some: Sequence[str]) -> None:
             for id in some:
-                self._again(tx, RECONCILE, id, {"kind": kind, "id": id, **progress})
+                self._again(tx, self._jobs.reconcile, id, {"kind": kind, "id": id, **progress})
 
         ids = self._store.write(gather)
         progress = {"failures": 0 if len(ids) < pending else failures, "pending": len(ids)}

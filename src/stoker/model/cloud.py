@@ -1,52 +1,63 @@
 """
 Objects of a cloud that belong to resources: servers, networks, ports, volumes.
 
-``specification`` of an object has the form of the body of the service's create request, in which names may stand for
-ids. Entries that the template does not set are missing. Beyond that, each kind has:
+The specification of an object is the body of the service's create request, without its outer key, with these
+differences:
 
-- SERVER (``server`` of Nova's POST /servers): ``user_data`` is plain text, not base64; ``personality`` has plain
-  ``contents``. ``block_device_mapping_v2`` is in Nova's form. An entry of ``networks`` may have ``stoker:port`` (the
-  body of the POST /ports of a port that exists only for this entry; ``fixed_ip``, ``uuid`` and ``tag`` apply to the
-  port), and ``stoker:floating_ip`` (the id of a floating IP to associate with it). ``stoker:scheduler_hints``: the
-  request's ``os:scheduler_hints``. ``stoker:preserve_ephemeral``: a rebuild keeps the ephemeral disk.
-  ``stoker:rebuilds``: the number of rebuilds that changes of the user data require; the driver rebuilds the server if
-  ``observed`` has a lower number (0 if none), and then stores the number there. Other differences between
-  specification and server (name, metadata, tags, flavor, image, networks, administrator's password) are found by
-  comparison.
-- KEYPAIR: ``user_id`` may be a name. Stoker generates key pairs itself: ``public_key`` is always set.
-- NETWORK, SUBNET, PORT, ROUTER: ``stoker:tags``, which Neutron sets by a request of their own. NETWORK:
-  ``stoker:dhcp_agent_ids``. ROUTER: ``stoker:l3_agent_ids``.
-- ROUTER_INTERFACE: ``router_id``, and ``subnet_id`` or ``port_id``.
-- SECURITY_GROUP: ``stoker:rules``, a list of bodies of POST /security-group-rules without ``security_group_id``;
-  ``stoker:remote_self`` in a rule means that ``remote_group_id`` is the group itself. If a rule has the direction
-  ``egress``, the rules that Neutron adds to every new group are removed.
-- FLOATING_IP_ASSOCIATION: ``floatingip_id``, ``port_id``, ``fixed_ip_address``.
-- VOLUME: ``stoker:read_only``, ``stoker:scheduler_hints``, and ``backup_id``, with which the volume is a restored
-  backup.
-- VOLUME_ATTACHMENT: ``stoker:server_id``, ``volumeId``, ``device``.
-- IMAGE (body of Glance's POST /v2/images): ``stoker:location``, the URL from which Glance imports the data;
-  ``stoker:members``; ``stoker:active``, whether the image is activated.
-- CONTAINER: ``name``; ``stoker:headers`` of the container and ``stoker:account_headers`` of the account; with
-  ``stoker:purge``, the deletion includes the container's objects.
-- SECRET: the body of Barbican's POST /secrets.
+========================= ==============================================================================================
+kind                      specification
+========================= ==============================================================================================
+all                       Names are allowed where the service expects ids. A key that is missing is not changed by an
+                          update; a property that was removed from a template needs its default value.
+server                    Nova's ``server``; ``os:scheduler_hints`` is a key of it. ``user_data`` is the plain text or
+                          base64. ``imageRef`` may be missing (boot from volume). ``networks`` is ``auto``, ``none``, or
+                          a list; besides Nova's ``uuid``, ``port``, ``fixed_ip`` and ``tag``, an entry may have
+                          ``subnet``, ``port_extra_properties`` (a port of the server's own is created and deleted with
+                          the server) and ``floating_ip`` (an id). ``tags`` is a list.
+                          ``stoker:preserve_ephemeral``: a rebuild keeps the ephemeral disk.
+                          ``stoker:console_types``: console URLs to request after the start (``novnc``, …).
+keypair                   Nova's ``keypair``; without ``public_key``, ``observed`` has the generated ``private_key``.
+network, subnet, port,    Neutron's body, with ``tags``. Ids may be names: ``network_id``, ``subnet_id``,
+router, floating_ip       ``subnetpool_id``, ``floating_network_id``, ``security_groups``, ``qos_policy_id``,
+                          ``external_gateway_info.network_id``, ``fixed_ips[].subnet_id``.
+router_interface          ``router_id``, and ``subnet_id`` or ``port_id``.
+security_group            Neutron's body; ``stoker:rules`` is the list of rules (bodies without ``security_group_id``;
+                          ``remote_group_id: _self`` is the group itself). Without a rule for egress, Neutron's default
+                          rules for egress remain.
+security_group_rule       Neutron's body.
+floating_ip_association   ``floatingip_id``, ``port_id``, ``fixed_ip_address``.
+volume                    Cinder's ``volume``; ``imageRef``, ``snapshot_id``, ``source_volid`` and ``volume_type`` may
+                          be names. ``stoker:scheduler_hints``; ``stoker:read_only``; ``stoker:backup_id`` names a
+                          backup that is restored into the volume.
+volume_attachment         ``server_id``, ``volume_id``, ``device``.
+image                     Glance's body; ``stoker:location`` is the URL that Glance downloads.
+container                 ``name``; ``headers``; ``stoker:purge_on_delete``.
+secret                    Barbican's body.
+========================= ==============================================================================================
 
-``arguments`` of DELETE may have ``snapshot``: first store a snapshot of the volume, or an image of the server.
-``arguments`` of RESTORE have ``image_id`` (servers) or ``backup_id`` (volumes).
+``observed`` has further keys of Stoker's own: ``stoker:snapshot`` after SNAPSHOT (``snapshot_image_id`` of a server,
+``backup_id`` of a volume), ``stoker:consoles`` (URL by type), ``stoker:ports`` (the ports of a server by id, with
+their addresses), and ``stoker:interfaces`` (the interfaces of a router). The ``arguments`` of an action: SNAPSHOT
+has ``name``; RESTORE has ``image`` or ``backup_id``; DELETE_SNAPSHOT has ``snapshot_image_id`` or ``backup_id``.
 
-``observed`` is the service's representation (``server`` of Nova's GET /servers/ID). Names in it may be those of any
-microversion. Beyond that, SERVER has ``stoker:interfaces``: Nova's list of interfaces (``port_id``, ``net_id``,
-``mac_addr``, ``fixed_ips``), and ``stoker:console_urls``: URLs of consoles by type. SNAPSHOT of a server adds
-``stoker:snapshot_image_id``, of a volume ``stoker:snapshot_backup_id``. CONTAINER has the headers of a HEAD request in
-lower case and ``stoker:url``. SECRET has ``secret_ref``, which is also its external id; KEYPAIR's external id is its
-name, CONTAINER's too, VOLUME_ATTACHMENT's and SERVER's the id that Nova gave. ROUTER_INTERFACE's is
-``<router id>:subnet_id=<id>`` or ``<router id>:port_id=<id>``, and FLOATING_IP_ASSOCIATION's is
-``<floating ip id>:<port id>``, as in Heat.
+Further keys that resource types write: ``stoker:rebuilds`` of a server is the number of rebuilds that changes of its
+user data require; a driver rebuilds the server if ``observed`` has a lower number (0 if it has none), and then stores
+the number there. ``stoker:dhcp_agent_ids`` of a network and ``stoker:l3_agent_ids`` of a router are lists of agents.
+``stoker:account_headers`` of a container are headers of the account. ``stoker:members`` and ``stoker:active`` of an
+image are the projects that share it, and whether it is activated. The
+``arguments`` of DELETE have ``snapshot``, if the deletion policy of a server or a volume is Snapshot.
+
+External ids are those of the service, except for KEYPAIR and CONTAINER (name), SECRET (``secret_ref``),
+ROUTER_INTERFACE (``<router id>:subnet_id=<id>`` or ``<router id>:port_id=<id>``) and FLOATING_IP_ASSOCIATION
+(``<floating ip id>:<port id>``), as in Heat. A container is represented by its headers in lower case, and by
+``stoker:url``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -86,6 +97,8 @@ class CloudAction(StrEnum):
     CHECK = "check"
     SNAPSHOT = "snapshot"
     RESTORE = "restore"
+    #: Delete what an earlier SNAPSHOT created; the object stays.
+    DELETE_SNAPSHOT = "delete_snapshot"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +128,13 @@ class CloudObject:
     #: The id that the cloud gave the object; None until the object exists.
     external_id: str | None
     observed: Mapping[str, Any]
+    #: The type of the error of a failed action, as Heat names it (ResourceInError).
+    error_type: str = "Error"
+    #: What the driver noted about the action in progress, to continue after an interruption.
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    #: The list of the cloud in which the object is polled, for example ``servers``, and since when; None: it is not.
+    awaits: str | None = None
+    awaited_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

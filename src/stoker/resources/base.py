@@ -58,10 +58,14 @@ class ResourceFailure(Exception):
     The resource's action failed.
 
     The message becomes the resource's ``status_reason``, after the prefix ``resources.<name>: ``. ``outcome`` holds the
-    physical id and the data to store, if the failed action produced any.
+    physical id and the data to store, if the failed action produced any. ``kind`` is Heat's type of the error.
     """
 
     outcome: Outcome | None = None
+
+    def __init__(self, message: str = "", kind: str = "Error") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class NestedFailure(ResourceFailure):
@@ -70,10 +74,6 @@ class NestedFailure(ResourceFailure):
 
     The message continues the path with ``.resources.<inner name>: ``. ``kind`` is Heat's type of error.
     """
-
-    def __init__(self, text: str, kind: str = "Error") -> None:
-        super().__init__(text)
-        self.kind = kind
 
 
 class Replace(Exception):

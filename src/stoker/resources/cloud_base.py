@@ -130,7 +130,7 @@ def require_cloud(context: Context) -> Cloud:
 def outcome_of(current: CloudObject) -> Outcome:
     """Return the outcome of an object's action. Raises ResourceFailure if the action failed."""
     if current.status is Status.FAILED:
-        failure = ResourceFailure(current.reason)
+        failure = ResourceFailure(current.reason, current.error_type)
         failure.outcome = Outcome(physical_id=current.external_id)
         raise failure
     return Outcome(done=current.status is Status.COMPLETE, physical_id=current.external_id, reason=current.reason)

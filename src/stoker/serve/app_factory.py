@@ -9,6 +9,7 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from stoker.backends import factory, garbage_collector
+from stoker.backends.cloud.factory import start_openstack
 from stoker.backends.garbage_collector import CollectedObject
 from stoker.backends.keystone_users import KeystoneUserController
 from stoker.backends.result_polling import ResultPoller
@@ -108,6 +109,8 @@ def _start_backends(
     store, work, users = stores.store, stores.work, None
     if identity.accounts is not None:
         users = KeystoneUserController(store, work, identity.accounts, identity.users, callbacks.user_settled)
+    if backends.openstack is not None:
+        start_openstack(backends.openstack, store, work, callbacks.cloud_changed)
     return factory.start_backends(
         backends.external, users, store, work, on_signal=callbacks.result_received, on_signed=callbacks.url_signed
     )

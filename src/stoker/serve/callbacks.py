@@ -35,6 +35,8 @@ class Callbacks:
     url_signed: Callable[[Tx, str], None]
     #: (tx, resource id, reason): Keystone has the resource's user, or refuses it for this reason.
     user_settled: Callable[[Tx, str, str | None], None]
+    #: (tx, resource id): the cloud has ended the action on the resource's object, or says what the action waits for.
+    cloud_changed: Callable[[Tx, str], None]
     #: (server id): the agent of a local server runs.
     server_started: Callable[[str], None]
     #: (server id, reason): the agent of a local server cannot start.
@@ -57,6 +59,7 @@ def create_callbacks(store: Store, engine: LateBound[Engine]) -> Callbacks:
         result_received=lambda tx, resource_id, data: signals().remote_result(tx, resource_id, data),
         url_signed=lambda tx, resource_id: publishing.is_signed(tx, engine.get(), resource_id),
         user_settled=wake,
+        cloud_changed=wake,
         # The id of a local server is also the id of its resource.
         server_started=lambda id: store.write(lambda tx: wake(tx, id)),
         server_failed=lambda id, reason: store.write(lambda tx: wake(tx, id, reason)),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stoker import resources, transports
 from stoker.backends import factory
+from stoker.backends.cloud.factory import OpenStack, create_openstack
 from stoker.backends.factory import ExternalServices
 from stoker.backends.keystone_users import KeystoneUsers
 from stoker.backends.remote_heat import RemoteHeatClient, regions_of
@@ -129,6 +130,8 @@ class Backends:
     remote_heats: RemoteHeatClient
     external: ExternalServices
     call_tokens: CallTokens
+    #: None if the settings name no cloud.
+    openstack: OpenStack | None
 
 
 def create_backends(
@@ -161,7 +164,8 @@ def create_backends(
     )
     own_tokens = None if identity.at_keystone else token_of
     heats = RemoteHeatClient(url, platform.region, regions_of(settings.remote_heats), own_tokens, ca_file)
-    return Backends(platform, site_transports, heats, external, call_tokens)
+    openstack = create_openstack(settings, stores.work, secret)
+    return Backends(platform, site_transports, heats, external, call_tokens, openstack)
 
 
 def create_servers(
@@ -211,6 +215,7 @@ def create_engine(
         authorizer=DeploymentAuthorizer(
             stores.work, SiteDefaults(allow=settings.deployment_policy, hooks=settings.delivered_hooks)
         ),
+        cloud=backends.openstack.cloud if backends.openstack else None,
         stack_users=identity.keystone_users,
         listeners=RunListeners(trigger=TriggerListener()),
     )

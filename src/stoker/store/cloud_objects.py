@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 
-from stoker.model.cloud import CloudObject
+from stoker.model.cloud import CloudKind, CloudObject
 from stoker.model.status import Status
+from stoker.store import rows
 from stoker.store.repository import Repository
 from stoker.store.schema import cloud_objects
 from stoker.store.tx import Tx
 
 _OBJECTS = Repository(CloudObject, cloud_objects, fixed=("kind", "project_id", "root_id"))
-_PENDING = sa.select(cloud_objects.c.id).where(cloud_objects.c.status == Status.IN_PROGRESS.value)
+_IN_PROGRESS = cloud_objects.c.status == Status.IN_PROGRESS.value
+_PENDING = sa.select(cloud_objects.c.id).where(
+    _IN_PROGRESS, cloud_objects.c.awaits.is_(None), cloud_objects.c.kind.in_(sa.bindparam("kinds", expanding=True))
+)
+_AWAITING = _OBJECTS.select(_IN_PROGRESS, cloud_objects.c.awaits.is_not(None)).order_by(cloud_objects.c.id)
+_AWAITING_IN_PROJECT = _AWAITING.where(cloud_objects.c.project_id == sa.bindparam("project_id"))
+_EXISTING = _OBJECTS.by("kind").where(cloud_objects.c.external_id.is_not(None))
+_KNOWN = sa.select(cloud_objects.c.id).where(cloud_objects.c.id.in_(sa.bindparam("ids", expanding=True)))
+_ANY_OF_ROOT = sa.select(cloud_objects.c.id).where(cloud_objects.c.root_id == sa.bindparam("root")).limit(1)
+#: Columns that always are encrypted: they may contain passwords, private keys and user data.
+_SECRET = ("specification", "arguments")
 _OF_ROOT = _OBJECTS.by("root_id")
 _WITH_EXTERNAL_ID = _OBJECTS.by("project_id", "external_id")
 
@@ -31,21 +44,47 @@ def of_root(tx: Tx, root_id: str) -> list[CloudObject]:
     return _OBJECTS.all(tx, _OF_ROOT, {"root_id": root_id})
 
 
-def pending(tx: Tx) -> list[str]:
-    """Return the ids of all objects whose action is in progress."""
-    return [row[0] for row in tx.fetch_all(_PENDING, {})]
+def pending(tx: Tx, kinds: Collection[CloudKind]) -> list[str]:
+    """Return the ids of the objects of these kinds whose action is in progress, except for those that are polled."""
+    return [row.id for row in tx.run(_PENDING, {"kinds": [kind.value for kind in kinds]})]
+
+
+def awaiting(tx: Tx, project_id: str | None) -> list[CloudObject]:
+    """Return the objects that are polled, of one project or of all (None)."""
+    if project_id is None:
+        return _OBJECTS.all(tx, _AWAITING, {})
+    return _OBJECTS.all(tx, _AWAITING_IN_PROJECT, {"project_id": project_id})
+
+
+def existing(tx: Tx, kind: CloudKind) -> list[CloudObject]:
+    """Return all objects of a kind that have an id at the cloud."""
+    return _OBJECTS.all(tx, _EXISTING, {"kind": kind.value})
+
+
+def known_ids(tx: Tx, ids: Collection[str]) -> set[str]:
+    """Return those of the ids that have a row."""
+    return {row.id for portion in rows.portions(ids) for row in tx.run(_KNOWN, {"ids": portion})}
+
+
+def any_of_root(tx: Tx, root_id: str) -> bool:
+    """Return whether a tree of stacks has any object."""
+    return tx.run(_ANY_OF_ROOT, {"root": root_id}).first() is not None
 
 
 def add(tx: Tx, new: CloudObject) -> None:
     """Insert an object."""
-    _OBJECTS.add(tx, new)
+    _OBJECTS.add(tx, new, encrypt=_secret(new))
 
 
 def save(tx: Tx, changed: CloudObject) -> None:
     """Write an object."""
-    _OBJECTS.save(tx, changed)
+    _OBJECTS.save(tx, changed, encrypt=_secret(changed))
 
 
 def delete(tx: Tx, id: str) -> None:
     """Delete the row of an object."""
     _OBJECTS.delete(tx, id)
+
+
+def _secret(item: CloudObject) -> tuple[str, ...]:
+    return (*_SECRET, "observed") if item.kind in (CloudKind.KEYPAIR, CloudKind.SECRET) else _SECRET

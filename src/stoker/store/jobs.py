@@ -59,6 +59,9 @@ _ADD = (
 )
 _OF_KEY = (jobs.c.kind == sa.bindparam("of"), jobs.c.key == sa.bindparam("keyed"), WAITING)
 _CANCEL = sa.delete(jobs).where(*_OF_KEY)
+_HASTEN = (
+    sa.update(jobs).where(*_OF_KEY).values(due=sa.case((jobs.c.due > _number("at"), _number("at")), else_=jobs.c.due))
+)
 # Locked, so that a job that another transaction is about to take or cancel does not count as pending.
 _IS_PENDING = sa.select(jobs.c.seq).where(*_OF_KEY).limit(1).with_for_update(read=True)
 
@@ -163,6 +166,12 @@ def add(tx: Tx, kind: str, key: str, args: Mapping[str, Any], at: datetime | Non
 def cancel(tx: Tx, kind: str, key: str) -> None:
     """Delete the waiting jobs of this kind and key."""
     tx.run(_CANCEL, {"of": kind, "keyed": key})
+
+
+def hasten(tx: Tx, kind: str, key: str, at: datetime) -> bool:
+    """Let the waiting jobs of this kind and key start at this time at the latest. Return whether there is one."""
+    values = {"of": kind, "keyed": key, "at": rows.to_micros(at)}
+    return tx.run(_HASTEN, values).rowcount > 0
 
 
 def is_pending(tx: Tx, kind: str, key: str) -> bool:

@@ -70,6 +70,20 @@ class Work:
         kind and key never overlap.
         """
         jobs.add(tx, kind, key, args, at)
+        self._wake(tx, kind, at)
+
+    def defer_by(self, tx: Tx, kind: str, key: str, args: Mapping[str, Any], at: datetime) -> None:
+        """
+        Let a job of this kind and key start at the time ``at`` at the latest.
+
+        A waiting job keeps its ``args`` and moves forward if it is due later. Without one, a new job is added.
+        """
+        if jobs.hasten(tx, kind, key, at):
+            self._wake(tx, kind, at)
+        else:
+            self.defer(tx, kind, key, args, at=at)
+
+    def _wake(self, tx: Tx, kind: str, at: datetime | None) -> None:
         pool = self._pools.get(kind)
         if at is None and (pool is None or not pool.free):
             tx.notify(JOBS_TOPIC)  # another process may have a free thread

@@ -151,5 +151,5 @@ def _reason(resource: Resource, error: Exception) -> str:
     message = str(error).replace("\0", "")
     if isinstance(error, NestedFailure):
         return f"{error.kind}: resources.{resource.name}{message}"
-    kind = type(error).__name__ if isinstance(error, StokerError) else "Error"
+    kind = type(error).__name__ if isinstance(error, StokerError) else getattr(error, "kind", "Error")
     return f"{kind}: resources.{resource.name}: {message}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.store.schema.base import metadata
-from stoker.store.schema.cloud import cloud_objects
+from stoker.store.schema.cloud import cloud_objects, delegations
 from stoker.store.schema.identity import (
     application_credentials,
     assignments,
@@ -46,6 +46,7 @@ __all__ = [
     "cloud_objects",
     "configs",
     "containers",
+    "delegations",
     "deployments",
     "documents",
     "ec2_credentials",

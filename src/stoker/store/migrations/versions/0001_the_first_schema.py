@@ -210,9 +210,23 @@ def upgrade() -> None:
         sa.Column("observed_generation", sa.BigInteger(), nullable=False),
         sa.Column("external_id", sa.String(length=255), nullable=True),
         sa.Column("observed", sa.Text(), nullable=False),
+        sa.Column("error_type", sa.String(length=255), nullable=False),
+        sa.Column("progress", sa.Text(), nullable=False),
+        sa.Column("awaits", sa.String(length=64), nullable=True),
+        sa.Column("awaited_since", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_cloud_objects")),
     )
+    op.create_table(
+        "delegations",
+        sa.Column("root_id", sa.String(length=64), nullable=False),
+        sa.Column("project_id", sa.String(length=64), nullable=False),
+        sa.Column("user_id", sa.String(length=64), nullable=False),
+        sa.Column("trust_id", sa.Text(), nullable=False),
+        sa.Column("is_ended", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("root_id", name=op.f("pk_delegations")),
+    )
     with op.batch_alter_table("cloud_objects", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_cloud_objects_awaits"), ["awaits"], unique=False)
         batch_op.create_index(batch_op.f("ix_cloud_objects_external_id"), ["external_id"], unique=False)
         batch_op.create_index(batch_op.f("ix_cloud_objects_root_id"), ["root_id"], unique=False)
 

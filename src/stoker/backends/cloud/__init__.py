@@ -1,0 +1,1 @@
+"""The provider ``openstack``: servers, networks and volumes at an OpenStack cloud."""

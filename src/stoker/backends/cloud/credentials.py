@@ -1,0 +1,80 @@
+"""Credentials for a cloud: one entry of clouds.yaml for all projects, or the trusts of the owners of stacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from stoker.backends.cloud.client import Access, Breakers, CloudClient
+from stoker.backends.cloud.names import NameResolver
+from stoker.circuit_breaker import ServiceUnavailable
+from stoker.model.cloud import CloudObject
+from stoker.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class CloudLogin:
+    """A client with the names that it has resolved."""
+
+    client: CloudClient
+    names: NameResolver
+
+
+class Credentials(Protocol):
+    """Selects the login for an object."""
+
+    #: Whether all projects share one login, and thereby one project of the cloud.
+    is_shared: bool
+
+    def open(self, item: CloudObject) -> CloudLogin:
+        """Return the client for an object. Raises CloudFailure if there are no credentials."""
+        ...
+
+    def open_project(self, project_id: str) -> CloudLogin | None:
+        """Return a client for any object of a project; None without credentials."""
+        ...
+
+    def scope(self, item: CloudObject) -> str:
+        """Return the key of the objects that are polled together."""
+        ...
+
+    def object_deleted(self, tx: Tx, item: CloudObject) -> None:
+        """Drop credentials that no object needs any more."""
+
+
+class SiteCredentials:
+    """One entry of clouds.yaml for all projects. ``name``: of the entry."""
+
+    is_shared = True
+
+    def __init__(self, name: str) -> None:
+        client = CloudClient(name, lambda: open_entry(name), Breakers(name))
+        self._login = CloudLogin(client, NameResolver(client))
+
+    def open(self, item: CloudObject) -> CloudLogin:
+        return self._login
+
+    def open_project(self, project_id: str) -> CloudLogin | None:
+        return self._login
+
+    def scope(self, item: CloudObject) -> str:
+        return "site"
+
+    def object_deleted(self, tx: Tx, item: CloudObject) -> None:
+        """Nothing to do: the login belongs to the site."""
+
+
+def open_entry(name: str) -> Access:
+    """Return the access of an entry of clouds.yaml. Raises ServiceUnavailable, as the file may be corrected."""
+    # Imported here because the import takes 0.3 s and only sites with a cloud need it.
+    from openstack.config import OpenStackConfig
+    from openstack.exceptions import SDKException
+
+    try:
+        entry = OpenStackConfig().get_one(cloud=name)
+        services = ("compute", "network", "block-storage", "image", "object-store", "key-manager", "identity")
+        endpoints = {service: url for service in services if (url := entry.get_endpoint(service))}
+        endpoints.pop("identity", None)
+        return Access(entry.get_session(), entry.config.get("region_name"), entry.get_interface(), endpoints)
+    except SDKException as error:
+        raise ServiceUnavailable(f"the entry {name} of clouds.yaml cannot be used: {error}") from None

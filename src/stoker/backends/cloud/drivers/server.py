@@ -1,0 +1,212 @@
+"""Servers of Nova."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from stoker.backends.cloud.client import COMPUTE, NETWORK
+from stoker.backends.cloud.drivers import server_changes, server_images
+from stoker.backends.cloud.drivers.base import (
+    DUE,
+    STILL_WAITING,
+    Done,
+    Driver,
+    Judgement,
+    Result,
+    Run,
+    Wait,
+    await_state,
+)
+from stoker.backends.cloud.drivers.server_request import (
+    MICROVERSION,
+    create_body,
+    delete_own_ports,
+    has_own_ports,
+    microversion,
+    send_action,
+)
+from stoker.backends.cloud.errors import CloudFailure, CloudRefused
+from stoker.backends.cloud.markers import marker_of
+from stoker.model.cloud import CloudAction, CloudKind, CloudObject
+
+#: Key of ``observed``: the server's ports by id.
+PORTS = "stoker:ports"
+SERVERS = "servers"
+#: Notes: the server is as its create request specified; an action was requested.
+CREATED, REQUESTED = "created", "requested"
+#: States that pass, as in Heat's ``deferred_server_statuses``.
+_TRANSIENT = frozenset(
+    {"BUILD", "HARD_REBOOT", "PASSWORD", "REBOOT", "RESCUE", "RESIZE", "REVERT_RESIZE", "REBUILD", "MIGRATING"}
+) | {"UNKNOWN"}  # Nova does not know the state while it cannot reach the host
+#: Members that may contain passwords and are not stored.
+_CONFIDENTIAL = ("adminPass", "OS-EXT-SRV-ATTR:user_data")
+#: The request of each action and the state that it leads to.
+_POWER = {CloudAction.SUSPEND: ("suspend", "SUSPENDED"), CloudAction.RESUME: ("resume", "ACTIVE")}
+
+
+class ServerDriver(Driver):
+    """The driver of servers."""
+
+    kind, service, title = CloudKind.SERVER, COMPUTE, "Server"
+
+    def read(self, run: Run) -> Mapping[str, Any] | None:
+        return run.client.find(COMPUTE, f"/servers/{run.external_id}", "server", microversion=MICROVERSION)
+
+    def find_created(self, run: Run) -> Mapping[str, Any] | None:
+        query = {"name": f"^{re.escape(str(run.specification.get('name') or run.object.name))}$"}
+        servers = run.client.list(COMPUTE, "/servers/detail", SERVERS, query=query, microversion=MICROVERSION)
+        return next((server for server in servers if marker_of(server) == run.marker), None)
+
+    def create(self, run: Run) -> Result:
+        body = create_body(run)
+        version = microversion(body["server"])
+        created = run.client.request(COMPUTE, "POST", "/servers", body, microversion=version).json()["server"]
+        run.record_created(created["id"], {**created, "status": "BUILD"}, **{CREATED: True})
+        return Wait(SERVERS)
+
+    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        if observed["status"] == "ERROR" and run.object.observed_generation == 0 and not run.progress.get(CREATED):
+            return self._recreate(run)
+        refuse_broken(observed)
+        if is_transient(observed):
+            return Wait(SERVERS, observed=observed)
+        if not run.progress.get(CREATED):
+            try:
+                waiting = server_changes.apply_next(run, observed)
+            except CloudRefused as error:
+                if error.status == 409:
+                    await_state(run, error)
+                raise
+            if waiting:
+                return Wait(SERVERS, observed=observed)
+        return Done(self._complete(run, observed))
+
+    def delete(self, run: Run) -> Result:
+        run.client.request(COMPUTE, "DELETE", f"/servers/{run.external_id}", microversion=MICROVERSION)
+        return Wait(SERVERS)
+
+    def remove(self, run: Run) -> Result:
+        result = super().remove(run)
+        if isinstance(result, Done) and has_own_ports(run.specification):
+            delete_own_ports(run)
+        return result
+
+    def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        refuse_broken(observed)
+        if is_transient(observed):
+            return Wait(SERVERS, observed=observed)
+        return Done(self._complete(run, observed))
+
+    def carry_out(self, run: Run, observed: Mapping[str, Any], action: CloudAction) -> Result:
+        try:
+            if action in _POWER:
+                return _set_power(run, observed, *_POWER[action])
+            if action is CloudAction.SNAPSHOT:
+                return server_images.create(run, observed)
+            if action is CloudAction.DELETE_SNAPSHOT:
+                return server_images.delete(run)
+            return self._restore(run, observed)
+        except CloudRefused as error:
+            if error.status == 409:
+                await_state(run, error)
+            raise
+
+    def represent(self, observed: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {key: value for key, value in observed.items() if key not in _CONFIDENTIAL}
+
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Judgement:
+        if item.awaits == server_images.IMAGES:
+            return server_images.judge(observed)
+        if item.action is CloudAction.DELETE:
+            is_deleted = observed is None or observed["status"] in ("DELETED", "SOFT_DELETED")
+            if not is_deleted and observed is not None and observed["status"] == "ERROR" and not is_transient(observed):
+                raise CloudFailure(f"Server {item.name} delete failed: {fault_of(observed)}", "ResourceInError")
+            return DUE if is_deleted else STILL_WAITING
+        if observed is None:
+            return DUE
+        refuse_broken(observed)
+        is_confirming = observed["status"] == "VERIFY_RESIZE" and item.progress.get(server_changes.CONFIRMED)
+        if is_transient(observed) or is_confirming:
+            return STILL_WAITING
+        is_complete = item.action is CloudAction.ENSURE and item.progress.get(CREATED)
+        if is_complete and not _has_extras(item.specification):
+            return Judgement(Done({**item.observed, **observed}))
+        return DUE
+
+    def _recreate(self, run: Run) -> Result:
+        """Delete the server of a creation that failed; the next call creates another one."""
+        run.client.request(COMPUTE, "DELETE", f"/servers/{run.external_id}", microversion=MICROVERSION)
+        return Wait(SERVERS, "Deleting the server of the failed attempt")
+
+    def _restore(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        """Rebuild the server with the image of a snapshot."""
+        refuse_broken(observed)
+        if is_transient(observed):
+            return Wait(SERVERS, observed=observed)
+        if not run.progress.get(REQUESTED):
+            send_action(run, {"rebuild": {"imageRef": run.object.arguments["image"]}})
+            run.note(**{REQUESTED: True})
+            return Wait(SERVERS, observed=observed)
+        return Done(self._complete(run, observed))
+
+    def _complete(self, run: Run, observed: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Apply what follows the start of a server; return its representation with Stoker's own keys."""
+        extras: dict[str, Any] = {}
+        if run.specification.get("tags") is not None:
+            server_changes.set_tags(run, observed)
+        server_changes.associate_floating_ips(run)
+        ports = run.client.list(NETWORK, "/ports", "ports", query={"device_id": run.external_id})
+        extras[PORTS] = {port["id"]: summarize_port(port) for port in ports}
+        types = run.specification.get("stoker:console_types") or ()
+        if types:
+            extras["stoker:consoles"] = server_changes.console_urls(run, types)
+        return {**run.object.observed, **observed, **extras}
+
+
+def is_transient(server: Mapping[str, Any]) -> bool:
+    """Return whether Nova changes the server at the moment."""
+    return server["status"] in _TRANSIENT or server.get("OS-EXT-STS:task_state") is not None
+
+
+def refuse_broken(server: Mapping[str, Any]) -> None:
+    """Raise CloudFailure with Heat's text for a server in the state ERROR."""
+    if server["status"] == "ERROR" and server.get("OS-EXT-STS:task_state") != "deleting":
+        raise CloudFailure(f"Went to status ERROR due to {fault_of(server)}", "ResourceInError")
+
+
+def fault_of(server: Mapping[str, Any]) -> str:
+    """Return the fault of a server in Heat's form."""
+    fault = server.get("fault") or {}
+    return f'"Message: {fault.get("message", "Unknown")}, Code: {fault.get("code", "Unknown")}"'
+
+
+def _set_power(run: Run, observed: Mapping[str, Any], request: str, state: str) -> Result:
+    refuse_broken(observed)
+    if observed["status"] == state:
+        return Done(observed)
+    if is_transient(observed):
+        return Wait(SERVERS, observed=observed)
+    if run.progress.get(REQUESTED):
+        raise CloudFailure(f"{request.capitalize()} of server {run.object.name} failed.", "ResourceUnknownStatus")
+    if request == "suspend" and observed["status"] == "SHUTOFF":
+        return Done(observed)
+    send_action(run, {request: None})
+    run.note(**{REQUESTED: True})
+    return Wait(SERVERS, observed=observed)
+
+
+def _has_extras(specification: Mapping[str, Any]) -> bool:
+    """Return whether requests follow the start of a server."""
+    networks = specification.get("networks") or ()
+    has_floating_ip = not isinstance(networks, str) and any(entry.get("floating_ip") for entry in networks)
+    return has_floating_ip or bool(specification.get("tags")) or bool(specification.get("stoker:console_types"))
+
+
+def summarize_port(port: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a port that attributes of a server need."""
+    return {
+        key: port.get(key)
+        for key in ("id", "name", "network_id", "mac_address", "fixed_ips", "status", "security_groups")
+    }

@@ -1,0 +1,63 @@
+"""Images of servers: the snapshots of servers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stoker.backends.cloud.client import IMAGE
+from stoker.backends.cloud.drivers.base import DUE, STILL_WAITING, Done, Judgement, Result, Run, Wait
+from stoker.backends.cloud.drivers.server_request import send_action
+from stoker.backends.cloud.errors import CloudFailure, CloudRefused
+
+#: The list in which images are polled; note: the id of the image that Nova creates.
+IMAGES, _IMAGE_ID = "images", "image_id"
+
+
+def create(run: Run, observed: Mapping[str, Any]) -> Result:
+    """Create an image of the server, and wait for it."""
+    if not run.progress.get(_IMAGE_ID):
+        image_id = _find(run)
+        if image_id is None:
+            name = run.object.arguments.get("name") or f"{run.object.name}-snapshot"
+            answer = send_action(run, {"createImage": {"name": name, "metadata": run.marker.metadata}})
+            image_id = str(answer.headers["Location"]).rpartition("/")[2]
+        run.note(**{_IMAGE_ID: image_id})
+    return _await(run, observed)
+
+
+def _find(run: Run) -> str | None:
+    """Return the id of the image that an interrupted SNAPSHOT of this generation has requested."""
+    current = (run.object.observed.get("stoker:snapshot") or {}).get("snapshot_image_id")
+    name = run.object.arguments.get("name") or f"{run.object.name}-snapshot"
+    for image in run.client.list(IMAGE, "/images", "images", query={"name": name}):
+        if image.get("stoker-resource-id") == run.marker.resource_id and image["id"] != current:
+            return str(image["id"])
+    return None
+
+
+def _await(run: Run, server: Mapping[str, Any]) -> Result:
+    """Return the state of the image that SNAPSHOT creates."""
+    image_id = str(run.progress[_IMAGE_ID])
+    image = run.client.find(IMAGE, f"/images/{image_id}", "")
+    judgement = judge(image)
+    if judgement.is_due:
+        return Done({**run.object.observed, **server, "stoker:snapshot": {"snapshot_image_id": image_id}})
+    return Wait(IMAGES, polled_id=image_id)
+
+
+def judge(image: Mapping[str, Any] | None) -> Judgement:
+    """Decide what the state of a server's image means: due when the image is active."""
+    if image is None or image["status"] in ("killed", "deleted"):
+        raise CloudFailure("Failed to create the image of the server.", "Error")
+    return DUE if image["status"] == "active" else STILL_WAITING
+
+
+def delete(run: Run) -> Result:
+    """Delete the image of an earlier SNAPSHOT."""
+    try:
+        run.client.request(IMAGE, "DELETE", f"/images/{run.object.arguments['snapshot_image_id']}")
+    except CloudRefused as error:
+        if error.status != 404:
+            raise
+    return Done()

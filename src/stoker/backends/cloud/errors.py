@@ -1,0 +1,39 @@
+"""Errors of a cloud, as its drivers report them to the controller."""
+
+from __future__ import annotations
+
+
+class CloudFailure(Exception):
+    """The action on an object failed. ``kind`` is Heat's type of the error."""
+
+    def __init__(self, message: str, kind: str = "Error") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class CloudRefused(CloudFailure):
+    """A service rejected a request. ``status``: the HTTP status; ``error_type``: Neutron's name of the error."""
+
+    def __init__(self, message: str, kind: str, status: int, error_type: str = "") -> None:
+        super().__init__(message, kind)
+        self.status = status
+        self.error_type = error_type
+
+    @property
+    def is_quota(self) -> bool:
+        """Whether the request exceeds a quota, which no later attempt changes."""
+        text = f"{self.error_type} {self}".lower()
+        return "quota" in text or "limitexceeded" in text
+
+
+class RetryLater(Exception):
+    """
+    An action cannot continue now. ``seconds`` is the pause; the message says what the action waits for.
+
+    ``is_rejected``: the service rejected a request without any effect.
+    """
+
+    def __init__(self, message: str, seconds: float, *, is_rejected: bool = False) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+        self.is_rejected = is_rejected

@@ -1,0 +1,51 @@
+"""Creates the provider ``openstack`` with its drivers, credentials and jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stoker.backends.cloud.controller import JOBS, POLL, CloudContext, CloudController, OnSettled
+from stoker.backends.cloud.credentials import Credentials, SiteCredentials
+from stoker.backends.cloud.drivers.base import Driver, Registry
+from stoker.backends.cloud.drivers.keypair import KeypairDriver
+from stoker.backends.cloud.drivers.network import NEUTRON_KINDS, NeutronDriver
+from stoker.backends.cloud.drivers.server import ServerDriver
+from stoker.backends.cloud.markers import site_id
+from stoker.backends.cloud.openstack_cloud import OpenStackCloud
+from stoker.backends.cloud.polling import StatePoller
+from stoker.backends.reconciler import Reconciler
+from stoker.settings import Settings
+from stoker.store.open import Store
+from stoker.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStack:
+    """The provider: what resource types use, and what its jobs need."""
+
+    cloud: OpenStackCloud
+    credentials: Credentials
+    registry: Registry
+    site: str
+
+
+def create_openstack(settings: Settings, work: Work, secret: bytes) -> OpenStack | None:
+    """Create the provider; None if the settings name no cloud. ``secret`` is the site secret."""
+    if not settings.cloud:
+        return None
+    registry = create_registry()
+    return OpenStack(OpenStackCloud(work, registry), SiteCredentials(settings.cloud), registry, site_id(secret))
+
+
+def create_registry() -> Registry:
+    """Return all drivers."""
+    drivers: list[Driver] = [ServerDriver(), KeypairDriver(), *(NeutronDriver(kind) for kind in NEUTRON_KINDS)]
+    return Registry({driver.kind: driver for driver in drivers})
+
+
+def start_openstack(openstack: OpenStack, store: Store, work: Work, on_settled: OnSettled) -> None:
+    """Register and start the jobs. ``on_settled`` checks a resource whose object has changed."""
+    context = CloudContext(store, work, openstack.credentials, openstack.registry, openstack.site, on_settled)
+    controllers = {service: CloudController(context, service) for service in openstack.registry.services}
+    Reconciler(store, work, controllers, JOBS).start()
+    work.register(POLL, StatePoller(context).poll, threads=2)
