@@ -15,13 +15,17 @@ from stoker.deployments import drift, service
 from stoker.deployments.checks import REMEDIATE
 from stoker.deployments.documents import Documents
 from stoker.deployments.drift import CheckReport
+from stoker.deployments.owners import Client
+from stoker.deployments.run_plan import RunRequest
 from stoker.model.check import Check, CheckState
 from stoker.model.deployment import Deployment
-from stoker.model.errors import EntityNotFound, StackValidationFailed
+from stoker.model.errors import EntityNotFound, Invalid, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.model.stack import Stack
+from stoker.model.trigger import Content
 from stoker.policy import holds
-from stoker.store import audit, checks, deployments, events, rows, runs, servers
+from stoker.store import audit, checks, deployments, events, messages, queues, rows, runs, servers
+from stoker.store.messages import Filter
 from support.clock import Clock
 from support.fleet import Fleet
 from support.stacks import World
@@ -100,13 +104,18 @@ def _template(properties: Mapping[str, Any], options: Mapping[str, Any] | None =
     return template({"config": config(options=dict(options or {})), "d": definition})
 
 
-def create(heat: World, options: Mapping[str, Any] | None = None, **properties: Any) -> Checked:
+def create(
+    heat: World,
+    options: Mapping[str, Any] | None = None,
+    environment: Mapping[str, Any] | None = None,
+    **properties: Any,
+) -> Checked:
     """Create the stack and complete its deployment."""
     server = Server(
         id=SERVER, project_id="p", name="web1", kind=Kind.ENROLLED, key_generation=1, created_at=datetime.now(UTC)
     )
     heat.store.write(lambda tx: servers.add(tx, server))
-    checked = Checked(heat, heat.create(_template(properties, options)))
+    checked = Checked(heat, heat.create(_template(properties, options), environment=environment))
     checked.complete()
     assert checked.deployment.status == "COMPLETE"
     return checked
@@ -363,6 +372,55 @@ def test_secrets_in_differences_are_encrypted(heat):
         assert checks.find(tx, checked.deployment.id).changes[0]["diff"] == "+correct horse"
         assert "correct horse" not in str(tx.secrets.redact([dict(change) for change in check.changes]))
     assert "correct horse" not in stored
+
+
+SINK = {"type": "zaqar-queue", "target": "drift", "ttl": 120}
+
+
+def list_messages(heat: World, name: str) -> list[dict[str, Any]]:
+    """Return the types, states and reasons of the messages in a queue of the project."""
+    with heat.store.read() as tx:
+        queue = queues.find(tx, "p", name)
+        every = Filter(claimed=True, delayed=True)
+        listed = messages.page(tx, queue.id, every, after=0, limit=100) if queue else []
+    bodies = [json.loads(message.body) for message in listed]
+    return [{"type": body["type"], **body["payload"]} for body in bodies]
+
+
+def test_drift_of_a_clients_deployment_goes_to_the_sinks_of_its_config(heat, clock):
+    create(heat)
+    options = {"check_interval": 60, "event_sinks": [SINK]}
+    content = Content(name="motd", group="script", config="true", options=options, facts={})
+    request = RunRequest(content=content, action="CREATE", name="motd", signal_transport="STOKER_SIGNAL")
+    env = heat.engine.env
+    run = heat.store.write(
+        lambda tx: service.start_run(tx, env, Client(), request, project_id="p", server_id=SERVER, deployment_id="d")
+    )
+    heat.report(run)
+    for state in ("IN_SYNC", "DRIFTED", "DRIFTED", "IN_SYNC"):
+        changes = CHANGES if state == "DRIFTED" else ()
+        report = CheckReport(deployment_id="d", config_id=run.config_id, changes=changes, state=CheckState(state))
+        heat.store.write(lambda tx, report=report: drift.apply_report(tx, env, SERVER, report))
+    began, ended = list_messages(heat, "drift")
+    named = {"deployment_id": "d", "name": "motd", "server_id": SERVER, "server_name": "web1", "stack_id": None}
+    assert began == {"type": "stoker.drift", **named, "state": "DRIFTED", "reason": "drift began: /etc/motd"}
+    assert (ended["state"], ended["reason"]) == ("IN_SYNC", "drift ended: the server is in sync")
+
+
+@pytest.mark.parametrize(("target", "types"), [("drift", ["stoker.drift"]), ("own", [])])
+def test_in_a_stack_a_queue_gets_drift_once(heat, target, types):
+    options = {"check_interval": 60, "event_sinks": [{**SINK, "target": target}]}
+    checked = create(heat, options, environment={"event_sinks": [{**SINK, "target": "own"}]})
+    checked.report("DRIFTED")
+    assert [each["type"] for each in list_messages(heat, target) if each["type"] == "stoker.drift"] == types
+    reasons = [each["resource_status_reason"] for each in list_messages(heat, "own")]
+    assert reasons.count("Signal: drift began: /etc/motd") == 1
+
+
+@pytest.mark.parametrize("sinks", ["drift", [{}], [{**SINK, "ttl": 1}], [SINK] * 11, [{**SINK, "target": "no queue"}]])
+def test_wrong_event_sinks_of_a_config_are_refused(heat, sinks):
+    with pytest.raises(Invalid, match=r"resources\.config\.properties: The option event_sinks"):
+        create(heat, {"event_sinks": sinks})
 
 
 def test_deployments_of_triggers_are_not_checked(heat):

@@ -18,6 +18,7 @@ import structlog
 
 from stoker.deployments import owners, service
 from stoker.deployments.checks import REMEDIATE
+from stoker.deployments.drift_events import post_drift
 from stoker.deployments.env import DeploymentEnv
 from stoker.deployments.signals import read_changes
 from stoker.model.check import Check, CheckState
@@ -114,8 +115,9 @@ def _record(tx: Tx, before: Check, report: CheckReport) -> Check:
 
 
 def _tell(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -> None:
-    """Tell the owner, and the log after the commit, that drift has begun or ended."""
+    """Tell the owner, the config's event sinks, and the log after the commit, that drift has begun or ended."""
     env.listeners.of(deployment).drift_changed(tx, env, deployment, check)
+    post_drift(tx, env, deployment, check)
     fields = {
         "deployment_id": deployment.id,
         "server_id": deployment.server_id,

@@ -1,4 +1,4 @@
-"""Checks the options of a config for runs: user, limits, variables, order, undo. Pure functions."""
+"""Checks the options of a config for runs: user, limits, variables, order, undo, event sinks. Pure functions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from stoker.deployments.hook_check import DELIVERED
+from stoker.hot.flaw import Flaw
+from stoker.hot.sinks import list_sinks
 from stoker.hot.words import clip
 from stoker.model.errors import Invalid
 
@@ -14,6 +16,8 @@ from stoker.model.errors import Invalid
 DEPENDS_ON = "depends_on"
 #: The option that says what undoes a run: true for the hook, or the text of a script.
 UNDO = "undo"
+#: The option with the queues that receive the drift of a deployment, in the form of an environment's.
+EVENT_SINKS = "event_sinks"
 #: The group of scripts, which have no general inverse.
 SCRIPT = "script"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -63,6 +67,10 @@ def check_options(options: Mapping[str, Any], group: Any = None) -> None:
         value = options.get(name)
         if value is not None and not option.is_valid(value):
             raise Invalid(f"The option {name} must be {option.expected}, not {clip(repr(value))}")
+    try:
+        list_sinks(options.get(EVENT_SINKS))
+    except Flaw as error:
+        raise Invalid(f"The option {error.sentence}") from None
     if group == SCRIPT and read_undo(options) is True and options.get(DELIVERED) is None:
         raise Invalid(
             f"The option {UNDO} must be the text of a script that undoes the config, not true: the hook of the group"

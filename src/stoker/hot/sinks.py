@@ -1,4 +1,4 @@
-"""``event_sinks`` of an environment: queues that receive every event."""
+"""``event_sinks`` of an environment, or of the options of a config: queues that receive events."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ _TYPE = "zaqar-queue"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 #: Seconds until a message expires: default, minimum and maximum.
 _TTL, _SHORTEST, _LONGEST = 3600, 60, 1_209_600
+#: Sinks of one config at most.
+_MOST = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """A queue that receives the stack's events; ``ttl`` is the life of a message in seconds."""
+    """A queue that receives events; ``ttl`` is the life of a message in seconds."""
 
     queue: str
     ttl: int
@@ -46,3 +48,12 @@ class Sink:
         if isinstance(ttl, bool) or not isinstance(ttl, int) or not _SHORTEST <= ttl <= _LONGEST:
             raise flaw((*path, "ttl"), f"seconds from {_SHORTEST} to {_LONGEST} are needed", Invalid)
         return cls(target, ttl)
+
+
+def list_sinks(raw: Any) -> tuple[Sink, ...]:
+    """Parse the option ``event_sinks`` of a config; None has no sinks. Raises a flaw."""
+    if raw is None:
+        return ()
+    if not isinstance(raw, list | tuple) or len(raw) > _MOST:
+        raise flaw(("event_sinks",), f"a list of at most {_MOST} event sinks is needed", Invalid)
+    return tuple(Sink.of(entry, index) for index, entry in enumerate(raw))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stoker.deployments.drift_events import describe_drift
 from stoker.deployments.env import DeploymentEnv, RunListener
 from stoker.late_bound import LateBound
 from stoker.model.check import Check
@@ -18,8 +19,6 @@ from stoker.stacks.templates.prepare import Identity, prepare_again
 from stoker.store import deployments, resources, stacks
 from stoker.store.tx import Tx
 
-#: The number of differences that an event names.
-_SHOWN_ITEMS = 5
 #: Actions that apply a resource's definition.
 _APPLIED = (Action.CREATE, Action.UPDATE, Action.ADOPT)
 
@@ -41,7 +40,7 @@ class ResourceListener(RunListener):
         if resource is None or stack is None:
             return
         session = StackSession(tx, self._engine.get(), stack)
-        session.events.record_signal(session.stack, resource, _describe_drift(check))
+        session.events.record_signal(session.stack, resource, describe_drift(check))
         session.save()
 
     def removed(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
@@ -74,14 +73,6 @@ class ResourceListener(RunListener):
         resolved = prepare_again(self._engine.get(), source, identity, source.files, self._engine.get().budget(tx))
         operations.update(tx, self._engine.get(), root.id, resolved, Options())
         return deployments.get(tx, deployment.id)
-
-
-def _describe_drift(check: Check) -> str:
-    if check.drifted_at is None:
-        return "drift ended: the server is in sync"
-    items = ", ".join(str(change.get("item") or "?") for change in check.changes[:_SHOWN_ITEMS])
-    more = f" and {len(check.changes) - _SHOWN_ITEMS} more" if len(check.changes) > _SHOWN_ITEMS else ""
-    return f"drift began: {items}{more}" if items else "drift began"
 
 
 def _resource_and_root(tx: Tx, deployment: Deployment) -> tuple[Resource, Stack]:
