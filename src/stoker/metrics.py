@@ -50,9 +50,10 @@ class Metrics:
             "jobs_ended", "Jobs that ended in this process, by kind and outcome.", "kind", "outcome"
         )
         self._purged = self._counter("retention_rows", "Rows that retention deleted, by kind.", "kind")
-        self.retention_ended = Gauge(
+        self._retention_ended = Gauge(
             "stoker_retention_last_success_timestamp_seconds",
-            "When this process last completed a pass of retention; 0: never.",
+            "When this process last completed a pass of retention, by kind.",
+            ("kind",),
             registry=self.registry,
         )
 
@@ -81,6 +82,10 @@ class Metrics:
     def count_purged(self, kind: str, rows: int) -> None:
         """Count rows that retention has deleted."""
         self._purged.labels(kind).inc(rows)
+
+    def end_retention(self, kind: str) -> None:
+        """Record that a pass of retention is complete."""
+        self._retention_ended.labels(kind).set_to_current_time()
 
 
 def _api_of(route: str) -> str:

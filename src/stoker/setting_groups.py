@@ -22,7 +22,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "max_stacks_per_project", "max_resources_per_stack", "max_software_configs", "max_software_deployments",
         "max_template_values", "stack_action_timeout", "hidden_stack_tags",
     ),
-    "Logs and audit": ("max_log_bytes", "log_retention_days", "audit_retention_days"),
+    "Logs, audit and retention": (
+        "max_log_bytes", "log_retention_days", "run_retention_days", "event_retention_days", "trigger_retention_days",
+        "deleted_stack_retention_days", "audit_retention_days",
+    ),
     "Connections": (
         "max_connections", "max_connections_per_address", "max_streams_per_token", "max_streams_per_project",
         "max_request_head", "head_timeout", "body_timeout", "keep_alive_timeout",

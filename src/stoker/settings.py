@@ -41,6 +41,10 @@ _BOUNDS = {
     "keystone_timeout": (1, 600),
     "keystone_cache_seconds": (0, 3600),
     "heartbeat_seconds": (5, 60),
+    "deleted_stack_retention_days": (0, 36_500),
+    "event_retention_days": (0, 36_500),
+    "run_retention_days": (0, 36_500),
+    "trigger_retention_days": (0, 36_500),
     "audit_retention_days": (0, 36_500),
     "max_template_values": (1024, 1024 * 1024 * 1024),
     "max_object_size": (1, 256 * 1024 * 1024),
@@ -180,6 +184,14 @@ class Settings:
         8 * 1024 * 1024, "Bytes that are kept of one run's stdout, and of its stderr: half the head, half the tail."
     )
     log_retention_days: int = _setting(30, "Days that the output of runs is kept.")
+    deleted_stack_retention_days: int = _setting(
+        7, "Days that deleted stacks can be shown, with their events and snapshots."
+    )
+    event_retention_days: int = _setting(90, "Days that events of stacks are kept.")
+    run_retention_days: int = _setting(
+        90, "Days that the history of a deployment keeps a run after its end; the newest run stays."
+    )
+    trigger_retention_days: int = _setting(90, "Days that ended triggers are kept, with their deployments.")
     deployment_policy: str = _setting(
         "PROJECT", "Who may deploy to a server whose policy does not set it: only its STACK, or its whole PROJECT."
     )
@@ -187,7 +199,7 @@ class Settings:
         "STORED",
         "Hooks that agents may fetch for a run, unless the server's policy sets it: NONE, STORED (in Stoker), or ANY.",
     )
-    audit_retention_days: int = _setting(365, "Days that `stoker db purge` leaves entries of the audit log.")
+    audit_retention_days: int = _setting(365, "Days that entries of the audit log are kept.")
 
     require_signed_transports: bool = _setting(
         False,
@@ -273,6 +285,18 @@ class Settings:
     def offline_after(self) -> timedelta:
         """Time after the last heartbeat until a server is OFFLINE: two heartbeats and some grace."""
         return timedelta(seconds=2 * self.heartbeat_seconds + _HEARTBEAT_GRACE_SECONDS)
+
+    @property
+    def retention_days(self) -> Mapping[str, int]:
+        """The days that records are kept, by kind (``work.retention``)."""
+        return {
+            "stacks": self.deleted_stack_retention_days,
+            "events": self.event_retention_days,
+            "runs": self.run_retention_days,
+            "logs": self.log_retention_days,
+            "audit": self.audit_retention_days,
+            "triggers": self.trigger_retention_days,
+        }
 
     @property
     def identity_url(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -11,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stoker.deployments import log_storage, retention, run_end, runs
+from stoker.deployments import log_storage, run_end, runs
 from stoker.deployments.documents import LOG_BYTES
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.store import deployments
 from stoker.store import logs as stored_logs
 from stoker.store import runs as stored
+from stoker.store.purge import in_batches
 from stoker.store.schema import logs
-from stoker.work import Work
 from support.clock import age
 from support.deployments import begin
 from support.search import examples
@@ -222,34 +221,21 @@ def test_a_stream_is_stdout_or_stderr(store):
         log(store, made.config_id, 0, b"x", stream="stdin")
 
 
+def purge(store):
+    before = datetime.now(UTC) - timedelta(days=30)
+    return in_batches(store, lambda tx, most: stored_logs.purge(tx, before, most))
+
+
 def test_output_expires_only_after_its_run_has_ended(store):
     over, going = begin(store, "over"), begin(store, "going")
     for made in (over, going):
         log(store, made.config_id, 0, b"old")
     store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, over.id), {}, LOG_BYTES))
-    assert retention.purge(store, datetime.now(UTC) - timedelta(days=30)) == 0
+    assert purge(store) == 0
     age(store, logs, 31 * 86400)
     log(store, going.config_id, 3, b"new")
-    assert retention.purge(store, datetime.now(UTC) - timedelta(days=30)) == 1
+    assert purge(store) == 1
     assert (text(store, over.id), text(store, going.id)) == ("", "oldnew")
-
-
-def test_old_output_is_purged_daily(store):
-    work = Work(store)
-    daily = retention.Retention(store, work, 30)
-    made = begin(store, "a")
-    log(store, made.config_id, 0, b"old")
-    store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, made.id), {}, LOG_BYTES))
-    age(store, logs, 31 * 86400)
-    work.start()
-    try:
-        daily.begin()
-        until = time.monotonic() + 30
-        while text(store, made.id):
-            assert time.monotonic() < until, "it was never done"
-            time.sleep(0.02)
-    finally:
-        work.stop()
 
 
 def test_long_output_is_kept_in_chunks_cut_between_characters(store):

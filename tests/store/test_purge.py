@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
 
-from stoker.store import rows, stacks
+from stoker.store import events as stored_events
+from stoker.store import free_space, rows, stacks, table_sizes
+from stoker.store.free_space import reclaim
+from stoker.store.open import Store
 from stoker.store.purge import in_batches
-from stoker.store.schema import events, snapshots
+from stoker.store.schema import events, metadata, snapshots
 from stoker.store.schema import stacks as table
+from support import databases
 from support.stacks import world
 from support.templates import template
 
@@ -75,7 +80,55 @@ def test_an_interrupted_purge_continues(store, gone):
         in_batches(store, delete, batch=10)
     before = counts(store)
     assert before[0] == 4  # a stack goes last, so that what is left of it is found again
-    with store.read() as tx:
-        assert stacks.count_gone(tx, NOW) == 3
     in_batches(store, lambda tx, most: stacks.purge(tx, NOW, most), batch=1000)
     assert counts(store)[0] == 1
+
+
+@pytest.fixture
+def sqlite_store(tmp_path, sqlite_template):
+    opened = Store(databases.sqlite_url(tmp_path, sqlite_template))
+    yield opened
+    opened.close()
+
+
+def test_sqlite_returns_the_space_of_deleted_rows_in_small_transactions(sqlite_store, monkeypatch):
+    store = sqlite_store
+    monkeypatch.setattr(free_space, "_RESERVE_PAGES", 20)
+    heat = world(store)
+    stack = heat.create(template({}), "a")
+    for _ in range(20):
+        store.write(lambda tx: add_large_event(tx, stack.id))
+    assert reclaim(store) == 0, "nothing was deleted yet"
+    with store.read() as tx:
+        full = table_sizes.read(tx)
+    assert in_batches(store, lambda tx, most: stored_events.purge(tx, NOW, most)) >= 20
+    freed = reclaim(store)
+    with store.read() as tx:
+        left = table_sizes.read(tx)
+    assert freed > 200
+    assert full.total_bytes - left.total_bytes == freed * 4096
+    assert 0 < left.free_bytes <= max(20 * 4096, 0.1 * left.total_bytes)
+    assert reclaim(store) == 0
+
+
+def add_large_event(tx, stack_id):
+    row = dict(tx.run(sa.select(events).where(events.c.stack_id == stack_id)).mappings().first())
+    del row["seq"]
+    tx.run(sa.insert(events), {**row, "id": str(uuid4()), "reason": "x" * 100_000})
+
+
+def test_a_database_without_deletions_is_not_touched(store):
+    assert reclaim(store) == 0
+
+
+def test_table_sizes_cover_every_table(store, gone):
+    with store.read() as tx:
+        sizes = table_sizes.read(tx)
+        assert sizes.dialect == tx.connection.dialect.name
+    by_name = {size.name: size for size in sizes.tables}
+    assert by_name.keys() == metadata.tables.keys()
+    assert by_name["stacks"].rows == 4
+    assert by_name["events"].rows > 120
+    assert by_name["events"].table_bytes > by_name["artifacts"].table_bytes
+    assert by_name["events"].index_bytes > 0
+    assert sum(size.table_bytes + size.index_bytes for size in sizes.tables) <= sizes.total_bytes

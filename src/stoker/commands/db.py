@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,41 +55,87 @@ def _open_site(state_dir: Path | None, database: str | None, config: Path | None
     return settings, serve.open_store(settings, serve.key_source(settings))
 
 
-@db.command("purge")
-@click.option("--older-than", "days", type=click.FloatRange(min=0), default=30, show_default=True, metavar="DAYS")
-@_of_installation
-def purge(days: float, state_dir: Path | None, database: str | None) -> None:
-    """Delete old data: stacks deleted DAYS ago, with their events and snapshots, and output of runs.
+def _open(state_dir: Path | None, database: str | None, config: Path | None) -> tuple[Settings, Store]:
+    """Return the settings and the open store of an installation."""
+    from stoker.serve import open_store
 
-    Entries of the audit log are deleted after audit_retention_days.
+    flags = {"state_dir": state_dir, "database": database}
+    settings = all_settings.load(flags, os.environ, config or all_settings.config_file(os.environ))
+    return settings, open_store(settings)
+
+
+@db.command("purge")
+@click.option(
+    "--older-than",
+    "days",
+    type=click.FloatRange(min=0),
+    metavar="DAYS",
+    help="The age of all records but those of the audit log (default: the settings …_retention_days).",
+)
+@click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings.")
+@_of_installation
+def purge(days: float | None, config: Path | None, state_dir: Path | None, database: str | None) -> None:
+    """Delete old records now, as a running Stoker does every hour.
+
+    These are records of deleted stacks, events, earlier runs, output and entries of the audit log, each older than its
+    setting …_retention_days. Only a running Stoker deletes ended triggers.
 
     Safe to run while Stoker serves the database.
     """
     with reported_as_click_errors():
-        # Imported late, because the help text does not need it.
-        from stoker.deployments import retention
-        from stoker.serve import open_store
-        from stoker.store import audit, stacks
-        from stoker.store.purge import in_batches
+        from stoker.work.retention import KINDS, Retention  # imported late, because the help text does not need it
 
-        file = all_settings.config_file(os.environ)
-        flags = {"state_dir": state_dir, "database": database}
-        settings = all_settings.load(flags, os.environ, file)
-        store = open_store(settings)
+        settings, store = _open(state_dir, database, config)
+        ages: dict[str, float] = dict(settings.retention_days)
+        if days is not None:
+            ages = {**dict.fromkeys(ages, days), "audit": settings.audit_retention_days}
         try:
-            now = datetime.now(UTC)
-            before = now - timedelta(days=days)
-            with store.read() as tx:
-                count = stacks.count_gone(tx, before)
-            in_batches(store, lambda tx, most: stacks.purge(tx, before, most))
-            audit_age = timedelta(days=settings.audit_retention_days)
-            chunks = retention.purge(store, before)
-            decisions = in_batches(store, lambda tx, most: audit.purge(tx, now - audit_age, most))
+            from stoker.work import Work
+
+            retention = Retention(store, Work(store), ages)
+            for kind in KINDS:
+                click.echo(f"purged {retention.purge(kind.name)} {kind.noun}")
         finally:
             store.close()
-    click.echo(f"purged {count} deleted stacks and {chunks} pieces of output")
-    if decisions:
-        click.echo(f"purged {decisions} entries of the audit log")
+
+
+@db.command("status")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings.")
+@_of_installation
+def status(as_json: bool, config: Path | None, state_dir: Path | None, database: str | None) -> None:
+    """Show the size of the database and of each table.
+
+    Safe to run while Stoker serves the database.
+    """
+    with reported_as_click_errors():
+        from stoker.store import table_sizes
+
+        _, store = _open(state_dir, database, config)
+        try:
+            with store.read() as tx:
+                sizes = table_sizes.read(tx)
+        finally:
+            store.close()
+    if as_json:
+        click.echo(json.dumps(asdict(sizes)))
+        return
+    free = f", of which {_shown(sizes.free_bytes)} are free" if sizes.dialect == "sqlite" else ""
+    click.echo(f"{sizes.dialect}: {_shown(sizes.total_bytes)}{free}")
+    click.echo(f"{'table':24}{'rows':>12}{'table':>12}{'indexes':>12}")
+    for table in sizes.tables:
+        click.echo(f"{table.name:24}{table.rows:>12}{_shown(table.table_bytes):>12}{_shown(table.index_bytes):>12}")
+
+
+def _shown(size: int | None) -> str:
+    """Return a number of bytes for people."""
+    if size is None:
+        return "unknown"
+    for unit in ("B", "kB", "MB"):
+        if size < 10_000:
+            return f"{size} {unit}"
+        size = round(size / 1000)
+    return f"{size} GB"
 
 
 @db.command("sweep")

@@ -14,7 +14,6 @@ from stoker.backends.garbage_collector import CollectedObject
 from stoker.backends.keystone_users import KeystoneUserController
 from stoker.backends.result_polling import ResultPoller
 from stoker.deployments.documents import Documents
-from stoker.deployments.retention import Retention
 from stoker.http.app import App
 from stoker.http.asgi import create_asgi_app
 from stoker.http.health_report import HealthReport
@@ -41,7 +40,9 @@ from stoker.stacks import jobs
 from stoker.stacks.engine import Engine
 from stoker.store.open import Store
 from stoker.triggers import jobs as trigger_jobs
+from stoker.triggers import retention as trigger_retention
 from stoker.work import Work
+from stoker.work.retention import Kind, Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,8 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
     late_engine.bind(engine)
     jobs.register(store, engine)
     trigger_jobs.register(store, engine)
-    retention = Retention(store, stores.work, settings.log_retention_days)
+    ended_triggers = Kind("triggers", "ended triggers", lambda store, at: trigger_retention.purge(store, engine, at))
+    retention = Retention(store, stores.work, settings.retention_days, (ended_triggers,))
     app = App(
         settings=settings,
         store=store,

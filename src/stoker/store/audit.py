@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from stoker.model.audit import Decision, Entry
-from stoker.store import rows
+from stoker.store import rows, statements
 from stoker.store.repository import Repository
 from stoker.store.schema import audit
 from stoker.store.tx import Tx
@@ -22,9 +22,7 @@ _LIST = (
     .limit(sa.bindparam("limit"))
 )
 _OF_SERVER = _LIST.where(audit.c.server_id == sa.bindparam("server_id"))
-_PURGE = sa.delete(audit).where(
-    audit.c.seq.in_(sa.select(audit.c.seq).where(audit.c.at < sa.bindparam("before")).limit(sa.bindparam("most")))
-)
+_PURGE = statements.delete_oldest(audit, audit.c.at)
 _LAST = 2**63 - 1
 
 
@@ -48,6 +46,6 @@ def list_all(
 
 
 def purge(tx: Tx, before: datetime, most: int) -> int:
-    """Delete at most ``most`` entries older than ``before``; return their number."""
+    """Delete, among the ``most`` oldest entries, those older than ``before``; return their number."""
     count: int = tx.run(_PURGE, {"before": rows.to_micros(before), "most": most}).rowcount
     return count

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import sqlalchemy as sa
 
 from stoker.model.stack import Event
+from stoker.store import rows, statements
 from stoker.store.repository import Repository
 from stoker.store.schema import events
 from stoker.store.tx import Tx
@@ -16,6 +18,8 @@ _SEQ = sa.select(events.c.seq).where(
     events.c.id == sa.bindparam("id"), events.c.stack_id.in_(sa.bindparam("stacks", expanding=True))
 )
 _FILTERABLE = {name: events.c[name] for name in ("resource_name", "resource_type", "action", "status")}
+
+_PURGE = statements.delete_oldest(events, events.c.at)
 
 
 def add(tx: Tx, new: Event) -> None:
@@ -50,3 +54,9 @@ def list_all(
         query = query.where(events.c.seq < seen if descending else events.c.seq > seen)
     order = events.c.seq.desc() if descending else events.c.seq.asc()
     return [_EVENTS.decode(row, tx.secrets) for row in tx.run(query.order_by(order).limit(limit))]
+
+
+def purge(tx: Tx, before: datetime, most: int) -> int:
+    """Delete, among the ``most`` oldest events of all stacks, those older than ``before``; return their number."""
+    count: int = tx.run(_PURGE, {"before": rows.to_micros(before), "most": most}).rowcount
+    return count

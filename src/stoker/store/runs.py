@@ -125,6 +125,29 @@ _FORGET_OLD_LOGS = sa.delete(logs).where(
 )
 _FORGET_OLD_RUNS = sa.delete(runs).where(*_OLD)
 
+#: Deployments whose earlier runs one transaction deletes: each has at most ``KEPT``.
+_WINDOW = 100
+_WINDOW_END = (
+    sa.select(deployments.c.seq)
+    .where(deployments.c.seq > sa.bindparam("after"))
+    .order_by(deployments.c.seq)
+    .offset(_WINDOW - 1)
+    .limit(1)
+)
+_EARLIER = (
+    sa.select(runs.c.deployment_id, runs.c.config_id)
+    .join_from(deployments, runs, runs.c.deployment_id == deployments.c.id)
+    .where(
+        deployments.c.seq > sa.bindparam("after"),
+        deployments.c.seq <= sa.bindparam("end"),
+        runs.c.ended_at < sa.bindparam("before"),
+        runs.c.config_id != deployments.c.config_id,
+    )
+)
+_PURGE_LOGS = sa.delete(logs).where(sa.tuple_(logs.c.deployment_id, logs.c.config_id).in_(_EARLIER))
+_PURGE = sa.delete(runs).where(sa.tuple_(runs.c.deployment_id, runs.c.config_id).in_(_EARLIER))
+_LAST = 2**63 - 1
+
 
 def add(tx: Tx, deployment: Deployment, input_values: Mapping[str, Any], requested_by: str | None = None) -> None:
     """
@@ -301,6 +324,19 @@ def end(
         for stream, (size, last_bytes) in streams.items()
         if last_bytes is not None
     }
+
+
+def purge(tx: Tx, before: datetime, after: int) -> tuple[int, int | None]:
+    """
+    Delete runs that ended before ``before``, with their output, except for the newest run of each deployment.
+
+    Considers the next deployments whose ``seq`` is greater than ``after``. Returns the number of deleted runs and the
+    ``seq`` of the last of these deployments; None: there are no further ones.
+    """
+    end = tx.scalar(_WINDOW_END, {"after": after})
+    window = {"before": rows.to_micros(before), "after": after, "end": _LAST if end is None else end}
+    tx.run(_PURGE_LOGS, window)
+    return tx.run(_PURGE, window).rowcount, end
 
 
 def supersede(tx: Tx, deployment_id: str, config_id: str) -> None:

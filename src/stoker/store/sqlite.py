@@ -58,6 +58,9 @@ def open_engine(url: str, pool_size: int = 8, max_overflow: int = 56) -> sa.Engi
 
 def _prepare(connection: sqlite3.Connection, _: object) -> None:
     connection.isolation_level = None  # Stoker executes BEGIN itself where needed
+    if not connection.execute("PRAGMA page_count").fetchone()[0]:
+        # Only before the first page is written: on an existing file, the statement would wait for the writer's lock.
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")  # with NORMAL, a power failure may lose acknowledged signals
     connection.execute("PRAGMA busy_timeout = 30000")

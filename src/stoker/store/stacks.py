@@ -35,9 +35,14 @@ _NAMED = STACKS.by("project_id", "name").where(stacks.c.deleted_at.is_(None))
 _SOURCE = sa.select(stacks.c.source).where(*statements.equal(stacks, "id"))
 _PREVIOUS = sa.select(stacks.c.previous).where(*statements.equal(stacks, "id"))
 _SET_SOURCE = statements.update(stacks, "source")
+_FORGET_PREVIOUS = sa.update(stacks).where(stacks.c.id == sa.bindparam("key_id")).values(previous=None)
 _KEEP = sa.update(stacks).where(stacks.c.id == sa.bindparam("key_id")).values(previous=stacks.c.source)
-_GONE = sa.select(stacks.c.id).where(stacks.c.deleted_at < sa.bindparam("before")).limit(sa.bindparam("most"))
-_COUNT_GONE = sa.select(sa.func.count()).where(stacks.c.deleted_at < sa.bindparam("before"))
+_GONE = (
+    sa.select(stacks.c.id)
+    .where(stacks.c.deleted_at < sa.bindparam("before"))
+    .order_by(stacks.c.deleted_at)
+    .limit(sa.bindparam("most"))
+)
 _OF_GONE: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
 _PURGE_PARTS = (
     sa.delete(events).where(
@@ -138,6 +143,11 @@ def prefetch(tx: Tx, roots: Collection[str]) -> list[Stack]:
     return loaded
 
 
+def forget_previous_source(tx: Tx, id: str) -> None:
+    """Delete the source of the last completed operation, because the stack is deleted and no operation follows."""
+    tx.run(_FORGET_PREVIOUS, {"key_id": id})
+
+
 def tree(tx: Tx, id: str) -> list[Stack]:
     """Return the stack and all stacks nested in it, parents first. Deleted stacks are excluded."""
     members = STACKS.all(tx, _TREE, {"id": id})
@@ -150,11 +160,6 @@ def tree(tx: Tx, id: str) -> list[Stack]:
 def count(tx: Tx, project_id: str) -> int:
     """Return the number of the project's stacks, without nested and deleted ones."""
     return int(tx.scalar(_COUNT, {"project_id": project_id}))
-
-
-def count_gone(tx: Tx, before: datetime) -> int:
-    """Return the number of stacks deleted before this time."""
-    return int(tx.scalar(_COUNT_GONE, {"before": rows.to_micros(before)}))
 
 
 def purge(tx: Tx, before: datetime, most: int) -> int:

@@ -45,6 +45,18 @@ def delete_expired(table: sa.Table, id: sa.Column[Any], most: int) -> sa.Delete:
     return sa.delete(table).where(id.in_(oldest.with_for_update(skip_locked=True)))
 
 
+def delete_oldest(table: sa.Table, at: sa.Column[Any]) -> sa.Delete:
+    """
+    Return the deletion of those of the ``:most`` oldest rows of a table whose time ``at`` is before ``:before``.
+
+    Rows are added in the order of time, so the oldest have the smallest ``seq``, and the time needs no index.
+    """
+    first = sa.select(table.c.seq, at.label("added_at")).order_by(table.c.seq).limit(sa.bindparam("most")).subquery()
+    return sa.delete(table).where(
+        table.c.seq.in_(sa.select(first.c.seq).where(first.c.added_at < sa.bindparam("before")))
+    )
+
+
 def insert_new(table: sa.Table, *unique: str) -> sa.Insert:
     """
     Return an INSERT that does nothing if there is a row with the same values of the columns ``unique``.

@@ -20,6 +20,7 @@ _TARGETS = Repository(
 )
 _DELETE = statements.delete(trigger_targets, "trigger_id")
 _OF_TRIGGER = _TARGETS.by("trigger_id").order_by(trigger_targets.c.position)
+_STARTED = _OF_TRIGGER.where(trigger_targets.c.deployment_id.is_not(None)).limit(sa.bindparam("limit"))
 _NEXT = _OF_TRIGGER.where(trigger_targets.c.status == TargetStatus.QUEUED.value).limit(sa.bindparam("limit"))
 #: Without the input values, because a client that follows a trigger reads all of its targets.
 _STATES = _OF_TRIGGER.with_only_columns(
@@ -55,6 +56,11 @@ def delete(tx: Tx, trigger_id: str) -> None:
 def of_trigger(tx: Tx, trigger_id: str) -> list[Target]:
     """Return all targets of a trigger, in their order."""
     return _TARGETS.all(tx, _OF_TRIGGER, {"trigger_id": trigger_id})
+
+
+def list_started(tx: Tx, trigger_id: str, limit: int) -> list[Target]:
+    """Return the first ``limit`` targets that have a deployment."""
+    return _TARGETS.all(tx, _STARTED, {"trigger_id": trigger_id, "limit": limit})
 
 
 def states(tx: Tx, trigger_id: str) -> list[Target]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 import sqlalchemy as sa
 
 from stoker.model.errors import EntityNotFound
 from stoker.model.trigger import Content, Target, Trigger
-from stoker.store import statements, targets
+from stoker.store import rows, statements, targets
 from stoker.store.notifier import trigger_topic
 from stoker.store.repository import Repository, require
 from stoker.store.schema import triggers
@@ -36,6 +37,12 @@ _PAGE = (
     )
     .order_by(triggers.c.seq.desc())
     .limit(sa.bindparam("limit"))
+)
+_ENDED = (
+    sa.select(triggers.c.id)
+    .where(triggers.c.ended_at < sa.bindparam("before"), triggers.c.status != "IN_PROGRESS")
+    .order_by(triggers.c.seq)
+    .limit(1)
 )
 _OF_SCHEDULE = (
     sa.select(triggers.c.id)
@@ -114,6 +121,12 @@ def page(
     filters = {"any_status": status is None, "of_status": status, "any_stack": stack_id is None, "of_stack": stack_id}
     most = 2**62 if limit is None else limit
     return _TRIGGERS.all(tx, _PAGE, {"project_id": project_id, "before": before, "limit": most, **filters})
+
+
+def find_ended(tx: Tx, before: datetime) -> str | None:
+    """Return the id of a trigger of any project that ended before this time, or None."""
+    id: str | None = tx.scalar(_ENDED, {"before": rows.to_micros(before)})
+    return id
 
 
 def oldest_beyond(tx: Tx, project_id: str, schedule_id: str, kept: int) -> list[str]:

@@ -150,7 +150,8 @@ def delete_some(tx: Tx, env: DeploymentEnv, ended: Trigger, most: int | None = N
 
     Deletes the trigger too if no deployment remains. Returns the number of deleted deployments.
     """
-    remaining = [target for target in targets.of_trigger(tx, ended.id) if target.deployment_id]
+    most = ended.total if most is None else most
+    remaining = targets.list_started(tx, ended.id, most + 1)
     share = remaining[:most]
     for target in share:
         deployment = deployments.find(tx, target.deployment_id or "", for_update=True)

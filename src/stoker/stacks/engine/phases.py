@@ -97,6 +97,7 @@ def end_phase(session: StackSession) -> None:
     complete(session)
     if session.stack.action is Action.DELETE:
         session.set(deleted_at=session.tx.now)
+        stacks.forget_previous_source(session.tx, session.stack.id)
     else:
         stacks.keep_source(session.tx, session.stack.id)
 

@@ -53,6 +53,14 @@ sa.Index(
     postgresql_where=stacks.c.deleted_at.is_(None),
 )
 
+#: For the deletion of the records of deleted stacks.
+sa.Index(
+    "ix_stacks_deleted_at",
+    stacks.c.deleted_at,
+    sqlite_where=stacks.c.deleted_at.is_not(None),
+    postgresql_where=stacks.c.deleted_at.is_not(None),
+)
+
 resources = sa.Table(
     "resources",
     metadata,

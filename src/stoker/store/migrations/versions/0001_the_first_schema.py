@@ -412,6 +412,13 @@ def upgrade() -> None:
         batch_op.create_index("ix_stacks_project_id_created_at", ["project_id", "created_at"], unique=False)
         batch_op.create_index(batch_op.f("ix_stacks_root_id"), ["root_id"], unique=False)
         batch_op.create_index(
+            "ix_stacks_deleted_at",
+            ["deleted_at"],
+            unique=False,
+            sqlite_where=sa.text("deleted_at IS NOT NULL"),
+            postgresql_where=sa.text("deleted_at IS NOT NULL"),
+        )
+        batch_op.create_index(
             "uq_stacks_live_name",
             ["project_id", "name"],
             unique=True,

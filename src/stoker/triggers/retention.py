@@ -1,0 +1,42 @@
+"""Deletes triggers that ended long ago, with their targets and deployments."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+from stoker.model.trigger import TriggerStatus
+from stoker.stacks.engine import Engine
+from stoker.store import triggers
+from stoker.store.open import Store
+from stoker.store.tx import Tx
+from stoker.triggers import lifecycle
+
+#: Deployments that one transaction deletes. Each gives its server's document a new revision, so the pauses also keep
+#: the servers of a large trigger from polling at the same time.
+_BATCH = 50
+_PAUSE = 0.02
+
+
+def purge(store: Store, engine: Engine, before: datetime) -> int:
+    """Delete all triggers that ended before this time, and return their number."""
+    count = 0
+    while True:
+        begun = time.monotonic()
+        is_deleted = store.write(lambda tx: _delete_some(tx, engine, before), background=True, durable=False)
+        if is_deleted is None:
+            return count
+        count += is_deleted
+        time.sleep(max(_PAUSE, time.monotonic() - begun))
+
+
+def _delete_some(tx: Tx, engine: Engine, before: datetime) -> bool | None:
+    """Delete a part of one trigger. Return whether no part remains; None: no trigger is old enough."""
+    id = triggers.find_ended(tx, before)
+    if id is None:
+        return None
+    trigger = triggers.find(tx, id, for_update=True)
+    if trigger is None or trigger.status == TriggerStatus.IN_PROGRESS:
+        return False  # deleted or retried since
+    lifecycle.delete_some(tx, engine.env, trigger, _BATCH)
+    return triggers.find(tx, id) is None
