@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import agents, cases, transports, triggers
+from bench import agents, cases, comparison, transports, triggers
 from bench.api import Api, variables
 from bench.cases import Result, Target
 from bench.measure import pss_mb, tree
@@ -49,8 +49,10 @@ def main() -> None:
         with heat() as target:
             found["heat"] = run("heat", target, {**cases.COMMON, **transports.COMMON}, said, failed)
     text = table(found, failed)
+    database = (said.database or "sqlite").partition(":")[0].partition("+")[0]
     print(f"\n{text}")
-    keep(found, failed, text)
+    print(f"\n{compare(found['stoker'], database)}")
+    keep(found, failed, text, database)
 
 
 def run(
@@ -131,13 +133,25 @@ def table(found: dict[str, dict[str, Result]], failed: Failures) -> str:
     return "\n".join(lines)
 
 
-def keep(found: dict[str, dict[str, Result]], failed: Failures, text: str) -> None:
+def compare(found: dict[str, Result], database: str) -> str:
+    """Return what costs more CPU than in the last committed results."""
+    files = comparison.committed(RESULTS)
+    worse = [str(each) for each in comparison.find_worse(found, files, database)]
+    if not files:
+        return "no committed results to compare with"
+    if not worse:
+        return "no case costs over 25 % more CPU than in the last committed results"
+    return "\n".join(["over 25 % more CPU than in the last committed results:", *worse])
+
+
+def keep(found: dict[str, dict[str, Result]], failed: Failures, text: str, database: str) -> None:
     """Write the table and all figures to files below ``bench/results``."""
     RESULTS.mkdir(exist_ok=True)
     name = time.strftime("%Y-%m-%d-%H%M%S") + ("-vs-heat" if "heat" in found else "")
     facts = {
         "when": time.strftime("%F %T %z"),
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+        "database": database,
         "load_average": os.getloadavg(),
         "cases": found,
         "failed": {f"{label}, {name}": reason for (label, name), reason in failed.items()},
