@@ -62,6 +62,23 @@ def test_unknown_facts_become_facts_of_the_site(stoker, agent):
     assert shown(stoker, agent)["facts"] == {"custom": {"gpu": "x", "rack": 1}}
 
 
+def test_the_labels_among_the_facts_are_those_that_the_server_has_at_stoker(stoker, agent):
+    def selected(text):
+        listed = stoker.heat("GET", f"/servers?selector={text}%20and%20hostname={agent.name}").body["servers"]
+        return [server["id"] for server in listed]
+
+    reported = {"labels": {"role": "forged"}, "hostname": agent.name, "kernel": "6.1"}
+    assert agent.call("PUT", "/facts", reported).status == 204
+    assert shown(stoker, agent)["facts"] == {"hostname": agent.name, "kernel": "6.1"}
+    forms = ("role={}", "labels.role={}", "fact.labels.role={}", "label.role={}")
+    assert [selected(form.format("forged")) for form in forms] == [[]] * 4
+    stoker.heat("PATCH", f"/servers/{agent.id}", {"labels": {"role": "web"}})
+    assert shown(stoker, agent)["facts"]["labels"] == {"role": "web"}
+    assert [selected(form.format("web")) for form in forms] == [[agent.id]] * 4
+    agent.call("PUT", "/facts", {**reported, "kernel": "6.2"})
+    assert shown(stoker, agent)["facts"]["labels"] == {"role": "web"}
+
+
 def test_hooks_among_the_facts_are_the_server_s_hooks(stoker, agent):
     agent.document(X_Stoker_Agent="1.0; hooks=script")
     stoker.until(lambda: shown(stoker, agent)["hooks"] == ["script"])

@@ -13,6 +13,7 @@ from stoker.resources import random_string
 from stoker.servers import enrollment
 from stoker.servers.facts import store_facts
 from stoker.stacks.queries import outputs
+from stoker.store import servers
 from support.stacks import world
 from support.templates import config, deployment, server, template
 
@@ -222,6 +223,7 @@ def test_facts_are_attributes_of_a_server_and_null_before_the_first_report(store
         "family": ["server", "os", "family"],
         "memory": ["server", "facts", "memory_mb"],
         "rack": ["server", "facts", "custom", "rack"],
+        "role": ["server", "facts", "labels", "role"],
     }
     text = {"str_replace": {"template": "listen ADDRESS", "params": {"ADDRESS": {"get_attr": paths["address"]}}}}
     stack = heat.create(
@@ -232,6 +234,8 @@ def test_facts_are_attributes_of_a_server_and_null_before_the_first_report(store
     )
     assert heat.resources(stack)["server"].physical_id == enrolled.id
     assert heat.outputs(stack) == dict.fromkeys(paths)
+    store.write(lambda tx: servers.set_labels(tx, enrolled.id, {"role": "web"}))
+    assert heat.outputs(stack) == dict.fromkeys(paths)
     store.write(lambda tx: store_facts(tx, enrolled.id, FACTS))
     assert heat.outputs(stack) == {
         "address": "10.0.0.5",
@@ -241,6 +245,7 @@ def test_facts_are_attributes_of_a_server_and_null_before_the_first_report(store
         "family": "debian",
         "memory": 7941,
         "rack": None,
+        "role": "web",
     }
 
 

@@ -21,6 +21,7 @@ SERVER = Selectable(
         "networks": {"eth0.100": ["10.0.0.5", "fd00::5"]},
         "tools": {"docker": "28.2.2", "puppet": ""},
         "custom": {"site.eu": {"gpu": True, "load": 0.5}, "role": "forged"},
+        "labels": {"role": "forged"},
     },
 )
 
@@ -31,6 +32,11 @@ SERVER = Selectable(
         ("role=web", True),
         (" role = web ", True),
         ("role=db", False),
+        ("labels.role=web", True),
+        ("labels.example.com/tier=front", True),
+        ("fact.labels.role=web", True),
+        ("fact.labels.role=forged", False),
+        ("labels.gone exists", False),
         ("role!=db", True),
         ("gone!=db", True),
         ("gone=", False),

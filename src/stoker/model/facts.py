@@ -9,11 +9,13 @@ from typing import Any
 
 #: The member for facts of the site, whose names Stoker does not know.
 CUSTOM = "custom"
+#: The server's labels. Stoker adds them to the facts that it shows: an agent cannot choose its labels.
+LABELS = "labels"
 #: Names of facts. A selector that names anything else means a label.
 NAMES = frozenset(
     (
         *("os", "kernel", "arch", "cpus", "memory_mb", "hostname", "fqdn", "address", "networks", "cloud"),
-        *("virtualization", "container", "python", "agent", "hooks", "tools", CUSTOM),
+        *("virtualization", "container", "python", "agent", "hooks", "tools", CUSTOM, LABELS),
     )
 )
 
@@ -35,6 +37,11 @@ class ServerFacts(FactsSummary):
     """The newest facts of a server."""
 
     facts: Mapping[str, Any]
+
+
+def with_labels(facts: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
+    """Return the facts of a server with its labels, which are left out if there are none, like any empty fact."""
+    return {**facts, LABELS: dict(labels)} if labels else dict(facts)
 
 
 def describe_os(facts: Mapping[str, Any]) -> str | None:

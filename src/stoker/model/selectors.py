@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from stoker.model.errors import Invalid
-from stoker.model.facts import NAMES
+from stoker.model.facts import LABELS, NAMES
 
 #: Limits: characters of a selector, conditions in it, and levels of parentheses and ``not``.
 LONGEST, MOST, DEEPEST = 2048, 64, 16
@@ -298,11 +298,15 @@ def _reader(name: str) -> Callable[[Selectable], list[Any]]:
     label, fact = name.removeprefix(_LABEL), name.removeprefix(_FACT)
     is_fact = _may_be_fact(name)
     path = fact.split(".")
+    of_labels = path[0] == LABELS
 
     def read(server: Selectable) -> list[Any]:
         if not name.startswith(_FACT) and label in server.labels:
             return [server.labels[label]]
-        return _values(_look_up(server.facts, path)) if is_fact else []
+        if not is_fact:
+            return []
+        # never what an agent has sent under the same name
+        return _values(_look_up({LABELS: server.labels} if of_labels else server.facts, path))
 
     return read
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from stoker.model.facts import with_labels
 from stoker.model.server import OWN_AGENT, Kind
 from stoker.model.stack import Resource
 from stoker.resources import server_policy
@@ -50,15 +51,17 @@ FACT_ATTRIBUTES: Mapping[str, str] = {
     "first_address": "The same.",
     "networks": "Addresses by interface (Stoker's own).",
     "os": "The operating system: id, family, name, version (Stoker's own).",
-    "facts": "All facts that the server's agent reports (Stoker's own).",
+    "facts": "All facts that the server's agent reports, and the server's labels (Stoker's own).",
 }
 
 
 def fact_attribute(context: Context, resource: Resource, name: str) -> Any:
     """Return an attribute of ``FACT_ATTRIBUTES``."""
-    facts = server_facts.load_facts(context.tx, resource.physical_id or resource.id)
+    server_id = resource.physical_id or resource.id
+    facts = server_facts.load_facts(context.tx, server_id)
     if name == "facts":
-        return dict(facts) or None
+        server = servers.find(context.tx, server_id) if facts else None
+        return with_labels(facts, server.labels) if server else None
     return facts.get("address" if name == "first_address" else name)
 
 

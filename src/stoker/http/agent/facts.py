@@ -12,7 +12,7 @@ from stoker.http.contracts import operation
 from stoker.http.decoders import convert
 from stoker.http.fields import Body, Count, Name, Unchecked
 from stoker.http.request_context import RequestContext
-from stoker.model.facts import CUSTOM
+from stoker.model.facts import CUSTOM, LABELS
 from stoker.servers import facts as server_facts
 from stoker.store.tx import Tx
 
@@ -42,7 +42,8 @@ class Facts(Body, omit_defaults=True):
     """
     Facts of a machine, at most 32 KB.
 
-    ``custom`` are the facts of the site. Members that are not listed here are added to ``custom``.
+    ``custom`` are the facts of the site. Members that are not listed here are added to ``custom``, except ``labels``,
+    which is ignored: the labels among the facts of a server are those that it has at Stoker.
     """
 
     os: OsFacts | None = None
@@ -73,7 +74,9 @@ def put(request: RequestContext, tx: Tx, body: FactsBody) -> None:
     """Replace the facts of the server."""
     facts: Facts = convert(body, Facts, "the facts")
     unknown = {
-        name: value for name, value in cast(Mapping[str, Any], body).items() if name not in Facts.__struct_fields__
+        name: value
+        for name, value in cast(Mapping[str, Any], body).items()
+        if name not in Facts.__struct_fields__ and name != LABELS
     }
     values: dict[str, Any] = msgspec.to_builtins(facts)
     if unknown:

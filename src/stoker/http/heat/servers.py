@@ -17,7 +17,7 @@ from stoker.model import labels, selectors
 from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
 from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import EntityNotFound
-from stoker.model.facts import FactsSummary, ServerFacts
+from stoker.model.facts import FactsSummary, ServerFacts, with_labels
 from stoker.model.server import Kind, Server
 from stoker.policy import authorizer, holds, rules, windows
 from stoker.servers import enrollment
@@ -131,7 +131,9 @@ class ShownServer(Answer):
     policy: Annotated[DeploymentPolicy, Meta(description="The server's own policy, or the site's")]
     policy_source: Literal["server", "site"]
     window: WindowState
-    facts: dict[str, Any] | Absent | None = UNSET
+    facts: (
+        Annotated[dict[str, Any], Meta(description="What the agent reports, and the server's labels")] | Absent | None
+    ) = UNSET
 
 
 class ServerQuery(Query):
@@ -250,7 +252,7 @@ def serialize(
         server,
         os=facts.os if facts else None,
         address=facts.address if facts else None,
-        facts=UNSET if in_list else dict(facts.facts) if isinstance(facts, ServerFacts) else None,
+        facts=UNSET if in_list else with_labels(facts.facts, server.labels) if isinstance(facts, ServerFacts) else None,
         facts_at=rows.heat_time(facts.reported_at) if facts else None,
         status=server.status(now, request.app.settings.offline_after),
         agent_outdated=server.agent_version not in (None, request.app.servers.agent_bundle.version),
