@@ -53,6 +53,20 @@ def change_owner(name: str, paths: Paths, program: Path, *, with_program: bool) 
         os.chown(str(path), *owner)
 
 
+def restore_root(paths: Paths, program: Path, user: str) -> None:
+    """Make root the owner of what belongs to the agent's user: its files and the program. Removes the rules of sudo."""
+    SUDOERS.unlink(missing_ok=True)
+    try:
+        id = pwd.getpwnam(user).pw_uid
+    except KeyError:
+        raise Unusable(f"the agent runs as {user}, and there is no such user: create it, then run this again") from None
+    for top in (paths.config.parent, paths.state, paths.logs, program.parent):
+        for path in (top, *top.rglob("*")):
+            # files of runs that had other users stay theirs
+            if path.lstat().st_uid == id:
+                os.chown(str(path), 0, 0, follow_symlinks=False)
+
+
 def allow(name: str, commands: Sequence[str], file: Path = SUDOERS) -> None:
     """Let the user run these commands as root, without a password, and no others. Raises Unusable."""
     if not commands:

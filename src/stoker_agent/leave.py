@@ -20,7 +20,9 @@ PROGRAM = Path("/opt/stoker-agent/stoker-agent.pyz")
 
 def leave(paths: Paths, root: Optional[str], *, keep_data: bool, force: bool) -> None:
     """
-    End the agent, give up this machine's key at Stoker, and remove the agent's files. Prints each step. Repeatable.
+    End the agent, give up this machine's key at Stoker, and remove the agent's files. Prints each step.
+
+    The command can be repeated after an interruption at any point, also by ``kill -9``.
 
     ``keep_data`` keeps the hooks, the state of runs and the log. Without ``force``, raises Unusable while a run is in
     progress.
@@ -85,16 +87,24 @@ def _tell(config: Config) -> None:
 
 
 def _files(paths: Paths, root: Optional[str], *, keep_data: bool) -> Iterator[Path]:
-    """Yield what to remove. The program is the last: until then, the command can be repeated."""
+    """Yield what to remove. The link and the program are the last: until then, the command can be repeated."""
     data = () if keep_data else (paths.hooks, paths.state, paths.logs)
     etc: List[Path] = sorted(path for path in paths.config.parent.glob("*") if path != paths.hooks)
     yield from etc
     yield from data
     program = Path(root).absolute() / PROGRAM.name if root else PROGRAM
+    yield from (program.with_name(f"{program.name}.{ending}") for ending in ("old", "new"))  # of an upgrade
+    if _is_empty(paths.config.parent):
+        yield paths.config.parent
+    if not root:
+        yield service.LINK
     yield program
-    for folder in dict.fromkeys((paths.config.parent, program.parent)):
-        if folder.is_dir() and not any(folder.iterdir()):
-            yield folder
+    if _is_empty(program.parent):
+        yield program.parent
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
 
 
 def _remove(path: Path) -> bool:

@@ -27,6 +27,7 @@ _INIT_SCRIPT = Path("/etc/init.d/stoker-agent")
 LINK = Path("/usr/local/bin/stoker-agent")
 #: What the agent's own user may run as root.
 SUDOERS = Path("/etc/sudoers.d/stoker-agent")
+ROOT = "root"
 _NAME = "stoker-agent"
 #: Seconds that a stopping agent has: it gives its runs ten.
 _STOP_SECONDS = 20.0
@@ -76,7 +77,7 @@ def install(paths: Paths, root: Optional[str], *, user: Optional[str] = None, ha
     """
     Start the agent, now and at every boot, in place of an agent that runs already. Repeatable.
 
-    With ``user``, the agent runs as this user; an existing unit of systemd keeps its user otherwise.
+    With ``user``, the agent runs as this user, which may be ROOT; an existing unit of systemd keeps its user otherwise.
 
     Raises Unusable if the service manager refuses.
     """
@@ -88,12 +89,13 @@ def install(paths: Paths, root: Optional[str], *, user: Optional[str] = None, ha
     if not root:
         _link()
     if manager == SYSTEMD:
-        if user is not None or not _has_user(_SYSTEMD_UNIT):
-            _write(_SYSTEMD_UNIT, service_files.systemd_unit(command, user, has_sudo=has_sudo), 0o644)
+        if user is not None or find_user() is None:
+            own = None if user == ROOT else user
+            _write(_SYSTEMD_UNIT, service_files.systemd_unit(command, own, has_sudo=has_sudo), 0o644)
         for words in (["daemon-reload"], ["enable", f"{_NAME}.service"], ["restart", f"{_NAME}.service"]):
             _call("systemctl", "--quiet", *words)
         return Service(manager, _SYSTEMD_UNIT, command)
-    if user is not None:
+    if user not in (None, ROOT):
         raise Unusable(f"an own user needs systemd; here, run {' '.join(command)} as user {user} by other means")
     stop_process(paths)
     if manager == OPENRC:
@@ -108,31 +110,35 @@ def install(paths: Paths, root: Optional[str], *, user: Optional[str] = None, ha
     return Service(manager, _INIT_SCRIPT, command)
 
 
-def _has_user(unit: Path) -> bool:
-    """Whether the unit runs the agent as another user than root."""
-    return unit.exists() and "\nUser=" in unit.read_text()
+def find_user() -> Optional[str]:
+    """Return the user that systemd runs the agent as, or None if that is root or systemd does not run it."""
+    lines = _SYSTEMD_UNIT.read_text().splitlines() if _SYSTEMD_UNIT.exists() else []
+    return next((line[len("User=") :] for line in lines if line.startswith("User=")), None)
 
 
 def remove(paths: Paths, root: Optional[str]) -> List[Path]:
-    """Stop the agent and remove its service. Returns the removed files. Repeatable."""
+    """
+    Stop the agent and remove its service. Returns the removed files. Repeatable, also after a kill at any point.
+
+    The file that starts the service is removed after everything that only it leads to. LINK stays.
+    """
     removed: List[Path] = [] if root else _delete(SUDOERS)
-    if not root and _SYSTEMD_UNIT.exists():
-        if Path("/run/systemd/system").is_dir():
+    if not root and _SYSTEMD_UNIT.parent.is_dir():
+        is_running = Path("/run/systemd/system").is_dir()
+        if is_running and _SYSTEMD_UNIT.exists():
             _call("systemctl", "--quiet", "disable", "--now", f"{_NAME}.service")
-        removed += _delete(_SYSTEMD_UNIT, *sorted(_SYSTEMD_UNIT.parent.glob(f"*.wants/{_NAME}.service")))
         shutil.rmtree(f"{_SYSTEMD_UNIT}.d", ignore_errors=True)
-        if Path("/run/systemd/system").is_dir():
+        removed += _delete(*sorted(_SYSTEMD_UNIT.parent.glob(f"*.wants/{_NAME}.service")), _SYSTEMD_UNIT)
+        if is_running:
             _call("systemctl", "daemon-reload")
     if not root and _INIT_SCRIPT.exists():
         if shutil.which("rc-update"):
             subprocess.run(["rc-service", _NAME, "stop"], check=False, stdout=subprocess.DEVNULL)
             subprocess.run(["rc-update", "--quiet", "delete", _NAME], check=False)
-        removed += _delete(_INIT_SCRIPT)
         if shutil.which("update-rc.d"):
-            subprocess.run(["update-rc.d", _NAME, "remove"], check=False, stdout=subprocess.DEVNULL)
+            subprocess.run(["update-rc.d", "-f", _NAME, "remove"], check=False, stdout=subprocess.DEVNULL)
+        removed += _delete(_INIT_SCRIPT)
     stop_process(paths)
-    if not root and LINK.is_symlink():
-        removed += _delete(LINK)
     return removed
 
 

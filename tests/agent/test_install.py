@@ -126,6 +126,24 @@ def test_leave_is_repeatable(stoker, machine, tmp_path):
     assert not machine.root.exists()
 
 
+def test_leave_can_be_repeated_after_a_kill_at_any_point(stoker, machine, tmp_path):
+    install(stoker, machine, "killed")
+    machine.root.joinpath("stoker-agent.pyz.old").write_text("the program before an upgrade")
+    program = tmp_path / "copy.pyz"
+    program.write_bytes(machine.root.joinpath("stoker-agent.pyz").read_bytes())
+    kills = 0
+    while machine.root.joinpath("stoker-agent.pyz").exists():
+        done = machine.run_killed(machine.root / "stoker-agent.pyz", "leave")
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        kills += done.returncode != 0
+    assert kills > 5
+    if machine.root.exists():  # killed between the program and its directory
+        assert machine.run_program(program, "leave").returncode == 0
+    assert not machine.root.exists()
+    assert machine.agents == []
+    assert stoker.heat("GET", "/servers/killed").status == 404
+
+
 def test_leave_keeps_data_on_request(stoker, machine):
     install(stoker, machine, "keeps")
     machine.root.joinpath("hooks", "own").write_text("#!/bin/sh\n")

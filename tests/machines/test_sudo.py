@@ -64,3 +64,19 @@ def test_runs_of_the_agents_user_start_the_commands_of_the_rules_as_root_and_no_
         assert not machine.exists(RULES)
         machine.until("stoker-agent", "status")
         assert stoker.run("run", "web", "--", "sudo -n id -un", check=False).returncode != 0
+
+        other = "/var/lib/stoker-agent/of-another"
+        machine.run(["sh", "-c", f"echo kept > {other}; chown games {other}"])
+        refused = machine.run(["stoker-agent", "install", "--user", "root", "--sudo", "/usr/bin/id"], check=False)
+        assert "--sudo needs --user, with another user than root" in refused.stderr
+        back = machine.run(["stoker-agent", "install", "--user", "root"])
+        assert "the user stoker is no longer needed: userdel stoker" in back.stdout
+        assert "User=" not in machine.read("/etc/systemd/system/stoker-agent.service")
+        machine.until("stoker-agent", "status")
+        assert "root" in stoker.run("run", "web", "--", "id -un; touch /etc/as-root").stdout.split()
+        places = ["/etc/stoker-agent", "/opt/stoker-agent", "/var/lib/stoker-agent", "/var/log/stoker-agent"]
+        assert machine.run(["find", *places, "-user", "stoker"]).stdout == ""
+        assert machine.run(["stat", "-c", "%U", other]).stdout == "games\n"
+        machine.run(["userdel", "stoker"])
+        machine.run(["stoker-agent", "install", "--user", "root"])  # once more changes nothing
+        machine.until("stoker-agent", "status")

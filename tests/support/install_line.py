@@ -15,6 +15,26 @@ from pathlib import Path
 TOOLS = ("sh", "env", "id", "true", "uname")
 
 
+#: Runs the program of the second argument, and is killed before its change of that number (the first argument) of a
+#: file, a process or a connection.
+KILLED = """
+import os, runpy, signal, sys
+
+events = 0
+
+def count(event, _):
+    global events
+    events += event in ("os.remove", "os.rmdir", "os.kill", "socket.connect", "os.rename")
+    if events == last:
+        signal.raise_signal(signal.SIGKILL)
+
+last = int(sys.argv[1])
+sys.argv = sys.argv[2:]
+sys.addaudithook(count)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
 class Machine:
     """
     Installations below a root of their own.
@@ -50,7 +70,16 @@ class Machine:
 
     def run_agent(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the installed agent."""
-        command = [sys.executable, str(self.root / "stoker-agent.pyz"), *words, "--root", str(self.root)]
+        return self.run_program(self.root / "stoker-agent.pyz", *words)
+
+    def run_program(self, program: Path, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of another copy of the program."""
+        command = [sys.executable, str(program), *words, "--root", str(self.root)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    def run_killed(self, program: Path, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command that is killed before its third change of a file, signal or connection."""
+        command = [sys.executable, "-c", KILLED, "3", str(program), *words, "--root", str(self.root)]
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
     @property

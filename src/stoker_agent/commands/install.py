@@ -12,7 +12,9 @@ from stoker_agent.config import Paths, Unusable
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument("--user", metavar="NAME", help="run the agent as this system user, which is created")
+    parser.add_argument(
+        "--user", metavar="NAME", help="run the agent as this system user, which is created; root: as root again"
+    )
     parser.add_argument(
         "--sudo",
         action="append",
@@ -38,15 +40,21 @@ def main(options: argparse.Namespace, paths: Paths) -> int:
         image.install(options.image_root, program, options.url, options.token_file, ca_file, options.proxy)
         print(f"installed below {options.image_root}: the first boot enrolls the machine at {options.url}")
         return 0
-    if options.sudo and not options.user:
-        raise Unusable("--sudo needs --user: an agent of root needs no sudo")
-    if options.user:
-        if os.geteuid() != 0 or options.root:
-            raise Unusable("--user needs root, and the system's directories")
+    if options.sudo and options.user in (None, service.ROOT):
+        raise Unusable("--sudo needs --user, with another user than root: an agent of root needs no sudo")
+    before = service.find_user()
+    if options.user and (os.geteuid() != 0 or options.root):
+        raise Unusable("--user needs root, and the system's directories")
+    if options.user == service.ROOT:
+        if before is not None:
+            account.restore_root(paths, image.own_program(), before)
+    elif options.user:
         account.sudoers(options.user, options.sudo)  # refuses bad commands before anything changes
         account.create(options.user)
         account.change_owner(options.user, paths, image.own_program(), with_program=not options.sudo)
         account.allow(options.user, options.sudo)
     done = service.install(paths, options.root, user=options.user, has_sudo=bool(options.sudo))
     print(f"service   {done.describe()}")
+    if options.user == service.ROOT and before is not None:
+        print(f"user      root; the user {before} is no longer needed: userdel {before}")
     return 0
