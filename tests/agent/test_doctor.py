@@ -33,6 +33,18 @@ def test_a_machine_that_is_not_enrolled_and_offline_is_checked_as_far_as_possibl
     assert "tcp" not in checks
 
 
+def test_a_machine_that_enrolls_at_its_first_start_is_checked_with_the_url_of_its_token(agent, server):
+    agent.root.joinpath("etc", "agent.json").unlink()
+    invitation = {"url": server.url, "token": "secret-token"}
+    agent.root.joinpath("etc", "enrollment.json").write_text(json.dumps(invitation))
+    done = agent.call("doctor", "--root", str(agent.root))
+    assert f"enrolls at {server.url} -> it enrolls when its agent starts first" in done.stdout
+    assert "secret-token" not in done.stdout
+    checks = diagnose(agent)[1]
+    assert checks["enrolled"][0][0] == "skip"
+    assert checks["tcp"][0][0] == "ok"
+
+
 def test_files_and_hooks_are_checked(agent, server):
     agent.root.joinpath("etc", "agent.json").chmod(0o644)
     agent.hook("good", "#!/bin/sh\n")

@@ -11,6 +11,8 @@ from stoker_agent.commands.status import is_locked
 from stoker_agent.config import Config, Paths, Unusable, read
 from stoker_agent.doctor import FAILURE, OK, SKIPPED, Check
 from stoker_agent.doctor_network import check_network
+from stoker_agent.first_start import read_invitation
+from stoker_agent.machine import is_copy
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,8 +46,20 @@ def _check_all(options: argparse.Namespace, paths: Paths) -> Iterator[Check]:
             config = read(paths.config)
             proxy.configure(config.proxy, config.no_proxy)
             yield Check("enrolled", OK, f"server {config.server_id} at {config.url}")
+            if is_copy(paths.state):
+                remedy = "enroll this machine, or, if it is the same machine: stoker-agent enroll --same-machine"
+                yield Check("enrolled", FAILURE, "the enrollment was copied from another machine", remedy)
+        elif (invitation := read_invitation(paths)) is not None:
+            config = Config(invitation.url, "", "", invitation.ca_file, proxy=invitation.proxy)
+            proxy.configure(config.proxy, config.no_proxy)
+            text = f"not yet: this machine, or each machine of this image, enrolls at {invitation.url}"
+            remedy = "it enrolls when its agent starts first: systemctl start stoker-agent, or: stoker-agent run"
+            yield Check("enrolled", SKIPPED, text, remedy)
         else:
-            remedy = "run `stoker server enroll NAME` at Stoker, and its line here"
+            remedy = (
+                "run `stoker server enroll NAME` at Stoker, and its line here; for an image,"
+                " `stoker server enroll --many`, and `stoker-agent enroll --at-boot` here"
+            )
             yield Check("enrolled", SKIPPED, "this machine is not enrolled", remedy)
     except (Unusable, OSError) as error:
         yield Check("enrolled", FAILURE, str(error), "enroll this machine again")
