@@ -37,10 +37,12 @@ def version_of(machine, name="demo"):
 
 def test_a_package_is_installed_upgraded_and_downgraded_to_its_version(machine, machine_hook):
     pinned = machine_hook.entry({"name": "demo=1.0"})
+    machine_hook.environment["STOKER_PROGRESS"] = "/srv/progress"
     first = machine_hook.run(pinned)
     assert (first.code, first.changed, first.items) == (0, True, ["demo", "library"])
     assert first.report["deploy_changes"][0]["diff"] == "absent → 1.0"
     assert "Setting up demo (1.0)" in first.stdout
+    assert machine.read("/srv/progress") == "50 package 1 of 2: library\n100 package 2 of 2: demo\n"
     assert version_of(machine) == "1.0 installed"
     again = machine_hook.run(pinned)
     assert (again.code, again.changed, again.stdout) == (0, False, "")

@@ -31,8 +31,12 @@ def version_of(machine, name="demo"):
 
 def test_a_package_is_installed_upgraded_downgraded_and_removed(machine, machine_hook):
     pinned = machine_hook.entry({"name": "demo=1.0-1"})
+    machine_hook.environment["STOKER_PROGRESS"] = "/srv/progress"
     first = machine_hook.run(pinned)
     assert (first.code, first.changed, first.items) == (0, True, ["demo", "library"]), first.stderr
+    lines = machine.read("/srv/progress").splitlines()
+    assert [line[: line.index(":")] for line in lines] == ["50 package 1 of 2", "100 package 2 of 2"]
+    assert "library" in lines[0]
     assert machine_hook.run(pinned).changed is False
     latest = machine_hook.entry({"name": "demo", "state": "latest"})
     drift = machine_hook.run(latest, mode="check")

@@ -8,11 +8,13 @@ Settings, in the config's map or as inputs:
 - ``update_cache``: whether to refresh the package lists first (default false).
 
 With apt, the hook waits up to five minutes while another program installs packages. Undo removes the packages that this
-deployment installed, with those of their dependencies that no other package needs.
+deployment installed, with those of their dependencies that no other package needs. The progress is the number of
+packages that the package manager has finished, of all that it changes.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import Dict, List, Optional, Set, Tuple
 
@@ -22,6 +24,18 @@ _STATES = ("present", "latest", "absent")
 _QUIET = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
 
 
+#: apt's count of the packages that it changes, before it starts, and its last line for each of them.
+_APT_COUNTS = re.compile(rb"(\d+) (?:upgraded|newly installed|reinstalled|downgraded|to remove)")
+_APT_DONE = re.compile(rb"(?:Setting up|Removing) (\S+)")
+#: dnf's line for each package, with its number and the number of all: of dnf 4, and of dnf 5.
+_DNF_DONE = re.compile(
+    rb"\s+(?:Installing|Upgrading|Downgrading|Reinstalling|Erasing|Cleanup)\s*:\s(?P<name>\S+)\s+(?P<n>\d+)/(?P<all>\d+)\s*$"
+)
+_DNF5_DONE = re.compile(
+    rb"\[ *(?P<n>\d+)/(?P<all>\d+)\] (?:Installing|Upgrading|Downgrading|Reinstalling|Removing) (?P<name>\S+)"
+)
+
+
 class _Apt:
     """Packages of Debian and its relatives. The version of an incomplete installation ends with dpkg's status."""
 
@@ -29,6 +43,19 @@ class _Apt:
     install = ("apt-get", *_options, "--no-install-recommends", "--allow-downgrades", "install")
     remove = ("apt-get", *_options, "remove")
     update = ("apt-get", "-q", "update")
+
+    def __init__(self) -> None:
+        self._done, self._all = 0, 0
+
+    def progress(self, line: bytes) -> Optional[Tuple[int, int, str]]:
+        """Return the packages done, all packages, and the name, if a line of the output tells them."""
+        if b" newly installed, " in line:
+            self._all = sum(int(count) for count in _APT_COUNTS.findall(line))
+        match = _APT_DONE.match(line)
+        if match is None:
+            return None
+        self._done += 1
+        return self._done, self._all, match.group(1).decode("utf-8", "replace")
 
     def installed(self, run: HookRun) -> Dict[str, str]:
         _, text = run.read(["dpkg-query", "-W", "-f", "${db:Status-Status} ${binary:Package} ${Version}\\n"])
@@ -64,6 +91,13 @@ class _Dnf:
     install = ("dnf", "-y", "install")
     remove = ("dnf", "-y", "remove")
     update = ("dnf", "-q", "makecache")
+
+    def progress(self, line: bytes) -> Optional[Tuple[int, int, str]]:
+        """Return the packages done, all packages, and the name, if a line of the output tells them."""
+        match = _DNF_DONE.match(line) or _DNF5_DONE.match(line)
+        if match is None:
+            return None
+        return int(match.group("n")), int(match.group("all")), match.group("name").decode("utf-8", "replace")
 
     def installed(self, run: HookRun) -> Dict[str, str]:
         _, text = run.read(["rpm", "-qa", "--queryformat", "%{NAME} %{VERSION}-%{RELEASE}\\n"])
@@ -105,11 +139,24 @@ def apply(run: HookRun) -> Result:
     names = [
         name if version is None or state == "absent" else manager.selector(name, version) for name, version in pending
     ]
-    code = run.call([*verb, *names], _QUIET)
+    code = _change(run, manager, [*verb, *names])
     after = manager.installed(run)
     _remember(run, {name for name, _ in pending}, set(after) - set(before), after)
     changes = _differences(before, after)
     return Result(code, changed=bool(changes), changes=changes)
+
+
+def _change(run: HookRun, manager: "_Apt | _Dnf", argv: List[str]) -> int:
+    """Call the package manager, report its progress, and return its exit code."""
+
+    def report(line: bytes) -> bool:
+        progress = manager.progress(line)
+        if progress is not None:
+            done, total, name = progress
+            run.report_progress(100 * done // total if done <= total else None, f"package {done} of {total}: {name}")
+        return True
+
+    return run.call(argv, _QUIET, passes=report)
 
 
 def _remember(run: HookRun, wanted: Set[str], fresh: Set[str], installed: Dict[str, str]) -> None:
@@ -153,7 +200,7 @@ def undo(run: HookRun) -> Result:
     own, dependencies = (
         [name for name in run.memory.load().get(kind, ()) if name in before] for kind in ("installed", "dependencies")
     )
-    code = run.call([*manager.remove, *manager.removable(run, own, dependencies)], _QUIET) if own else 0
+    code = _change(run, manager, [*manager.remove, *manager.removable(run, own, dependencies)]) if own else 0
     if code == 0:
         run.memory.clear()
     changes = _differences(before, manager.installed(run))
