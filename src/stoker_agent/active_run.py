@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, Mapping, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Optional
 
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
-from stoker_agent.delivered_hooks import DeliveredHooks
-from stoker_agent.execute import execute, failure
-from stoker_agent.launch import end_remaining_processes
-from stoker_agent.live import Live
+from stoker_agent.failures import failure
 from stoker_agent.output_files import BoundedFile
 from stoker_agent.programs import CannotRun
-from stoker_agent.progress import ProgressReporter, Signals, wants_progress
-from stoker_agent.senders import Senders
 from stoker_agent.sources import STOKER
 from stoker_agent.termination import Control
+
+if TYPE_CHECKING:
+    from stoker_agent.progress import ProgressReporter
 
 _log = logging.getLogger("stoker-agent")
 
 
 class RunEnv(NamedTuple):
     """
-    What all runs of an agent share: its own and the delivered hooks, the file with the machine's variables for runs,
-    its enrollment, and the certificates that it trusts.
+    What all runs of an agent share.
+
+    ``hooks`` is the directory of its own hooks, ``delivered`` that of fetched ones, ``pins`` the file with the digests
+    of permitted ones, ``variables`` the file with the machine's variables for runs, ``config`` its enrollment, and
+    ``ca_file`` the certificates that it trusts.
     """
 
     hooks: Path
+    delivered: Path
+    pins: Path
     variables: Path
-    delivered: DeliveredHooks
     config: Optional[Config]
     ca_file: Optional[str]
 
@@ -64,6 +67,10 @@ class ActiveRun:
         streams = {name: BoundedFile(self.folder / name, log_bytes) for name in ("stdout", "stderr")}
         bounded = list(streams.values())
         try:
+            # The first run loads the modules of runs: an agent at rest takes less memory without them.
+            from stoker_agent.delivered_hooks import DeliveredHooks
+            from stoker_agent.execute import execute
+
             if self.control.why is not None:
                 return execute(self.entry, env.hooks, env.variables, self.folder, self.control, bounded)
             if self.refusal is not None:
@@ -72,14 +79,17 @@ class ActiveRun:
             _log.info("run.started: run %s of %s starts (group %s)", self.id, name, group)
             self._reporter = self._start_reporter(env, streams, log_bytes)
             began = time.monotonic()
-            hooks = env.delivered.provide(self.entry, self.folder, self.control) or env.hooks
+            delivered = DeliveredHooks(env.delivered, env.pins, env.config, env.ca_file)
+            hooks = delivered.provide(self.entry, self.folder, self.control) or env.hooks
             values = execute(self.entry, hooks, env.variables, self.folder, self.control, bounded)
             values["deploy_run_seconds"] = round(time.monotonic() - began, 3)
         except CannotRun as error:
             return failure(str(error), error.code)
         except Exception as error:  # for example: no more threads or file descriptors
             _log.exception("run.failed: run %s failed", self.id)
-            end_remaining_processes(self.folder)
+            launch = sys.modules.get("stoker_agent.launch")
+            if launch is not None:  # else nothing has been started, and an import may fail for the same reason
+                launch.end_remaining_processes(self.folder)
             return failure(f"The run could not be followed: {type(error).__name__}: {error}", 1)
         return values
 
@@ -92,6 +102,10 @@ class ActiveRun:
         self, env: RunEnv, streams: Mapping[str, BoundedFile], log_bytes: int
     ) -> Optional[ProgressReporter]:
         """Start a progress reporter, if the run's source accepts progress."""
+        from stoker_agent.live import Live
+        from stoker_agent.progress import Signals, wants_progress
+        from stoker_agent.senders import Senders
+
         if env.config is not None and self.source == STOKER:
             return Live(Channel(env.config), self.id, self.folder, streams, log_bytes)
         if wants_progress(self.entry):

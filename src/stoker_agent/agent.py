@@ -8,25 +8,21 @@ import logging
 import os
 import signal
 import threading
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent.active_run import ActiveRun, RunEnv
 from stoker_agent.channel import Channel
-from stoker_agent.checks import Checks
 from stoker_agent.config import Config, Paths, Unusable
-from stoker_agent.delivered_hooks import DeliveredHooks
 from stoker_agent.dependencies import Dependencies
 from stoker_agent.drain import Drain
-from stoker_agent.execute import INTERRUPTED, failure, interrupted_stop_result, was_stopping
 from stoker_agent.facts_report import FactsReporter
-from stoker_agent.launch import end_remaining_processes
+from stoker_agent.failures import INTERRUPTED, failure
 from stoker_agent.output_files import tidy
 from stoker_agent.poll import Observer, Poller
 from stoker_agent.programs import inputs, resumes
 from stoker_agent.refusals import Refusals
 from stoker_agent.report import Reporter
 from stoker_agent.runs import Runs, source_of
-from stoker_agent.self_update import Updater
 from stoker_agent.senders import Senders
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import Settings
@@ -36,6 +32,10 @@ from stoker_agent.sources import STOKER, Document, Source
 from stoker_agent.termination import CANCELLED, WITHDRAWN
 from stoker_agent.upkeep import Upkeep
 from stoker_agent.web import Unreachable
+
+if TYPE_CHECKING:
+    from stoker_agent.checks import Checks
+    from stoker_agent.self_update import Updater
 
 _log = logging.getLogger("stoker-agent")
 _LAST_RUN_SECONDS, _LAST_REPORT_SECONDS = 10.0, 2.0
@@ -84,21 +84,27 @@ class Agent:
         self._source_set = SourceSet(config, settings, paths, verifier)
         self._poller = Poller(self._source_set.sources, self._on_document, settings.polling, observer)
         ca_file = settings.ca_file or (config.ca_file if config else None)
-        delivered = DeliveredHooks(paths.state / "delivered-hooks", paths.hook_digests, config, ca_file)
-        self._env = RunEnv(paths.hooks, paths.variables, delivered, config, ca_file)
+        delivered = paths.state / "delivered-hooks"
+        self._env = RunEnv(paths.hooks, delivered, paths.hook_digests, paths.variables, config, ca_file)
         self._reporter = Reporter(Senders(config, ca_file), self._runs, self._poller.hurry, settings.polling)
         self._facts = FactsReporter(config, paths, lambda: bool(self._active)) if config else None
         self._changed = threading.Condition()
         self._newest = _Newest(Document([], {}), STOKER)
         self._stopping = False
+        #: Whether this process ends when nothing is to run: checks recur, so it does none.
+        self._runs_once = False
         #: Runs in progress, by id, and ended runs whose progress reporters still read their files.
         self._active: Dict[str, ActiveRun] = {}
         self._followed: List[ActiveRun] = []
         self._drain = Drain(self._changed, self._active)
-        self._updater = config and Updater(config, paths, self._manager, self._drain)
+        self._updater: Optional[Updater] = None
         #: Counts the runs that this process has ended.
         self._outcome = Outcome()
-        self._checks = config and Checks(Channel(config), paths.state / "checks", self._env, self._active)
+        self._config, self._paths = config, paths
+        self._checks_folder = paths.state / "checks"
+        self._checks: Optional[Checks] = None
+        if config is not None and (paths.state / "update.json").exists():
+            self._updater = _create_updater(config, paths, self._manager, self._drain)
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT. Active runs then have ten seconds to end."""
@@ -142,7 +148,7 @@ class Agent:
         ``report_seconds`` limits each wait for the receivers of the results. Raises Unusable if no source answers.
         """
         self.recover()
-        self._checks = None  # checks recur, and this process ends
+        self._runs_once = True
         self._reporter.start()
         before = -1
         while before < self._outcome.runs:
@@ -158,9 +164,12 @@ class Agent:
 
     def recover(self) -> None:
         """End the runs that an earlier agent process began and did not end: report, resume the stop, or run again."""
-        if self._checks is not None:
-            self._checks.recover()
+        if any(self._checks_folder.glob("*")):
+            self._update_checks(())
         for id in self._runs.list_interrupted():
+            from stoker_agent.execute import was_stopping
+            from stoker_agent.launch import end_remaining_processes
+
             folder = self._runs.folder(id)
             end_remaining_processes(folder)
             try:
@@ -210,11 +219,25 @@ class Agent:
             self._runs.forget_all_but(entries)
         except OSError as error:
             _log.error("cleanup.failed: cannot delete old files: %s", error)
-        if source == STOKER and self._updater is not None:
-            self._updater.on_document(document.program)
-        if self._checks is not None and source == STOKER:
-            self._checks.update(document.checks)
+        if source == STOKER:
+            if document.program and self._updater is None and self._config is not None:
+                self._updater = _create_updater(self._config, self._paths, self._manager, self._drain)
+            if self._updater is not None:
+                self._updater.on_document(document.program)
+        if source == STOKER and not self._runs_once and (document.checks or self._checks is not None):
+            self._update_checks(document.checks)
         return self._source_set.update(document.collect)
+
+    def _update_checks(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Take the checks of a new document. Only an agent with checks loads their module."""
+        if self._config is None:
+            return
+        if self._checks is None:
+            from stoker_agent.checks import Checks
+
+            self._checks = Checks(Channel(self._config), self._checks_folder, self._env, self._active)
+            self._checks.recover()
+        self._checks.update(entries)
 
     def _work(self) -> None:
         while self._begin_next(until=lambda: False):
@@ -279,6 +302,8 @@ class Agent:
             self._forget(run)
 
     def _end_stopped(self, run: ActiveRun, why: str) -> None:
+        from stoker_agent.execute import interrupted_stop_result
+
         try:
             self._finish(run.entry, interrupted_stop_result(run.entry, self._env.variables, run.folder, why))
         finally:
@@ -312,6 +337,13 @@ class Agent:
             self._runs.end(entry["id"], values)
         except OSError as error:
             _log.error("result.not_stored: cannot store the result of %s: %s", entry["id"], error)
+
+
+def _create_updater(config: Config, paths: Paths, manager: ServiceManager, drain: Drain) -> Updater:
+    """Return the updater. Only an agent with an offer, or the record of an update, loads its module."""
+    from stoker_agent.self_update import Updater
+
+    return Updater(config, paths, manager, drain)
 
 
 def _is_cancelled(entry: Mapping[str, Any]) -> bool:

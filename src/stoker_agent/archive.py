@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Iterable, Iterator
+from typing import Iterable, Iterator, Mapping
 
-from stoker_agent.hook_contract import module_name
+from stoker_agent.hook_modes import module_name
+from stoker_agent.programs import HOOKS, list_builtin
 
 _MAIN = "import stoker_agent.__main__\n\nstoker_agent.__main__.exit_with()\n"
 _HOOK_MAIN = "from stoker_agent.hook_contract import main\n\nmain({group!r})\n"
@@ -21,6 +22,7 @@ _HOOK_SOURCES = (
     "files.py",
     "hook_contract.py",
     "hook_memory.py",
+    "hook_modes.py",
     "hooks/__init__.py",
     "tool_lines.py",
 )
@@ -30,7 +32,8 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 
 def build(target: Path) -> None:
     """Write a zipapp of this package to ``target``, executable by Python 3.8 or newer."""
-    _write(target, _sources(Path(__file__).parent), _MAIN)
+    names = "\n".join(module_name(group) for group in list_builtin())
+    _write(target, _sources(Path(__file__).parent), {f"stoker_agent/hooks/{HOOKS}": names, "__main__.py": _MAIN})
 
 
 def build_hook(group: str, target: Path) -> None:
@@ -41,10 +44,10 @@ def build_hook(group: str, target: Path) -> None:
     """
     package = Path(__file__).parent
     names = (*_HOOK_SOURCES, f"hooks/{module_name(group)}.py")
-    _write(target, [package / name for name in names], _HOOK_MAIN.format(group=group))
+    _write(target, [package / name for name in names], {"__main__.py": _HOOK_MAIN.format(group=group)})
 
 
-def _write(target: Path, sources: Iterable[Path], main: str) -> None:
+def _write(target: Path, sources: Iterable[Path], texts: Mapping[str, str]) -> None:
     package = Path(__file__).parent
     with target.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")
@@ -52,7 +55,8 @@ def _write(target: Path, sources: Iterable[Path], main: str) -> None:
             for path in sources:
                 name = path.relative_to(package.parent).as_posix()
                 archive.writestr(_entry(name), path.read_bytes())
-            archive.writestr(_entry("__main__.py"), main)
+            for name, text in texts.items():
+                archive.writestr(_entry(name), text)
     target.chmod(0o755)
 
 

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from stoker_agent.config import Config
-from stoker_agent.execute import parse_seconds
 from stoker_agent.files import write
-from stoker_agent.programs import CannotRun, group_name, inputs
+from stoker_agent.programs import CannotRun, group_name, inputs, parse_seconds
 from stoker_agent.termination import Control
 from stoker_agent.web import Refused, Unreachable, Web
 

@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Sequence
 
+from stoker_agent.failures import TIMED_OUT, failure, read_streams
 from stoker_agent.files import write
-from stoker_agent.hook_contract import APPLY
+from stoker_agent.hook_modes import APPLY
 from stoker_agent.launch import Launch
-from stoker_agent.limits import clip_text
 from stoker_agent.output_files import BoundedFile
-from stoker_agent.programs import ANSWER, LONGEST_ANSWER, CannotRun, Program, inputs, on_cancel, program
+from stoker_agent.programs import ANSWER, LONGEST_ANSWER, CannotRun, Program, inputs, on_cancel, parse_seconds, program
 from stoker_agent.termination import GRACE_SECONDS, KILLED, Control, before, end_session, grace, is_over
 
 #: A file in the run's directory: an agent began to stop the run, for the reason in the file. If this agent ends, the
@@ -25,9 +25,6 @@ _ON_CANCEL_SECONDS = 60.0
 #: The interval at which the agent checks the size of a run's output.
 _LOOK_SECONDS = 0.25
 _log = logging.getLogger("stoker-agent")
-
-#: Exit codes for runs that did not end by themselves, numbered as in shells.
-TIMED_OUT, INTERRUPTED = 124, 137
 
 
 def execute(
@@ -47,7 +44,7 @@ def execute(
     are returned as values, never raised.
     """
     if control.why is not None:
-        return {**before(control.why), **_streams(folder)}
+        return {**before(control.why), **read_streams(folder)}
     try:
         launch = Launch(entry, folder, variables)
         command = program(entry, own_hooks, launch.folders, str(entry.get("mode") or APPLY))
@@ -88,12 +85,6 @@ def _until_over(
     return None
 
 
-def failure(reason: str, code: int, folder: Optional[Path] = None) -> Dict[str, Any]:
-    """Return the values of a failed run, with the output in ``folder`` or else ``reason`` as its stderr."""
-    values: Dict[str, Any] = {"deploy_status_reason": reason, "deploy_status_code": code}
-    return {**values, **_streams(folder)} if folder else {**values, "deploy_stdout": "", "deploy_stderr": reason}
-
-
 def was_stopping(folder: Path) -> Optional[str]:
     """Return the reason for which an earlier agent began to stop the run, or None if it did not."""
     try:
@@ -113,7 +104,7 @@ def interrupted_stop_result(entry: Mapping[str, Any], variables: Path, folder: P
         launch = Launch(entry, folder, variables)
     except CannotRun as error:
         values["deploy_status_reason"] += f"; on_cancel could not be run: {error}"
-        return {**values, **_streams(folder)}
+        return {**values, **read_streams(folder)}
     return _run_cleanup(launch, entry, folder, values, [])
 
 
@@ -154,7 +145,7 @@ def _run_cleanup(
         problem = f"cannot be run: {type(error).__name__}: {error}"
     if problem is not None:
         values["deploy_status_reason"] += f"; on_cancel {problem}"
-    return {**values, **_streams(folder)}
+    return {**values, **read_streams(folder)}
 
 
 def _cleanup(process: subprocess.Popen[bytes], streams: Sequence[BoundedFile]) -> Optional[str]:
@@ -184,16 +175,4 @@ def _gather(launch: Launch, command: Program, code: int, folder: Path) -> Dict[s
         values = command.finish(code)
     except Exception as error:  # for example: an output that cannot be read
         return failure(f"What the run left cannot be read: {type(error).__name__}: {error}", code or 1, folder)
-    return {"deploy_status_code": code, **_streams(folder), **values}
-
-
-def _streams(folder: Path) -> Dict[str, Any]:
-    return {f"deploy_{name}": clip_text(folder / name) for name in ("stdout", "stderr")}
-
-
-def parse_seconds(value: Any) -> float:
-    """Return a number of seconds from an input; 0 for anything else."""
-    try:
-        return max(0.0, float(value))
-    except (TypeError, ValueError):
-        return 0.0
+    return {"deploy_status_code": code, **read_streams(folder), **values}

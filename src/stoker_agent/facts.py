@@ -110,7 +110,7 @@ def _fqdn(hostname: str) -> str:
     if "." in hostname:
         return hostname
     with contextlib.suppress(OSError, UnicodeError):
-        for entry in socket.getaddrinfo(hostname, None, 0, socket.SOCK_STREAM, 0, socket.AI_CANONNAME):
+        for entry in socket.getaddrinfo(hostname.encode("ascii"), None, 0, socket.SOCK_STREAM, 0, socket.AI_CANONNAME):
             if "." in entry[3] and not entry[3].startswith("localhost"):
                 return entry[3][:_LONGEST]
     return hostname

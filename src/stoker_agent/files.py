@@ -40,6 +40,13 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def remove_tree(folder: Path) -> None:
+    """Remove a directory with everything in it. What cannot be removed stays."""
+    import shutil  # with its modules for archives, half a megabyte that an agent at rest need not load
+
+    shutil.rmtree(str(folder), ignore_errors=True)
+
+
 def open_trusted(path: Path) -> BinaryIO:
     """
     Open a file for reading. In a directory of another user, it must be a regular file of that user.

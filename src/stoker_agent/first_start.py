@@ -10,13 +10,11 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
 from pathlib import Path
 from typing import NamedTuple, Optional
 
 from stoker_agent.config import Config, Paths, Unusable, read
-from stoker_agent.enroll import enroll
-from stoker_agent.files import write
+from stoker_agent.files import remove_tree, write
 from stoker_agent.machine import is_copy
 
 _log = logging.getLogger("stoker-agent")
@@ -53,6 +51,8 @@ def ensure_enrollment(paths: Paths) -> Optional[Config]:
     if config is not None:
         _log.warning("enrollment.copied: the files are a copy of another machine's; this machine enrolls itself")
         _forget_runs(paths)
+    from stoker_agent.enroll import enroll  # once in the life of a machine
+
     config = enroll(paths, invitation.url.rstrip("/"), invitation.token, invitation.ca_file, invitation.proxy)
     _log.info("enrollment.done: enrolled as server %s at %s", config.name or config.server_id, config.url)
     # A token for many machines must not stay on each of them.
@@ -90,6 +90,6 @@ def _file(paths: Paths) -> Path:
 
 def _forget_runs(paths: Paths) -> None:
     """Remove the runs of the other machine, so that this one does not report them."""
-    shutil.rmtree(str(paths.state / "runs"), ignore_errors=True)
+    remove_tree(paths.state / "runs")
     for name in ("past-runs", "accepted-document.json"):
         (paths.state / name).unlink(missing_ok=True)

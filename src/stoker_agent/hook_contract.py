@@ -23,34 +23,23 @@ Example of a whole hook:
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from stoker_agent.files import open_trusted
 from stoker_agent.hook_memory import DeploymentMemory
+from stoker_agent.hook_modes import APPLY, MODE, MODES, RESULT_FILE, STATE, UNSUPPORTED, module_name
 from stoker_agent.tool_lines import LinePipe
 
-#: The agent names the file for the result in this variable; standard output then carries the tool's output only.
-RESULT_FILE = "STOKER_RESULT"
-#: What to do: ``apply`` (default), ``check``, ``preview`` or ``undo``.
-MODE = "STOKER_HOOK_MODE"
-#: The directory whose content a hook keeps between runs.
-STATE = "STOKER_HOOK_STATE"
-APPLY = "apply"
-MODES = (APPLY, "check", "preview", "undo")
 #: Groups whose tools work for root only.
 _ROOT_GROUPS = ("package", "reboot", "service", "user")
-#: Exit code of a hook that does not support the mode: EOPNOTSUPP.
-UNSUPPORTED = 95
-
 #: The value of a result that says whether the run changed the machine.
 CHANGED = "deploy_changed"
 
@@ -146,6 +135,8 @@ class HookRun:
         #: The output NAME is the content of the file ``<outputs_path>.NAME``.
         self.outputs_path = outputs
         self.mode = mode
+        #: Whether the last tool of ``call`` has failed.
+        self.has_tool_failed = False
 
     @property
     def is_dry(self) -> bool:
@@ -223,10 +214,11 @@ class HookRun:
         with code 127, if there is no such program.
         """
         sys.stdout.flush()
-        if passes is None:
-            return _run(argv, environment, folder, stdin, None).returncode
-        with LinePipe(passes) as target:
-            return _run(argv, environment, folder, stdin, target).returncode
+        with contextlib.ExitStack() as pipes:
+            target = None if passes is None else pipes.enter_context(LinePipe(passes))
+            code = _run(argv, environment, folder, stdin, target).returncode
+        self.has_tool_failed = code != 0
+        return code
 
     def read(
         self, argv: Sequence[str], environment: Optional[Mapping[str, str]] = None, *, folder: Optional[Path] = None
@@ -373,15 +365,12 @@ def read_outputs(entry: Mapping[str, Any], prefix: Path) -> Dict[str, Any]:
 
 def find_command(*names: str) -> str:
     """Return the first of these programs that is in PATH. Raises HookError, with code 127, if there is none."""
+    import shutil  # as above
+
     for name in names:
         if shutil.which(name):
             return name
     raise HookError(f"none of {', '.join(names)} is installed on this server, or in PATH", 127)
-
-
-def module_name(group: str) -> str:
-    """Return the module of ``stoker_agent.hooks`` for a group: ``docker-cmd`` is in ``docker_cmd``."""
-    return group.replace("-", "_")
 
 
 def run_hook(group: str, entry: Mapping[str, Any], working: Path, state: Path, outputs: Path, mode: str) -> Result:
@@ -391,24 +380,34 @@ def run_hook(group: str, entry: Mapping[str, Any], working: Path, state: Path, o
     ``outputs`` is the prefix of the files for outputs; ``mode`` is one of ``MODES``.
     """
     hook = importlib.import_module(f"stoker_agent.hooks.{module_name(group)}")
+    needs_root = False
     try:
         function = getattr(hook, mode, None) if mode in MODES else None
         if function is None:
             raise HookError(f"the hook {group} does not support {mode}", UNSUPPORTED)
-        result: Result = function(HookRun(entry, working, state, outputs, mode))
+        run = HookRun(entry, working, state, outputs, mode)
+        try:
+            result: Result = function(run)
+        finally:
+            needs_root = run.has_tool_failed and not run.is_dry
         result = result._replace(values={**result.values, **read_outputs(entry, outputs)})
     except HookError as error:
         print(error, file=sys.stderr)
         result = Result(error.code, reason=str(error))
     except OSError as error:
         print(error, file=sys.stderr)
+        needs_root = isinstance(error, PermissionError)
         result = Result(1, reason=str(error))
-    return _explain_root(group, result)
+    return _explain_root(group, result) if needs_root else result
 
 
 def _explain_root(group: str, result: Result) -> Result:
-    """Add to the failure of a hook that needs root why it failed, if the agent is not root."""
-    if result.code in (0, UNSUPPORTED) or group not in _ROOT_GROUPS or os.geteuid() == 0:
+    """
+    Add to the failure of a hook that needs root why it failed, if the agent is not root.
+
+    Only for failures of tools and refused accesses: root would not help a run with an invalid config.
+    """
+    if result.code == 0 or group not in _ROOT_GROUPS or os.geteuid() == 0:
         return result
     note = f"the hook {group} needs root, and this agent runs as another user"
     return result._replace(reason=f"{result.reason}: {note}" if result.reason else note)
@@ -451,7 +450,9 @@ class _Captured:
     def __enter__(self) -> "_Captured":
         sys.stdout.flush()
         self._kept = [os.dup(number) for number in (1, 2)]
-        self._files = [tempfile.TemporaryFile() for _ in self._kept]  # noqa: SIM115 — read after ``__exit__``
+        from tempfile import TemporaryFile  # the agent itself, which imports this module too, does without it
+
+        self._files = [TemporaryFile() for _ in self._kept]  # noqa: SIM115 — read after ``__exit__``
         for number, file in enumerate(self._files, start=1):
             os.dup2(file.fileno(), number)
         return self

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+import stoker_agent
 from stoker_agent import launcher, scopes
 from stoker_agent.environment import Account
 from stoker_agent.files import write
@@ -84,7 +85,7 @@ class Isolation:
             return list(argv)
         plan = self._folder / _PLAN
         write(plan, json.dumps(self._plan(argv, environment)).encode())
-        archive = Path(launcher.__file__).parents[1]
+        archive = Path(stoker_agent.__file__).parents[1]
         command = [sys.executable, "-I", "-c", launcher.CHILD, str(archive), str(plan)]
         if self._has_scope:
             return scopes.wrap(command, self._id, self._options, self._folder / _EVENTS)
@@ -132,7 +133,7 @@ class Isolation:
 
     def _is_below_tmp(self) -> bool:
         """Whether a private /tmp would hide files that the run needs."""
-        needed = (self._folder, Path(sys.executable), Path(launcher.__file__))
+        needed = (self._folder, Path(sys.executable), Path(stoker_agent.__file__))
         return any(directory in path.resolve().parents for path in needed for directory in _TEMPORARY)
 
     def _make_working(self) -> Path:

@@ -7,10 +7,9 @@ import uuid
 from typing import Any, Mapping, Optional, Protocol
 
 from stoker_agent.keystone import Login, Session
+from stoker_agent.sources import SIGNED
 from stoker_agent.web import SECONDS, Answer, Web, host_of
 
-#: The keys of a pre-signed URL in a section, or in inputs with the prefix ``deploy_``.
-SIGNED = ("messaging_url", "project_id", "url_paths", "url_methods", "url_expires", "url_signature")
 _JSON = "application/json"
 
 

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import time
 from pathlib import Path
 from typing import Any, Collection, Dict, List, Mapping, Sequence
 
-from stoker_agent.files import append, sync_folder, write
+from stoker_agent.files import append, remove_tree, sync_folder, write
 
 #: Directories of acknowledged runs that no document lists are kept this long, but only the newest of them.
 _KEPT_SECONDS = 24 * 3600.0
@@ -86,7 +85,7 @@ class Runs:
     def begin(self, entry: Entry, source: str) -> Path:
         """Store the entry in a new directory and return the directory. Raises OSError; the run has then not begun."""
         folder = self.folder(entry["id"])
-        shutil.rmtree(str(folder), ignore_errors=True)
+        remove_tree(folder)
         folder.mkdir(mode=0o700, exist_ok=True)
         sync_folder(self._folder)
         write(folder / "entry.json", json.dumps({**entry, _SOURCE: source}).encode())
@@ -158,7 +157,7 @@ class Runs:
             # The acknowledgment goes last: a partly removed run must not look unreported.
             for name in ("entry.json", "result.json"):
                 folder.joinpath(name).unlink(missing_ok=True)
-            shutil.rmtree(str(folder), ignore_errors=True)
+            remove_tree(folder)
 
     def list_acknowledged(self) -> List[Path]:
         """Return the directories of runs with an acknowledgment."""

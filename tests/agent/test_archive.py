@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import subprocess
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from stoker_agent import archive
+from stoker_agent.log_file import LogFile
+from stoker_agent.programs import list_builtin
 from support.agents import AGENT_PYTHON
 
 _SOURCES = Path(archive.__file__).parents[1]
@@ -24,3 +30,43 @@ def test_the_file_is_small_and_runs_and_has_all_modules(tmp_path):
         assert [name for name in names if file.read(name) != (_SOURCES / name).read_bytes()] == []
     done = subprocess.run([AGENT_PYTHON, str(target), "--help"], capture_output=True, text=True, check=True)
     assert "status" in done.stdout
+
+
+def test_the_file_lists_its_hooks(tmp_path):
+    target = tmp_path / "agent.pyz"
+    archive.build(target)
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from stoker_agent import programs; print(programs.list_builtin())"
+    )
+    done = subprocess.run([AGENT_PYTHON, "-I", "-c", code, str(target)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.replace("'", '"')) == list_builtin()
+
+
+@pytest.mark.slow
+def test_an_agent_runs_its_first_config_although_its_file_was_replaced(agent, server, tmp_path):
+    target, other = tmp_path / "agent.pyz", tmp_path / "other.pyz"
+    archive.build(target)
+    other.write_text("another program")
+    agent.start(program=(str(target),))
+    server.until(lambda: server.polls)
+    other.replace(target)
+    server.give(server.entry("c1", "echo done"))
+    assert server.result("c1")["deploy_stdout"] == "done\n"
+
+
+def test_a_full_log_is_renamed_and_the_oldest_goes(tmp_path):
+    path = tmp_path / "agent.log"
+    log = LogFile(path, 100, 2)
+    try:
+        for number in range(8):
+            log.emit(logging.makeLogRecord({"msg": f"{number} " + "ä" * 20}))
+    finally:
+        log.close()
+    files = sorted(tmp_path.iterdir())
+    assert [file.name for file in files] == ["agent.log", "agent.log.1", "agent.log.2"]
+    assert [[line[0] for line in file.read_text().splitlines()] for file in files] == [
+        ["6", "7"],
+        ["4", "5"],
+        ["2", "3"],
+    ]
+    assert all(file.stat().st_size <= 100 for file in files)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from stoker_agent.archive import build_hook
-from stoker_agent.hook_contract import MODE, RESULT_FILE, STATE
+from stoker_agent.hook_modes import MODE, RESULT_FILE, STATE
 from stoker_agent.programs import Folders, program
 from support.machines import Machine
 from support.tools import ANSIBLE, CFN_TOOLS, SALT

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
-import logging.handlers
 import sys
 from pathlib import Path
-from typing import List, Optional
+from typing import TYPE_CHECKING, List, NamedTuple, Optional
 
-from stoker_agent import __version__, proxy
+from stoker_agent import __version__, program_file, proxy
 from stoker_agent.agent import Agent, lock
 from stoker_agent.config import Config, Paths, credential, read
 from stoker_agent.first_start import ensure_enrollment
+from stoker_agent.log_file import LogFile
 from stoker_agent.runs import Runs
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import CliOptions, keep, settings
 from stoker_agent.status import StatusFile
 
+if TYPE_CHECKING:
+    import argparse
+
 _SOURCES = ("stoker", "cfn", "heat", "request", "zaqar")
 _log = logging.getLogger("stoker-agent")
+
+
+class SourceOptions(NamedTuple):
+    """The options of ``add_source_arguments``, by their names. The defaults are those of a service."""
+
+    sources: Optional[List[str]] = None
+    os_collect_config: Optional[Path] = None
+    #: Present with ``os_collect_config``.
+    deployed: Optional[Path] = None
+    document_key: Optional[Path] = None
+    polling_interval: Optional[float] = None
+    ca_file: Optional[str] = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,17 +67,26 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, paths: Paths) -> int:
     """Run until stopped. Raises Unusable if the agent cannot start."""
-    manager = ServiceManager()
-    agent = create_agent(options, paths, manager)
     if options.once:
-        agent.once()
+        create_agent(read_source_options(options), paths).once()
     else:
-        agent.run()
+        run(paths, read_source_options(options))
     return 0
 
 
-def create_agent(options: argparse.Namespace, paths: Paths, manager: Optional[ServiceManager] = None) -> Agent:
+def run(paths: Paths, options: SourceOptions) -> None:
+    """Run until stopped. Raises Unusable if the agent cannot start."""
+    create_agent(options, paths).run()
+
+
+def read_source_options(options: argparse.Namespace) -> SourceOptions:
+    """Return the options of ``add_source_arguments``."""
+    return SourceOptions(**{name: getattr(options, name) for name in SourceOptions._fields})
+
+
+def create_agent(options: SourceOptions, paths: Paths) -> Agent:
     """Take the lock of the agent's directory, start the log and return the agent. Raises Unusable."""
+    program_file.pin()
     paths.make()
     lock(paths)  # the lock lasts until this process ends
     log_to(paths)
@@ -78,13 +101,14 @@ def create_agent(options: argparse.Namespace, paths: Paths, manager: Optional[Se
     who = "not enrolled" if config is None else f"of server {config.server_id} at {config.url}"
     _log.info("agent.started: agent %s %s, sources %s", __version__, who, ", ".join(names))
     if options.os_collect_config is not None:
+        assert options.deployed is not None
         Runs(paths.state).adopt(options.deployed)
     key = credential(paths, config, options.document_key)
     if key is None:
         _log.warning("key.missing: this agent has no key and cannot verify documents in objects and queues")
     status = StatusFile(paths.state)
     status.start(names)
-    return Agent(config, current, paths, key, observer=status, manager=manager)
+    return Agent(config, current, paths, key, observer=status, manager=ServiceManager())
 
 
 def read_enrollment(paths: Paths) -> Optional[Config]:
@@ -97,8 +121,7 @@ def log_to(paths: Paths) -> None:
     form = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handlers: List[logging.Handler] = [logging.StreamHandler()]
     try:
-        file = logging.handlers.RotatingFileHandler(str(paths.log_file), maxBytes=1024 * 1024, backupCount=2)
-        handlers.append(file)
+        handlers.append(LogFile(paths.log_file, 1024 * 1024, 2))
     except OSError as error:
         print(f"stoker-agent: cannot log to {paths.logs}: {error}", file=sys.stderr)
     logger = logging.getLogger("stoker-agent")

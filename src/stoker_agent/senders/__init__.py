@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Mapping, Optional
 
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
-from stoker_agent.keystone import Login, Session
 from stoker_agent.programs import inputs
-from stoker_agent.queues import QueueOfLogin, SignedQueue
 from stoker_agent.senders.base import NoSender, Sender
-from stoker_agent.senders.heat import HeatSignal
-from stoker_agent.senders.queue import QueueSignal
 from stoker_agent.senders.stoker import StokerSignal
-from stoker_agent.senders.url import UrlSignal
 from stoker_agent.sources import STOKER
 from stoker_agent.web import Web
+
+if TYPE_CHECKING:
+    from stoker_agent.keystone import Login, Session
 
 __all__ = ["Nobody", "Sender", "Senders"]
 
@@ -55,13 +53,24 @@ class Senders:
         self._web.close()
 
     def _create(self, values: Mapping[str, Any]) -> Optional[Sender]:
-        """Return the sender that the inputs describe, or None if they describe none."""
+        """
+        Return the sender that the inputs describe, or None if they describe none.
+
+        Only the modules of used transports are imported, to save memory.
+        """
         url = values.get("deploy_signal_id")
         if isinstance(url, str) and url:
+            from stoker_agent.senders.url import UrlSignal
+
             return UrlSignal(self._web, url, str(values.get("deploy_signal_verb") or "POST"))
         signed = bool(values.get("deploy_url_signature"))
         if not signed and not values.get("deploy_auth_url"):
             return None
+        from stoker_agent.keystone import Login
+        from stoker_agent.queues import QueueOfLogin, SignedQueue
+        from stoker_agent.senders.heat import HeatSignal
+        from stoker_agent.senders.queue import QueueSignal
+
         try:
             if signed:
                 return QueueSignal(SignedQueue(self._web, values, "deploy_"))
@@ -73,6 +82,8 @@ class Senders:
             return NoSender(f"its input {error} is missing")
 
     def _session(self, login: Login) -> Session:
+        from stoker_agent.keystone import Session
+
         session = self._sessions.pop(login, None) or Session(self._web, login)
         self._sessions[login] = session
         if len(self._sessions) > _SESSIONS:

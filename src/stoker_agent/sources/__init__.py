@@ -7,11 +7,10 @@ from typing import Any, List, Mapping, NamedTuple, Optional
 
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
-from stoker_agent.queues import SIGNED
 from stoker_agent.signatures import Verifier
 from stoker_agent.sources.base import LOCAL, Document, Entries, Source
 
-__all__ = ["LOCAL", "NEEDED", "STOKER", "Document", "Entries", "Making", "Source", "create_source", "missing"]
+__all__ = ["LOCAL", "NEEDED", "SIGNED", "STOKER", "Document", "Entries", "Making", "Source", "create_source", "missing"]
 
 #: The name of Stoker's channel, which has no section.
 STOKER = "stoker"
@@ -23,6 +22,8 @@ NEEDED = {
     "request": ("metadata_url",),
     "zaqar": (*_LOGIN, "queue_id"),
 }
+#: The keys of a pre-signed URL in a section, or in inputs with the prefix ``deploy_``.
+SIGNED = ("messaging_url", "project_id", "url_paths", "url_methods", "url_expires", "url_signature")
 #: Required keys of a section with a pre-signed URL instead of a login.
 _SIGNED = ("queue_id", *SIGNED)
 
