@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
-from stoker.deployments.run_options import check_options, depends_on
+from stoker.deployments.run_options import WITHOUT_UNDO, check_options, depends_on
 from stoker.model.errors import Invalid
-from stoker_agent.programs import CannotRun
+from stoker_agent.hook_modes import module_name
+from stoker_agent.programs import CannotRun, list_builtin
 from stoker_agent.run_options import RunOptions
 
 VALID = [
@@ -61,10 +64,17 @@ def test_the_names_of_dependencies():
     ]
 
 
-def test_the_hook_of_scripts_cannot_undo():
+def test_groups_without_undo_are_those_whose_hooks_have_none():
+    hooks = {group: import_module(f"stoker_agent.hooks.{module_name(group)}") for group in list_builtin()}
+    assert {group for group, hook in hooks.items() if not hasattr(hook, "undo")} == WITHOUT_UNDO
+
+
+@pytest.mark.parametrize("group", sorted(WITHOUT_UNDO))
+def test_a_hook_that_cannot_undo_is_refused(group):
     for value in (True, "True", 1):
-        with pytest.raises(Invalid, match="The option undo must be the text of a script"):
-            check_options({"undo": value}, "script")
+        with pytest.raises(Invalid, match=f"The option undo must be the text of a script .* the group {group} cannot"):
+            check_options({"undo": value}, group)
     for options in ({"undo": "rm -f x"}, {"undo": False}, {"undo": "false"}, {"undo": True, "hook": "own"}, {}):
-        check_options(options, "script")
-    check_options({"undo": True}, "file")
+        check_options(options, group)
+    for other in ("file", "an-own-group", None):
+        check_options({"undo": True}, other)

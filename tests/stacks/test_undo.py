@@ -83,9 +83,11 @@ def test_the_deletion_of_a_stack_undoes_its_deployments(heat, machines, option, 
     assert (stack.action, stack.status, heat.deployments()) == ("DELETE", "COMPLETE", [])
 
 
-def test_true_is_refused_for_scripts_before_anything_is_written(heat, machines):
+def test_true_is_refused_for_hooks_that_cannot_undo_before_anything_is_written(heat, machines):
     with pytest.raises(Invalid, match=r"resources\.config.*The option undo must be the text of a script"):
         heat.create(template({"config": config(options={"undo": True})}))
+    with pytest.raises(Invalid, match=r"resources\.config.*the hook of the group ansible cannot undo"):
+        heat.create(template({"config": config(group="ansible", options={"undo": True})}))
     with pytest.raises(Invalid, match="The option undo must be the text of a script"):
         heat.store.write(lambda tx: new_config(tx, "p", group="script", options={"undo": "true"}))
 

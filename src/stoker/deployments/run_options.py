@@ -18,8 +18,12 @@ DEPENDS_ON = "depends_on"
 UNDO = "undo"
 #: The option with the queues that receive the drift of a deployment, in the form of an environment's.
 EVENT_SINKS = "event_sinks"
-#: The group of scripts, which have no general inverse.
+#: The group of scripts.
 SCRIPT = "script"
+#: Groups whose built-in hooks cannot undo, because their configs have no general inverse.
+WITHOUT_UNDO = frozenset(
+    ("ansible", "apply-config", "cfn-init", "chef", "hiera", "powershell", "puppet", "reboot", "salt", SCRIPT)
+)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -71,10 +75,10 @@ def check_options(options: Mapping[str, Any], group: Any = None) -> None:
         list_sinks(options.get(EVENT_SINKS))
     except Flaw as error:
         raise Invalid(f"The option {error.sentence}") from None
-    if group == SCRIPT and read_undo(options) is True and options.get(DELIVERED) is None:
+    if group in WITHOUT_UNDO and read_undo(options) is True and options.get(DELIVERED) is None:
         raise Invalid(
             f"The option {UNDO} must be the text of a script that undoes the config, not true: the hook of the group"
-            f" {SCRIPT} cannot undo"
+            f" {group} cannot undo"
         )
 
 
