@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from support import databases
 from support.agent_protocol import deploy, enroll, shown, spoken_agent
 from support.events import event_stream
-from support.server import Served, served
+from support.server import Served, served, served_on
 
 pytestmark = pytest.mark.slow
 
@@ -47,15 +46,7 @@ GOOD = {"deploy_status_code": 0, "deploy_stdout": "out\n"}
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def stoker(request, tmp_path_factory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("triggers")
-    if request.param == "sqlite":
-        with served(folder) as running:
-            yield running
-        return
-    with (
-        databases.postgresql_url(request.getfixturevalue("postgresql_server")) as url,
-        served(folder, database=url) as running,
-    ):
+    with served_on(request, tmp_path_factory.mktemp("triggers")) as running:
         yield running
 
 

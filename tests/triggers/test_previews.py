@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from support import databases
 from support.agent_protocol import deploy, spoken_agent
 from support.agents import OwnAgent, own_agent
-from support.server import Served, served
+from support.server import Served, served_on
 
 pytestmark = pytest.mark.slow
 
@@ -29,15 +28,7 @@ PLAY = """
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def stoker(request, tmp_path_factory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("previews")
-    if request.param == "sqlite":
-        with served(folder) as running:
-            yield running
-        return
-    with (
-        databases.postgresql_url(request.getfixturevalue("postgresql_server")) as url,
-        served(folder, database=url) as running,
-    ):
+    with served_on(request, tmp_path_factory.mktemp("previews")) as running:
         yield running
 
 
