@@ -17,7 +17,7 @@ _DESCRIPTION = "Run Stoker's agent on this server: enroll it, keep it running, s
 #: Commands with a module of their own in ``stoker_agent.commands``.
 _COMMANDS = {
     "enroll": "trade an enrollment token for this server's own key",
-    "run": "run what the server is told to run, until stopped",
+    "run": "run the deployments of the server, until stopped",
     "run-once": "run what is to run, report everything, and exit",
     "status": "what this agent knows, and whether it is well",
     "config": "show or change the URL, the CA file and the proxy",

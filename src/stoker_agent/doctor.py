@@ -49,7 +49,7 @@ def check_python() -> Check:
 
 
 def check_files(paths: Paths, config: Optional[Config]) -> Iterator[Check]:
-    """Check that the agent can use its files, and that nobody else can read the secret ones."""
+    """Check that the agent can use its files, and that no other user can read the secret ones."""
     for path in (paths.config, paths.sources, paths.document_key):
         if path.exists():
             yield _check_secret(path)

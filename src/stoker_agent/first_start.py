@@ -32,7 +32,7 @@ class Invitation(NamedTuple):
 
 def ensure_enrollment(paths: Paths) -> Optional[Config]:
     """
-    Return the enrollment of this machine, None without one. Enroll if the machine is told how and is not enrolled.
+    Return the enrollment of this machine, None without one. Enroll if the machine has a token and is not enrolled.
 
     An enrollment that was copied from another machine is not used: two machines with one key would take each other's
     runs. Raises Unusable if there is no other, or if the enrollment fails.

@@ -64,7 +64,7 @@ def _read_enrollment(paths: Paths) -> Optional[Config]:
 
 
 def _tell(config: Config) -> None:
-    """Tell Stoker (DELETE /agent/v1/server). Prints what is left to do there if Stoker cannot be told."""
+    """Tell Stoker (DELETE /agent/v1/server). Prints what is left to do there if Stoker cannot be reached."""
     name = config.name or config.server_id
     channel = Channel(config)
     try:

@@ -10,7 +10,7 @@ _SYSTEMD = """\
 Description=Stoker agent
 After=network-online.target
 Wants=network-online.target
-# Nobody could reach a machine whose agent systemd no longer starts.
+# A machine whose agent systemd no longer starts would be out of reach.
 StartLimitIntervalSec=0
 
 [Service]

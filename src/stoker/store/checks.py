@@ -55,7 +55,7 @@ _SHOWN = (
     .where(deployments.c.project_id == sa.bindparam("project_id"))
     .order_by(deployments.c.seq)
 )
-#: Deployments that can be checked: a trigger's deployment is one event, which nobody expects to last.
+#: Deployments that can be checked: a trigger's deployment is one event, which is not expected to last.
 _CHECKABLE = (
     sa.select(deployments.c.id)
     .where(

@@ -1,4 +1,4 @@
-"""``stoker-agent run``: run what the server is told to run, until stopped."""
+"""``stoker-agent run``: run the deployments of the server, until stopped."""
 
 from __future__ import annotations
 
