@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from stoker_client.errors import BadInput, NotFound
+from stoker_client.heat_import.agent_configs import ServerConfig, read_configs
 from stoker_client.parts import part, segment
 from stoker_client.references import choose, is_id, is_prefix
 from stoker_client.shapes import Event, Output, Resource, ServerPreview, Stack, UpdatePreview
@@ -77,6 +78,10 @@ class Stacks:
             if not (stack := resource.get("physical_resource_id") or ""):
                 raise NotFound(f"the resource {ref} is {resource['resource_status']}: nothing is there yet", 404)
         return resource
+
+    def server_configs(self, ref: str) -> list[ServerConfig]:
+        """Return the configurations of the agents of all servers of a stack and its nested stacks."""
+        return read_configs(self._wire, self.canonical(ref))
 
     def events(self, ref: str, *, after: str | None = None, patient: bool = False) -> list[Event]:
         """Return events, oldest first; with ``after``, the events after the one with that id."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -31,11 +32,14 @@ def new_config(
     inputs: Any = None,
     outputs: Any = None,
     options: Any = None,
+    id: str | None = None,
+    may_be_owned: bool = False,
 ) -> tuple[Config, str]:
     """
     Store a new config. Return the config and its rendered form. Raises Invalid for values that Heat does not store.
 
     If ``config`` is the text of a catalogue entry, the config has the entry's group, inputs, outputs and options.
+    ``id``: that of an imported config. ``may_be_owned``: whether Stoker deletes a derived config with its deployment.
     """
     if options is not None and not isinstance(options, Mapping):
         raise Invalid(f"options must be a map, not {type(options).__name__}")
@@ -52,7 +56,7 @@ def new_config(
     check_options(fields["options"], fields["group"])
     CheckSettings.of(fields["options"])
     new = Config(
-        id=str(uuid4()),
+        id=id or str(uuid4()),
         project_id=project_id,
         name=_text(name, "name"),
         group=fields["group"],
@@ -62,6 +66,8 @@ def new_config(
         options=resolve_hook(tx, project_id, fields["options"]),
         created_at=tx.now,
     )
+    if may_be_owned and new.is_derived:
+        new = replace(new, is_owned=True)
     return new, configs.add(tx, new)
 
 

@@ -74,8 +74,12 @@ def describe_unsigned(name: str) -> str:
     )
 
 
-def adopt(context: Context, resource: Resource, _properties: Properties) -> Outcome:
-    """Link an existing server to this resource. Raises ResourceFailure if it does not exist or belongs to a stack."""
+def adopt(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    """
+    Link an existing server to this resource. Raises ResourceFailure if it does not exist or belongs to a stack.
+
+    A server that was imported from another Heat has no transport yet, and gets one.
+    """
     server = servers.find(context.tx, resource.physical_id or "")
     enrolled = bool(resource.data.get("enrolled"))
     right = server is not None and server.project_id == context.project_id and server.stack_id is None
@@ -85,7 +89,11 @@ def adopt(context: Context, resource: Resource, _properties: Properties) -> Outc
         server_policy.represent(context, resource, server.id)
         return DONE
     servers.relink(context.tx, server.id, context.stack_id, resource.id, resource.name)
-    return DONE
+    if "transports" in resource.data:
+        return DONE
+    transports = begin(context, resource, properties, server.id, own_agent=False)
+    policy_data = server_policy.apply(context, resource, properties, server.id)
+    return Outcome(data={"name": server.name, "enrolled": False, "transports": transports, **policy_data})
 
 
 def exists(context: Context, id: str) -> bool:

@@ -31,6 +31,8 @@ def read_adoption_data(data: Any) -> Mapping[str, Any]:
             raise Invalid(
                 f"adopt_stack_data: resources.{name} needs a resource_id that is text, and resource_data a map"
             )
+        if not isinstance(resource.get("metadata") or {}, Mapping):
+            raise Invalid(f"adopt_stack_data: resources.{name}.metadata must be a map")
     return resources
 
 
@@ -47,6 +49,7 @@ def placeholders(tx: Tx, stack_id: str, resolved: ResolvedStack, adopted: Mappin
             continue
         # Only "resources" was checked, so a client's own "adopt" is dropped.
         data = {key: value for key, value in (abandoned.get("resource_data") or {}).items() if key != "adopt"}
+        metadata = abandoned.get("metadata") or {}
         if "resources" in abandoned:
             data["adopt"] = read_adoption_data(abandoned)
         new.append(
@@ -57,7 +60,7 @@ def placeholders(tx: Tx, stack_id: str, resolved: ResolvedStack, adopted: Mappin
                 type=definition["type"],
                 action=Action.INIT,
                 status=Status.COMPLETE,
-                data={_TAKES: {"physical_id": abandoned["resource_id"], "data": data}},
+                data={_TAKES: {"physical_id": abandoned["resource_id"], "data": data, "metadata": metadata}},
                 created_at=tx.now,
             )
         )
@@ -69,9 +72,12 @@ def is_placeholder(resource: Resource) -> bool:
     return resource.action is Action.INIT and _TAKES in resource.data
 
 
-def with_what_it_takes(resource: Resource) -> Resource:
+def with_what_it_takes(resource: Resource, *, with_metadata: bool) -> Resource:
     """
     Return the resource with the data to take over, for its type to check. Store it only after the type has agreed.
+
+    ``with_metadata``: whether it takes the metadata over, which has the signals of a handle.
     """
     takes = resource.data[_TAKES]
-    return replace(resource, physical_id=takes["physical_id"], data=takes["data"])
+    metadata = {**takes["metadata"], **resource.metadata} if with_metadata else resource.metadata
+    return replace(resource, physical_id=takes["physical_id"], data=takes["data"], metadata=metadata)

@@ -19,6 +19,7 @@ from stoker.stacks.engine import Engine, phases
 from stoker.stacks.engine.advance import advance
 from stoker.stacks.engine.commit import commit
 from stoker.stacks.engine.session import StackSession
+from stoker.stacks.imported_objects import ImportedObjects, add_objects
 from stoker.stacks.label_groups import refuse_refresh
 from stoker.stacks.policy_precheck import PlannedDeployment
 from stoker.stacks.templates.prepare import Identity, ResolvedStack
@@ -48,14 +49,17 @@ def create(
     *,
     username: str,
     adopt: Mapping[str, Any] | None = None,
+    imported: ImportedObjects | None = None,
 ) -> Stack:
     """
     Create a stack from a prepared template.
 
-    ``adopt``: the resources to take over, as returned by ``adoption.read_adoption_data``. Raises StackExists,
-    RequestLimitExceeded, DeploymentRefused.
+    ``adopt``: the resources to take over, as returned by ``adoption.read_adoption_data``. ``imported``: objects to
+    create before that. Raises StackExists, RequestLimitExceeded, DeploymentRefused, Conflict.
     """
     check_limit(tx, engine, identity.project_id)
+    if imported is not None:
+        add_objects(tx, engine.env, imported, project_id=identity.project_id, requested_by=username)
     stack = new_stack(
         tx,
         resolved,

@@ -28,6 +28,10 @@ class ExportedResource(Answer):
     ) = UNSET
 
 
+class Imported(Unchecked):
+    schema = list[dict[str, Any]]
+
+
 class ExportedStack(Answer):
     """A stack with everything that is required to adopt its objects."""
 
@@ -42,6 +46,10 @@ class ExportedStack(Answer):
     stack_user_project_id: str
     tags: list[str]
     resources: dict[str, ExportedResource]
+    #: Objects of another Heat that Stoker creates with their ids before the resources adopt them.
+    software_configs: Imported | Absent = UNSET
+    software_deployments: Imported | Absent = UNSET
+    servers: Imported | Absent = UNSET
 
 
 class ResourceIdentity(Answer):

@@ -16,6 +16,7 @@ from stoker.http.request_context import RequestContext, Response
 from stoker.model.stack import Stack
 from stoker.stacks import operations, secrets
 from stoker.stacks.adoption import read_adoption_data
+from stoker.stacks.imported_objects import read_imported_objects
 from stoker.stacks.operations import Options
 from stoker.stacks.queries import export as stack_export
 from stoker.stacks.queries import outputs
@@ -105,6 +106,7 @@ def create(request: RequestContext, body: NewStack) -> Response:
     name = stack_requests.name(body.stack_name)
     data = body.take_adoption_data()
     adopt = None if data is None else read_adoption_data(data)
+    imported = None if data is None else read_imported_objects(data)
     identity, resolved = stack_requests.new(request, body, name)
     options = body.options()
     stack = request.app.store.write(
@@ -116,6 +118,7 @@ def create(request: RequestContext, body: NewStack) -> Response:
             identity,
             username=request.user.user_name,
             adopt=adopt,
+            imported=imported,
         ),
         background=len(resolved.definitions) > operations.LARGE,
     )

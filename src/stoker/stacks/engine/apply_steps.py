@@ -153,7 +153,9 @@ def _act(
     else:
         action, do = Action.CREATE, kind.create
     began = replace(begin(session, resource, definition, action), metadata=metadata)
-    acted = adoption.with_what_it_takes(began) if action is Action.ADOPT else began
+    acted = began
+    if action is Action.ADOPT:
+        acted = adoption.with_what_it_takes(began, with_metadata=not kind.has_live_metadata)
     try:
         outcome = do(session.context, acted, properties)
     except Replace:

@@ -1,0 +1,1 @@
+"""Take stacks over from other services."""

@@ -1,0 +1,145 @@
+"""Reads a stack of another Heat with everything that belongs to it. Sends GET requests only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stoker_client.errors import BadInput, NotFound
+from stoker_client.parts import part, segment
+
+if TYPE_CHECKING:
+    from stoker_client.wire import Wire
+
+#: Types whose physical objects are configs, or deployments.
+CONFIG_TYPES = (
+    "OS::Heat::SoftwareConfig",
+    "OS::Heat::StructuredConfig",
+    "OS::Heat::SoftwareComponent",
+    "OS::Heat::CloudConfig",
+    "OS::Heat::MultipartMime",
+)
+DEPLOYMENT_TYPES = ("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment")
+#: Types whose metadata has the signals that arrived.
+_HANDLES = ("OS::Heat::WaitConditionHandle", "AWS::CloudFormation::WaitConditionHandle")
+SERVER = "OS::Heat::DeployedServer"
+SERVER_TYPES = (SERVER, "OS::Nova::Server")
+#: Types whose attributes are their data.
+_WITH_DATA = ("OS::Heat::RandomString", *SERVER_TYPES)
+
+
+@dataclass(frozen=True)
+class SourceResource:
+    """A resource of the stack, and the resources of the nested stack that it represents."""
+
+    name: str
+    type: str
+    physical_id: str
+    status: str
+    attributes: Mapping[str, Any]
+    metadata: Mapping[str, Any]
+    #: None if the resource represents no nested stack.
+    members: tuple[SourceResource, ...] | None
+
+    def walk(self) -> Iterator[SourceResource]:
+        """Yield this resource, and those of its nested stacks."""
+        yield self
+        for member in self.members or ():
+            yield from member.walk()
+
+
+@dataclass(frozen=True)
+class SourceStack:
+    """A stack of another Heat, in the form of the API's answers."""
+
+    stack: Mapping[str, Any]
+    template: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    files: Mapping[str, str]
+    resources: tuple[SourceResource, ...]
+    configs: tuple[Mapping[str, Any], ...]
+    deployments: tuple[Mapping[str, Any], ...]
+
+    def walk(self) -> Iterator[SourceResource]:
+        """Yield all resources, including those of nested stacks."""
+        for resource in self.resources:
+            yield from resource.walk()
+
+
+def read_stack(wire: Wire, ref: str) -> SourceStack:
+    """
+    Read the stack called ``ref``, a name or an id.
+
+    Raises BadInput if an operation of the stack is in progress or has failed, and NotFound.
+    """
+    stack = part(wire.get(f"/stacks/{segment(ref)}"), "stack")
+    path = f"/stacks/{segment(stack['stack_name'])}/{segment(stack['id'])}"
+    status = stack["stack_status"]
+    if not status.endswith("_COMPLETE") or status.startswith("DELETE"):
+        raise BadInput(f"the stack {stack['stack_name']} is {status} there: only a complete stack can be imported")
+    resources = _read_resources(wire, path)
+    everything = [inner for resource in resources for inner in resource.walk()]
+    deployments = [_read_deployment(wire, resource) for resource in everything if resource.type in DEPLOYMENT_TYPES]
+    present = tuple(deployment for deployment in deployments if deployment is not None)
+    ids = [resource.physical_id for resource in everything if resource.type in CONFIG_TYPES and resource.physical_id]
+    ids += [deployment["config_id"] for deployment in present]
+    return SourceStack(
+        stack=stack,
+        template=wire.get(f"{path}/template"),
+        environment=wire.get(f"{path}/environment") or {},
+        files=wire.get(f"{path}/files") or {},
+        resources=resources,
+        configs=tuple(_read_config(wire, id_) for id_ in dict.fromkeys(ids)),
+        deployments=present,
+    )
+
+
+def _read_resources(wire: Wire, path: str) -> tuple[SourceResource, ...]:
+    listed = part(wire.get(f"{path}/resources"), "resources")
+    return tuple(_read_resource(wire, path, entry) for entry in listed)
+
+
+def _read_resource(wire: Wire, path: str, entry: Mapping[str, Any]) -> SourceResource:
+    own = f"{path}/resources/{segment(entry['resource_name'])}"
+    type_name = entry["resource_type"]
+    nested = [link["href"] for link in entry.get("links", ()) if link.get("rel") == "nested"]
+    metadata: Mapping[str, Any] = {}
+    attributes: Mapping[str, Any] = {}
+    if type_name in _HANDLES:
+        metadata = part(wire.get(f"{own}/metadata"), "metadata")
+    if type_name in _WITH_DATA:
+        attributes = part(wire.get(own), "resource").get("attributes") or {}
+    return SourceResource(
+        name=entry["resource_name"],
+        type=type_name,
+        physical_id=entry.get("physical_resource_id") or "",
+        status=entry["resource_status"],
+        attributes=attributes,
+        metadata=metadata,
+        members=_read_resources(wire, _path_of(nested[0])) if nested else None,
+    )
+
+
+def _path_of(href: str) -> str:
+    """Return the path of a stack below the project's endpoint."""
+    return "/stacks/" + href.partition("/stacks/")[2]
+
+
+def _read_deployment(wire: Wire, resource: SourceResource) -> Mapping[str, Any] | None:
+    """Return the deployment; None if the stack's actions never started one."""
+    if not resource.physical_id:
+        return None
+    try:
+        deployment = part(wire.get(f"/software_deployments/{segment(resource.physical_id)}"), "software_deployment")
+    except NotFound:
+        return None
+    if deployment["status"] not in ("COMPLETE", "FAILED"):
+        raise BadInput(
+            f"the deployment {resource.name} ({deployment['id']}) is {deployment['status']} there: wait until it ends"
+        )
+    return dict(deployment)
+
+
+def _read_config(wire: Wire, id_: str) -> Mapping[str, Any]:
+    return dict(part(wire.get(f"/software_configs/{segment(id_)}"), "software_config"))

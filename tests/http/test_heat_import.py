@@ -1,0 +1,159 @@
+"""Import of a stack of another Heat, whose answers were recorded: objects keep their ids, and nothing runs again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from stoker_client.errors import BadInput, NotFound
+from stoker_client.heat_import import agent_configs
+from stoker_client.heat_import.adoption_data import adoption_data
+from stoker_client.heat_import.agent_configs import ServerConfig
+from stoker_client.heat_import.source_stack import SourceStack, read_stack
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+RECORDED = Path(__file__).parents[1] / "data" / "imported_stack.json"
+
+
+class RecordedWire:
+    """A connection to a Heat whose answers were recorded, with ids of each import's own."""
+
+    def __init__(self) -> None:
+        new_ids: dict[str, str] = defaultdict(lambda: str(uuid4()))
+        text = _UUID.sub(lambda match: new_ids[match[0]], RECORDED.read_text())
+        self.answers: dict[str, Any] = json.loads(text)
+        (stack,) = [answer["stack"] for answer in self.answers.values() if "stack" in answer]
+        self.name = stack["stack_name"]
+        self.sent: list[tuple[str, str, Any]] = []
+
+    def get(self, path: str) -> Any:
+        if path not in self.answers:
+            raise NotFound(path, 404)
+        return deepcopy(self.answers[path])
+
+    def send(self, method: str, path: str, body: Any = None) -> None:
+        self.sent.append((method, path, body))
+
+    def read(self) -> SourceStack:
+        return read_stack(self, self.name)
+
+    def deployment(self) -> dict[str, Any]:
+        (answer,) = [answer for path, answer in self.answers.items() if path.startswith("/software_deployments/")]
+        return answer["software_deployment"]
+
+
+@pytest.fixture
+def other() -> RecordedWire:
+    return RecordedWire()
+
+
+def imported(stoker, data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Import a stack, wait until it has adopted everything, and return its path and itself."""
+    answer = stoker.heat("POST", "/stacks", {"stack_name": f"i{uuid4().hex[:8]}", "adopt_stack_data": data})
+    assert answer.status == 201, answer.raw
+    path = answer.headers["Location"].partition(f"/v1/{stoker.project}")[2]
+    stoker.until(lambda: "PROGRESS" not in stoker.heat("GET", path).body["stack"]["stack_status"])
+    return path, stoker.heat("GET", path).body["stack"]
+
+
+def physical_ids(answer: dict[str, Any]) -> dict[str, str]:
+    return {entry["resource_name"]: entry["physical_resource_id"] for entry in answer["resources"]}
+
+
+def outputs(stack: dict[str, Any]) -> dict[str, Any]:
+    return {output["output_key"]: output["output_value"] for output in stack["outputs"]}
+
+
+def test_objects_keep_their_ids_and_outputs_their_values(stoker, other):
+    source = other.read()
+    path, stack = imported(stoker, adoption_data(source, {"secret": "s"}, {}))
+    assert stack["stack_status"] == "ADOPT_COMPLETE", stack["stack_status_reason"]
+    ids = {resource.name: resource.physical_id for resource in source.resources}
+    now = physical_ids(stoker.heat("GET", f"{path}/resources").body)
+    for name in ("server", "config", "deployment", "handle", "random"):
+        assert now[name] == ids[name]
+    then = outputs(source.stack)
+    for name in ("said", "random", "signals"):
+        assert outputs(stack)[name] == then[name]
+    members = {member.name: member.physical_id for resource in source.resources for member in resource.members or ()}
+    group = stoker.heat("GET", f"{path}/resources?nested_depth=1").body
+    assert {name: id_ for name, id_ in physical_ids(group).items() if name in members} == members
+
+    deployment = stoker.heat("GET", f"/software_deployments/{ids['deployment']}").body["software_deployment"]
+    assert deployment["config_id"] == other.deployment()["config_id"]
+    (entry,) = stoker.heat("GET", f"/software_deployments/metadata/{ids['server']}").body["metadata"]
+    assert entry["id"] == deployment["config_id"]
+    runs = stoker.heat("GET", f"/software_deployments/{ids['deployment']}/runs").body["runs"]
+    assert [run["state"] for run in runs] == ["DONE"]
+
+    body = {"template": source.template, "parameters": {"secret": "s", "word": "changed"}}
+    assert stoker.heat("PUT", path, body).status == 202
+    stoker.until(lambda: len(stoker.heat("GET", f"/software_deployments/{ids['deployment']}/runs").body["runs"]) == 2)
+    assert stoker.heat("DELETE", path).status == 204
+
+
+def test_values_of_hidden_parameters_are_required(other):
+    with pytest.raises(BadInput, match=r"Heat does not show hidden parameters of \w+: add -P secret=…"):
+        adoption_data(other.read(), {}, {})
+
+
+def test_only_complete_stacks_and_ended_deployments_are_read(other):
+    other.answers[f"/stacks/{other.name}"]["stack"]["stack_status"] = "UPDATE_IN_PROGRESS"
+    with pytest.raises(BadInput, match="UPDATE_IN_PROGRESS there: only a complete stack"):
+        other.read()
+    other.answers[f"/stacks/{other.name}"]["stack"]["stack_status"] = "UPDATE_COMPLETE"
+    other.deployment()["status"] = "IN_PROGRESS"
+    with pytest.raises(BadInput, match="is IN_PROGRESS there: wait until it ends"):
+        other.read()
+
+
+def test_agents_are_pointed_at_stoker_through_their_metadata(other):
+    config = {"collectors": ["heat", "local"], "heat": {"auth_url": "https://stoker", "password": None}}
+    nested = ServerConfig("group/0", "s2", config)
+    left = agent_configs.repoint(other, other.read(), [ServerConfig("server", "s1", config), nested])
+    assert left == [nested]
+    ((method, path, body),) = other.sent
+    assert (method, path.startswith(f"/stacks/{other.name}/")) == ("PATCH", True)
+    assert body["template"]["resources"]["server"]["metadata"] == {"os-collect-config": config}
+    assert nested.ini() == "[DEFAULT]\ncollectors=heat,local\n\n[heat]\nauth_url=https://stoker\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"software_configs": "x"}, "software_configs must be a list of maps"),
+        ({"software_configs": [{"id": "x"}]}, "each of software_configs needs an id that is a UUID"),
+        ({"servers": [{"id": str(uuid4())}]}, "needs a name"),
+        ({"software_deployments": [{"id": str(uuid4()), "status": "IN_PROGRESS"}]}, "is IN_PROGRESS: wait until"),
+        ({"software_deployments": [{"id": str(uuid4()), "status": "COMPLETE"}]}, "needs a config_id that is an id"),
+        (
+            {
+                "software_deployments": [
+                    {"id": str(uuid4()), "status": "COMPLETE", "config_id": str(uuid4()), "server_id": str(uuid4())}
+                ]
+            },
+            "is missing",
+        ),
+        ({"resources": {"a": {"metadata": "x"}}}, "resources.a.metadata must be a map"),
+    ],
+)
+def test_malformed_data_is_refused(refused, change, message):
+    data = {"template": {"heat_template_version": "2018-08-31"}, "resources": {}, **change}
+    assert message in refused("POST", "/stacks", {"stack_name": "bad", "adopt_stack_data": data})
+
+
+def test_existing_ids_are_refused(stoker, other):
+    data = adoption_data(other.read(), {"secret": "s"}, {})
+    path, _ = imported(stoker, data)
+    for section in ("servers", "software_configs", "software_deployments"):
+        again = {**data, "servers": [], "software_configs": [], "software_deployments": [], section: data[section]}
+        answer = stoker.heat("POST", "/stacks", {"stack_name": "again", "adopt_stack_data": again})
+        assert (answer.status, "exists already" in answer.raw.decode()) == (409, True)
+    assert stoker.heat("DELETE", path).status == 204
