@@ -254,3 +254,11 @@ def test_delete_continues_after_a_failure(heat, stoker):
     assert result.code == 4
     assert result.err.startswith("stoker: The Stack (nope) could not be found")
     assert heat.stacks == {}
+
+
+@pytest.mark.parametrize("verb", ["create", "update"])
+def test_a_preview_on_servers_needs_a_dry_run(heat, stoker, nowhere, verb):
+    (nowhere / "t.yaml").write_text("heat_template_version: 2021-04-16\n")
+    refused = stoker("stack", verb, "shop", "-t", "t.yaml", "--on-servers")
+    assert (refused.code, "--on-servers needs --dry-run" in refused.err) == (2, True)
+    assert heat.stacks == {}
