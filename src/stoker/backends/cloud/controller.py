@@ -202,6 +202,7 @@ class Recorder:
                 status=Status.FAILED,
                 reason=str(error),
                 error_type=error.kind,
+                observed=self._context.represent(row, error.observed),
                 progress=sent,
                 awaits=None,
                 awaited_since=None,

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class CloudFailure(Exception):
-    """The action on an object failed. ``kind`` is Heat's type of the error."""
+    """
+    The action on an object failed. ``kind`` is Heat's type of the error.
 
-    def __init__(self, message: str, kind: str = "Error") -> None:
+    ``observed`` is the service's representation of an object that is broken.
+    """
+
+    def __init__(self, message: str, kind: str = "Error", *, observed: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.kind = kind
+        self.observed = observed
 
 
 class CloudRefused(CloudFailure):

@@ -7,9 +7,16 @@ from dataclasses import dataclass
 from stoker.backends.cloud.controller import JOBS, POLL, CloudContext, CloudController, OnSettled
 from stoker.backends.cloud.credentials import Credentials, SiteCredentials
 from stoker.backends.cloud.drivers.base import Driver, Registry
+from stoker.backends.cloud.drivers.container import ContainerDriver
+from stoker.backends.cloud.drivers.image import ImageDriver
 from stoker.backends.cloud.drivers.keypair import KeypairDriver
 from stoker.backends.cloud.drivers.network import NEUTRON_KINDS, NeutronDriver
+from stoker.backends.cloud.drivers.relations import FloatingIpAssociationDriver, RouterInterfaceDriver
+from stoker.backends.cloud.drivers.secret import SecretDriver
+from stoker.backends.cloud.drivers.security_group import SecurityGroupDriver, SecurityGroupRuleDriver
 from stoker.backends.cloud.drivers.server import ServerDriver
+from stoker.backends.cloud.drivers.volume import VolumeDriver
+from stoker.backends.cloud.drivers.volume_attachment import VolumeAttachmentDriver
 from stoker.backends.cloud.markers import site_id
 from stoker.backends.cloud.openstack_cloud import OpenStackCloud
 from stoker.backends.cloud.polling import StatePoller
@@ -39,7 +46,20 @@ def create_openstack(settings: Settings, work: Work, secret: bytes) -> OpenStack
 
 def create_registry() -> Registry:
     """Return all drivers."""
-    drivers: list[Driver] = [ServerDriver(), KeypairDriver(), *(NeutronDriver(kind) for kind in NEUTRON_KINDS)]
+    drivers: list[Driver] = [
+        ServerDriver(),
+        KeypairDriver(),
+        *(NeutronDriver(kind) for kind in NEUTRON_KINDS),
+        RouterInterfaceDriver(),
+        FloatingIpAssociationDriver(),
+        SecurityGroupDriver(),
+        SecurityGroupRuleDriver(),
+        VolumeDriver(),
+        VolumeAttachmentDriver(),
+        ImageDriver(),
+        ContainerDriver(),
+        SecretDriver(),
+    ]
     return Registry({driver.kind: driver for driver in drivers})
 
 

@@ -205,4 +205,4 @@ def find_marked(run: Run, path: str, key: str) -> Mapping[str, Any] | None:
 
 def _refuse_broken(observed: Mapping[str, Any]) -> None:
     if observed.get("status") == _BROKEN:
-        raise CloudFailure('Went to status ERROR due to "Unknown"', "ResourceInError")
+        raise CloudFailure('Went to status ERROR due to "Unknown"', "ResourceInError", observed=observed)

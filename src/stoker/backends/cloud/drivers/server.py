@@ -19,6 +19,7 @@ from stoker.backends.cloud.drivers.base import (
     Wait,
     await_state,
 )
+from stoker.backends.cloud.drivers.server_changes import REBUILDS
 from stoker.backends.cloud.drivers.server_request import (
     MICROVERSION,
     create_body,
@@ -84,6 +85,10 @@ class ServerDriver(Driver):
         return Done(self._complete(run, observed))
 
     def delete(self, run: Run) -> Result:
+        if run.object.arguments.get("snapshot") and not run.progress.get(server_images.STORED):
+            return server_images.store_before_deletion(run)
+        if run.object.arguments.get("snapshot"):
+            run.note(**{REQUESTED: True})
         run.client.request(COMPUTE, "DELETE", f"/servers/{run.external_id}", microversion=MICROVERSION)
         return Wait(SERVERS)
 
@@ -117,13 +122,14 @@ class ServerDriver(Driver):
         return {key: value for key, value in observed.items() if key not in _CONFIDENTIAL}
 
     def judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Judgement:
-        if item.awaits == server_images.IMAGES:
+        if item.awaits == server_images.IMAGES:  # also before a deletion
             return server_images.judge(observed)
         if item.action is CloudAction.DELETE:
             is_deleted = observed is None or observed["status"] in ("DELETED", "SOFT_DELETED")
             if not is_deleted and observed is not None and observed["status"] == "ERROR" and not is_transient(observed):
                 raise CloudFailure(f"Server {item.name} delete failed: {fault_of(observed)}", "ResourceInError")
-            return DUE if is_deleted else STILL_WAITING
+            is_stored = item.progress.get(server_images.STORED) and not item.progress.get(REQUESTED)
+            return DUE if is_deleted or is_stored else STILL_WAITING
         if observed is None:
             return DUE
         refuse_broken(observed)
@@ -132,7 +138,8 @@ class ServerDriver(Driver):
             return STILL_WAITING
         is_complete = item.action is CloudAction.ENSURE and item.progress.get(CREATED)
         if is_complete and not _has_extras(item.specification):
-            return Judgement(Done({**item.observed, **observed}))
+            rebuilds = {REBUILDS: item.specification[REBUILDS]} if REBUILDS in item.specification else {}
+            return Judgement(Done({**item.observed, **observed, **rebuilds}))
         return DUE
 
     def _recreate(self, run: Run) -> Result:
@@ -162,6 +169,8 @@ class ServerDriver(Driver):
         types = run.specification.get("stoker:console_types") or ()
         if types:
             extras["stoker:consoles"] = server_changes.console_urls(run, types)
+        if run.specification.get(REBUILDS):
+            extras[REBUILDS] = run.specification[REBUILDS]
         return {**run.object.observed, **observed, **extras}
 
 
@@ -173,7 +182,7 @@ def is_transient(server: Mapping[str, Any]) -> bool:
 def refuse_broken(server: Mapping[str, Any]) -> None:
     """Raise CloudFailure with Heat's text for a server in the state ERROR."""
     if server["status"] == "ERROR" and server.get("OS-EXT-STS:task_state") != "deleting":
-        raise CloudFailure(f"Went to status ERROR due to {fault_of(server)}", "ResourceInError")
+        raise CloudFailure(f"Went to status ERROR due to {fault_of(server)}", "ResourceInError", observed=server)
 
 
 def fault_of(server: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from stoker.backends.cloud.drivers.base import Run, is_same
 from stoker.backends.cloud.drivers.server_request import (
     MICROVERSION,
     delete_port,
+    encode,
     has_own_ports,
     nics,
     own_ports,
@@ -20,8 +21,10 @@ from stoker.backends.cloud.errors import CloudRefused, RetryLater
 from stoker.backends.cloud.markers import own_metadata
 
 _DETACHING = "detaching"
-#: Note: Nova confirms a resize.
-CONFIRMED = "confirmed"
+#: Note: Nova confirms a resize. Note and key of ``observed``: the number of rebuilds for changed user data.
+CONFIRMED, REBUILDS = "confirmed", "stoker:rebuilds"
+#: The first microversion in which a rebuild changes the user data.
+_REBUILD_VERSION = "2.57"
 _CONSOLES: Mapping[str, tuple[str, str]] = {
     "novnc": ("vnc", "novnc"),
     "xvpvnc": ("vnc", "xvpvnc"),
@@ -114,14 +117,20 @@ def _rebuild(run: Run, observed: Mapping[str, Any]) -> bool:
     if not image or not observed.get("image"):
         return False
     image_id = run.names.resolve("image", str(image))
-    if observed["image"]["id"] == image_id:
+    rebuilds = int(run.specification.get(REBUILDS) or 0)
+    is_due = rebuilds > int(run.progress.get(REBUILDS, run.object.observed.get(REBUILDS, 0)))
+    if observed["image"]["id"] == image_id and not is_due:
         return False
     body: dict[str, Any] = {"imageRef": image_id}
+    version = MICROVERSION
+    if is_due and run.specification.get("user_data"):
+        body["user_data"], version = encode(str(run.specification["user_data"])), _REBUILD_VERSION
     if run.specification.get("stoker:preserve_ephemeral"):
         body["preserve_ephemeral"] = True
     if run.specification.get("adminPass"):
         body["adminPass"] = run.specification["adminPass"]
-    send_action(run, {"rebuild": body})
+    send_action(run, {"rebuild": body}, version)
+    run.note(**{REBUILDS: rebuilds})
     return True
 
 

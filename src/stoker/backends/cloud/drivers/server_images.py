@@ -12,10 +12,27 @@ from stoker.backends.cloud.errors import CloudFailure, CloudRefused
 
 #: The list in which images are polled; note: the id of the image that Nova creates.
 IMAGES, _IMAGE_ID = "images", "image_id"
+#: Note: the server is stored before its deletion.
+STORED = "stored"
 
 
 def create(run: Run, observed: Mapping[str, Any]) -> Result:
     """Create an image of the server, and wait for it."""
+    _request(run)
+    return _await(run, observed)
+
+
+def store_before_deletion(run: Run) -> Result:
+    """Create an image of a server that is to be deleted (deletion policy Snapshot); the next call deletes it."""
+    _request(run)
+    image_id = str(run.progress[_IMAGE_ID])
+    if not judge(run.client.find(IMAGE, f"/images/{image_id}", "")).is_due:
+        return Wait(IMAGES, "Waiting for the image of the server", polled_id=image_id)
+    run.note(**{STORED: True, "polled_id": None})
+    return Wait("servers")
+
+
+def _request(run: Run) -> None:
     if not run.progress.get(_IMAGE_ID):
         image_id = _find(run)
         if image_id is None:
@@ -23,7 +40,6 @@ def create(run: Run, observed: Mapping[str, Any]) -> Result:
             answer = send_action(run, {"createImage": {"name": name, "metadata": run.marker.metadata}})
             image_id = str(answer.headers["Location"]).rpartition("/")[2]
         run.note(**{_IMAGE_ID: image_id})
-    return _await(run, observed)
 
 
 def _find(run: Run) -> str | None:

@@ -45,6 +45,8 @@ def create_body(run: Run) -> dict[str, Any]:
         server["networks"] = nics(run)
     if server.get("security_groups"):
         server["security_groups"] = [{"name": group} for group in security_groups(run)]
+    if server.get("personality"):
+        server["personality"] = [{**file, "contents": encode(str(file["contents"]))} for file in server["personality"]]
     server["metadata"] = {**dict(server.get("metadata") or {}), **run.marker.metadata}
     body: dict[str, Any] = {"server": {key: value for key, value in server.items() if value is not None}}
     for value in hints.values():
@@ -52,10 +54,10 @@ def create_body(run: Run) -> dict[str, Any]:
     return body
 
 
-def send_action(run: Run, action: Mapping[str, Any]) -> Any:
+def send_action(run: Run, action: Mapping[str, Any], version: str = MICROVERSION) -> Any:
     """Send a request that acts on the server, and return the response."""
     path = f"/servers/{run.external_id}/action"
-    return run.client.request(COMPUTE, "POST", path, dict(action), microversion=MICROVERSION)
+    return run.client.request(COMPUTE, "POST", path, dict(action), microversion=version)
 
 
 def encode(user_data: str) -> str:
