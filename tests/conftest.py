@@ -12,9 +12,10 @@ import pytest
 from stoker.store.open import Store
 from support import databases, installations, keystone, service_processes, upstream
 from support.install_peers import INSTALLATIONS
-from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, RPM, SUDO, Base
+from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, OPENRC, RPM, SUDO, Base
 from support.machines import Machines
 from support.service_processes import Peer
+from support.tools import IMAGE_BUILDER
 
 StartPeer = Callable[..., AbstractContextManager[Peer]]
 
@@ -138,6 +139,18 @@ def container_base() -> Base:
 def automation_base() -> Base:
     """A root file system for machines with Ansible and Puppet."""
     return AUTOMATION
+
+
+@pytest.fixture(scope="session")
+def image_builder() -> Path:
+    """The folder with diskimage-builder, for machines."""
+    return IMAGE_BUILDER.require()
+
+
+@pytest.fixture(scope="session")
+def openrc_base() -> Base:
+    """A root file system for machines that boot by OpenRC."""
+    return OPENRC
 
 
 @pytest.fixture(scope="session")

@@ -70,8 +70,8 @@ retry="TERM/20/KILL/5"
 rc_ulimit="-n 65536"
 
 depend() {{
-    need localmount
-    after net firewall
+    # Not "need": the runlevel before has mounted the file systems, by services with other names on some systems.
+    after localmount net firewall
 }}
 """
 

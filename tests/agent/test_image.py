@@ -48,7 +48,10 @@ def by_hand(program, image):
 
 
 def by_element(program, image):
-    """Run the element's scripts as diskimage-builder does: extra-data.d outside of the image, install.d inside."""
+    """
+    Run the element's scripts as diskimage-builder does: extra-data.d outside of the image, install.d inside, where the
+    folder of the scripts is read-only.
+    """
     folder = program.parent
     hooks = folder / "hooks"
     environment = {**os.environ, "TMP_HOOKS_PATH": str(hooks), "STOKER_IMAGE_ROOT": str(image)}
@@ -59,8 +62,9 @@ def by_element(program, image):
     copy.write_bytes(_ELEMENT.joinpath("install.d", "50-stoker-agent").read_bytes())
     subprocess.run([str(_ELEMENT / "extra-data.d" / "50-stoker-agent")], env=environment, check=True)
     assert hooks.joinpath("stoker-agent", "token").stat().st_mode & 0o777 == 0o600
+    before = sorted(hooks.rglob("*"))
     done = subprocess.run(["bash", str(copy)], env=environment, capture_output=True, text=True, check=False)
-    assert not hooks.joinpath("stoker-agent").exists()
+    assert sorted(hooks.rglob("*")) == before
     return done
 
 

@@ -1,4 +1,4 @@
-"""The install line and `leave` on machines of their own, with systemd and with System V init scripts."""
+"""The install line and `leave` on machines of their own, with systemd, OpenRC and System V init scripts."""
 
 from __future__ import annotations
 
@@ -30,21 +30,40 @@ def rest(machine):
     return [path for path in (*FILES, *LINKS) if machine.exists(path)]
 
 
-@pytest.mark.parametrize("booted", [True, False], ids=["systemd", "sysv"])
-def test_an_agent_is_installed_starts_at_boot_and_leaves_nothing(machines, stoker, booted):
-    name = "with-systemd" if booted else "with-sysv"
-    machine = machines.make(name, booted=booted)
+def check_systemd(machine):
+    assert machine.run(["systemctl", "is-enabled", "stoker-agent"]).stdout.strip() == "enabled"
+
+
+def check_sysv(machine):
+    assert machine.run(["sh", "-c", "ls /etc/rc2.d"]).stdout.strip().endswith("stoker-agent")
+    machine.run(["/etc/init.d/stoker-agent", "restart"])
+    machine.until("/etc/init.d/stoker-agent", "status")
+
+
+def check_openrc(machine):
+    """The supervisor starts a killed agent again, and a boot starts it."""
+    machine.run(["rc-service", "stoker-agent", "status"])
+    state = "/var/lib/stoker-agent/lock"
+    pid = machine.read(state).strip()
+    machine.run(["kill", "-9", pid])
+    machine.until("sh", "-c", f'stoker-agent status && [ "$(cat {state})" != {pid} ]')
+    machine.run(["openrc-shutdown", "--reboot", "now"], check=False)
+    machine.wait_reboot()
+    machine.until("stoker-agent", "status")
+    machine.run(["rc-service", "stoker-agent", "restart"])
+    machine.until("stoker-agent", "status")
+
+
+@pytest.mark.parametrize("manager", ["systemd", "sysv", "openrc"])
+def test_an_agent_is_installed_starts_at_boot_and_leaves_nothing(machines, openrc_base, stoker, manager):
+    name = f"with-{manager}"
+    machine = machines.make(name, booted=manager != "sysv", **({"base": openrc_base} if manager == "openrc" else {}))
     for program in ("curl", "wget", "sudo"):
         assert machine.run(["sh", "-c", f"command -v {program}"], check=False).returncode, f"{program} is there"
     machine.enroll(stoker)
     stoker.until(lambda: online(stoker, name))
     first = machine.read("/etc/stoker-agent/agent.json")
-    if booted:
-        assert machine.run(["systemctl", "is-enabled", "stoker-agent"]).stdout.strip() == "enabled"
-    else:
-        assert machine.run(["sh", "-c", "ls /etc/rc2.d"]).stdout.strip().endswith("stoker-agent")
-        machine.run(["/etc/init.d/stoker-agent", "restart"])
-        machine.until("/etc/init.d/stoker-agent", "status")
+    {"systemd": check_systemd, "sysv": check_sysv, "openrc": check_openrc}[manager](machine)
     machine.enroll(stoker, "--again")
     assert machine.read("/etc/stoker-agent/agent.json") != first
     machine.until("stoker-agent", "status")

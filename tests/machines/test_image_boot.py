@@ -1,8 +1,9 @@
-"""Machines that boot from one image with the agent, and enroll themselves."""
+"""Machines boot from one image with the agent, made by hand or by diskimage-builder, and enroll themselves."""
 
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -14,16 +15,90 @@ pytestmark = pytest.mark.slow
 _NAMES = ("web-1", "web-2")
 
 
-def install(stoker, folder):
-    """Install the agent into a new image with a token for two machines, and return the image's folder."""
-    program, token, image = folder / "stoker-agent.pyz", folder / "token", folder / "image"
+_ELEMENTS = Path(__file__).parents[2] / "elements"
+#: An element for the build: the builder's own system is the system of the image, and no block device is made of it.
+_SYSTEM = {
+    "element-deps": "dpkg\nno-final-image\n",
+    "element-provides": "operating-system\n",
+    "environment.d/10-system.bash": "export DISTRO_NAME=debian DIB_RELEASE=bookworm\n",
+    "root.d/10-system": """#!/bin/sh
+set -e
+cd /
+tar -c --one-file-system --exclude ./opt/\\* --exclude ./srv/\\* --exclude ./tmp/\\* \\
+    --exclude ./var/lib/apt/lists/\\* . | tar -C "$TARGET_ROOT" -x
+rm -r "$TARGET_ROOT"/etc/apt/sources.list*
+""",
+    "block-device.d/10-none": """#!/bin/sh
+state=$TMP_BUILD_DIR/states/block-device
+mkdir -p "$TMP_BUILD_DIR/mnt" "$state"
+echo '{"blockdev": {"image0": {"image": "/dev/null"}}}' > "$state/state.json"
+python3 -c 'import pickle, sys; pickle.dump([], sys.stdout.buffer)' > "$state/nodes.pickle"
+echo IMAGE_BLOCK_DEVICE=/dev/null
+""",
+    "cleanup.d/99-keep": """#!/bin/sh
+tar -C "$TARGET_ROOT" -cf /srv/image.tar etc/stoker-agent etc/systemd/system opt usr/local/bin var/lib/stoker-agent
+""",
+}
+_BUILD = "import sys; from diskimage_builder import disk_image_create as d; sys.argv[0] = 'disk-image-create'; d.main()"
+
+
+def files(stoker, folder):
+    """Write the agent's program and a token for two machines into a folder of this host."""
+    program, token = folder / "stoker-agent.pyz", folder / "token"
     program.write_bytes(stoker.request("GET", "/agent/v1/stoker-agent.pyz").raw)
     enrollment = stoker.json("server", "enroll", "--many", "--limit", "2", "--label", "role=web")["enrollment"]
     token.write_text(enrollment["token"])
+    return program, token
+
+
+def install(stoker, folder):
+    """Install the agent into a new image, and return the image's folder."""
+    image = folder / "image"
+    program, token = files(stoker, folder)
     words = ("install", "--image-root", str(image), "--url", stoker.url, "--token-file", str(token))
     done = subprocess.run([AGENT_PYTHON, str(program), *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return image
+
+
+def build(stoker, machines, base, image_builder, folder):
+    """Build an image with the real diskimage-builder in a machine, and return the folder with what it added."""
+    program, token = files(stoker, folder)
+    image = folder / "image"
+    image.mkdir()
+    with machines.make("builder", base=base) as builder:
+        builder.put_folder("/opt/dib", image_builder)
+        builder.put("/usr/lib/python3/dist-packages/dib.pth", "/opt/dib\n")  # sudo removes PYTHONPATH
+        builder.put_folder("/opt/elements", _ELEMENTS)
+        for name, text in _SYSTEM.items():
+            builder.put(f"/opt/elements/system/{name}", text, 0o755 if text.startswith("#!") else 0o644)
+        for path in (program, token):
+            builder.put(f"/srv/{path.name}", path.read_bytes(), 0o600)
+        builder.run(
+            ["python3", "-c", _BUILD, "-n", "-t", "tar", "--no-tmpfs", "-o", "/srv/web", "system", "stoker-agent"],
+            environment={
+                "ELEMENTS_PATH": "/opt/elements",
+                "DIB_STOKER_URL": stoker.url,
+                "DIB_STOKER_TOKEN_FILE": "/srv/token",
+                "DIB_STOKER_AGENT": "/srv/stoker-agent.pyz",
+            },
+            timeout=600,
+        )
+        assert builder.run(["find", "/tmp", "-name", "token"]).stdout == "", "the build leaves no token"
+        subprocess.run(["tar", "-C", str(image), "-xf", f"{builder.outer_root}/srv/image.tar"], check=True)
+    return image
+
+
+@pytest.mark.timeout(600)
+def test_machines_of_an_image_of_diskimage_builder_enroll_themselves(machines, sudo_base, image_builder, tmp_path):
+    with served(tmp_path, host=machines.host_address) as stoker:
+        image = build(stoker, machines, sudo_base, image_builder, tmp_path)
+        assert image.joinpath("etc/stoker-agent/enrollment.json").stat().st_mode & 0o777 == 0o600
+        assert not image.joinpath("etc/stoker-agent/agent.json").exists()
+        machine = machines.make("web-1", booted=True, image=image)
+        machine.until("stoker-agent", "status")
+        assert stoker.json("server", "show", "web-1")["labels"] == {"role": "web"}
+        assert not machine.exists("/etc/stoker-agent/enrollment.json")
 
 
 def test_machines_of_one_image_enroll_themselves_at_their_first_boot(machines, tmp_path):

@@ -80,7 +80,7 @@ class Base:
 DEBIAN = Base((Installation(f"machine-{_SUITE}-1", _build, can_build),))
 
 
-def extend(release: str, base: Base, *packages: str, finish: Callable[[Machine], None] = lambda _: None) -> Base:
+def extend(release: str, base: Base, *packages: str, finish: Callable[[Machine], object] = lambda _: None) -> Base:
     """Return a base with more packages of Debian, which ``finish`` may complete."""
 
     def build(folder: Path) -> None:
@@ -168,6 +168,10 @@ _INSTALLED_BY_ENTRIES = (
 )
 #: Debian with the packages that entries of the catalogue install, as files.
 CATALOG = extend("machine-catalog-1", DEBIAN, finish=_download)
+#: Boots by OpenRC instead of systemd, with no service of Debian: their scripts mount what a machine has already.
+_USE_OPENRC = "rm -f /etc/runlevels/*/*; ln -sf openrc-init /sbin/init"
+#: Debian with OpenRC instead of systemd.
+OPENRC = extend("machine-openrc-1", DEBIAN, "openrc", finish=lambda machine: machine.run(["sh", "-c", _USE_OPENRC]))
 #: Debian with sudo.
 SUDO = extend("machine-sudo-1", DEBIAN, "sudo")
 #: Test machines have a network already, and neither locales nor an SSH server.

@@ -29,8 +29,13 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _LIMITS = ("setpriv", "--bounding-set", "-sys_time,-sys_module,-sys_rawio")
 _NAMESPACES = ("--mount", "--uts", "--ipc", "--net", "--cgroup", "--pid")
 _START_SECONDS, _RUN_SECONDS = 120, 120
-#: States of systemd after the start of all units.
-_STATES = ("running", "degraded")
+#: Succeeds after the start of all units or services; systemd and OpenRC have a state of their own.
+_IS_UP = """
+if [ -d /run/systemd/system ]; then
+    case $(systemctl is-system-running --wait) in running|degraded) exit 0 ;; *) exit 1 ;; esac
+fi
+[ "$(cat /run/openrc/softlevel)" = default ] && [ ! -e /run/openrc/rc.starting ]
+"""
 
 
 class Machine:
@@ -64,7 +69,7 @@ class Machine:
     # Power ------------------------------------------------------------------------------------------------------------
 
     def power_on(self) -> None:
-        """Start the machine, and wait until systemd has started all units if it boots."""
+        """Start the machine, and wait until all units are started if it boots."""
         machine_groups.create(self._groups)
         mode = "boot" if self.booted else "wait"
         init = ["sh", str(_INIT), self._layers, str(self.folder), self.name, mode, *map(str, self._groups)]
@@ -91,7 +96,7 @@ class Machine:
 
     def _await_units(self) -> None:
         limit = time.monotonic() + _START_SECONDS
-        while self.run(["systemctl", "is-system-running", "--wait"], check=False).stdout.strip() not in _STATES:
+        while self.run(["sh", "-c", _IS_UP], check=False).returncode:
             assert time.monotonic() < limit, f"{self.name} did not boot:\n{self.log}"
             time.sleep(0.02)
 

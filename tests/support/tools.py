@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from pathlib import Path
 
 from support.databases import missing
 from support.installations import Installation, from_pypi, run
@@ -13,13 +12,14 @@ ANSIBLE = from_pypi("ansible-core==2.19.14")
 SALT = from_pypi("salt==3008.3")
 
 
-def _build_cfn_tools(folder: Path) -> None:
-    """Install into one folder, which is copied into machines."""
-    packages = ("heat-cfntools==2.0.0", "os-apply-config==14.1.0")
-    run(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--target", str(folder), *packages)
+def _in_one_folder(*packages: str) -> Installation:
+    """Return an installation without an environment, which is copied into machines."""
+    pip = (sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check")
+    return Installation(packages[0], lambda folder: run(*pip, "--target", str(folder), *packages))
 
 
-CFN_TOOLS = Installation("heat-cfntools==2.0.0", _build_cfn_tools)
+CFN_TOOLS = _in_one_folder("heat-cfntools==2.0.0", "os-apply-config==14.1.0")
+IMAGE_BUILDER = _in_one_folder("diskimage-builder==3.43.0")
 
 
 def find_tool(name: str) -> str:
