@@ -23,7 +23,8 @@ CONTENT = "Managed by Stoker\n"
 
 @pytest.fixture
 def stoker(tmp_path, database_url) -> Iterator[Served]:
-    with served(tmp_path, database=database_url) as running:
+    # A lost agent is known to be offline in less time than by default.
+    with served(tmp_path, "--heartbeat-seconds", "10", database=database_url) as running:
         yield running
 
 
