@@ -30,7 +30,7 @@ _CHOICES = {
     "deployment_policy": ("STACK", "PROJECT"),
     "delivered_hooks": ("NONE", "STORED", "ANY"),
 }
-#: Minimum bytes of the site secret. Agents' keys derive from it, so nobody must be able to guess it.
+#: Minimum bytes of the site secret. Agents' keys derive from it, so it must be hard to guess.
 _MIN_SECRET_BYTES = 32
 #: Minimum and maximum. A century, in hours or seconds, is still valid in date arithmetic.
 _BOUNDS = {

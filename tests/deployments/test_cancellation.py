@@ -65,7 +65,7 @@ def test_a_delivered_run_of_an_upstream_agent_cannot_be_cancelled(store):
     deliver(store, made, "POLL_SERVER_CFN")
     found = cancel(store, made)
     assert found.status == "FAILED"
-    assert "its agent cannot be told" in found.status_reason
+    assert "its agent cannot be reached" in found.status_reason
     assert entries(store) == []
 
 

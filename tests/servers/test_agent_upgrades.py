@@ -101,6 +101,21 @@ def test_a_report_about_a_replaced_or_ended_upgrade_changes_nothing(store, upgra
     assert states(store, chosen[:1]) == ["COMPLETE"]
 
 
+@pytest.mark.parametrize("removal", ["cancelled", "replaced", "deleted"])
+def test_a_rollout_without_its_last_canary_is_paused(store, upgrades, chosen, removal):
+    made = request(store, upgrades, chosen, canary=2)
+    record(store, upgrades, chosen[0], made, "COMPLETE")
+    canary = chosen[1][0]
+    if removal == "cancelled":
+        store.write(lambda tx: upgrades.cancel(tx, canary))
+    elif removal == "replaced":
+        request(store, upgrades, chosen[1:2])
+    else:
+        store.write(lambda tx: enrollment.remove(tx, canary))
+    now = "REQUESTED" if removal == "replaced" else None
+    assert states(store, chosen) == ["COMPLETE", now, "PAUSED", "PAUSED"]
+
+
 def test_an_upgrade_is_cancelled_before_it_begins_only(store, upgrades, chosen):
     made = request(store, upgrades, chosen[:2])
     store.write(lambda tx: upgrades.cancel(tx, chosen[0][0]))

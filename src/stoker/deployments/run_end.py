@@ -80,7 +80,9 @@ def cancel(tx: Tx, work: Work, deployment: Deployment, reason: str) -> Deploymen
     if run is None or run.sent_at is None:
         return _stop(tx, work, deployment, f"{reason} before it was delivered")
     if not runs.is_own(run):
-        return _stop(tx, work, deployment, f"{reason}; its agent cannot be told, so what it has begun may go on")
+        return _stop(
+            tx, work, deployment, f"{reason}; its agent cannot be reached, so a run that it has begun may continue"
+        )
     stored.set_state(tx, deployment.id, deployment.config_id, RunState.CANCELLING)
     return save(tx, replace(deployment, cancelling=True, status_reason=CANCELLING, updated_at=tx.now))
 

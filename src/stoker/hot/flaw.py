@@ -17,7 +17,7 @@ from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed, StokerError
 
 _BEGINS_WITH_PLACE = re.compile(r"(resources|outputs|parameters|conditions)\.")
-#: Maximum number of errors in one report. Each repeats a part of the input, and nobody reads more.
+#: Maximum number of errors in one report. Each repeats a part of the input, and more would not help the reader.
 MOST = 50
 #: Heat's separator in errors that its engine has passed to its API, ...
 JOINT = ": : "

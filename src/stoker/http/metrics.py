@@ -18,7 +18,7 @@ from stoker.http.request_context import RequestContext, Response, Route
 
 class _OfProcess(Collector):
     """
-    Adds the label ``process`` to all samples: the processes behind one address are told apart by it.
+    Adds the label ``process`` to all samples: it distinguishes the processes behind one address.
 
     Leaves out when each counter was created, which doubles the text and repeats the process's start.
     """

@@ -16,7 +16,7 @@ TYPE = deployment_type(
             kind="string",
             default="LAX",
             allowed=("LAX", "STRICT"),
-            description="STRICT: a value nobody gave fails the deployment, instead of being null.",
+            description="STRICT: a missing value fails the deployment, instead of being null.",
         ),
     },
 )

@@ -45,7 +45,9 @@ TYPE = ResourceType(
     name="OS::Zaqar::Subscription",
     properties={
         "queue_name": Property(kind="string", required=True, description="Name of the queue."),
-        "subscriber": Property(kind="string", required=True, update_allowed=True, description="URL that is told."),
+        "subscriber": Property(
+            kind="string", required=True, update_allowed=True, description="URL that receives the messages."
+        ),
         "ttl": Property(
             kind="integer",
             minimum=60,
@@ -59,5 +61,5 @@ TYPE = ResourceType(
     create=create,
     update=update,
     delete=delete,
-    description="A webhook that is told of a queue's messages.",
+    description="A webhook that receives a queue's messages.",
 )

@@ -73,7 +73,8 @@ class AgentUpgrades:
                 )
             )
         for upgrade in sorted(upgrades, key=lambda upgrade: upgrade.server_id):
-            agent_upgrades.put(tx, upgrade)
+            withdraw(tx, upgrade.server_id)
+            agent_upgrades.add(tx, upgrade)
             tx.bump_document(upgrade.server_id)
         return upgrades
 
@@ -117,22 +118,38 @@ class AgentUpgrades:
             partial(write, "agent.upgrade_ended", server_id=server_id, status=status.value, reason=reason or "")
         )
         if status is not UpgradeStatus.COMPLETE and upgrade.pause_on_failure:
-            self._set_waiting(tx, rollout_id, UpgradeStatus.PAUSED)
+            _set_waiting(tx, rollout_id, UpgradeStatus.PAUSED)
         elif upgrade.is_canary and not agent_upgrades.has_unfinished_canary(tx, rollout_id):
-            self._set_waiting(tx, rollout_id, UpgradeStatus.REQUESTED)
+            _set_waiting(tx, rollout_id, UpgradeStatus.REQUESTED)
 
     def cancel(self, tx: Tx, server: Server) -> None:
-        """Withdraw an upgrade that the agent has not begun. Raises Conflict if there is none."""
+        """Withdraw an upgrade that the agent has not begun, see ``withdraw``. Raises Conflict if there is none."""
         upgrade = agent_upgrades.find(tx, server.id, for_update=True)
         if upgrade is None or upgrade.status is UpgradeStatus.IN_PROGRESS:
             raise Conflict(f"The agent of server {server.name!r} has no upgrade that can be cancelled.")
-        agent_upgrades.delete(tx, server.id)
+        withdraw(tx, server.id)
         tx.bump_document(server.id)
 
-    def _set_waiting(self, tx: Tx, rollout_id: str, status: UpgradeStatus) -> None:
-        for upgrade in agent_upgrades.with_status(tx, rollout_id, UpgradeStatus.WAITING.value):
-            agent_upgrades.save(tx, replace(upgrade, status=status))
-            tx.bump_document(upgrade.server_id)
+
+def withdraw(tx: Tx, server_id: str) -> None:
+    """
+    Delete the upgrade of a server.
+
+    Without the last unfinished canary, nothing starts the servers that wait for the canaries: they become PAUSED.
+    """
+    upgrade = agent_upgrades.find(tx, server_id)
+    if upgrade is None:
+        return
+    tx.advisory_lock(f"agent upgrades {upgrade.rollout_id}")
+    agent_upgrades.delete(tx, server_id)
+    if upgrade.is_canary and not agent_upgrades.has_unfinished_canary(tx, upgrade.rollout_id):
+        _set_waiting(tx, upgrade.rollout_id, UpgradeStatus.PAUSED)
+
+
+def _set_waiting(tx: Tx, rollout_id: str, status: UpgradeStatus) -> None:
+    for upgrade in agent_upgrades.with_status(tx, rollout_id, UpgradeStatus.WAITING.value):
+        agent_upgrades.save(tx, replace(upgrade, status=status))
+        tx.bump_document(upgrade.server_id)
 
 
 def _check_upgradable(server: Server) -> None:

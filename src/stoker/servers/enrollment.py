@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
 from stoker.model.server import AgentAccess, Enrollment, Kind, NameSource, Server
+from stoker.servers.agent_upgrades import withdraw
 from stoker.servers.keys import key_topic
 from stoker.store import documents, enrollments, servers
 from stoker.store.tx import Tx
@@ -105,6 +106,7 @@ def leave(tx: Tx, server: Server) -> bool:
 
 def forget(tx: Tx, server_id: str) -> None:
     """Delete the server and its document, and revoke its keys."""
+    withdraw(tx, server_id)
     servers.delete(tx, server_id)
     documents.delete(tx, server_id)
     tx.notify(key_topic(server_id))

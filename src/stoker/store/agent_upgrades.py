@@ -26,9 +26,8 @@ _UNFINISHED_CANARY = (
 )
 
 
-def put(tx: Tx, new: AgentUpgrade) -> None:
-    """Insert the upgrade in place of an earlier one of the server."""
-    _UPGRADES.delete(tx, new.server_id)
+def add(tx: Tx, new: AgentUpgrade) -> None:
+    """Insert the upgrade. The server has no earlier one."""
     _UPGRADES.add(tx, new)
 
 

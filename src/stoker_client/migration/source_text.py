@@ -48,7 +48,7 @@ class SourceText:
         self.data: Any = parse(text, name)
         if not isinstance(self.data, dict):
             raise BadInput(f"{name}: a template or environment is a mapping of sections")
-        #: Whether the text was written anew without comments, because aliases repeat parts of it.
+        #: Whether the text was written again without comments, because aliases repeat parts of it.
         self.is_rewritten = any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader))
         self._text = write_block(self.data) if self.is_rewritten else text
         self._root: Any = yaml.compose(self._text, yaml.SafeLoader)

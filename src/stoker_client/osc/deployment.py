@@ -40,9 +40,7 @@ class TriggerDeployment(command.ShowOne):
         parser.add_argument(
             "--resource", metavar="<resource>", help="A deployment, a group of them, a component or a config of --stack"
         )
-        parser.add_argument(
-            "--action", metavar="<action>", help="Which of a component's configs runs, and what it is told it runs for"
-        )
+        parser.add_argument("--action", metavar="<action>", help="The action: selects the configs of a component")
         parser.add_argument(
             "--input-value",
             metavar="<key=value>",

@@ -23,7 +23,7 @@ FOREIGN: Mapping[str, Foreign] = {
     "Fn::GetAZs": Foreign("The availability zones of a region.", FOREIGN_UNTIL),
     "Fn::Join": Foreign("A list's items with a delimiter between them.", FOREIGN_UNTIL),
     "Fn::Replace": Foreign("A text with words replaced.", FOREIGN_UNTIL),
-    "Fn::Base64": Foreign("The text itself: whoever hands it to a server encodes it.", FOREIGN_UNTIL),
+    "Fn::Base64": Foreign("The text itself: the service that passes it to a server encodes it.", FOREIGN_UNTIL),
     "Fn::ResourceFacade": Foreign("What the resource that a nested stack is has been given.", FOREIGN_UNTIL),
     "Fn::GetAtt": Foreign("An attribute of a resource."),
     "Fn::FindInMap": Foreign("A value of the section Mappings."),
