@@ -389,6 +389,8 @@ def _completed(settings: Settings) -> Settings:
     except ValueError as error:
         raise Invalid(f"proxy_addresses must be addresses and networks, separated by commas: {error}") from None
     _check_identity(settings)
+    if settings.cloud and settings.local_servers_unsafe:
+        raise Invalid("cloud and local_servers_unsafe exclude each other: servers are there, or processes here")
     if settings.secret_key:
         check_secret(settings.secret_key.encode(), "secret_key")
     if settings.metrics_token:

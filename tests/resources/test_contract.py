@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from stoker import resources
 from stoker.hot import UNKNOWN
+from stoker.model.cloud import CloudKind
 from stoker.model.errors import StokerError
 from stoker.resources.properties import PropertyError, check
+from stoker.store import cloud_objects
 from support.stacks import world
 from support.templates import template
 
@@ -29,12 +33,46 @@ ENOUGH = {
     "AWS::CloudFormation::WaitCondition": {"Handle": "h", "Timeout": 10},
     "OS::Heat::Stack": {"template": "heat_template_version: 2018-08-31"},
     "OS::Heat::SwiftSignal": {"handle": "h", "timeout": 10},
+    "OS::Cinder::Volume": {"size": 1},
+    "OS::Glance::WebImage": {"location": "http://127.0.0.1:9/i", "container_format": "bare", "disk_format": "raw"},
+    "OS::Neutron::FloatingIP": {"floating_network": "public"},
+    "OS::Neutron::Port": {"network": "private"},
+    "OS::Neutron::Router": {"external_gateway_info": {"network": "public"}},
+    "OS::Neutron::SecurityGroupRule": {"security_group": "default"},
+    "OS::Neutron::Subnet": {"network": "private", "cidr": "10.1.0.0/24"},
+    "OS::Nova::KeyPair": {"name": "key", "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAA"},
     "OS::Zaqar::SignedQueueURL": {"queue": "q"},
     "OS::Zaqar::Subscription": {"queue_name": "q", "subscriber": "http://127.0.0.1:9/"},
 }
 
 
 #: What ends them is another resource's.
+#: Types whose properties name objects that only another resource creates.
+CONNECTIONS = {
+    "OS::Cinder::VolumeAttachment": (
+        {"instance_uuid": {"get_resource": "s"}, "volume_id": {"get_resource": "v"}},
+        {"s": {"type": "OS::Nova::Server"}, "v": {"type": "OS::Cinder::Volume", "properties": {"size": 1}}},
+    ),
+    "OS::Neutron::FloatingIPAssociation": (
+        {"floatingip_id": {"get_resource": "f"}, "port_id": {"get_resource": "p"}},
+        {
+            "f": {"type": "OS::Neutron::FloatingIP", "properties": {"floating_network": "public"}},
+            "p": {"type": "OS::Neutron::Port", "properties": {"network": "private"}},
+        },
+    ),
+    "OS::Neutron::RouterInterface": (
+        {"router": {"get_resource": "o"}, "subnet": {"get_resource": "t"}},
+        {
+            "o": {"type": "OS::Neutron::Router"},
+            "n": {"type": "OS::Neutron::Net"},
+            "t": {
+                "type": "OS::Neutron::Subnet",
+                "properties": {"network": {"get_resource": "n"}, "cidr": "10.1.0.0/24"},
+            },
+        },
+    ),
+}
+
 WAITS = ("OS::Heat::WaitCondition", "AWS::CloudFormation::WaitCondition", "OS::Heat::SwiftSignal", "OS::Heat::Stack")
 
 
@@ -42,6 +80,10 @@ def test_the_public_names_are_exactly_these():
     assert sorted(TYPES) == [
         "AWS::CloudFormation::WaitCondition",
         "AWS::CloudFormation::WaitConditionHandle",
+        "OS::Barbican::Secret",
+        "OS::Cinder::Volume",
+        "OS::Cinder::VolumeAttachment",
+        "OS::Glance::WebImage",
         "OS::Heat::CloudConfig",
         "OS::Heat::Delay",
         "OS::Heat::DeployedServer",
@@ -67,7 +109,18 @@ def test_the_public_names_are_exactly_these():
         "OS::Heat::Value",
         "OS::Heat::WaitCondition",
         "OS::Heat::WaitConditionHandle",
+        "OS::Neutron::FloatingIP",
+        "OS::Neutron::FloatingIPAssociation",
+        "OS::Neutron::Net",
+        "OS::Neutron::Port",
+        "OS::Neutron::Router",
+        "OS::Neutron::RouterInterface",
+        "OS::Neutron::SecurityGroup",
+        "OS::Neutron::SecurityGroupRule",
+        "OS::Neutron::Subnet",
+        "OS::Nova::KeyPair",
         "OS::Nova::Server",
+        "OS::Swift::Container",
         "OS::Zaqar::Queue",
         "OS::Zaqar::SignedQueueURL",
         "OS::Zaqar::Subscription",
@@ -77,6 +130,12 @@ def test_the_public_names_are_exactly_these():
 @pytest.fixture(params=sorted(TYPES))
 def kind(request):
     return TYPES[request.param]
+
+
+def resources_of(kind) -> dict[str, Any]:
+    """Return the resource ``r`` of a type, with the resources that it needs."""
+    properties, others = CONNECTIONS.get(kind.name, (ENOUGH.get(kind.name, {}), {}))
+    return {"r": {"type": kind.name, "properties": properties}, **others}
 
 
 def test_defaults_fit_their_own_schema(kind):
@@ -99,8 +158,7 @@ def test_validation_of_unknown_values_never_fails(kind):
 
 def test_a_resource_is_created_and_deleted_without_remains(kind, store):
     heat = world(store)
-    resource = {"type": kind.name, "properties": ENOUGH.get(kind.name, {})}
-    stack = heat.started(heat.create(template({"r": resource})))
+    stack = heat.started(heat.create(template(resources_of(kind))))
     found = heat.resources(stack)["r"]
     if kind.name in WAITS:
         assert found.status.value == "IN_PROGRESS"
@@ -113,15 +171,17 @@ def test_a_resource_is_created_and_deleted_without_remains(kind, store):
     stack = heat.delete(stack)
     assert (stack.status.value, heat.resources(stack)) == ("COMPLETE", {})
     assert heat.deployments() == []
+    with store.read() as tx:
+        assert cloud_objects.pending(tx) == []
+        assert [object for each in CloudKind for object in cloud_objects.of_kind(tx, heat.project, each)] == []
     assert heat.machines.asked == {}
 
 
 def test_known_attributes_can_be_read(kind, store):
     heat = world(store)
-    resource = {"type": kind.name, "properties": ENOUGH.get(kind.name, {})}
     names = kind.attributes if kind.attributes is not None else ["deploy_stdout"]
     outputs = {name: {"value": {"get_attr": ["r", name]}} for name in names}
-    stack = heat.started(heat.create(template({"r": resource}, outputs=outputs)))
+    stack = heat.started(heat.create(template(resources_of(kind), outputs=outputs)))
 
     with heat.store.read() as tx:
         from stoker.stacks.queries import outputs as all_outputs
@@ -135,7 +195,6 @@ def test_unknown_attributes_are_refused_before_the_creation(kind, store):
     if kind.attributes is None:
         return
     heat = world(store)
-    resource = {"type": kind.name, "properties": ENOUGH.get(kind.name, {})}
     other = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["r", "no_such_thing"]}}}
     with pytest.raises(StokerError, match=r"The Referenced Attribute \(r no_such_thing\) is incorrect"):
-        heat.create(template({"r": resource, "other": other}))
+        heat.create(template({**resources_of(kind), "other": other}))

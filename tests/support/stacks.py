@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from stoker import resources, transports
@@ -24,8 +24,10 @@ from stoker.model.status import Action
 from stoker.objects import Objects
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SiteDefaults
+from stoker.resources.cloud import Cloud
 from stoker.resources.env import ResourceEnv
 from stoker.servers.keys import Keys
+from stoker.servers.local_cloud import LocalCloud
 from stoker.site import LocalPlatform
 from stoker.stacks import jobs, nested, operations, signals
 from stoker.stacks.engine import ADVANCE, Engine, Limits, commit
@@ -228,19 +230,27 @@ def world(
     limits: Mapping[str, int] | None = None,
     deployment_policy: str = PROJECT,
     objects: Callable[[Work], ObjectsPort] | None = None,
+    cloud: Cloud | Literal["local", "none"] = "local",
 ) -> World:
-    """Create a world. ``objects`` replaces the embedded object store."""
+    """
+    Create a world. ``objects`` replaces the embedded object store.
+
+    ``cloud``: the cloud of one machine with machines, no cloud, or another cloud without machines.
+    """
     work, machines = ManualWork(), Machines()
+    is_local = cloud == "local"
+    present = None if isinstance(cloud, str) else cloud
     services = ResourceEnv(
         transports.load().for_site("STOKER_SIGNAL", "STOKER_PUSH"),
         work,
-        machines,
+        machines if is_local else None,
         SignalTokens(b"secret"),
         site(store, work, objects),
         RemoteHeatClient("http://stoker.test", "RegionOne", {}, lambda _: None),
         AnyProject(),
         Keys(store, b"secret"),
         DeploymentAuthorizer(work, SiteDefaults(allow=deployment_policy)),
+        cloud=LocalCloud(Objects(store, work), "http://stoker.test") if is_local else present,
         listeners=RunListeners(trigger=TriggerListener()),
     )
     engine = nested.create_engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))

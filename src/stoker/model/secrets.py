@@ -114,6 +114,7 @@ def may_hold_credential(text: str) -> bool:
         or "ignature" in text
         or "temp_url_sig=" in text
         or ";base64," in text
+        or " PRIVATE KEY-----" in text  # generated for a template: encrypted, but shown to those who may read it
     )
 
 

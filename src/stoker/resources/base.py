@@ -233,6 +233,10 @@ class ResourceType:
     actions: Mapping[Action, Callable[[Context, Resource], Outcome]] = field(default_factory=dict)
     #: Returns whether the project owns an object with this id; validates a template's ``external_id``.
     exists: Callable[[Context, str], bool] = _anything
+    #: Refers to an existing object for a template's ``external_id``, which is the resource's ``physical_id``. Results
+    #: are as for ``create``. None: ``exists`` is enough. ``stop_referring`` ends the reference; the object stays.
+    refer: Callable[[Context, Resource], Outcome] | None = None
+    stop_referring: Callable[[Context, Resource], None] = _nothing
     #: Stops an action in progress whose result is no longer needed.
     cancel: Callable[[Context, Resource], None] = _nothing
     #: Called if the resource is deleted and its physical object is kept: removes objects that served the resource only.
@@ -260,6 +264,8 @@ class ResourceType:
     #: Returns the nested stack that a group with these properties has after its roll-out, for previews; None: the type
     #: is no group of other resources.
     group_spec: Callable[[Context, Resource, Properties], NestedSpec] | None = None
+    #: Whether the type exists only on a site with a cloud or with local servers.
+    needs_cloud: bool = False
     #: Name of the property that selects the transport of the resource's agent. The agent may need a user.
     agents_transport: str | None = None
     #: Returns the transport that the property resolves to, and whether the server runs Stoker's agent. None: the

@@ -29,6 +29,7 @@ from stoker.resources.base import (
     NoSuchAttribute,
     Outcome,
     Properties,
+    Replace,
     ResourceFailure,
     ResourceType,
     physical_name,
@@ -38,6 +39,8 @@ from stoker.resources.properties import Property
 
 #: Returns the specification of a resource's object; see ``model.cloud.CloudObject``.
 Specify = Callable[[Context, Resource, Properties], Mapping[str, Any]]
+#: States of objects that stay broken.
+_BROKEN = ("ERROR", "DELETED", "SOFT_DELETED")
 NO_CLOUD = (
     "no cloud is configured: start Stoker with --cloud NAME (a cloud in clouds.yaml), or, for development, with"
     " --local-servers-unsafe"
@@ -52,7 +55,13 @@ class CloudActions:
     specify: Specify
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        """Create the object; a retry takes over what an earlier attempt created."""
+        """
+        Create the object; a retry takes over what an earlier attempt created.
+
+        Raises Replace if that object is broken.
+        """
+        if resource.physical_id and is_broken(require_cloud(context).find(context.tx, resource.id)):
+            raise Replace(resource.name)
         return self._ensure(context, resource, properties)
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -68,7 +77,12 @@ class CloudActions:
         current = require_cloud(context).find(context.tx, resource.id)
         if current is None:
             raise ResourceFailure(f"The {self.kind.replace('_', ' ')} does not exist.")
-        return outcome_of(self._request(context, resource, action, current.specification))
+        return outcome_of(self.request(context, resource, action, current.specification))
+
+    def refer(self, context: Context, resource: Resource) -> Outcome:
+        """Refer to an existing object (``external_id`` of a template), which stays unchanged."""
+        referred = self.request(context, resource, CloudAction.CHECK, {}, external_id=resource.physical_id)
+        return outcome_of(referred)
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
         """Delete the object; done when the cloud no longer has it."""
@@ -76,8 +90,10 @@ class CloudActions:
         current = cloud.find(context.tx, resource.id) if cloud else None
         if current is None:
             return DONE
-        deleted = self._request(context, resource, CloudAction.DELETE, current.specification)
-        return outcome_of(deleted)
+        arguments = {"snapshot": True} if resource.definition.get("deletion_policy") == "Snapshot" else {}
+        return outcome_of(
+            self.request(context, resource, CloudAction.DELETE, current.specification, arguments=arguments)
+        )
 
     def check(self, context: Context, resource: Resource) -> Outcome:
         """Return the state of the action in progress."""
@@ -95,16 +111,20 @@ class CloudActions:
         self, context: Context, resource: Resource, properties: Properties, external_id: str | None = None
     ) -> Outcome:
         specification = self.specify(context, resource, properties)
-        return outcome_of(self._request(context, resource, CloudAction.ENSURE, specification, external_id))
+        requested = self.request(context, resource, CloudAction.ENSURE, specification, external_id=external_id)
+        return outcome_of(requested)
 
-    def _request(
+    def request(
         self,
         context: Context,
         resource: Resource,
         action: CloudAction,
         specification: Mapping[str, Any],
+        *,
         external_id: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
     ) -> CloudObject:
+        """Send a request to the cloud; return the object. Raises ResourceFailure if there is no cloud."""
         return require_cloud(context).request(
             context.tx,
             CloudRequest(
@@ -115,6 +135,7 @@ class CloudActions:
                 stack_id=context.stack_id,
                 name=str(specification.get("name") or physical_name(context, resource)),
                 specification=specification,
+                arguments=arguments or {},
                 external_id=external_id,
             ),
         )
@@ -134,6 +155,11 @@ def outcome_of(current: CloudObject) -> Outcome:
         failure.outcome = Outcome(physical_id=current.external_id)
         raise failure
     return Outcome(done=current.status is Status.COMPLETE, physical_id=current.external_id, reason=current.reason)
+
+
+def is_broken(current: CloudObject | None) -> bool:
+    """Return whether the cloud represents the object as in error, so that only another object can replace it."""
+    return current is not None and str(current.observed.get("status") or "").upper() in _BROKEN
 
 
 def observe(context: Context, resource: Resource) -> Mapping[str, Any]:
@@ -179,6 +205,10 @@ def cloud_type(
             "check": functions.check,
             "retain": functions.retain,
             "adopt": functions.adopt,
+            "refer": functions.refer,
+            "stop_referring": functions.retain,
+            "retries": True,
+            "needs_cloud": True,
             "attribute": partial(read_attribute, attributes),
             "show": observe,
             "actions": {action: partial(functions.act, requested) for action, requested in supported.items()},

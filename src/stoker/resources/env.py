@@ -168,7 +168,7 @@ class ResourceEnv:
     keys: Keys
     #: Every run of a deployment passes the authorizer.
     authorizer: DeploymentAuthorizer
-    #: None if no cloud is configured.
+    #: None if no cloud is configured; the cloud of one machine if local servers are enabled.
     cloud: Cloud | None = None
     #: None if users are Stoker's own.
     stack_users: StackUsers | None = None

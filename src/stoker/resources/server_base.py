@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from stoker.model.facts import with_labels
-from stoker.model.server import OWN_AGENT, Kind
+from stoker.model.server import OWN_AGENT, Kind, Server
 from stoker.model.stack import Resource
 from stoker.resources import server_policy
 from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, target_of
@@ -23,6 +23,8 @@ _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: Kind of the job that publishes a server's document, keyed by the server's id; its arguments: ``resource_id``.
 PUBLISH = "document.publish"
 UPSTREAM_AGENT = "os-collect-config"
+#: Key of ``Resource.data`` for the id to which user data refers, if the server gets its id after its user data.
+BOOT_ID = "boot_id"
 
 PROPERTIES: Mapping[str, Property] = {
     "software_config_transport": Property(
@@ -171,6 +173,24 @@ def begin(
     """
     Create the transport's object or queue, and start publishing the document if the transport requires it.
 
+    Returns the transports as ``open_transports`` does. Raises ResourceFailure.
+    """
+    had = all_transports(resource)
+    agent = properties.get("agent")
+    if agent != (resource.properties.get("agent") if had else None):
+        servers.set_agent(context.tx, server_id, agent)
+    names = open_transports(context, resource, properties, own_agent=own_agent)
+    if names != had:
+        start_publishing(context, server_id, resource.id, names)
+    elif _has_own_agent(resource, properties) is not _has_own_agent(resource, resource.properties):
+        context.tx.bump_document(server_id)  # the sections for another agent may differ
+    return names
+
+
+def open_transports(context: Context, resource: Resource, properties: Properties, *, own_agent: bool) -> list[str]:
+    """
+    Create the transport's object or queue. The server may not exist yet.
+
     Returns all transports of the server, the current one first. The objects and queues of former transports remain
     until the server is deleted, because an agent that missed the change learns of it there. Raises ResourceFailure if
     the site requires signatures and the agent cannot verify them.
@@ -179,24 +199,20 @@ def begin(
     if context.env.transports.is_rejected(name, own_agent=_says_own_agent(properties, otherwise=own_agent)):
         raise ResourceFailure(describe_unsigned(name))
     had = all_transports(resource)
-    agent = properties.get("agent")
-    if agent != (resource.properties.get("agent") if had else None):
-        servers.set_agent(context.tx, server_id, agent)
     if had and had[0] == name:
-        if _has_own_agent(resource, properties) is not _has_own_agent(resource, resource.properties):
-            context.tx.bump_document(server_id)  # the sections for another agent may differ
         return had
     now = context.env.transports.metadata_transports[name]
     if isinstance(now, NeedsProvisioning) and name not in had:
         now.open(context.tx, context.env.platform, target_of(context, resource))
-    names = [name, *(transport for transport in had if transport != name)]
-    if any(
-        isinstance(context.env.transports.metadata_transports.get(transport), PublishingTransport)
-        for transport in names
-    ):
-        documents.carry(context.tx, server_id, resource.id)
+    return [name, *(transport for transport in had if transport != name)]
+
+
+def start_publishing(context: Context, server_id: str, resource_id: str, names: list[str]) -> None:
+    """Start publishing the server's document if one of its transports requires it."""
+    transports = context.env.transports.metadata_transports
+    if any(isinstance(transports.get(name), PublishingTransport) for name in names):
+        documents.carry(context.tx, server_id, resource_id)
         context.tx.bump_document(server_id)
-    return names
 
 
 def end(context: Context, resource: Resource) -> None:
@@ -244,9 +260,20 @@ def _document_key(context: Context, resource: Resource) -> str:
     """
     Return the key with which the agent verifies documents; empty for an enrolled agent, which has its key already.
     """
-    server_id = resource.physical_id or resource.id
-    server = servers.find(context.tx, server_id)
-    return context.env.keys.present(server_id, 0) if server is None or not server.key_generation else ""
+    server = servers.find(context.tx, resource.physical_id or resource.id)
+    return signing_key(context, resource, server)[1] if server is None or not server.key_generation else ""
+
+
+def signing_key(context: Context, resource: Resource, server: Server | None) -> tuple[str, str]:
+    """
+    Return the id and the key with which the server's published documents are signed.
+
+    A server without an agent key verifies documents with the key in its user data, which grants no access.
+    """
+    if server is not None and server.key_generation:
+        return server.id, context.env.keys.present(server.id, server.key_generation)
+    id = resource.data.get(BOOT_ID) or resource.physical_id or resource.id
+    return id, context.env.keys.present(id, 0)
 
 
 def _first_collectors(resource: Resource) -> list[str]:

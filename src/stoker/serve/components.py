@@ -29,6 +29,7 @@ from stoker.objects import Objects
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import SiteDefaults
 from stoker.resources.base import ResourceType
+from stoker.resources.cloud import Cloud
 from stoker.resources.env import ResourceEnv
 from stoker.resources.stack_users import with_stack_users
 from stoker.serve.callbacks import Callbacks
@@ -38,6 +39,7 @@ from stoker.servers.agent_upgrades import AgentUpgrades
 from stoker.servers.keys import Keys
 from stoker.servers.last_seen import LastSeen
 from stoker.servers.local import LocalServers
+from stoker.servers.local_cloud import LocalCloud
 from stoker.settings import Settings
 from stoker.site import LocalPlatform
 from stoker.stacks import nested
@@ -215,7 +217,7 @@ def create_engine(
         authorizer=DeploymentAuthorizer(
             stores.work, SiteDefaults(allow=settings.deployment_policy, hooks=settings.delivered_hooks)
         ),
-        cloud=backends.openstack.cloud if backends.openstack else None,
+        cloud=_choose_cloud(settings, stores, backends),
         stack_users=identity.keystone_users,
         listeners=RunListeners(trigger=TriggerListener()),
     )
@@ -228,6 +230,13 @@ def create_engine(
         budget=BudgetLimits(weight=settings.max_template_values),
     )
     return nested.create_engine(_load_types(identity, backends), env, limits)
+
+
+def _choose_cloud(settings: Settings, stores: Stores, backends: Backends) -> Cloud | None:
+    """Return the cloud of one machine for local servers, otherwise the cloud of the settings, if any."""
+    if settings.local_servers_unsafe:
+        return LocalCloud(stores.objects, settings.public_url)
+    return backends.openstack.cloud if backends.openstack is not None else None
 
 
 def _load_types(identity: Identity, backends: Backends) -> Mapping[str, ResourceType]:

@@ -64,7 +64,7 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
     if not transports:
         return
     document = {**resource.metadata, **kind.live_metadata(context, resource)}
-    key = _agent_key(tx, engine, server_id)
+    key_id, key = server_base.signing_key(context, resource, servers.find(tx, server_id))
     content = [
         document,
         [transport.metadata_name for transport in transports],
@@ -76,7 +76,7 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         # The same content keeps its revision. The revision is a time, so that a restored database does not sign with
         # lower revisions.
         now = max(rows.to_micros(tx.now), before.revision + 1) if before.digest != digest else before.revision
-        signed = signatures.sign(document, agent_key=key, server_id=server_id, revision=now)
+        signed = signatures.sign(document, agent_key=key, server_id=key_id, revision=now)
         for transport in transports:
             transport.publish(tx, engine.env.platform, target_of(context, resource), signed)
         documents.set_published(tx, server_id, documents.Published(digest, now))
@@ -91,14 +91,6 @@ def publish_again(tx: Tx, engine: Engine, server_id: str) -> None:
     if resource_id is not None:
         args = {"server_id": server_id, "resource_id": resource_id, "again": True}
         engine.env.work.defer_once(tx, PUBLISH, server_id, args)
-
-
-def _agent_key(tx: Tx, engine: Engine, server_id: str) -> str:
-    """
-    Return the server's agent key. For a server without a key, the key of generation 0 only signs and grants no access.
-    """
-    server = servers.find(tx, server_id)
-    return engine.env.keys.present(server_id, server.key_generation if server else 0)
 
 
 def _record_sent(tx: Tx, server_id: str, project_id: str, channel: str) -> None:

@@ -27,6 +27,9 @@ _ANY_OF_ROOT = sa.select(cloud_objects.c.id).where(cloud_objects.c.root_id == sa
 _SECRET = ("specification", "arguments")
 _OF_ROOT = _OBJECTS.by("root_id")
 _WITH_EXTERNAL_ID = _OBJECTS.by("project_id", "external_id")
+_OF_EXTERNAL_ID = _OBJECTS.by("project_id", "kind", "external_id")
+_OF_NAME = _OBJECTS.by("project_id", "kind", "name")
+_OF_KIND = _OBJECTS.by("project_id", "kind")
 
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> CloudObject | None:
@@ -37,6 +40,22 @@ def find(tx: Tx, id: str, *, for_update: bool = False) -> CloudObject | None:
 def find_external(tx: Tx, project_id: str, external_id: str) -> CloudObject | None:
     """Return the project's object with this id at the cloud, or None."""
     return _OBJECTS.first(tx, _WITH_EXTERNAL_ID, {"project_id": project_id, "external_id": external_id})
+
+
+def of_external_id(tx: Tx, project_id: str, kind: CloudKind, external_id: str) -> list[CloudObject]:
+    """Return the project's objects of a kind with this id at the cloud; several may refer to one object."""
+    values = {"project_id": project_id, "kind": kind.value, "external_id": external_id}
+    return _OBJECTS.all(tx, _OF_EXTERNAL_ID, values)
+
+
+def of_name(tx: Tx, project_id: str, kind: CloudKind, name: str) -> list[CloudObject]:
+    """Return the project's objects of a kind with this name."""
+    return _OBJECTS.all(tx, _OF_NAME, {"project_id": project_id, "kind": kind.value, "name": name})
+
+
+def of_kind(tx: Tx, project_id: str, kind: CloudKind) -> list[CloudObject]:
+    """Return the project's objects of a kind."""
+    return _OBJECTS.all(tx, _OF_KIND, {"project_id": project_id, "kind": kind.value})
 
 
 def of_root(tx: Tx, root_id: str) -> list[CloudObject]:

@@ -23,7 +23,9 @@ def cleanup_step(session: StackSession, id: str, *, past_hook: bool = False) -> 
     external = resource.definition.get("external_id")
     retained = resource.definition.get("deletion_policy") == "Retain"
     if external or retained or resource.action is Action.INIT:
-        if not external and resource.action is not Action.INIT:
+        if external:
+            session.type_of(resource).stop_referring(session.context, resource)
+        elif resource.action is not Action.INIT:
             ownership.retain(session, resource)
         session.resources.drop(resource)
         return True

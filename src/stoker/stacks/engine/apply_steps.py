@@ -109,6 +109,14 @@ def _take_external(
         sentence = f"Update to property external_id of {definition.name} ({definition.type}) is not supported"
         fail(session, began, NotSupported(sentence))
         return False
+    if kind.refer is not None:
+        referring = replace(began, properties=properties, physical_id=definition.external_id)
+        try:
+            outcome = kind.refer(session.context, referring)
+        except (ResourceFailure, StokerError) as failure:
+            fail(session, referring, failure)
+            return False
+        return finish_action(session, referring, outcome)
     if not kind.exists(session.context, definition.external_id):
         error = EntityNotFound(f"The {definition.type} ({definition.external_id}) could not be found.")
         fail(session, began, error)

@@ -16,8 +16,10 @@ from stoker.model.errors import (
     StackValidationFailed,
     StokerError,
 )
+from stoker.resources import implicit_dependencies
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
+from stoker.resources.implicit_dependencies import PlannedResource
 from stoker.resources.nested_base import is_template_name
 from stoker.resources.properties import PropertyError
 from stoker.stacks.engine import Engine
@@ -54,7 +56,7 @@ class Checker:
         self._files = files
         self._budget = budget
         self._report = FlawReport(flaws)
-        self._types = TemplateTypes(engine.types, files, self._report)
+        self._types = TemplateTypes(engine.types, files, self._report, has_cloud=_has_cloud(engine))
         self._every_member = every_member
         #: The checked resources of the outermost template.
         self.outline: Mapping[str, OutlinedResource] = {}
@@ -114,6 +116,7 @@ class Checker:
             outline[name] = OutlinedResource(
                 type=types[name], definition=definition, properties=values, metadata=metadata, inside=inside
             )
+        outline = _with_implicit_dependencies(outline)
         self.stands_for |= any(resource.type.name == STANDS_FOR for resource in outline.values())
         with self._report.collect((), named_already=True):
             # Outer before inner, so that an error is reported at the group rather than at its sample member.
@@ -254,6 +257,29 @@ class Checker:
             except ValueError as error:
                 self._report.add(Flaw(clip(str(error)), path, error="Property error", place=heat_path(path)))
         return values
+
+
+def _with_implicit_dependencies(outline: dict[str, OutlinedResource]) -> dict[str, OutlinedResource]:
+    """Add the dependencies between resources of a cloud that no function states."""
+    planned = {
+        name: PlannedResource(resource.type.name, resource.definition.properties, resource.properties)
+        for name, resource in outline.items()
+        if resource.type.needs_cloud
+    }
+    implied = implicit_dependencies.find(planned) if len(planned) > 1 else {}
+    if not implied:
+        return outline
+    stated = {name: resource.definition.requires for name, resource in outline.items()}
+    changed = dict(outline)
+    for name, others in implicit_dependencies.without_cycles(stated, implied).items():
+        definition = outline[name].definition
+        depends_on = (*definition.depends_on, *sorted(others))
+        changed[name] = replace(outline[name], definition=replace(definition, depends_on=depends_on))
+    return changed
+
+
+def _has_cloud(engine: Engine) -> bool:
+    return engine.env.cloud is not None or engine.env.compute is not None
 
 
 def _map(source: Any, scope: StaticScope) -> Any:

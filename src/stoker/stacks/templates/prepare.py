@@ -201,7 +201,7 @@ def _resolve(
     except StokerError as error:
         redact_error(error, hidden)
         raise
-    needs = {name: resource.requires for name, resource in template.resources.items()}
+    needs = {name: resource.definition.requires for name, resource in checker.outline.items()}
     sinks = tuple({"target": sink.queue, "ttl": sink.ttl} for sink in environment.event_sinks)
     return ResolvedStack(
         source,

@@ -37,8 +37,12 @@ def parse_once(text: str) -> Template:
 class TemplateTypes:
     """Finds the types of the resources of all templates of one request. Errors are added to ``report``."""
 
-    def __init__(self, types: Mapping[str, ResourceType], files: Mapping[str, str], report: FlawReport) -> None:
+    def __init__(
+        self, types: Mapping[str, ResourceType], files: Mapping[str, str], report: FlawReport, *, has_cloud: bool
+    ) -> None:
+        """``has_cloud``: the site has a cloud or local servers."""
         self._types = types
+        self._has_cloud = has_cloud
         self._files = files
         self._report = report
         #: Errors of unreadable template files, by file name.
@@ -55,6 +59,8 @@ class TemplateTypes:
             return _ANY_TYPE
         resource_type = self._types.get(name) if name is not None else None
         if resource_type is not None:
+            if resource_type.needs_cloud and not self._has_cloud:
+                self._unknown_types.add_without_cloud(definition, self._report.place, self._report.top)
             return resource_type
         self._unknown_types.add(definition, name, self._report.place, self._report.top)
         return _ANY_TYPE

@@ -32,6 +32,7 @@ cloud_objects = sa.Table(
     #: The list of the cloud in which the object is polled; NULL: the object is not polled.
     sa.Column("awaits", Id, index=True),
     sa.Column("awaited_since", Time),
+    sa.Index("ix_cloud_objects_project_id_kind_name", "project_id", "kind", "name"),
 )
 
 #: Credentials by which Stoker acts for the owner of a tree of stacks at Keystone.

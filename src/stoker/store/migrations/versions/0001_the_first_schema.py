@@ -228,6 +228,7 @@ def upgrade() -> None:
     with op.batch_alter_table("cloud_objects", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_cloud_objects_awaits"), ["awaits"], unique=False)
         batch_op.create_index(batch_op.f("ix_cloud_objects_external_id"), ["external_id"], unique=False)
+        batch_op.create_index("ix_cloud_objects_project_id_kind_name", ["project_id", "kind", "name"], unique=False)
         batch_op.create_index(batch_op.f("ix_cloud_objects_root_id"), ["root_id"], unique=False)
 
     op.create_table(

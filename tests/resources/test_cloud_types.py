@@ -1,0 +1,528 @@
+"""Resource types of a cloud on the cloud of one machine, and the life of a server at a cloud that answers later."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from stoker.model.cloud import CloudAction, CloudKind, CloudObject, CloudRequest
+from stoker.model.errors import StackValidationFailed
+from stoker.model.status import Action, Status
+from stoker.resources import implicit_dependencies
+from stoker.resources.implicit_dependencies import PlannedResource
+from stoker.stacks.engine import commit
+from stoker.store import cloud_objects, servers
+from stoker.store.schema import cloud_objects as table
+from stoker.store.tx import Tx
+from support.stacks import World, world
+from support.templates import config, deployment, template
+
+NETWORKS: dict[str, Any] = {
+    # in an order that only the implicit dependencies of ports, servers and floating IPs correct
+    "association": {
+        "type": "OS::Neutron::FloatingIPAssociation",
+        "properties": {"floatingip_id": {"get_resource": "floating"}, "port_id": {"get_resource": "port"}},
+    },
+    "floating": {"type": "OS::Neutron::FloatingIP", "properties": {"floating_network": "public"}},
+    "server": {
+        "type": "OS::Nova::Server",
+        "properties": {
+            "name": "web",
+            "networks": [
+                {"port": {"get_resource": "port"}},
+                {"network": {"get_resource": "net"}, "fixed_ip": "10.7.0.9"},
+                {"network": "private"},
+            ],
+        },
+    },
+    "port": {
+        "type": "OS::Neutron::Port",
+        "properties": {
+            "network": {"get_resource": "net"},
+            "security_groups": [{"get_resource": "group"}],
+            "allowed_address_pairs": [{"ip_address": "10.7.0.100"}],
+        },
+    },
+    "interface": {
+        "type": "OS::Neutron::RouterInterface",
+        "properties": {"router": {"get_resource": "router"}, "subnet": {"get_resource": "subnet"}},
+    },
+    "router": {
+        "type": "OS::Neutron::Router",
+        "properties": {"external_gateway_info": {"network": "public"}},
+    },
+    "subnet": {
+        "type": "OS::Neutron::Subnet",
+        "properties": {"network": {"get_resource": "net"}, "cidr": "10.7.0.0/24"},
+    },
+    "net": {"type": "OS::Neutron::Net", "properties": {"name": "inside", "tags": ["a"]}},
+    "group": {
+        "type": "OS::Neutron::SecurityGroup",
+        "properties": {"rules": [{"protocol": "tcp", "port_range_min": 22, "remote_mode": "remote_group_id"}]},
+    },
+}
+OUTPUTS = {
+    "first": {"value": {"get_attr": ["server", "first_address"]}},
+    "networks": {"value": {"get_attr": ["server", "networks", "inside"]}},
+    "by_id": {"value": {"get_attr": ["server", "networks", {"get_resource": "net"}]}},
+    "port": {"value": {"get_attr": ["server", "addresses", "inside", 0, "port"]}},
+    "outside": {"value": {"get_attr": ["server", "addresses", "private", 0, "addr"]}},
+    "fixed": {"value": {"get_attr": ["port", "fixed_ips", 0, "ip_address"]}},
+    "subnets": {"value": {"get_attr": ["port", "subnets", 0, "cidr"]}},
+    "floating": {"value": {"get_attr": ["floating", "floating_ip_address"]}},
+    "target": {"value": {"get_attr": ["floating", "show", "port_id"]}},
+    "gateway": {"value": {"get_attr": ["subnet", "gateway_ip"]}},
+    "rules": {"value": {"get_attr": ["group", "show", "security_group_rules"]}},
+}
+
+
+def test_a_network_with_servers_ports_and_floating_ips(store):
+    heat = world(store)
+    stack = heat.started(heat.create(template(NETWORKS, outputs=OUTPUTS)))
+    assert stack.status is Status.COMPLETE, stack.reason
+    outputs, ids = heat.outputs(stack), {name: item.physical_id for name, item in heat.resources(stack).items()}
+    assert (outputs["first"], outputs["fixed"], outputs["gateway"]) == ("10.7.0.2", "10.7.0.2", "10.7.0.1")
+    assert outputs["networks"] == ["10.7.0.2", outputs["floating"], "10.7.0.9"]
+    assert outputs["by_id"] == outputs["networks"]
+    assert (outputs["port"], outputs["target"]) == (ids["port"], ids["port"])
+    assert outputs["outside"].startswith("127.") and outputs["floating"].startswith("127.")
+    assert outputs["subnets"] == "10.7.0.0/24"
+    assert [rule["remote_group_id"] for rule in outputs["rules"]] == [ids["group"]]
+    assert ids["interface"] == f"{ids['router']}:subnet_id={ids['subnet']}"
+    assert ids["association"] == f"{ids['floating']}:{ids['port']}"
+
+    # the server loses its last two interfaces and the floating IP
+    fewer = {name: item for name, item in NETWORKS.items() if name != "association"}
+    fewer["server"] = {
+        "type": "OS::Nova::Server",
+        "properties": {"name": "web", "networks": [{"port": {"get_resource": "port"}}], "metadata": {"a": 1}},
+    }
+    stack = heat.update(stack, template(fewer, outputs=OUTPUTS))
+    assert stack.status is Status.COMPLETE, stack.reason
+    assert heat.outputs(stack)["networks"] == ["10.7.0.2"]
+    assert heat.resources(stack)["server"].physical_id == ids["server"]
+
+    assert heat.delete(stack).status is Status.COMPLETE
+    assert _objects(heat) == []
+
+
+def test_an_address_that_is_taken_fails_the_port(store):
+    heat = world(store)
+    port = {"network": {"get_resource": "net"}, "fixed_ips": [{"ip_address": "10.7.0.5"}]}
+    resources = {name: NETWORKS[name] for name in ("net", "subnet")}
+    resources["one"] = {"type": "OS::Neutron::Port", "properties": port}
+    resources["two"] = {"type": "OS::Neutron::Port", "properties": port, "depends_on": ["one"]}
+    stack = heat.create(template(resources))
+    assert stack.status is Status.FAILED
+    assert "resources.two: IP address 10.7.0.5 already allocated in subnet" in stack.reason
+
+
+def test_a_generated_private_key_is_shown_and_stored_encrypted(store):
+    heat = world(store)
+    key = {"type": "OS::Nova::KeyPair", "properties": {"name": "k", "save_private_key": True}}
+    outputs = {name: {"value": {"get_attr": ["key", name]}} for name in ("private_key", "public_key")}
+    outputs["name"] = {"value": {"get_resource": "key"}}
+    stack = heat.create(template({"key": key}, outputs=outputs))
+    shown = heat.outputs(stack)
+    assert shown["private_key"].startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
+    assert (shown["public_key"].split()[0], shown["name"]) == ("ssh-rsa", "k")
+    with store.read() as tx:
+        column = tx.run(sa.text("SELECT data FROM resources WHERE name = 'key'"), {}).scalar_one()
+    assert "PRIVATE KEY" not in column
+
+    other = heat.create(template({"key": key}), name="other")
+    assert (other.status, "Key pair 'k' already exists." in other.reason) == (Status.FAILED, True)
+
+
+def test_a_secret_is_stored_encrypted_and_redacted(store):
+    heat = world(store)
+    properties = {"payload": "very secret text", "payload_content_type": "text/plain"}
+    secret = {"type": "OS::Barbican::Secret", "properties": properties}
+    stack = heat.create(
+        template({"secret": secret}, outputs={"o": {"value": {"get_attr": ["secret", "decrypted_payload"]}}})
+    )
+    assert heat.outputs(stack) == {"o": "very secret text"}
+    with store.read() as tx:
+        columns = tx.run(sa.select(table.c.specification, table.c.observed), {}).one()
+        assert tx.secrets.redact("very secret text") == "very secret text"
+        [item] = cloud_objects.of_kind(tx, heat.project, CloudKind.SECRET)
+        assert tx.secrets.redact("very secret text") == "******"
+    assert item.specification["payload"] == "very secret text"
+    assert "very secret" not in "".join(columns)
+
+
+def test_a_volume_is_attached_to_one_server_at_a_time(store):
+    heat = world(store)
+    attachment = {"instance_uuid": {"get_resource": "server"}, "volume_id": {"get_resource": "volume"}}
+    resources = {
+        "server": {"type": "OS::Nova::Server"},
+        "volume": {"type": "OS::Cinder::Volume", "properties": {"size": 2, "metadata": {"a": "b"}}},
+        "attachment": {"type": "OS::Cinder::VolumeAttachment", "properties": attachment},
+    }
+    outputs = {
+        "status": {"value": {"get_attr": ["volume", "status"]}},
+        "device": {"value": {"get_attr": ["volume", "attachments_list", 0, "device"]}},
+        "metadata": {"value": {"get_attr": ["volume", "metadata"]}},
+    }
+    stack = heat.started(heat.create(template(resources, outputs=outputs)))
+    assert heat.outputs(stack) == {"status": "in-use", "device": "/dev/vdb", "metadata": '{"a": "b"}'}
+
+    second = {"type": "OS::Cinder::VolumeAttachment", "properties": attachment, "depends_on": ["attachment"]}
+    refused = heat.update(stack, template({**resources, "second": second}))
+    assert "is already attached to a server." in refused.reason
+    smaller = {**resources, "volume": {"type": "OS::Cinder::Volume", "properties": {"size": 1}}}
+    assert "Shrinking volume is not supported: size 1 is less than 2." in heat.update(stack, template(smaller)).reason
+    assert heat.delete(stack).status is Status.COMPLETE
+
+
+def test_a_container_belongs_to_the_object_store(store):
+    heat = world(store)
+    container = {
+        "type": "OS::Swift::Container",
+        "properties": {"name": "files", "X-Container-Meta": {"colour": "red"}, "PurgeOnDelete": True},
+    }
+    names = ("ObjectCount", "BytesUsed", "RootURL", "WebsiteURL", "DomainName", "HeadContainer")
+    outputs = {name: {"value": {"get_attr": ["c", name]}} for name in names}
+    stack = heat.create(template({"c": container}, outputs=outputs))
+    objects = heat.engine.env.cloud.objects
+    store.write(lambda tx: objects.put(tx, heat.project, "files", "a.txt", b"12345"))
+    shown = heat.outputs(stack)
+    assert (shown["ObjectCount"], shown["BytesUsed"], shown["DomainName"]) == ("1", "5", "stoker.test")
+    assert shown["WebsiteURL"] == f"{shown['RootURL']}/files"
+    assert shown["HeadContainer"]["x-container-meta-colour"] == "red"
+    assert heat.delete(stack).status is Status.COMPLETE
+
+
+@pytest.mark.parametrize(
+    ("policies", "changes", "is_replaced"),
+    [
+        ({}, {"user_data": "b"}, True),
+        ({"user_data_update_policy": "IGNORE"}, {"user_data": "b"}, False),
+        ({"user_data_update_policy": "REBUILD"}, {"user_data": "b"}, False),
+        ({}, {"image": "b", "flavor": "b"}, False),
+        ({"image_update_policy": "REPLACE"}, {"image": "b"}, True),
+        ({"flavor_update_policy": "REPLACE"}, {"flavor": "b"}, True),
+        ({}, {"key_name": "b"}, True),
+        ({}, {"metadata": {"b": "c"}, "name": "b", "tags": ["b"]}, False),
+    ],
+)
+def test_update_policies_decide_whether_a_server_is_replaced(store, policies, changes, is_replaced):
+    heat = world(store)
+    before = {"user_data": "a", "image": "a", "flavor": "a", **policies}
+    stack = heat.started(heat.create(template({"s": {"type": "OS::Nova::Server", "properties": before}})))
+    id = heat.resources(stack)["s"].physical_id
+    after = {"type": "OS::Nova::Server", "properties": {**before, **changes}}
+    stack = heat.started(heat.update(stack, template({"s": after})))
+    assert stack.status is Status.COMPLETE, stack.reason
+    assert (heat.resources(stack)["s"].physical_id != id) is is_replaced
+
+
+def test_an_external_object_is_referred_to_and_stays(store):
+    heat = world(store)
+    owner = heat.create(template({"net": {"type": "OS::Neutron::Net", "properties": {"name": "n"}}}), name="owner")
+    id = heat.resources(owner)["net"].physical_id
+    outputs = {"name": {"value": {"get_attr": ["net", "name"]}}}
+    referring = {"net": {"type": "OS::Neutron::Net", "external_id": id}}
+    stack = heat.create(template(referring, outputs=outputs))
+    assert (heat.outputs(stack), heat.resources(stack)["net"].physical_id) == ({"name": "n"}, id)
+    assert heat.delete(stack).status is Status.COMPLETE
+    assert [item.external_id for item in _objects(heat)] == [id]
+    missing = heat.create(template({"net": {"type": "OS::Neutron::Net", "external_id": "x"}}), name="missing")
+    assert "The network (x) could not be found." in missing.reason
+
+
+def test_retained_objects_stay_and_can_be_adopted_by_name(store):
+    heat = world(store)
+    net = {"type": "OS::Neutron::Net", "properties": {"name": "kept"}, "deletion_policy": "Retain"}
+    stack = heat.create(template({"net": net}))
+    id = heat.resources(stack)["net"].physical_id
+    heat.delete(stack)
+    port = {"type": "OS::Neutron::Port", "properties": {"network": "kept"}}
+    outputs = {"id": {"value": {"get_attr": ["port", "network_id"]}}}
+    assert heat.outputs(heat.create(template({"port": port}, outputs=outputs), name="t")) == {"id": id}
+
+
+WITHOUT_CLOUD = (
+    "These resources need a cloud: OS::Nova::Server (server); OS::Neutron::Net (net, net2). No cloud is configured:"
+    " start Stoker with --cloud NAME (a cloud in clouds.yaml), or, for development, with --local-servers-unsafe; or map"
+    " the types to others in the environment's resource_registry."
+)
+
+
+def test_without_a_cloud_all_types_are_named_at_once(store):
+    heat = world(store, cloud="none")
+    resources = {
+        "server": {"type": "OS::Nova::Server"},
+        "net": {"type": "OS::Neutron::Net"},
+        "net2": {"type": "OS::Neutron::Net"},
+    }
+    with pytest.raises(StackValidationFailed) as caught:
+        heat.create(template(resources))
+    assert caught.value.message == WITHOUT_CLOUD
+    mapped = {"resource_registry": {name: "OS::Heat::None" for name in ("OS::Nova::Server", "OS::Neutron::Net")}}
+    assert heat.create(template(resources), environment=mapped).status is Status.COMPLETE
+
+
+@pytest.mark.parametrize(
+    ("type", "properties", "words"),
+    [
+        ("OS::Neutron::Net", {"nmae": "x"}, "Unknown Property nmae"),
+        ("OS::Neutron::Subnet", {"cidr": "10.0.0.0/8"}, "Property network not assigned"),
+        ("OS::Neutron::Subnet", {"network": "n"}, "one of the following properties|Either of the following"),
+        ("OS::Neutron::Subnet", {"network": "n", "cidr": "c", "subnetpool": "p"}, "at the same time: cidr, subnetpool"),
+        ("OS::Neutron::Subnet", {"network": "n", "cidr": "c", "ipv6_ra_mode": "slaac"}, "not supported for ipv4"),
+        ("OS::Neutron::Port", {}, "Property network not assigned"),
+        ("OS::Neutron::RouterInterface", {"router": "r"}, "Either of the following .*: subnet, port"),
+        ("OS::Neutron::RouterInterface", {"router": "r", "subnet": "s", "port": "p"}, "at the same time: subnet, port"),
+        ("OS::Neutron::Router", {"ha": True, "distributed": True}, "at the same time: distributed, ha"),
+        ("OS::Neutron::SecurityGroup", {"name": "default"}, 'the name "default"'),
+        ("OS::Neutron::SecurityGroup", {"rules": [{"port_range_min": 2, "port_range_max": 1}]}, "must not exceed"),
+        ("OS::Neutron::SecurityGroup", {"rules": [{"protocol": "xyz"}]}, "not an allowed value"),
+        ("OS::Neutron::FloatingIP", {}, "Property floating_network not assigned"),
+        ("OS::Cinder::Volume", {}, '"size"'),
+        ("OS::Cinder::Volume", {"size": 1, "image": "i", "snapshot_id": "s"}, "at the same time: image, snapshot_id"),
+        ("OS::Glance::WebImage", {"location": "u", "container_format": "ami", "disk_format": "raw"}, "must match"),
+        ("OS::Barbican::Secret", {"payload": "x"}, "payload_content_type is needed"),
+        ("OS::Nova::KeyPair", {"name": ""}, "between 1 and 255"),
+        ("OS::Nova::KeyPair", {"name": "k", "type": "x509"}, "needs public_key"),
+        ("OS::Nova::Server", {"networks": [{"fixed_ip": "10.0.0.1"}]}, "should be set for the specified network"),
+        ("OS::Nova::Server", {"networks": [{"port": "p", "fixed_ip": "10.0.0.1"}]}, "networks.port, networks.fixed_ip"),
+        ("OS::Nova::Server", {"networks": [{"allocate_network": "auto"}, {"network": "n"}]}, "allocate_network"),
+        (
+            "OS::Nova::Server",
+            {"block_device_mapping_v2": [{"volume_id": "v", "image": "i"}]},
+            "only one of: volume_id, image",
+        ),
+        (
+            "OS::Nova::Server",
+            {
+                "block_device_mapping_v2": [{"image": "i"}],
+                "block_device_mapping": [{"device_name": "vda", "volume_id": "v"}],
+            },
+            "at the same time: block_device_mapping",
+        ),
+    ],
+)
+def test_wrong_properties_are_refused_before_anything_exists(store, type, properties, words):
+    with pytest.raises(StackValidationFailed, match=words):
+        world(store).create(template({"r": {"type": type, "properties": properties}}))
+
+
+def test_implicit_dependencies_never_form_a_cycle():
+    planned = {
+        "port": PlannedResource("OS::Neutron::Port", {}, {"network": "n"}),
+        "subnet": PlannedResource("OS::Neutron::Subnet", {}, {"network": "n"}),
+    }
+    implied = implicit_dependencies.find(planned)
+    assert implied == {"port": {"subnet"}}
+    stated = {"port": frozenset[str](), "subnet": frozenset({"port"})}
+    assert implicit_dependencies.without_cycles(stated, implied) == {}
+
+
+@dataclass
+class SlowCloud:
+    """A cloud that ends actions when the test says so, as a cloud elsewhere does."""
+
+    requests: list[CloudRequest] = field(default_factory=list)
+
+    def request(self, tx: Tx, request: CloudRequest) -> CloudObject:
+        self.requests.append(request)
+        before = cloud_objects.find(tx, request.id)
+        wanted = CloudObject(
+            id=request.id,
+            kind=request.kind,
+            project_id=request.project_id,
+            root_id=request.stack_id,
+            name=request.name,
+            specification=request.specification,
+            action=request.action,
+            arguments=request.arguments,
+            status=Status.IN_PROGRESS,
+            reason="waits",
+            desired_generation=1,
+            observed_generation=0,
+            external_id=before.external_id if before else request.external_id,
+            observed=before.observed if before else {},
+        )
+        (cloud_objects.save if before else cloud_objects.add)(tx, wanted)
+        return wanted
+
+    def find(self, tx: Tx, id: str) -> CloudObject | None:
+        return cloud_objects.find(tx, id)
+
+    def forget(self, tx: Tx, id: str) -> None:
+        cloud_objects.delete(tx, id)
+
+
+def _end(heat: World, id: str, *, failure: str = "", external_id: str | None = None, **observed: Any) -> None:
+    """End the action in progress on the object of a resource."""
+
+    def do(tx: Tx) -> None:
+        item = cloud_objects.find(tx, id)
+        assert item is not None
+        if item.action is CloudAction.DELETE and not failure:
+            cloud_objects.delete(tx, id)
+        else:
+            status = Status.FAILED if failure else Status.COMPLETE
+            new_id = external_id or item.external_id
+            seen = {**item.observed, **observed}
+            cloud_objects.save(tx, replace(item, status=status, reason=failure, external_id=new_id, observed=seen))
+        commit.wake_resource(tx, heat.engine, id)
+
+    heat.store.write(do)
+
+
+NOVA_ID = "9f7f2ab2-2a7c-4d4e-8f17-0c53d3e5b001"
+SERVER: Mapping[str, Any] = {
+    "image": "debian",
+    "flavor": "small",
+    "user_data_format": "SOFTWARE_CONFIG",
+    "software_config_transport": "POLL_SERVER_HEAT",
+    "user_data": "#!/bin/sh\necho hello",
+    "networks": [{"network": "private", "subnet": "s", "port_extra_properties": {"mac_address": "00:00:00:00:00:01"}}],
+    "scheduler_hints": {"group": "g"},
+    "block_device_mapping_v2": [{"volume_id": "v", "boot_index": 0, "delete_on_termination": True}],
+}
+
+
+def _slow_world(store) -> tuple[World, SlowCloud]:
+    cloud = SlowCloud()
+    return world(store, cloud=cloud), cloud
+
+
+def test_a_server_at_a_cloud_gets_novas_id_and_user_data_before(store):
+    heat, cloud = _slow_world(store)
+    resources = {
+        "server": {"type": "OS::Nova::Server", "properties": dict(SERVER)},
+        "config": config(),
+        "deployment": deployment(),
+    }
+    stack = heat.create(template(resources))
+    [request] = cloud.requests
+    assert (request.kind, request.action) == (CloudKind.SERVER, CloudAction.ENSURE)
+    wanted = request.specification
+    assert '"resource_name": "server"' in wanted["user_data"] and "echo hello" in wanted["user_data"]
+    assert (wanted["imageRef"], wanted["flavorRef"], wanted["os:scheduler_hints"]) == (
+        "debian",
+        "small",
+        {"group": "g"},
+    )
+    assert wanted["networks"] == [
+        {
+            "uuid": "private",
+            "subnet": "s",
+            "port_extra_properties": {
+                "admin_state_up": True,
+                "mac_address": "00:00:00:00:00:01",
+            },
+        }
+    ]
+    assert wanted["block_device_mapping_v2"] == [
+        {
+            "uuid": "v",
+            "source_type": "volume",
+            "destination_type": "volume",
+            "delete_on_termination": True,
+            "boot_index": 0,
+        }
+    ]
+    with store.read() as tx:
+        column = tx.run(sa.select(table.c.specification), {}).scalar_one()
+    assert "echo hello" not in column  # user data contains the agent's password
+
+    id = heat.resources(stack)["server"].id
+    _end(heat, id, external_id=NOVA_ID, status="ACTIVE", addresses={"private": [{"addr": "10.0.0.3", "version": 4}]})
+    found = heat.resources(stack)
+    assert (found["server"].physical_id, found["server"].status) == (NOVA_ID, Status.COMPLETE)
+    with store.read() as tx:
+        server = servers.find(tx, NOVA_ID)
+    assert server is not None and (server.resource_id, server.project_id) == (id, heat.project)
+    assert [run.server_id for run in heat.deployments()] == [NOVA_ID]
+    assert heat.signal(stack, "deployment").status is Status.COMPLETE
+
+    stack = heat.visit(stack, Action.SUSPEND)
+    assert (cloud.requests[-1].action, stack.status) == (CloudAction.SUSPEND, Status.IN_PROGRESS)
+    _end(heat, id, status="SUSPENDED")
+    assert heat.settled(stack.id).status is Status.COMPLETE
+    stack = heat.visit(stack, Action.RESUME)
+    _end(heat, id, status="ACTIVE")
+
+    heat.delete(stack)
+    assert cloud.requests[-1].action is CloudAction.DELETE
+    assert heat.settled(stack.id).status is Status.IN_PROGRESS
+    _end(heat, id)
+    assert heat.settled(stack.id).status is Status.COMPLETE
+    with store.read() as tx:
+        assert servers.find(tx, NOVA_ID) is None
+
+
+def test_a_published_document_is_signed_for_the_id_in_the_user_data(store):
+    heat, cloud = _slow_world(store)
+    properties = {**SERVER, "software_config_transport": "POLL_TEMP_URL", "agent": "stoker"}
+    stack = heat.create(template({"server": {"type": "OS::Nova::Server", "properties": properties}}))
+    resource = heat.resources(stack)["server"]
+    key = heat.engine.env.keys.present(resource.id, 0)
+    assert key in cloud.requests[0].specification["user_data"]
+    _end(heat, resource.id, external_id=NOVA_ID, status="ACTIVE")
+    assert heat.work.run("document.publish") == 1
+    objects = heat.engine.env.platform.objects.store
+    with store.read() as tx:
+        from stoker.store import objects as stored_objects
+
+        names = tx.run(sa.text("SELECT container, name, data FROM objects"), {}).all()
+    assert stored_objects is not None and len(names) == 1
+    with store.read() as tx:
+        document = objects.get(tx, heat.project, names[0][0], names[0][1])
+    assert f'"server_id": "{resource.id}"'.replace(" ", "") in document.decode().replace(" ", "")
+
+
+def test_a_server_in_error_is_replaced_and_a_refused_one_retried(store):
+    heat, cloud = _slow_world(store)
+    whole = template({"server": {"type": "OS::Nova::Server", "properties": dict(SERVER)}})
+    stack = heat.create(whole)
+    first = heat.resources(stack)["server"].id
+    _end(heat, first, failure="Quota exceeded for cores.")
+    stack = heat.settled(stack.id)
+    assert (stack.status, "resources.server: Quota exceeded for cores." in stack.reason) == (Status.FAILED, True)
+
+    heat.update(stack, whole)  # Nova refused: the same resource tries again
+    assert heat.resources(stack)["server"].id == first
+    _end(heat, first, failure="Went to status ERROR", external_id=NOVA_ID, status="ERROR")
+    stack = heat.update(stack, whole)  # the server exists and is broken
+    second = heat.resources(stack)["server"].id
+    assert second != first
+    _end(heat, second, external_id=NOVA_ID.replace("b001", "b002"), status="ACTIVE")
+    assert cloud.requests[-1].action is CloudAction.DELETE
+    _end(heat, first)
+    assert heat.settled(stack.id).status is Status.COMPLETE
+
+
+@pytest.mark.parametrize("missing", ["image", "flavor"])
+def test_a_cloud_needs_image_and_flavor(store, missing):
+    heat, cloud = _slow_world(store)
+    properties = {"image": "i", "flavor": "f"}
+    del properties[missing]
+    stack = heat.create(template({"server": {"type": "OS::Nova::Server", "properties": properties}}))
+    assert (stack.status, cloud.requests) == (Status.FAILED, [])
+    assert missing in stack.reason
+
+
+def test_changed_user_data_counts_a_rebuild(store):
+    heat, cloud = _slow_world(store)
+    properties = {**SERVER, "user_data_update_policy": "REBUILD"}
+    stack = heat.create(template({"server": {"type": "OS::Nova::Server", "properties": properties}}))
+    id = heat.resources(stack)["server"].id
+    _end(heat, id, external_id=NOVA_ID, status="ACTIVE")
+    changed = {"server": {"type": "OS::Nova::Server", "properties": {**properties, "user_data": "new"}}}
+    heat.update(stack, template(changed))
+    assert cloud.requests[-1].specification["stoker:rebuilds"] == 1
+    assert "new" in cloud.requests[-1].specification["user_data"]
+
+
+def _objects(heat: World) -> list[CloudObject]:
+    with heat.store.read() as tx:
+        return [item for kind in CloudKind for item in cloud_objects.of_kind(tx, heat.project, kind)]
