@@ -172,7 +172,6 @@ def test_a_resource_is_created_and_deleted_without_remains(kind, store):
     assert (stack.status.value, heat.resources(stack)) == ("COMPLETE", {})
     assert heat.deployments() == []
     with store.read() as tx:
-        assert cloud_objects.pending(tx) == []
         assert [object for each in CloudKind for object in cloud_objects.of_kind(tx, heat.project, each)] == []
     assert heat.machines.asked == {}
 

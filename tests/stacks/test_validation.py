@@ -19,8 +19,8 @@ parameters:
   need: {{type: string}}
   count: {{type: number}}
 resources:
-  net: {{type: OS::Neutron::Trunk}}
-  net2: {{type: OS::Neutron::Trunk}}
+  net: {{type: OS::Octavia::LoadBalancer}}
+  net2: {{type: OS::Octavia::LoadBalancer}}
   misspelt: {{type: OS::Heat::SoftwareDeploymnt}}
   value:
     type: OS::Heat::Value
@@ -45,7 +45,7 @@ def test_all_errors_are_reported_with_lines_and_remedies(store):
     assert caught.value.message.splitlines() == [
         "The Parameter (need) was not provided. (line 3)",
         "Parameter 'count' is invalid: \"x\" is not a number (line 4)",
-        f"The Resource Type (OS::Neutron::Trunk) {NOT_FOUND} net, net2. Stoker makes no such things of Neutron: map the type to"
+        f"The Resource Type (OS::Octavia::LoadBalancer) {NOT_FOUND} net, net2. Stoker makes no load balancers: map the type to"
         " OS::Heat::None, or to a template, in the environment's resource_registry. (line 6)",
         f"The Resource Type (OS::Heat::SoftwareDeploymnt) {NOT_FOUND} misspelt."
         ' Did you mean "OS::Heat::SoftwareDeployment"? (line 8)',

@@ -134,10 +134,10 @@ def _registered(context: Context, resource: Resource, outcome: Outcome) -> Outco
     data = dict(resource.data if outcome.data is None else outcome.data)
     if server_id is None or data.get(_REGISTERED):
         return outcome
-    known = servers.find(context.tx, server_id)
-    if known is not None and known.project_id != context.project_id:
+    present = servers.find(context.tx, server_id)
+    if present is not None and present.project_id != context.project_id:
         raise ResourceFailure(f"The server ({server_id}) is not there to be adopted.")
-    if known is None:
+    if present is None:
         servers.add(
             context.tx,
             Server(

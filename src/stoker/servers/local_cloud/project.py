@@ -39,9 +39,9 @@ class Project:
 
     def resolve(self, kind: CloudKind | str, ref: str) -> str:
         """Return the id of the object with this name or id. An object that no template creates gets a fixed id."""
-        found = self.find(kind, ref) if isinstance(kind, CloudKind) else None
-        if found is not None and found.external_id is not None:
-            return found.external_id
+        match = self.find(kind, ref) if isinstance(kind, CloudKind) else None
+        if match is not None and match.external_id is not None:
+            return match.external_id
         try:
             return str(UUID(ref))
         except ValueError:

@@ -10,7 +10,7 @@ from stoker.model.cloud import CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.model.status import Status
 from stoker.objects import Objects
-from stoker.servers.local_cloud import machines, networks, routing, storage
+from stoker.servers.local_cloud import machines, networks, routers, storage
 from stoker.servers.local_cloud.project import REFERS, Handler, Project
 from stoker.store import cloud_objects, stacks
 from stoker.store.tx import Tx
@@ -22,12 +22,12 @@ _HANDLERS: Mapping[CloudKind, Handler] = {
     CloudKind.NETWORK: networks.Networks(),
     CloudKind.SUBNET: networks.Subnets(),
     CloudKind.PORT: networks.Ports(),
-    CloudKind.ROUTER: routing.Routers(),
-    CloudKind.ROUTER_INTERFACE: routing.RouterInterfaces(),
-    CloudKind.SECURITY_GROUP: routing.SecurityGroups(),
-    CloudKind.SECURITY_GROUP_RULE: routing.SecurityGroupRules(),
-    CloudKind.FLOATING_IP: routing.FloatingIps(),
-    CloudKind.FLOATING_IP_ASSOCIATION: routing.FloatingIpAssociations(),
+    CloudKind.ROUTER: routers.Routers(),
+    CloudKind.ROUTER_INTERFACE: routers.RouterInterfaces(),
+    CloudKind.SECURITY_GROUP: routers.SecurityGroups(),
+    CloudKind.SECURITY_GROUP_RULE: routers.SecurityGroupRules(),
+    CloudKind.FLOATING_IP: routers.FloatingIps(),
+    CloudKind.FLOATING_IP_ASSOCIATION: routers.FloatingIpAssociations(),
     CloudKind.VOLUME: storage.Volumes(),
     CloudKind.VOLUME_ATTACHMENT: storage.VolumeAttachments(),
     CloudKind.IMAGE: storage.Images(),
