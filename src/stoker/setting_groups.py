@@ -9,7 +9,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "host", "port", "public_url", "tls_cert", "tls_key", "tls_ca", "insecure_http", "proxy_addresses",
     ),
     "State, database and secrets": (
-        "state_dir", "database", "database_connections", "secret_key", "secret_key_file", "encryption_keys",
+        "state_dir", "database", "database_connections", "notifier", "secret_key", "secret_key_file", "encryption_keys",
         "encryption_keys_file", "clouds_yaml", "log_level", "log_requests",
         "metrics_token", "metrics_token_file",
     ),

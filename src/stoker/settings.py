@@ -91,6 +91,11 @@ class Settings:
     database_connections: int = _setting(
         10, "Connections that this process opens to PostgreSQL, everything included; SQLite ignores it."
     )
+    notifier: str = _setting(
+        "",
+        "URL of a NATS server (nats://… or tls://…) that carries notifications between processes on one PostgreSQL"
+        " (default: PostgreSQL itself).",
+    )
     public_url: str = _setting(
         "",
         "URL at which clients and agents reach Stoker (default: scheme, host and port of the listener; for a host of"
@@ -393,6 +398,7 @@ def _completed(settings: Settings) -> Settings:
         raise Invalid("cloud and local_servers_unsafe exclude each other: servers are there, or processes here")
     if settings.secret_key:
         check_secret(settings.secret_key.encode(), "secret_key")
+    _check_notifier(settings)
     if settings.metrics_token:
         check_secret(settings.metrics_token.encode(), "metrics_token")
     auth_url = settings.keystone_auth_url.rstrip("/").removesuffix("/v3").rstrip("/")
@@ -415,6 +421,15 @@ def _check_choices(settings: Settings) -> None:
     for name, words in _CHOICES.items():
         if (value := getattr(settings, name)) not in words:
             raise Invalid(f"{name} must be {', '.join(words[:-1])} or {words[-1]}, not {value!r}")
+
+
+def _check_notifier(settings: Settings) -> None:
+    if not settings.notifier:
+        return
+    if not settings.notifier.startswith(("nats://", "tls://")):
+        raise Invalid("notifier must begin with nats:// or tls://: leave it out to use PostgreSQL")
+    if not settings.database.startswith("postgresql"):
+        raise Invalid("notifier needs a PostgreSQL database: SQLite has one process, which needs no notifier")
 
 
 def _absolute(path: Path) -> Path:

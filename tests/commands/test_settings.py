@@ -169,6 +169,20 @@ def secret_file(tmp_path):
     return path
 
 
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"notifier": "redis://here", "database": "postgresql://here/s"}, "notifier must begin with nats:// or tls://"),
+        ({"notifier": "nats://here"}, "notifier needs a PostgreSQL database"),
+        ({"metrics_token": "short"}, "metrics_token must have at least 32 bytes, not 5"),
+        ({"run_retention_days": "-1"}, "run_retention_days must be from 0 to 36500, not -1"),
+    ],
+)
+def test_settings_of_operation_are_checked(flags, message):
+    with pytest.raises(Invalid, match=message):
+        settings.load(flags, {}, None)
+
+
 def test_every_secret_setting_may_be_in_a_file(tmp_path, secret_file, file):
     names = [name.removesuffix("_file") for name, *_ in settings.describe_settings() if name.endswith("_file")]
     assert names == [

@@ -177,7 +177,7 @@ def test_a_process_killed_before_it_notifies_leaves_no_cache_outdated(url, hurri
         killed.start_listener()
         # Both were there for long: the listener has said ALL for its start and once more.
         notified.wait_for(lambda: notified.all.count((ALL, 0)) == 2)
-        stop_sender(killed._sender)
+        stop_sender(killed.notifications.sender)
         killed.write(lambda tx: tx.bump_document("server"))
         notified.wait_for(lambda: notified.all.count((ALL, 0)) == 3)
         assert (server_topic("server"), 1) not in notified.all
@@ -205,10 +205,10 @@ def test_a_process_that_stops_regularly_clears_no_cache(url, hurried):
             notified.wait(("last", 0))
             killed.write(lambda tx: tx.notify("later"))
             notified.wait(("later", 0))
-            stop_sender(killed._sender)
+            stop_sender(killed.notifications.sender)
             # The fence: the loss of a process that sent later is noticed.
-            notified.wait_for(lambda: killed._sender.id in lost_senders(entries))
-        assert lost_senders(entries) == [killed._sender.id]
+            notified.wait_for(lambda: killed.notifications.sender.id in lost_senders(entries))
+        assert lost_senders(entries) == [killed.notifications.sender.id]
         assert notified.all.count((ALL, 0)) == 3
     finally:
         there.close()

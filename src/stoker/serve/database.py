@@ -23,7 +23,7 @@ def open_store(settings: Settings, keys: KeySource = without_keys) -> Store:
     the database cannot be opened, Conflict if a newer version of Stoker has migrated the database.
     """
     try:
-        store = Store(settings.database_url, settings.database_connections, keys=keys)
+        store = Store(settings.database_url, settings.database_connections, keys=keys, nats_url=settings.notifier)
         migrate.upgrade(store.engine)
         state_dir.restrict(_sqlite_files(store.engine.url))
     except (sa.exc.ArgumentError, ValueError) as error:  # ValueError: the port is not a number

@@ -12,16 +12,18 @@ listener's own process show that its connection still delivers.
 from __future__ import annotations
 
 import json
+import math
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from typing import Any, NamedTuple
 
 import psycopg
 import structlog
 
 from stoker.backoff import backoff
+from stoker.metrics import Metrics
 from stoker.store.notifier import ALL, Notifier
 
 _log = structlog.get_logger("stoker.store")
@@ -34,7 +36,7 @@ PAYLOAD_BYTES = 7900
 #: them.
 _LARGEST_BATCH = 50_000
 #: Seconds between heartbeats, and seconds without a heartbeat after which a process counts as failed.
-HEARTBEAT, GONE = 2.0, 10.0
+HEARTBEAT, GONE = 1.0, 4.0
 #: Seconds that a listener waits for a notification before it checks whether it has to stop.
 _TICK = 0.5
 #: Seconds that the first heartbeat may take at start-up, and the last batch at the end.
@@ -51,13 +53,14 @@ _CONNECTION: dict[str, Any] = {
 }
 
 
-def encode(sender: str, changes: Mapping[str, int], *, leaves: bool = False) -> Iterator[str]:
+def encode(sender: str, changes: Mapping[str, int], *, leaves: bool = False, has_nats: bool = False) -> Iterator[str]:
     """
     Yield at least one payload, in ASCII and of at most ``PAYLOAD_BYTES``; without changes, the payload is a heartbeat.
 
-    ``changes`` maps topics to numbers. ``leaves`` states that the process stops regularly and has sent everything.
+    ``changes`` maps topics to numbers. ``leaves`` states that the process stops regularly and has sent everything,
+    ``has_nats`` that it also receives changes by NATS.
     """
-    head = f'{{"from":"{sender}","leaves":{"true" if leaves else "false"},"changes":['
+    head = f'{{"from":"{sender}","leaves":{json.dumps(leaves)},"nats":{json.dumps(has_nats)},"changes":['
     entries: list[str] = []
     size = len(head) + 2
     for topic, number in changes.items():
@@ -70,6 +73,35 @@ def encode(sender: str, changes: Mapping[str, int], *, leaves: bool = False) -> 
         entries.append(entry)
         size += len(entry) + 1
     yield f"{head}{','.join(entries)}]}}"
+
+
+class Received(NamedTuple):
+    """A decoded payload. ``sender`` is empty if another program has sent the payload."""
+
+    sender: str
+    changes: Sequence[tuple[str, int]]
+    leaves: bool = False
+    has_nats: bool = False
+
+
+def decode(payload: str) -> Received:
+    """Decode a payload. One that ``encode`` has not made counts as a change of everything."""
+    try:
+        content = json.loads(payload)
+        changes = [(str(topic), int(number)) for topic, number in content["changes"]]
+        return Received(str(content["from"]), changes, content["leaves"] is True, content.get("nats") is True)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        _log.warning("notification.unreadable", payload=payload[:100])
+        return Received("", [(ALL, 0)])
+
+
+def merge(pending: MutableMapping[str, int], changes: Mapping[str, int]) -> None:
+    """Add changes to those that wait. Too many are replaced by one ``ALL``."""
+    for topic, number in changes.items():
+        pending[topic] = max(number, pending.get(topic, 0))
+    if len(pending) > _LARGEST_BATCH:
+        pending.clear()
+        pending[ALL] = 0
 
 
 class _Supervised:
@@ -137,9 +169,12 @@ class _Supervised:
 class NotificationSender(_Supervised):
     """Notifies other processes of the changes that this one commits. Its thread starts with the first change."""
 
-    def __init__(self, conninfo: str) -> None:
+    def __init__(self, conninfo: str, metrics: Metrics) -> None:
         super().__init__(conninfo, "sender")
         self.id = secrets.token_hex(8)
+        self._metrics = metrics
+        self._has_nats = False
+        self._is_announcing = False
         self._pending: dict[str, int] = {}
 
     def start_and_wait(self) -> None:
@@ -155,17 +190,19 @@ class NotificationSender(_Supervised):
         """Queue changes for sending, after their commit. Does not block."""
         if not changes:
             return
+        self._metrics.notifications_sent.inc(len(changes))
         with self._changed:
-            self._merge(changes)
+            merge(self._pending, changes)
             self._changed.notify_all()
         if self._thread is None:
             self.start()
 
-    def _merge(self, changes: Mapping[str, int]) -> None:
-        for topic, number in changes.items():
-            self._pending[topic] = max(number, self._pending.get(topic, 0))
-        if len(self._pending) > _LARGEST_BATCH:
-            self._pending = {ALL: 0}
+    def announce(self, *, has_nats: bool) -> None:
+        """Tell other processes at once whether this one receives changes by NATS."""
+        with self._changed:
+            self._has_nats = has_nats
+            self._is_announcing = True
+            self._changed.notify_all()
 
     def _work(self, connection: psycopg.Connection[Any]) -> None:
         # Commits of notifications need not wait for the disk: a crash of the server loses notifications anyway.
@@ -175,34 +212,45 @@ class NotificationSender(_Supervised):
         leaves = False
         while not leaves:
             with self._changed:
-                self._changed.wait_for(lambda: self._pending or self._stopping, HEARTBEAT)
+                self._changed.wait_for(lambda: self._pending or self._stopping or self._is_announcing, HEARTBEAT)
+                self._is_announcing = False
                 batch, self._pending = self._pending, {}
                 leaves = self._stopping
             self._send(connection, batch, leaves)
 
     def _send(self, connection: psycopg.Connection[Any], batch: Mapping[str, int], leaves: bool) -> None:
         try:
-            connection.execute(_SEND, [list(encode(self.id, batch, leaves=leaves))])
+            connection.execute(_SEND, [list(encode(self.id, batch, leaves=leaves, has_nats=self._has_nats))])
         except Exception:
             with self._changed:
-                self._merge(batch)
+                merge(self._pending, batch)
             raise
 
 
 class NotificationListener(_Supervised):
     """Notifies the subscribers of this process of changes that other processes commit."""
 
-    def __init__(self, conninfo: str, notifier: Notifier, own_id: str) -> None:
+    def __init__(self, conninfo: str, notifier: Notifier, own_id: str, metrics: Metrics) -> None:
         super().__init__(conninfo, "listener")
         self._notifier = notifier
         self._own_id = own_id
+        self._metrics = metrics
+        #: Other processes that do not receive changes by NATS. Until all of them were heard, some may be missing.
+        self._without_nats: set[str] = set()
+        self._knows_others_at = math.inf
+
+    @property
+    def has_others_without_nats(self) -> bool:
+        """Whether another process may receive changes by PostgreSQL only."""
+        return bool(self._without_nats) or self._problem is not None or time.monotonic() < self._knows_others_at
 
     def _work(self, connection: psycopg.Connection[Any]) -> None:
         connection.execute(_LISTEN)
         self._on_connected()
         # Notifications sent before this connection are lost, so all caches may be outdated.
-        self._notifier.notify(ALL, 0)
+        self._notify_all()
         begun = time.monotonic()
+        self._without_nats, self._knows_others_at = set(), begun + GONE
         #: The time of the last payload from each process. The key "" represents processes that were killed before their
         #: first heartbeat reached this connection: because of these, everything counts as outdated once more.
         last = {self._own_id: begun, "": begun}
@@ -215,26 +263,31 @@ class NotificationListener(_Supervised):
                     self._on_sender_lost(sender, last)
 
     def _receive(self, payload: str, last: dict[str, float]) -> None:
-        try:
-            content = json.loads(payload)
-            sender, leaves = str(content["from"]), content["leaves"] is True
-            changes = [(str(topic), int(number)) for topic, number in content["changes"]]
-        except (ValueError, TypeError, KeyError):
-            _log.warning("notification.unreadable", payload=payload[:100])
-            changes, sender, leaves = [(ALL, 0)], "", False
+        received = decode(payload)
+        sender = received.sender
         if sender:
             last[sender] = time.monotonic()
         if sender == self._own_id:
             return  # this process's subscribers were notified at the commit
-        for topic, number in changes:
+        self._metrics.notifications_received.inc(len(received.changes))
+        for topic, number in received.changes:
             self._notifier.notify(topic, number)
-        if leaves:
+        if received.leaves:
             last.pop(sender, None)
+        if received.has_nats or received.leaves:
+            self._without_nats.discard(sender)
+        elif sender:
+            self._without_nats.add(sender)
 
     def _on_sender_lost(self, sender: str, last: dict[str, float]) -> None:
         if sender == self._own_id:
             raise TimeoutError(f"nothing was received for {GONE:.0f} seconds")
         del last[sender]
+        self._without_nats.discard(sender)
         if sender:
             _log.warning("notification_sender.lost", sender=sender)
+        self._notify_all()
+
+    def _notify_all(self) -> None:
+        self._metrics.cache_clears.inc()
         self._notifier.notify(ALL, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -12,13 +13,15 @@ import sqlalchemy as sa
 from stoker.late_bound import LateBound
 from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, StokerError, Unavailable, redact_error
-from stoker.store import postgresql, sqlite
+from stoker.store import postgresql, site_properties, sqlite
 from stoker.store.encryption import Encryption, KeySource, without_keys
-from stoker.store.notifications import NotificationListener, NotificationSender
 from stoker.store.notifier import Notifier
+from stoker.store.notifier_engines import InProcess, NotifierEngine, PostgresqlEngine
 from stoker.store.probe import Probe
 from stoker.store.tx import ENCRYPTION, Tx, TxCallbacks
 
+#: Name of the site's property with the NATS subject of its notifications.
+_SUBJECT = "nats_subject"
 T = TypeVar("T")
 
 #: The default number of connections of one process to PostgreSQL.
@@ -38,12 +41,15 @@ class Store:
     effect outside the database. An exception from ``do`` rolls the transaction back.
     """
 
-    def __init__(self, url: str, connections: int = CONNECTIONS, *, keys: KeySource = without_keys) -> None:
+    def __init__(
+        self, url: str, connections: int = CONNECTIONS, *, keys: KeySource = without_keys, nats_url: str = ""
+    ) -> None:
         """
         Open the database at ``url``: ``sqlite:///…`` or ``postgresql://…``.
 
         ``connections`` is the total number of connections of this process, including those of jobs (PostgreSQL only).
-        ``keys`` returns the keys for columns with secrets. Raises Invalid for the URL of any other database.
+        ``keys`` returns the keys for columns with secrets. ``nats_url`` names a NATS server that carries notifications
+        between processes (PostgreSQL only). Raises Invalid for the URL of any other database.
         """
         self.url = url
         self.encryption = Encryption(keys)
@@ -51,8 +57,7 @@ class Store:
         self.metrics = Metrics()
         #: What transactions call at their end; the app factory binds it.
         self.callbacks = LateBound("callbacks of the store", TxCallbacks())
-        self._sender: NotificationSender | None = None
-        self._listener: NotificationListener | None = None
+        self.notifications: NotifierEngine = InProcess()
         match sa.make_url(url).get_backend_name():
             case "sqlite":
                 self.engine = self._with_keys(sqlite.open_engine(url))
@@ -61,8 +66,10 @@ class Store:
                 self._reading = sqlite.read_transaction
             case "postgresql":
                 self.engine = self._with_keys(postgresql.open_engine(url, connections - postgresql.FIXED_CONNECTIONS))
-                self._sender = NotificationSender(postgresql.conninfo(url))
-                self._writer = postgresql.Writer(self.engine, self.notifier, self._sender, self.callbacks, self.metrics)
+                self.notifications = self._create_notifications(nats_url)
+                self._writer = postgresql.Writer(
+                    self.engine, self.notifier, self.notifications, self.callbacks, self.metrics
+                )
                 self._reading = postgresql.read_transaction
             case other:
                 raise Invalid(f"cannot use a {other!r} database: give a sqlite:/// or postgresql:// URL")
@@ -70,6 +77,20 @@ class Store:
         self.probe = Probe(
             lambda: sqlite.open_engine(url, 1, 0) if self.dialect == "sqlite" else postgresql.open_engine(url, 1)
         )
+
+    def _create_notifications(self, nats_url: str) -> NotifierEngine:
+        by_postgresql = PostgresqlEngine(postgresql.conninfo(self.url), self.notifier, self.metrics)
+        if not nats_url:
+            return by_postgresql
+        from stoker.store.nats_notifications import NatsEngine  # imported late, because few sites use it
+
+        return NatsEngine(nats_url, self._find_subject, self.notifier, self.metrics, by_postgresql)
+
+    def _find_subject(self) -> str:
+        """Return the NATS subject of the site, which the first process chooses: sites may share one NATS."""
+        with self.read() as tx:
+            subject = site_properties.get(tx, _SUBJECT)
+        return subject or self.write(lambda tx: site_properties.add(tx, _SUBJECT, f"stoker.{secrets.token_hex(16)}"))
 
     def _with_keys(self, engine: sa.Engine) -> sa.Engine:
         """Attach the encryption to the engine, so that every transaction finds it by its connection."""
@@ -121,22 +142,16 @@ class Store:
         Waits, for a few seconds at most, until other processes know of this one (see ``notifications``). On SQLite
         there is only one process, so the method does nothing.
         """
-        if self._sender is not None and self._listener is None:
-            self._sender.start_and_wait()
-            self._listener = NotificationListener(postgresql.conninfo(self.url), self.notifier, self._sender.id)
-            self._listener.start()
+        self.notifications.start()
 
     def check_notifications(self) -> None:
         """Raise Unavailable if notifications are currently not sent or not received."""
-        problems = [f"the {name} {problem}" for name, problem in self.notifier_problems().items() if problem]
-        if problems:
+        if problems := self.notifications.check():
             raise Unavailable("; ".join(problems))
 
     def notifier_problems(self) -> dict[str, str | None]:
         """Return the current problem of each part of the notifier; None: the part works."""
-        if self._listener is None or self._sender is None:
-            return {}
-        return {"listener": self._listener.problem, "sender": self._sender.problem}
+        return self.notifications.problems()
 
     def count_connections(self) -> tuple[int, int]:
         """Return how many connections transactions use now, and how many this process may open for them."""
@@ -146,10 +161,7 @@ class Store:
 
     def close(self) -> None:
         """Stop the threads and close all connections."""
-        if self._listener is not None:
-            self._listener.close()
-        if self._sender is not None:
-            self._sender.close()
+        self.notifications.close()
         self._writer.close()
         self.probe.close()
         self.engine.dispose()

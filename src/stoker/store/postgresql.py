@@ -21,8 +21,8 @@ from stoker.late_bound import LateBound
 from stoker.metrics import Metrics
 from stoker.model.errors import Unavailable
 from stoker.store import pool
-from stoker.store.notifications import NotificationSender
 from stoker.store.notifier import Notifier
+from stoker.store.notifier_engines import NotifierEngine
 from stoker.store.tx import Tx, TxCallbacks, reading
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ class Writer:
         self,
         engine: sa.Engine,
         notifier: Notifier,
-        sender: NotificationSender,
+        sender: NotifierEngine,
         callbacks: LateBound[TxCallbacks],
         metrics: Metrics,
     ) -> None:
