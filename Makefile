@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # What is started again and again need not be compiled each time, whatever the surroundings say.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo peers test soak test-fast lint types imports check migration bench bench-vs-heat clean
+.PHONY: demo peers test soak vm tempest test-fast lint types imports check migration bench bench-vs-heat clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is needed; or say: make PYTHON=python3"; exit 1; }
@@ -28,6 +28,14 @@ test: peers
 # 2,000 deployments on one agent through faults of every kind; `make test` runs 100.
 soak: $(STAMP)
 	STOKER_TEST_SOAK=2000 $(BIN)/python -m pytest -s tests/journeys/test_soak.py
+
+# A virtual machine boots on Stoker's user data: minutes without hardware virtualization.
+vm: $(STAMP)
+	STOKER_TEST_VM=1 $(BIN)/python -m pytest -s tests/machines/test_full_boot.py
+
+# heat-tempest-plugin against Stoker on the OpenStack that STOKER_TEST_OPENSTACK, a clouds.yaml, names.
+tempest: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m support.tempest_run $(if $(HEAT),--heat) $(ARGS)
 
 test-fast: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' $(ARGS)

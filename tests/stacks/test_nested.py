@@ -10,6 +10,7 @@ from stoker.model.errors import RequestLimitExceeded, StackValidationFailed
 from stoker.model.status import Action
 from stoker.stacks import operations
 from stoker.stacks.engine import DEADLINE
+from stoker.stacks.queries import outputs as queried_outputs
 from stoker.store import events, stacks
 from support.stacks import world
 from support.templates import template
@@ -326,3 +327,13 @@ def test_a_mapped_type_is_listed_with_the_name_in_the_template(heat):
     with heat.store.read() as tx:
         listed = events.list_all(tx, [stack.id], equal={}, limit=None, marker=None, descending=False)
     assert {each.resource_type for each in listed} == {"OS::Heat::Stack", "My::Thing", "My::Other"}
+
+
+def test_errors_in_outputs_of_nested_stacks_are_errors_of_the_parents_outputs(heat):
+    broken = "heat_template_version: 2015-10-15\noutputs:\n  wrong: {value: {get_param: foo}}\n"
+    outer = template({"inner": {"type": "child.yaml"}}, outputs={"shown": {"value": {"get_attr": ["inner", "wrong"]}}})
+    stack = heat.create(outer, files={"child.yaml": broken})
+    with heat.store.read() as tx:
+        (output,) = queried_outputs.all_values(tx, heat.engine, stacks.get(tx, stack.id))
+    assert output["output_value"] is None
+    assert output["output_error"].startswith("Error in inner output wrong: The Parameter (foo) was not provided.")

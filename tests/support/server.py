@@ -226,18 +226,19 @@ def served(
     ca_file: Path | None = None,
     is_forked: bool = True,
     host: str | None = None,
+    port: int | None = None,
 ) -> Iterator[Served]:
     """
     Start a server, and end it and its local servers with the context. Tests that measure memory must not fork it.
 
-    ``host`` is an address of this computer where test machines reach the server.
+    ``host`` is an address of this computer where test machines reach the server. ``port``: default: any free one.
     """
     options = (*flags, *(() if clouds_yaml else ("--no-clouds-yaml",)))
     if host is not None:
         options = (*options, "--host", host, "--insecure-http")
     if database:
         options = (*options, "--database", database)
-    server = Served(folder, free_port(), options, login_of=login_of, ca_file=ca_file, is_forked=is_forked)
+    server = Served(folder, port or free_port(), options, login_of=login_of, ca_file=ca_file, is_forked=is_forked)
     server.host = host or server.host
     with ExitStack() as cleanup:  # also ends a server whose start fails
         cleanup.callback(end_local_servers, server.state_dir / "local")

@@ -17,7 +17,7 @@ from uuid import uuid4
 from stoker.hot import Environment, select
 from stoker.late_bound import LateBound
 from stoker.model.arn import Arn
-from stoker.model.errors import RequestLimitExceeded, StokerError
+from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.resources import nested_sources
@@ -159,6 +159,8 @@ class NestedStacks:
         if name not in stack.outputs:
             raise NoSuchAttribute(name)
         output = outputs.one_value(context.tx, self._engine, stack, name)
+        if "output_error" in output:
+            raise StackValidationFailed(f"Error in {resource.name} output {name}: {output['output_error']}")
         return select(output["output_value"], path)
 
     def reference(self, context: Context, resource: Resource) -> Any:

@@ -1,4 +1,4 @@
-"""``{get_file: name}``: the text of a file handed in with the template."""
+"""A function for including a file inline."""
 
 from __future__ import annotations
 
