@@ -16,7 +16,8 @@ def unsent(store, project):
 
 def unreceived(store):
     with store.read() as tx:
-        return {run.deployment_id: run.is_sent for run in runs.unreceived(tx, "s")}
+        entries = deployments.to_run(tx, "s")
+        return {entry.deployment_id: not entry.is_unsent for entry in entries if entry.is_unreceived}
 
 
 def record(store, made, *, received):

@@ -19,7 +19,7 @@ from typing import Any
 from stoker.deployments.delivery_tracking import DeliveryTracker, RunKeys
 from stoker.deployments.derive import redact_config
 from stoker.model.deployment import OWN_CHANNEL
-from stoker.store import checks, deployments, documents, rows, runs, servers
+from stoker.store import agent_upgrades, checks, deployments, documents, rows, runs, servers
 from stoker.store.checks import ToCheck
 from stoker.store.deployments import ToRun
 from stoker.store.notifier import ALL
@@ -52,6 +52,17 @@ class Document:
     unreceived: RunKeys = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _AgentContent:
+    """What the document of a server's own agent contains."""
+
+    revision: int
+    entries: Sequence[ToRun]
+    to_check: Sequence[ToCheck]
+    concurrency: int
+    program: Mapping[str, Any] | None
+
+
 def _size(server_id: str, form: str, document: Document) -> int:
     return _ENTRY_BYTES + len(server_id) + len(form) + len(document.body)
 
@@ -72,7 +83,7 @@ class Documents:
         heartbeat: int = HEARTBEAT,
         offer_program: Callable[[Tx, str], Mapping[str, Any] | None] = lambda _tx, _server_id: None,
     ) -> None:
-        """``offer_program`` returns the member ``agent`` of a server's document."""
+        """``offer_program`` returns the member ``agent`` of the document of a server that has an upgrade."""
         self._offer_program = offer_program
         self._store = store
         self._deliveries = DeliveryTracker(store)
@@ -107,30 +118,49 @@ class Documents:
         ``with_modes``: the agent knows the modes of runs. Other agents would apply the config of a run that only shows
         what it would change, so their documents do not contain such runs.
         """
+        (document,) = self.load_agents([(server_id, with_modes)])
+        return document
+
+    def load_agents(self, wanted: Sequence[tuple[str, bool]]) -> list[Document]:
+        """Do what ``load_agent`` does for several servers: pairs of server id and ``with_modes``."""
         epoch = self._epoch
+        contents: list[_AgentContent] = []
         with self._store.read() as tx:
-            revision, has_checks = documents.agent_head(tx, server_id)
-            to_check = checks.to_check(tx, server_id) if has_checks and with_modes else ()
-            entries = [run for run in deployments.to_run(tx, server_id) if with_modes or run.mode is None]
-            ids = {run.deployment_id for run in entries}
-            open_runs = [run for run in runs.unreceived(tx, server_id) if run.deployment_id in ids] if entries else []
-            concurrency = servers.concurrency(tx, server_id) if len(entries) > 1 else 1
-            program = self._offer_program(tx, server_id)
-        listed = ",".join(map(_render, entries))
-        offer = "" if program is None else f'"agent":{rows.dump(program)},'
+            ids = {server_id for server_id, _ in wanted}
+            heads, to_run = documents.agent_heads(tx, ids), deployments.to_run_on(tx, ids)
+            upgraded = agent_upgrades.of_servers(tx, ids)
+            for server_id, with_modes in wanted:
+                revision, has_checks = heads.get(server_id, (0, False))
+                entries = [run for run in to_run.get(server_id, ()) if with_modes or run.mode is None]
+                contents.append(
+                    _AgentContent(
+                        revision=revision,
+                        entries=entries,
+                        to_check=checks.to_check(tx, server_id) if has_checks and with_modes else (),
+                        concurrency=servers.concurrency(tx, server_id) if len(entries) > 1 else 1,
+                        program=self._offer_program(tx, server_id) if server_id in upgraded else None,
+                    )
+                )
+        return [
+            self._keep(server_id, _agent_form(with_modes), self._render_agent(server_id, content), epoch)
+            for (server_id, with_modes), content in zip(wanted, contents, strict=True)
+        ]
+
+    def _render_agent(self, server_id: str, content: _AgentContent) -> Document:
+        listed = ",".join(map(_render, content.entries))
+        offer = "" if content.program is None else f'"agent":{rows.dump(content.program)},'
         head = (
-            f'{{"server_id":"{server_id}","revision":{revision},"poll_wait":{self._heartbeat},'
-            f'"concurrency":{concurrency},"max_log_bytes":{self._log_bytes},'
+            f'{{"server_id":"{server_id}","revision":{content.revision},"poll_wait":{self._heartbeat},'
+            f'"concurrency":{content.concurrency},"max_log_bytes":{self._log_bytes},'
             f'{offer}"deployments":['
         )
-        document = Document(
-            revision,
-            f"{head}{listed}]{_render_checks(to_check)}}}".encode(),
-            unsent=[run.key for run in open_runs if not run.is_sent],
-            requested_at=[run.queued_at for run in open_runs if not run.is_sent],
-            unreceived=[run.key for run in open_runs],
+        return Document(
+            content.revision,
+            f"{head}{listed}]{_render_checks(content.to_check)}}}".encode(),
+            unsent=[(run.deployment_id, run.config_id) for run in content.entries if run.is_unsent],
+            requested_at=[run.queued_at for run in content.entries if run.is_unsent and run.queued_at is not None],
+            unreceived=[(run.deployment_id, run.config_id) for run in content.entries if run.is_unreceived],
         )
-        return self._keep(server_id, _agent_form(with_modes), document, epoch)
 
     def heat(self, server_id: str, project_id: str, *, redacted: bool = False) -> Document | None:
         """Return the cached document in Heat's form, or None. ``redacted``: as shown to people, without secrets."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -9,6 +10,7 @@ from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.check import Check
 from stoker.model.deployment import Deployment
 from stoker.policy.authorizer import DeploymentAuthorizer
+from stoker.store.secret_columns import SecretColumns
 from stoker.store.tx import Tx
 from stoker.transports import Transports
 from stoker.transports.base import Platform
@@ -49,6 +51,17 @@ class DeploymentEnv(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """A run that has ended, among others that ended in the same transaction."""
+
+    deployment: Deployment
+    #: Its agent was instructed to stop the run before it ended.
+    was_cancelling: bool
+    #: The secrets of the deployment.
+    secrets: SecretColumns
+
+
 class RunListener:
     """
     The listener of deployments that a client owns, which has no effect. Other listeners override its methods.
@@ -58,6 +71,12 @@ class RunListener:
 
     def run_ended(self, tx: Tx, env: DeploymentEnv, deployment: Deployment, *, cancelled: bool = False) -> None:
         """Handle the end of a run. ``cancelled``: its agent was instructed to stop the run before it ended."""
+
+    def runs_ended(self, tx: Tx, env: DeploymentEnv, ended: Sequence[EndedRun]) -> None:
+        """Handle the ends of several runs. The deployments are locked; of their triggers, only shared locks are."""
+        for run in ended:
+            tx.secrets = run.secrets
+            self.run_ended(tx, env, run.deployment, cancelled=run.was_cancelling)
 
     def run_restarted(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
         """Handle another run of a deployment that had ended. The run may have ended already."""

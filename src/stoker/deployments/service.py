@@ -83,7 +83,7 @@ def create(tx: Tx, env: DeploymentEnv, new: Deployment, requested_by: str) -> De
     """
     admitted = authorize(tx, env, new, requested_by)
     deployments.add(tx, admitted)
-    record_run(tx, admitted, requested_by)
+    record_run(tx, admitted, requested_by, is_first=True)
     return admitted
 
 
@@ -213,13 +213,16 @@ def close_transport(tx: Tx, env: DeploymentEnv, owner: Owner, deployment: Deploy
         transport.close(tx, env.platform, owner.target(deployment.id, deployment.project_id))
 
 
-def record_run(tx: Tx, deployment: Deployment, requested_by: str | None, inputs: Any = ()) -> None:
+def record_run(
+    tx: Tx, deployment: Deployment, requested_by: str | None, inputs: Any = (), *, is_first: bool = False
+) -> None:
     """
     Record a run and notify the server's agent. Every run of every deployment starts here.
 
-    ``inputs``: those of its config, if the deployment's input values are not redacted yet.
+    ``inputs``: those of its config, if the deployment's input values are not redacted yet. ``is_first``: this
+    transaction has created the deployment.
     """
-    stored.add(tx, deployment, without_secrets(deployment.input_values, inputs), requested_by)
+    stored.add(tx, deployment, without_secrets(deployment.input_values, inputs), requested_by, is_first=is_first)
     tx.bump_document(deployment.server_id)
 
 
@@ -274,7 +277,7 @@ def _start(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deployment, *, i
         deployments.add(tx, started)
     else:
         supersede_run(tx, env.work, before, started)
-    record_run(tx, started, run.requested_by, inputs)
+    record_run(tx, started, run.requested_by, inputs, is_first=is_first)
     if run.checks is not None and (run.checks != CheckSettings() or not is_first):
         checks.configure(tx, env.work, started, run.checks)
     if run.timeout is not None and awaits_signal:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from stoker.backends.result_polling import ResultPoller
 from stoker.deployments.documents import Documents
 from stoker.embedded import SiteKey
+from stoker.http.agent_batches import AgentBatches
 from stoker.http.gauges import FiguresReader
 from stoker.http.health_report import HealthReport
 from stoker.http.pending_polls import PendingPolls
@@ -48,6 +49,7 @@ class App:
     site_key: SiteKey
     call_tokens: CallTokens
     health: HealthReport
+    agent_batches: AgentBatches
     pending_polls: PendingPolls = field(default_factory=PendingPolls)
     figures: FiguresReader = field(default_factory=FiguresReader)
     #: Set if an external Swift or Zaqar replaces an embedded service.

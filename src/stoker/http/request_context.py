@@ -110,6 +110,10 @@ class RequestContext:
         """Run a blocking call on a thread; for handlers that run on the event loop."""
         return await threads.in_thread(do, *args, **named)
 
+    async def in_turn(self, do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Run a long call on a thread of those for handlers, when it is the turn of the request's server."""
+        return await threads.HANDLERS.run(self.server, do, *args, **named)
+
 
 @dataclass(frozen=True, slots=True)
 class Response:

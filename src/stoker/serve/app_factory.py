@@ -14,6 +14,7 @@ from stoker.backends.garbage_collector import CollectedObject
 from stoker.backends.keystone_users import KeystoneUserController
 from stoker.backends.result_polling import ResultPoller
 from stoker.deployments.documents import Documents
+from stoker.http.agent_batches import AgentBatches
 from stoker.http.app import App
 from stoker.http.asgi import create_asgi_app
 from stoker.http.health_report import HealthReport
@@ -75,6 +76,12 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
     trigger_jobs.register(store, engine)
     ended_triggers = Kind("triggers", "ended triggers", lambda store, at: trigger_retention.purge(store, engine, at))
     retention = Retention(store, stores.work, settings.retention_days, (ended_triggers,))
+    documents = Documents(
+        store,
+        log_bytes=settings.max_log_bytes,
+        heartbeat=settings.heartbeat_seconds,
+        offer_program=servers.agent_upgrades.offer,
+    )
     app = App(
         settings=settings,
         store=store,
@@ -84,12 +91,8 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
         signal_tokens=signal_tokens,
         waiters=Waiters(store.notifier),
         streams=StreamLimits(settings.max_streams_per_token, settings.max_streams_per_project),
-        documents=Documents(
-            store,
-            log_bytes=settings.max_log_bytes,
-            heartbeat=settings.heartbeat_seconds,
-            offer_program=servers.agent_upgrades.offer,
-        ),
+        documents=documents,
+        agent_batches=AgentBatches(store, engine, servers.last_seen, documents),
         work=stores.work,
         servers=servers,
         engine=engine,

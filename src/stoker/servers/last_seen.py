@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -80,20 +80,28 @@ class LastSeen:
 
     def write(self, server_id: str, header: str) -> None:
         """Write the heartbeat. ``header``: the agent's own, ``<version>; hooks=script,ansible; modes=preview``."""
+        self.write_all([(server_id, header)])
+
+    def write_all(self, seen: Sequence[tuple[str, str]]) -> None:
+        """Write the heartbeats of several agents, each with its server's id and its header, in one transaction."""
         now = time.monotonic()
+        may_be_back: set[str] = set()
         with self._lock:
             if len(self._written) > 100_000:
                 self._written.clear()
-            # All agents are new to a process that has just begun, and none of them was lost.
-            may_be_back = server_id not in self._written and now - self._began >= self._offline_after.total_seconds()
-            self._written[server_id] = (now, header[:_LONGEST])
-        version, hooks, modes = parse_header(header)
+            for server_id, header in seen:
+                # All agents are new to a process that has just begun, and none of them was lost.
+                if server_id not in self._written and now - self._began >= self._offline_after.total_seconds():
+                    may_be_back.add(server_id)
+                self._written[server_id] = (now, header[:_LONGEST])
 
         def record(tx: Tx) -> None:
-            if may_be_back:
-                self._log_return(tx, server_id)
-            servers.record_seen(tx, server_id, tx.now, version, hooks, modes)
-            self._on_seen(tx, server_id, version)
+            for server_id, header in sorted(seen):  # two processes lock the rows in the same order
+                if server_id in may_be_back:
+                    self._log_return(tx, server_id)
+                version, hooks, modes = parse_header(header)
+                servers.record_seen(tx, server_id, tx.now, version, hooks, modes)
+                self._on_seen(tx, server_id, version)
 
         self._store.write(record)
 

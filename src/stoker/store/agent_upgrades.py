@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 
 from stoker.model.agent_upgrade import AgentUpgrade
+from stoker.store import rows, statements
 from stoker.store.repository import Repository
 from stoker.store.schema import agent_upgrades
 from stoker.store.tx import Tx
 
 _UPGRADES = Repository(AgentUpgrade, agent_upgrades, key=("server_id",))
+_OF_SERVERS = sa.select(agent_upgrades.c.server_id).where(statements.AnyOf(agent_upgrades.c.server_id))
 _OF_PROJECT = _UPGRADES.by("project_id").order_by(agent_upgrades.c.server_id)
 _WITH_STATUS = (
     _UPGRADES.by("rollout_id")
@@ -39,6 +43,11 @@ def save(tx: Tx, changed: AgentUpgrade) -> None:
 def find(tx: Tx, server_id: str, *, for_update: bool = False) -> AgentUpgrade | None:
     """Return the server's last upgrade, or None."""
     return _UPGRADES.find(tx, server_id, for_update=for_update)
+
+
+def of_servers(tx: Tx, server_ids: Collection[str]) -> set[str]:
+    """Return those of the servers that have an upgrade, in any state."""
+    return {row[0] for row in tx.fetch_all(_OF_SERVERS, {"ids": rows.dump(list(server_ids))})}
 
 
 def list_all(tx: Tx, project_id: str) -> list[AgentUpgrade]:

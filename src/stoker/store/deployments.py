@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -34,6 +36,35 @@ _OF_RUN = (
     .where(MAY_RUN)
     .order_by(deployments.c.status.desc(), deployments.c.seq)  # sorts IN_PROGRESS before FAILED before COMPLETE
     .limit(1)
+)
+_ID_PLACE = _DEPLOYMENTS.columns.index(deployments.c.id)
+#: Whether the server may run the deployment, for queries of several servers.
+_MAY_RUN_THERE = sa.or_(
+    deployments.c.project_id
+    == sa.func.coalesce(
+        sa.select(servers.c.project_id).where(servers.c.id == deployments.c.server_id).scalar_subquery(),
+        deployments.c.project_id,
+    ),
+    deployments.c.admitted,
+)
+_OF_RUNS = sa.select(
+    deployments.c.config_id,
+    deployments.c.server_id,
+    deployments.c.id,
+    deployments.c.trigger_id,
+    sa.and_(
+        deployments.c.stack_id.is_(None),
+        deployments.c.resource_id.is_(None),
+        deployments.c.status == "IN_PROGRESS",
+        sa.not_(deployments.c.cancelling),
+        sa.not_(deployments.c.removing),
+    ),
+).where(statements.AnyOf(deployments.c.config_id), _MAY_RUN_THERE)
+_LOCK_ALL = (
+    sa.select(*_DEPLOYMENTS.columns)
+    .where(statements.AnyOf(deployments.c.id))
+    .order_by(deployments.c.id)
+    .with_for_update()
 )
 _IS_OF = sa.select(deployments.c.id).where(
     deployments.c.id == sa.bindparam("id"), deployments.c.server_id == sa.bindparam("server_id"), MAY_RUN
@@ -85,12 +116,33 @@ _BODIES_OF_SEVERAL = (
 )
 _BODIES = _ANY_BODIES.where(deployments.c.server_id == sa.bindparam("server_id"))
 _BODIES_OF_PROJECT = _BODIES.where(OF_PROJECT, _SHOWN, _APPLIES)
-_TO_RUN = _BODIES.add_columns(deployments.c.id, deployments.c.cancelling, deployments.c.mode).where(
-    sa.or_(
+_IS_AWAITED = sa.and_(deployments.c.status == "IN_PROGRESS", _SHOWN)
+_TO_RUN = (
+    sa.select(
+        configs.c.body,
+        configs.c.name,
+        deployments.c.server_id,
+        deployments.c.id,
+        deployments.c.config_id,
         deployments.c.cancelling,
-        sa.and_(sa.or_(deployments.c.status == "IN_PROGRESS", deployments.c.signal_transport == "NO_SIGNAL"), _SHOWN),
-    ),
-    MAY_RUN,
+        deployments.c.mode,
+        runs.c.queued_at,
+        sa.and_(_IS_AWAITED, runs.c.sent_at.is_(None)),
+        sa.and_(_IS_AWAITED, sa.or_(runs.c.sent_at.is_(None), runs.c.state == "QUEUED")),
+    )
+    .join_from(deployments, configs, deployments.c.config_id == configs.c.id)
+    .outerjoin(runs, IS_CURRENT_RUN)
+    .where(
+        statements.AnyOf(deployments.c.server_id),
+        sa.or_(
+            deployments.c.cancelling,
+            sa.and_(
+                sa.or_(deployments.c.status == "IN_PROGRESS", deployments.c.signal_transport == "NO_SIGNAL"), _SHOWN
+            ),
+        ),
+        _MAY_RUN_THERE,
+    )
+    .order_by(deployments.c.seq)
 )
 _COMPLETED = (
     sa.select(deployments.c.id)
@@ -109,7 +161,7 @@ _EXPECTED = ("bodies", "expected")
 
 def add(tx: Tx, new: Deployment) -> None:
     """Insert a deployment."""
-    _DEPLOYMENTS.add(tx, new)
+    _DEPLOYMENTS.put(tx, new)
 
 
 def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = False) -> Deployment:
@@ -149,6 +201,37 @@ def of_run(tx: Tx, server_id: str, config_id: str) -> Deployment | None:
     return _DEPLOYMENTS.first(tx, _OF_RUN, {"server_id": server_id, "config_id": config_id})
 
 
+class RunOwner(NamedTuple):
+    """A deployment that runs a derived config."""
+
+    config_id: str
+    server_id: str
+    id: str
+    trigger_id: str | None
+    #: The run is in progress, nothing else is happening to the deployment, and no stack owns it.
+    is_plain: bool
+
+
+def of_runs(tx: Tx, config_ids: Collection[str]) -> list[RunOwner]:
+    """Return the deployments that run these derived configs on their servers."""
+    result = tx.fetch_all(_OF_RUNS, {"ids": rows.dump(list(config_ids))})
+    return [RunOwner(config, server, id, trigger, bool(plain)) for config, server, id, trigger, plain in result]
+
+
+def lock_all(tx: Tx, ids: Collection[str]) -> dict[str, Callable[[], Deployment]]:
+    """
+    Lock deployments, and return for each of them a function that decodes it.
+
+    The function adds the deployment's secrets to those that the transaction has at that time.
+    """
+    locked = tx.fetch_all(_LOCK_ALL, {"ids": rows.dump(list(ids))})
+    return {row[_ID_PLACE]: partial(_decode, tx, row) for row in locked}
+
+
+def _decode(tx: Tx, row: Any) -> Deployment:
+    return _DEPLOYMENTS.decode(row, tx.secrets)
+
+
 def is_of(tx: Tx, id: str, server_id: str) -> bool:
     """Return whether the server may run the deployment, so that its agent may report the result."""
     return tx.execute_fast(_IS_OF, {"id": id, "server_id": server_id}) is not None
@@ -167,7 +250,7 @@ def completed(tx: Tx, server_id: str, until: int) -> list[str]:
 
 def save(tx: Tx, changed: Deployment) -> None:
     """Write the changeable columns of a deployment."""
-    _DEPLOYMENTS.save(tx, changed)
+    _DEPLOYMENTS.put_changes(tx, changed)
 
 
 def relink(tx: Tx, id: str, stack_id: str, resource_id: str) -> None:
@@ -274,21 +357,44 @@ def _prefetched_bodies(tx: Tx, server_id: str) -> list[Any] | None:
 class ToRun(NamedTuple):
     """A run that a server's own agent has to run, report or stop."""
 
-    deployment_id: str
     #: The rendered derived config.
     body: str
+    deployment_id: str
+    config_id: str
     #: Whether the agent has to stop the run.
     is_cancelling: bool
     #: PREVIEW or UNDO; None: the run applies the config.
     mode: str | None
+    #: The time of the request; None: not recorded.
+    queued_at: datetime | None
+    #: The run has to start, and was never sent.
+    is_unsent: bool
+    #: The run has to start, and the agent has not acknowledged it.
+    is_unreceived: bool
 
 
 def to_run(tx: Tx, server_id: str) -> list[ToRun]:
     """Return the runs that the server's own agent has to run, report or stop."""
-    result = _by_name(tx.fetch_all(_TO_RUN, {"server_id": server_id}))
-    return [
-        ToRun(id, tx.secrets.decrypt(body), bool(is_cancelling), mode) for body, _, id, is_cancelling, mode in result
-    ]
+    return to_run_on(tx, (server_id,)).get(server_id, [])
+
+
+def to_run_on(tx: Tx, server_ids: Collection[str]) -> dict[str, list[ToRun]]:
+    """Return the runs of ``to_run`` of several servers, by server."""
+    result: dict[str, list[ToRun]] = {}
+    for row in _by_name(tx.fetch_all(_TO_RUN, {"ids": rows.dump(list(server_ids))})):
+        body, _, server_id, id, config_id, is_cancelling, mode, queued_at, is_unsent, is_unreceived = row
+        run = ToRun(
+            tx.secrets.decrypt(body),
+            id,
+            config_id,
+            bool(is_cancelling),
+            mode,
+            None if queued_at is None else rows.from_micros(queued_at),
+            bool(is_unsent),
+            bool(is_unreceived),
+        )
+        result.setdefault(server_id, []).append(run)
+    return result
 
 
 def _last_line(data: bytes | None) -> str | None:

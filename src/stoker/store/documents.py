@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from stoker.store import statements
+from stoker.store import rows, statements
 from stoker.store.notifier import server_topic
 from stoker.store.schema import checks, documents
 from stoker.store.tx import Tx
@@ -14,9 +15,9 @@ from stoker.store.tx import Tx
 _KEY = statements.equal(documents, "server_id")
 _REVISION = sa.select(documents.c.revision).where(*_KEY)
 #: In one statement, because most servers have no checks.
-_AGENT_HEAD = sa.select(documents.c.revision, sa.exists().where(checks.c.server_id == documents.c.server_id)).where(
-    *_KEY
-)
+_AGENT_HEADS = sa.select(
+    documents.c.server_id, documents.c.revision, sa.exists().where(checks.c.server_id == documents.c.server_id)
+).where(statements.AnyOf(documents.c.server_id))
 _CHANNEL = sa.select(documents.c.channel).where(*_KEY)
 _PUBLISHED = sa.select(documents.c.published, documents.c.signed_revision).where(*_KEY)
 _SET_PUBLISHED = statements.update(documents, "published", "signed_revision", key=("server_id",))
@@ -40,10 +41,14 @@ def revision(tx: Tx, server_id: str) -> int:
     return tx.scalar(_REVISION, {"server_id": server_id}) or 0
 
 
-def agent_head(tx: Tx, server_id: str) -> tuple[int, bool]:
-    """Return the revision of the server's document, and whether deployments of the server have checks."""
-    row = tx.execute_fast(_AGENT_HEAD, {"server_id": server_id})
-    return (0, False) if row is None else (row[0], bool(row[1]))
+def agent_heads(tx: Tx, server_ids: Collection[str]) -> dict[str, tuple[int, bool]]:
+    """
+    Return the revision of each server's document, and whether deployments of the server have checks.
+
+    Servers that never had a deployment are missing.
+    """
+    result = tx.fetch_all(_AGENT_HEADS, {"ids": rows.dump(list(server_ids))})
+    return {server_id: (revision, bool(has_checks)) for server_id, revision, has_checks in result}
 
 
 def carry(tx: Tx, server_id: str, resource_id: str | None) -> None:

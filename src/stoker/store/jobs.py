@@ -165,7 +165,7 @@ def add(tx: Tx, kind: str, key: str, args: Mapping[str, Any], at: datetime | Non
 
 def cancel(tx: Tx, kind: str, key: str) -> None:
     """Delete the waiting jobs of this kind and key."""
-    tx.run(_CANCEL, {"of": kind, "keyed": key})
+    tx.put(_CANCEL, {"of": kind, "keyed": key})
 
 
 def hasten(tx: Tx, kind: str, key: str, at: datetime) -> bool:

@@ -128,6 +128,13 @@ def lock_received(tx: Tx, deployment_id: str, config_id: str, stream: str) -> Re
 
     The transaction learns the secrets of the run's config.
     """
+    streams = tx.preloaded.get(("run", deployment_id, config_id))
+    if streams is not None:
+        size, last_bytes = streams[stream]
+        config = tx.preloaded.get(("config", config_id))
+        if config is not None:
+            tx.secrets.decrypt(config[0])
+        return Received(int(size), load_held_bytes(tx, last_bytes))
     size, last_bytes, secret_body = tx.execute_fast(_RECEIVED[stream], {"id": deployment_id, "run": config_id})
     if secret_body is not None:
         tx.secrets.decrypt(secret_body)
@@ -141,7 +148,7 @@ def load_held_bytes(tx: Tx, column: bytes | None) -> bytes:
 
 def append(tx: Tx, deployment_id: str, config_id: str, *, stream: str, offset: int, data: bytes, at: datetime) -> None:
     """Insert a chunk. ``offset`` is the position of its first byte in the stream."""
-    tx.execute_fast(
+    tx.put(
         _ADD_LOG,
         {
             "deployment_id": deployment_id,
@@ -158,7 +165,10 @@ def grow(tx: Tx, deployment_id: str, config_id: str, stream: str, size: int, las
     """Set the number of received bytes of a stream; ``last_bytes`` are the last ones, which no chunk contains yet."""
     of = {"id": deployment_id, "run": config_id, "size": size, "now": rows.to_micros(tx.now)}
     stored = tx.secrets.encrypt_bytes(last_bytes) if last_bytes else None
-    tx.execute_fast(_GROW[stream], {**of, "held": stored})
+    streams = tx.preloaded.get(("run", deployment_id, config_id))
+    if streams is not None:
+        streams[stream] = (size, stored)
+    tx.put(_GROW[stream], {**of, "held": stored})
 
 
 def drop(tx: Tx, deployment_id: str, config_id: str, stream: str, begin: int, end: int, *, reaching: int = 0) -> None:

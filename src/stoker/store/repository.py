@@ -80,6 +80,10 @@ class Repository(Generic[T]):
             values |= unmapped
         tx.execute_fast(self._insert, values)
 
+    def put(self, tx: Tx, new: T) -> None:
+        """Insert an object with the next other statement (``Tx.put``)."""
+        tx.put(self._insert, self.encode(new, tx.secrets))
+
     def add_all(self, tx: Tx, new: Iterable[T]) -> None:
         """Insert objects."""
         tx.run_many(self._insert, [self.encode(item, tx.secrets) for item in new])
@@ -107,6 +111,10 @@ class Repository(Generic[T]):
     def save(self, tx: Tx, changed: T, *, encrypt: Collection[str] = ()) -> None:
         """Write all columns of an object except for the fixed ones. ``encrypt`` is as in ``add``."""
         tx.execute_fast(self._update, _encrypt(tx, self._encode_changes(changed, tx.secrets), encrypt))
+
+    def put_changes(self, tx: Tx, changed: T) -> None:
+        """Write the columns that ``save`` writes, with the next other statement (``Tx.put``)."""
+        tx.put(self._update, self._encode_changes(changed, tx.secrets))
 
     def save_all(self, tx: Tx, changed: Iterable[T]) -> None:
         """Write all columns of objects except for the fixed ones."""

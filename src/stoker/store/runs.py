@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -10,8 +10,8 @@ import sqlalchemy as sa
 
 from stoker.model.deployment import Deployment, Progress, Run, RunState
 from stoker.model.status import Status
-from stoker.store import rows
-from stoker.store.deployments import IS_CURRENT_RUN, MAY_RUN, OF_PROJECT
+from stoker.store import rows, statements
+from stoker.store.deployments import IS_CURRENT_RUN, OF_PROJECT
 from stoker.store.logs import Received, load_held_bytes
 from stoker.store.repository import Repository
 from stoker.store.schema import deployments, logs, runs
@@ -22,6 +22,10 @@ from stoker.store.tx import Tx
 KEPT = 100
 
 _OF_RUN = (runs.c.deployment_id == sa.bindparam("id"), runs.c.config_id == sa.bindparam("run"))
+_GIVEN = (
+    *("deployment_id", "config_id", "action", "mode", "state", "queued_at", "ended_at"),
+    *("status", "status_reason", "requested_by", "input_values"),
+)
 # Every report of an agent tries to add its run. For a known run, NOT EXISTS avoids the search for the last number.
 _ADD = sa.text(
     "INSERT INTO runs (deployment_id, config_id, number, action, mode, state, queued_at, ended_at, status,"
@@ -33,6 +37,10 @@ _ADD = sa.text(
     " WHERE NOT EXISTS (SELECT 1 FROM runs WHERE deployment_id = :of AND config_id = :run)"
     " ON CONFLICT (deployment_id, config_id) DO NOTHING RETURNING number"
 ).columns(number=sa.Integer)
+_ADD_FIRST = sa.insert(runs).values(
+    {name: sa.bindparam(name) for name in (*_GIVEN,)}
+    | {"number": 1, "output_values": "{}", "changes": "[]", "stdout_bytes": 0, "stderr_bytes": 0}
+)
 _RUNS = Repository(Run, runs, key=("deployment_id", "config_id"), unmapped=("stdout_held", "stderr_held"))
 _LIST = _RUNS.by("deployment_id").order_by(runs.c.number.desc())
 _OF_SEVERAL = (
@@ -40,18 +48,19 @@ _OF_SEVERAL = (
     .join_from(deployments, runs, IS_CURRENT_RUN)
     .where(deployments.c.id.in_(sa.bindparam("ids", expanding=True)))
 )
-#: Runs in a server's document, as in ``deployments.to_run`` and ``deployments.bodies``.
-_IN_DOCUMENT = (
-    sa.select(runs.c.deployment_id, runs.c.config_id, runs.c.sent_at, runs.c.queued_at)
+#: Runs in a server's document, as in ``deployments.bodies``.
+_UNSENT = (
+    sa.select(runs.c.deployment_id, runs.c.config_id)
     .join_from(deployments, runs, IS_CURRENT_RUN)
     .where(
         deployments.c.server_id == sa.bindparam("server_id"),
         deployments.c.status == "IN_PROGRESS",
         deployments.c.held_by.is_(None),
+        deployments.c.mode.is_(None),
+        runs.c.sent_at.is_(None),
+        OF_PROJECT,
     )
 )
-_UNRECEIVED = _IN_DOCUMENT.where(MAY_RUN, sa.or_(runs.c.sent_at.is_(None), runs.c.state == "QUEUED"))
-_UNSENT = _IN_DOCUMENT.where(OF_PROJECT, runs.c.sent_at.is_(None), deployments.c.mode.is_(None))
 # A run may have started or ended before its sending or receipt is recorded.
 _SEND = (
     sa.update(runs)
@@ -93,7 +102,7 @@ _HEARTBEAT = (
 )
 _SET_STATE = sa.update(runs).where(*_OF_RUN, runs.c.ended_at.is_(None)).values(state=sa.bindparam("new_state"))
 _BEGAN = sa.bindparam("began", type_=Time)
-_END = (
+_END_KNOWN = (
     sa.update(runs)
     .where(*_OF_RUN)
     .values(
@@ -111,7 +120,13 @@ _END = (
         changed=sa.bindparam("has_changed"),
         changes=sa.bindparam("items"),
     )
-    .returning(runs.c.stdout_bytes, runs.c.stderr_bytes, runs.c.stdout_held, runs.c.stderr_held)
+)
+_STREAMS = (runs.c.stdout_bytes, runs.c.stderr_bytes, runs.c.stdout_held, runs.c.stderr_held)
+_END = _END_KNOWN.returning(*_STREAMS)
+_STREAMS_OF_CURRENT = (
+    sa.select(runs.c.deployment_id, runs.c.config_id, *_STREAMS)
+    .join_from(deployments, runs, IS_CURRENT_RUN)
+    .where(statements.AnyOf(deployments.c.id))
 )
 _SUPERSEDE = (
     sa.update(runs)
@@ -149,32 +164,42 @@ _PURGE = sa.delete(runs).where(sa.tuple_(runs.c.deployment_id, runs.c.config_id)
 _LAST = 2**63 - 1
 
 
-def add(tx: Tx, deployment: Deployment, input_values: Mapping[str, Any], requested_by: str | None = None) -> None:
+def add(
+    tx: Tx,
+    deployment: Deployment,
+    input_values: Mapping[str, Any],
+    requested_by: str | None = None,
+    *,
+    is_first: bool = False,
+) -> None:
     """
     Insert the newest run of a deployment; do nothing if it exists. Delete the oldest runs beyond ``KEPT``.
 
-    ``input_values`` contain no secrets. ``requested_by`` is None for the action of a stack.
+    ``input_values`` contain no secrets. ``requested_by`` is None for the action of a stack. ``is_first``: this
+    transaction has created the deployment.
     """
+    if ("run", deployment.id, deployment.config_id) in tx.preloaded:
+        return
     has_ended = deployment.status != Status.IN_PROGRESS
     state = RunState.PENDING_WINDOW if deployment.held_by else RunState.QUEUED
-    row = tx.execute_fast(
-        _ADD,
-        {
-            "deployment_id": deployment.id,
-            "of": deployment.id,  # a parameter of its own, because PostgreSQL would infer two types for one parameter
-            "config_id": deployment.config_id,
-            "run": deployment.config_id,
-            "action": deployment.action,
-            "mode": deployment.mode,
-            "state": RunState.DONE if has_ended else state,
-            "queued_at": rows.to_micros(tx.now),
-            "ended_at": rows.to_micros(tx.now) if has_ended else None,
-            "status": deployment.status,
-            "status_reason": tx.secrets.redact_text(deployment.status_reason) if has_ended else None,
-            "requested_by": requested_by,
-            "input_values": tx.secrets.encrypt(rows.dump(input_values)),
-        },
-    )
+    values = {
+        "deployment_id": deployment.id,
+        "config_id": deployment.config_id,
+        "action": deployment.action,
+        "mode": deployment.mode,
+        "state": (RunState.DONE if has_ended else state).value,
+        "queued_at": rows.to_micros(tx.now),
+        "ended_at": rows.to_micros(tx.now) if has_ended else None,
+        "status": deployment.status,
+        "status_reason": tx.secrets.redact_text(deployment.status_reason) if has_ended else None,
+        "requested_by": requested_by,
+        "input_values": tx.secrets.encrypt(rows.dump(input_values)),
+    }
+    if is_first:
+        tx.put(_ADD_FIRST, values)
+        return
+    # Parameters of their own, because PostgreSQL would infer two types for one parameter.
+    row = tx.execute_fast(_ADD, {**values, "of": deployment.id, "run": deployment.config_id})
     if row is not None and row[0] > KEPT:
         old = {"id": deployment.id, "last": row[0] - KEPT}
         tx.execute_fast(_FORGET_OLD_LOGS, old)
@@ -201,30 +226,7 @@ def unsent(tx: Tx, server_id: str, project_id: str) -> Sequence[tuple[str, str]]
     Return the runs in the project's document of a server that were never sent: (deployment id, derived config id).
     """
     result = tx.fetch_all(_UNSENT, {"server_id": server_id, "project": project_id})
-    return [(deployment_id, config_id) for deployment_id, config_id, *_ in result]
-
-
-class Unreceived(NamedTuple):
-    """A run that the agent has not acknowledged."""
-
-    deployment_id: str
-    config_id: str
-    is_sent: bool
-    queued_at: datetime
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """The deployment id and the derived config id."""
-        return self.deployment_id, self.config_id
-
-
-def unreceived(tx: Tx, server_id: str) -> Sequence[Unreceived]:
-    """Return the runs in the document of a server's own agent that the agent has not acknowledged."""
-    result = tx.fetch_all(_UNRECEIVED, {"server_id": server_id})
-    return [
-        Unreceived(deployment_id, config_id, sent_at is not None, rows.from_micros(queued_at))
-        for deployment_id, config_id, sent_at, queued_at in result
-    ]
+    return [(deployment_id, config_id) for deployment_id, config_id in result]
 
 
 class Delivery(NamedTuple):
@@ -300,25 +302,44 @@ def end(
     ``outputs`` are the output values as JSON; ``began`` is the start by the agent's clock. ``changed`` and ``changes``
     (JSON) are what the run changed. A later report replaces the result, but not the recorded times of start and end.
     """
-    row = tx.execute_fast(
-        _END,
-        {
-            "id": deployment_id,
-            "run": config_id,
-            "now": rows.to_micros(tx.now),
-            "began": rows.to_micros_optional(began),
-            "result": status,
-            "code": code,
-            "reason": tx.secrets.redact_text(reason),
-            "outputs": tx.secrets.encrypt(outputs),
-            "has_changed": changed,
-            "items": tx.secrets.encrypt(changes),
-        },
-    )
-    if row is None:
-        return {}
-    stdout_bytes, stderr_bytes, stdout_held, stderr_held = row
-    streams = {"stdout": (stdout_bytes, stdout_held), "stderr": (stderr_bytes, stderr_held)}
+    values = {
+        "id": deployment_id,
+        "run": config_id,
+        "now": rows.to_micros(tx.now),
+        "began": rows.to_micros_optional(began),
+        "result": status,
+        "code": code,
+        "reason": tx.secrets.redact_text(reason),
+        "outputs": tx.secrets.encrypt(outputs),
+        "has_changed": changed,
+        "items": tx.secrets.encrypt(changes),
+    }
+    preloaded = tx.preloaded.get(("run", deployment_id, config_id))
+    if preloaded is not None:
+        tx.put(_END_KNOWN, values)
+        return _unfinished(tx, preloaded)
+    row = tx.execute_fast(_END, values)
+    return {} if row is None else _unfinished(tx, _by_stream(row))
+
+
+def preload_streams(tx: Tx, deployment_ids: Collection[str]) -> None:
+    """
+    Read the state of the streams of these deployments' current runs at once, for this write transaction.
+
+    The deployments are locked, so no other transaction changes the streams.
+    """
+    for deployment_id, config_id, *streams in tx.fetch_all(
+        _STREAMS_OF_CURRENT, {"ids": rows.dump(list(deployment_ids))}
+    ):
+        tx.preloaded["run", deployment_id, config_id] = _by_stream(streams)
+
+
+def _by_stream(columns: Sequence[Any]) -> dict[str, tuple[int, bytes | None]]:
+    stdout_bytes, stderr_bytes, stdout_held, stderr_held = columns
+    return {"stdout": (stdout_bytes, stdout_held), "stderr": (stderr_bytes, stderr_held)}
+
+
+def _unfinished(tx: Tx, streams: Mapping[str, tuple[int, bytes | None]]) -> dict[str, Received]:
     return {
         stream: Received(size, load_held_bytes(tx, last_bytes))
         for stream, (size, last_bytes) in streams.items()

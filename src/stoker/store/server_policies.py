@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from stoker.model.deployment import PREVIEW, WINDOW, RunState
 from stoker.model.stack import Stack
-from stoker.store import rows, stacks
+from stoker.store import rows, stacks, statements
 from stoker.store.deployments import IS_CURRENT_RUN
 from stoker.store.schema import deployments, runs, servers, triggers
 from stoker.store.schema import stacks as all_stacks
@@ -22,6 +22,12 @@ _SERVER = sa.select(
 ).where(servers.c.id == sa.bindparam("id"))
 #: The lock does not block heartbeats, but it blocks changes and the deletion of the server.
 _STAYING = _SERVER.with_for_update(read=True, key_share=True)
+_STAYING_ALL = (
+    sa.select(*_SERVER.selected_columns, servers.c.id)
+    .where(statements.AnyOf(servers.c.id))
+    .order_by(servers.c.id)
+    .with_for_update(read=True, key_share=True)
+)
 _TRIGGERED = sa.select(triggers.c.stack_id).where(triggers.c.id == sa.bindparam("id"))
 #: Conditions for runs that were not sent to the agent yet, of the server's own project or admitted.
 _UNSENT = (
@@ -144,8 +150,14 @@ def server(tx: Tx, id: str, *, staying: bool = False) -> Governed | None:
 
     ``staying`` locks the row, so that the server and its policy do not change until the transaction ends.
     """
-    row = tx.execute_fast(_STAYING if staying else _SERVER, {"id": id})
+    row = tx.preloaded.get(("policy", id)) or tx.execute_fast(_STAYING if staying else _SERVER, {"id": id})
     return None if row is None else Governed(*row)
+
+
+def preload(tx: Tx, ids: Collection[str]) -> None:
+    """Read and lock the rows of several servers at once, as ``server`` does with ``staying``."""
+    for *row, id in tx.fetch_all(_STAYING_ALL, {"ids": rows.dump(list(ids))}):
+        tx.preloaded["policy", id] = row
 
 
 def stack_of_trigger(tx: Tx, id: str) -> str | None:

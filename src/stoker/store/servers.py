@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,8 @@ from stoker.store.server_facts import load_facts, selectable
 from stoker.store.tx import Tx
 
 _SERVERS = Repository(Server, servers)
+_SEVERAL = _SERVERS.select(statements.AnyOf(servers.c.id))
+_ID_PLACE = _SERVERS.columns.index(servers.c.id)
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAMED = _SERVERS.by("project_id", "name")
 _LIST = _SERVERS.by("project_id").order_by(servers.c.created_at)
@@ -84,7 +86,16 @@ def add(tx: Tx, new: Server) -> None:
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> Server | None:
     """Return the server with this id, of any project, or None; ``for_update`` locks its row."""
+    row = None if for_update else tx.preloaded.get(("server", id))
+    if row is not None:
+        return _SERVERS.decode(row, tx.secrets)
     return _SERVERS.find(tx, id, for_update=for_update)
+
+
+def preload(tx: Tx, ids: Collection[str]) -> None:
+    """Read the rows of several servers at once; ``find`` takes them from memory until ``preloaded`` is cleared."""
+    for row in tx.fetch_all(_SEVERAL, {"ids": rows.dump(list(ids))}):
+        tx.preloaded["server", row[_ID_PLACE]] = row
 
 
 def get(tx: Tx, id: str, project_id: str) -> Server:
@@ -177,7 +188,7 @@ def record_seen(
         "hooks": rows.dump(hooks),
         "modes": rows.dump(modes),
     }
-    tx.execute_fast(_SET_SEEN, {"key_id": id, **values})
+    tx.put(_SET_SEEN, {"key_id": id, **values})
 
 
 def set_agent(tx: Tx, id: str, agent: str | None) -> None:

@@ -8,7 +8,8 @@ ms on SQLite.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple, cast
 
@@ -50,13 +51,37 @@ class StatementExecutor:
         self.connection = connection
         self._driver = cast("sqlite3.Connection | psycopg.Connection[Any]", connection.connection.driver_connection)
         self._is_positional = isinstance(self._driver, sqlite3.Connection)
+        #: Statements of ``put`` that were not sent yet, each with its values, in the order of their first use.
+        self._unsent: dict[sa.ClauseElement, list[Mapping[str, Any]]] = {}
 
     def run(
         self, statement: sa.Executable, values: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
     ) -> sa.CursorResult[Any]:
         """Execute a statement and return its result. A sequence of values executes the statement once for each."""
+        self.send()
         result: sa.CursorResult[Any] = self.connection.execute(statement, values)
         return result
+
+    def put(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> None:
+        """
+        Write a row later: with the next other statement, or at the end of the transaction.
+
+        The rows of one statement are sent together, and on PostgreSQL all of them in one round trip. Rows of different
+        statements may change places, so the method is for writes whose order does not matter. Parameters have the form
+        that ``execute_fast`` expects, and nothing is returned.
+        """
+        self._unsent.setdefault(statement, []).append(values)
+
+    def send(self) -> None:
+        """Execute the statements of ``put``."""
+        if self._unsent:
+            with self._pipeline(len(self._unsent) > 1):
+                self._execute_unsent()
+
+    def _execute_unsent(self) -> None:
+        unsent, self._unsent = self._unsent, {}
+        for statement, values in unsent.items():
+            self._execute_many(statement, values)
 
     def execute_fast(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> Any:
         """
@@ -80,19 +105,32 @@ class StatementExecutor:
 
     def run_many(self, statement: sa.ClauseElement, values: Sequence[Mapping[str, Any]]) -> None:
         """Execute a statement for each of the values, as ``execute_fast`` does."""
-        if not values:
-            return
+        if values:
+            self.send()
+            self._execute_many(statement, values)
+
+    def _execute_many(self, statement: sa.ClauseElement, values: Sequence[Mapping[str, Any]]) -> None:
         sql, names, constants = _plain(statement, tuple(values[0]), self.connection.dialect.name)
         rows: Sequence[Any] = [{**constants, **row} for row in values] if constants else values
         if self._is_positional:
             rows = [[row[name] for name in names] for row in rows]
         try:
-            self._driver.cursor().executemany(sql, rows)
+            if len(rows) == 1:
+                self._driver.execute(sql, rows[0])
+            else:
+                self._driver.cursor().executemany(sql, rows)
         except _DRIVER_ERRORS as error:
             raise self._wrap(sql, error) from error
 
     def _execute(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> Any:
-        """Execute a statement and return the driver's cursor."""
+        """Execute a statement, after those of ``put`` and in the same round trip, and return the driver's cursor."""
+        if not self._unsent:
+            return self._execute_one(statement, values)
+        with self._pipeline():
+            self._execute_unsent()
+            return self._execute_one(statement, values)
+
+    def _execute_one(self, statement: sa.ClauseElement, values: Mapping[str, Any]) -> Any:
         sql, names, constants = _plain(statement, tuple(values), self.connection.dialect.name)
         if constants:
             values = {**constants, **values}
@@ -100,6 +138,19 @@ class StatementExecutor:
             return self._driver.execute(sql, [values[name] for name in names] if self._is_positional else values)
         except _DRIVER_ERRORS as error:
             raise self._wrap(sql, error) from error
+
+    @contextmanager
+    def _pipeline(self, is_needed: bool = True) -> Iterator[None]:
+        """Send the statements of the block to PostgreSQL without waiting for the result of each."""
+        if self._is_positional or not is_needed:
+            yield
+            return
+        assert isinstance(self._driver, psycopg.Connection)
+        try:
+            with self._driver.pipeline():
+                yield
+        except psycopg.Error as error:  # an error of a statement is known at the end of the block
+            raise self._wrap("", error) from error
 
     def _wrap(self, sql: str, error: Exception) -> sa.exc.DBAPIError:
         """Return an error of the driver in the form in which SQLAlchemy raises it, without the parameters."""

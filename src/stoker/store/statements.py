@@ -11,11 +11,40 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.ext.compiler import compiles
 
 
 def equal(table: sa.Table, *names: str, prefix: str = "") -> list[sa.ColumnElement[bool]]:
     """Return the conditions ``column = :<prefix><column>``."""
     return [table.c[name] == sa.bindparam(f"{prefix}{name}") for name in names]
+
+
+class AnyOf(sa.ColumnElement[bool]):
+    """
+    The condition that ``column`` is one of the texts in the JSON list ``:<name>``.
+
+    One parameter for any number of values: the statement is the same for all, and suits ``Tx.fetch_all``.
+    """
+
+    inherit_cache = False
+    type = sa.Boolean()
+
+    def __init__(self, column: sa.ColumnElement[Any], name: str = "ids") -> None:
+        self.column = column
+        self.values = sa.bindparam(name, type_=sa.Text())
+
+
+@compiles(AnyOf, "sqlite")
+def _any_of_on_sqlite(condition: AnyOf, compiler: Any, **more: Any) -> str:
+    column, values = (compiler.process(part, **more) for part in (condition.column, condition.values))
+    return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608 — compiled SQL
+
+
+@compiles(AnyOf, "postgresql")
+def _any_of_on_postgresql(condition: AnyOf, compiler: Any, **more: Any) -> str:
+    column, values = (compiler.process(part, **more) for part in (condition.column, condition.values))
+    # An array, because PostgreSQL then uses an index, however many values it expects.
+    return f"{column} = ANY (ARRAY(SELECT json_array_elements_text(CAST({values} AS json))))"
 
 
 def update(table: sa.Table, *names: str, key: tuple[str, ...] = ("id",)) -> sa.Update:

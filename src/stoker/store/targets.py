@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import sqlalchemy as sa
 
 from stoker.model.trigger import Target, TargetStatus
-from stoker.store import statements
+from stoker.store import rows, statements
 from stoker.store.repository import Repository
 from stoker.store.schema import deployments, trigger_targets
 from stoker.store.tx import Tx
@@ -36,6 +36,8 @@ _TO_STOP = (
     .limit(sa.bindparam("limit"))
 )
 _OF_DEPLOYMENT = _TARGETS.by("deployment_id")
+_OF_DEPLOYMENTS = _TARGETS.select(statements.AnyOf(trigger_targets.c.deployment_id))
+_DEPLOYMENT_PLACE = _TARGETS.columns.index(trigger_targets.c.deployment_id)
 _DROP_QUEUE = (
     sa.update(trigger_targets)
     .where(trigger_targets.c.trigger_id == sa.bindparam("id_"), trigger_targets.c.status == TargetStatus.QUEUED.value)
@@ -84,12 +86,23 @@ def to_stop(tx: Tx, trigger_id: str, limit: int, *, again: bool = False) -> list
 
 def of_deployment(tx: Tx, deployment_id: str) -> Target | None:
     """Return the target with this deployment, or None."""
+    row = tx.preloaded.get(("target", deployment_id))
+    if row is not None:
+        return _TARGETS.decode(row, tx.secrets)
     return _TARGETS.first(tx, _OF_DEPLOYMENT, {"deployment_id": deployment_id})
+
+
+def preload(tx: Tx, deployment_ids: Collection[str]) -> None:
+    """Read the targets with these deployments at once; ``of_deployment`` takes them from memory, until it is saved."""
+    for row in tx.fetch_all(_OF_DEPLOYMENTS, {"ids": rows.dump(list(deployment_ids))}):
+        tx.preloaded["target", row[_DEPLOYMENT_PLACE]] = row
 
 
 def save(tx: Tx, changed: Target) -> None:
     """Write the status and the deployment of a target."""
-    _TARGETS.save(tx, changed)
+    if tx.preloaded and changed.deployment_id:
+        tx.preloaded.pop(("target", changed.deployment_id), None)
+    _TARGETS.put_changes(tx, changed)
 
 
 def drop_queue(tx: Tx, trigger_id: str, reason: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import msgspec
@@ -68,7 +68,7 @@ def add(tx: Tx, new: Trigger, content: Content, servers: Sequence[Target]) -> No
 
 def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = False) -> Trigger:
     """
-    Return the trigger. ``for_update`` locks its row, which protects its targets too.
+    Return the trigger. ``for_update`` locks it, which protects its targets and deployments too.
 
     Raises EntityNotFound if it does not exist, or belongs to another project than ``project_id``.
     """
@@ -76,8 +76,33 @@ def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = Fa
 
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> Trigger | None:
-    """Return the trigger with this id, of any project, or None; ``for_update`` locks its row."""
+    """Return the trigger with this id, of any project, or None; ``for_update`` locks it."""
+    if for_update:
+        tx.advisory_lock(_lock_name(id))
     return _TRIGGERS.find(tx, id, for_update=for_update)
+
+
+def share_locks(tx: Tx, ids: Collection[str]) -> None:
+    """
+    Lock triggers for transactions that end some of their runs: only those with ``for_update`` wait for each other.
+
+    Call it before the deployments are locked, and ``find_to_count`` afterwards.
+    """
+    for id in sorted(ids):
+        tx.advisory_lock(_lock_name(id), is_shared=True)
+
+
+def find_to_count(tx: Tx, id: str) -> Trigger | None:
+    """
+    Return a trigger whose lock is shared, and lock its row: other transactions wait before they count their targets.
+
+    Take these locks in the order of the ids, and end the transaction soon afterwards.
+    """
+    return _TRIGGERS.find(tx, id, for_update=True)
+
+
+def _lock_name(id: str) -> str:
+    return f"trigger {id}"
 
 
 def content(tx: Tx, id: str) -> Content:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from stoker.late_bound import LateBound
 from stoker.model.selectors import Selectable
+from stoker.store import rows
 from stoker.store.notifier import Notifier, server_topic
 from stoker.store.schema import events
 from stoker.store.secret_columns import SecretColumns
@@ -20,8 +21,20 @@ from stoker.store.statement_executor import StatementExecutor
 
 _BUMP = sa.text(
     "INSERT INTO documents (server_id, revision) VALUES (:id, 1)"
-    " ON CONFLICT (server_id) DO UPDATE SET revision = documents.revision + 1 RETURNING revision, channel"
+    " ON CONFLICT (server_id) DO UPDATE SET revision = documents.revision + 1 RETURNING server_id, revision, channel"
 )
+#: The same for a JSON list of servers, in its order. "WHERE true": otherwise SQLite reads ON as part of a join.
+_BUMP_ALL = {
+    dialect: sa.text(
+        f"INSERT INTO documents (server_id, revision) SELECT value, 1 FROM {source} WHERE true"  # noqa: S608 — constant
+        " ON CONFLICT (server_id) DO UPDATE SET revision = documents.revision + 1"
+        " RETURNING server_id, revision, channel"
+    )
+    for dialect, source in (
+        ("sqlite", "json_each(:ids)"),
+        ("postgresql", "json_array_elements_text(CAST(:ids AS json)) AS value"),
+    )
+}
 #: A document without deployments, of a server that Stoker does not know: deployments of REST clients may name any id.
 _IS_UNUSED = sa.text(
     "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM servers WHERE id = :id)"
@@ -29,6 +42,7 @@ _IS_UNUSED = sa.text(
 )
 _DROP = sa.text("DELETE FROM documents WHERE server_id = :id")
 _ADD_EVENTS = sa.insert(events)
+_SHARED_LOCK = sa.text("SELECT pg_advisory_xact_lock_shared(hashtextextended(:name, 0))")
 _ADVISORY_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
 
 #: Seconds that a transaction may last if others wait for it and a later transaction can continue its work.
@@ -88,12 +102,14 @@ class Tx(StatementExecutor):
         #: Rows that a read transaction has loaded in advance, by kind and id; its snapshot does not change. None in a
         #: write transaction.
         self.prefetched: dict[tuple[str, str], Any] | None = {} if reading else None
+        #: Rows, as stored, that a write transaction has read and locked in advance, by kind and id.
+        self.preloaded: dict[tuple[str, ...], Any] = {}
         #: Data that higher layers keep during this transaction, by their own keys.
         self.notes: dict[str, Any] = {}
         #: The time of the transaction, which all its writes share.
         self.now = datetime.now(UTC)
         #: The known secrets, which the transaction encrypts when it writes them and redacts in output.
-        self.secrets = SecretColumns(connection.get_execution_options().get(ENCRYPTION))
+        self.secrets = self.new_secrets()
         self._callbacks = callbacks
         self._server_changes: list[ServerChange] = []
         #: Whether the transaction applies a signal, whose duration is measured.
@@ -105,10 +121,23 @@ class Tx(StatementExecutor):
         self._events: list[dict[str, Any]] = []
         self._after: list[Callable[[], None]] = []
 
-    def advisory_lock(self, name: str) -> None:
-        """Lock a name until the transaction ends. On SQLite there is only one writer, so no lock is needed."""
+    def new_secrets(self) -> SecretColumns:
+        """
+        Return the secrets of another part of this transaction, which knows none yet.
+
+        A transaction for several requests sets ``secrets`` for each of them: what one request knows must not be
+        redacted in the output of the others.
+        """
+        return SecretColumns(self.connection.get_execution_options().get(ENCRYPTION))
+
+    def advisory_lock(self, name: str, *, is_shared: bool = False) -> None:
+        """
+        Lock a name until the transaction ends. On SQLite there is only one writer, so no lock is needed.
+
+        ``is_shared``: other transactions may share the lock, too.
+        """
         if self.connection.dialect.name == "postgresql":
-            self.run(_ADVISORY_LOCK, {"name": name})
+            self.execute_fast(_SHARED_LOCK if is_shared else _ADVISORY_LOCK, {"name": name})
 
     @property
     def should_yield(self) -> bool:
@@ -162,23 +191,31 @@ class Tx(StatementExecutor):
 
     def flush(self) -> None:
         """Write the collected changes. The store calls this at the end of the transaction."""
-        if self._events:
-            self.run_many(_ADD_EVENTS, self._events)
-            self._events = []
+        for row in self._events:
+            self.put(_ADD_EVENTS, row)
+        self._events = []
         if self._server_changes and self._callbacks is not None:
             self._callbacks.get().servers_changed(self, self._server_changes)
         self._server_changes = []
-        # Sorted, so that two transactions that bump the same documents cannot deadlock.
-        for server_id in sorted(self._bumped):
-            if server_id in self._dropping and self.execute_fast(_IS_UNUSED, {"id": server_id}) is not None:
+        for server_id in sorted(self._bumped & self._dropping):
+            if self.execute_fast(_IS_UNUSED, {"id": server_id}) is not None:
                 self.execute_fast(_DROP, {"id": server_id})
                 self.notifications[server_topic(server_id)] = 0
-                continue
-            revision, channel = self.execute_fast(_BUMP, {"id": server_id})
+                self._bumped.discard(server_id)
+        for server_id, revision, channel in self._bump():
             self.notifications[server_topic(server_id)] = revision
             if channel is not None and self._callbacks is not None:
                 self._callbacks.get().document_changed(self, server_id, channel)
         self._bumped.clear()
+        self.send()
+
+    def _bump(self) -> Sequence[Any]:
+        """Give documents new revisions; return their servers, revisions and channels."""
+        # Sorted, so that two transactions that bump the same documents cannot deadlock.
+        ids = sorted(self._bumped)
+        if len(ids) < 2:
+            return [self.execute_fast(_BUMP, {"id": id}) for id in ids]
+        return self.fetch_all(_BUMP_ALL[self.connection.dialect.name], {"ids": rows.dump(ids)})
 
     def notify_committed(self, notifier: Notifier) -> None:
         """Notify subscribers and call the functions of ``after_commit``. The store calls this after the commit."""

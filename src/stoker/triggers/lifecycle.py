@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 
 from stoker.deployments import run_end, service
-from stoker.deployments.env import DeploymentEnv, RunListener
+from stoker.deployments.env import DeploymentEnv, EndedRun, RunListener
 from stoker.deployments.hook_check import describe_missing_hook, needed_groups
 from stoker.deployments.owners import Trigger as TriggerOwner
 from stoker.deployments.run_plan import RunRequest
@@ -24,7 +24,7 @@ from stoker.model.errors import Conflict, EntityNotFound, Invalid, StokerError
 from stoker.model.server import Server
 from stoker.model.status import Status
 from stoker.model.trigger import Content, Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus
-from stoker.store import deployments, servers, targets, triggers
+from stoker.store import deployments, server_policies, servers, targets, triggers
 from stoker.store.notifier import trigger_topic
 from stoker.store.tx import Tx
 
@@ -72,11 +72,16 @@ def go_on(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
 
     Ends the trigger if no deployment is queued or running. The trigger must be locked.
     """
+    if trigger.status == TriggerStatus.IN_PROGRESS and trigger.options.stopped is Stopped.CANCELLED:
+        trigger = _stop_some(tx, env, trigger)
+    return _continue(tx, env, trigger)
+
+
+def _continue(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
+    """Do what ``go_on`` does, except to stop deployments: their locks come before the trigger's row."""
     if trigger.status != TriggerStatus.IN_PROGRESS:
         return trigger
-    if trigger.options.stopped is Stopped.CANCELLED:
-        trigger = _stop_some(tx, env, trigger)
-    else:
+    if trigger.options.stopped is not Stopped.CANCELLED:
         trigger = _begin_some(tx, env, trigger)
     if not trigger.queued and not trigger.running:
         trigger = _finish(tx, trigger)
@@ -90,13 +95,25 @@ class TriggerListener(RunListener):
     def run_ended(self, tx: Tx, env: DeploymentEnv, deployment: Deployment, *, cancelled: bool = False) -> None:
         """Count the end of a locked deployment and continue its trigger."""
         trigger, target = _of(tx, deployment)
-        if trigger is None or target is None or target.status != TargetStatus.IN_PROGRESS:
-            return
-        status = TargetStatus.COMPLETE
-        if deployment.status != Status.COMPLETE:
-            status = TargetStatus.CANCELLED if cancelled or deployment.held_by == CANCELLED else TargetStatus.FAILED
-        reason = deployment.status_reason or ""
-        go_on(tx, env, _count(tx, trigger, target, status, reason, changed=deployment.changed))
+        if trigger is not None and target is not None and target.status == TargetStatus.IN_PROGRESS:
+            go_on(tx, env, _count_end(tx, trigger, target, deployment, cancelled))
+
+    def runs_ended(self, tx: Tx, env: DeploymentEnv, ended: Sequence[EndedRun]) -> None:
+        """Count the ends of several deployments, and continue their triggers, each once."""
+        by_trigger: dict[str, list[EndedRun]] = {}
+        for run in ended:
+            by_trigger.setdefault(run.deployment.trigger_id or "", []).append(run)
+        for trigger_id, runs in sorted(by_trigger.items()):
+            tx.secrets = secrets = tx.new_secrets()
+            trigger = triggers.find_to_count(tx, trigger_id)
+            for run in runs:
+                tx.secrets = run.secrets
+                target = targets.of_deployment(tx, run.deployment.id)
+                if trigger is not None and target is not None and target.status == TargetStatus.IN_PROGRESS:
+                    trigger = _count_end(tx, trigger, target, run.deployment, run.was_cancelling)
+            tx.secrets = secrets
+            if trigger is not None:
+                _continue(tx, env, trigger)
 
     def run_restarted(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
         """Reopen the trigger of a deployment that runs again after its end."""
@@ -176,10 +193,14 @@ def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
         turn = targets.list_queued(tx, trigger.id, min(room, left, _TURN))
         assert turn, "a trigger counts its targets"
         left -= len(turn)
+        ids = [target.server_id for target in turn]
+        servers.preload(tx, ids)
+        server_policies.preload(tx, ids)
         for target in turn:
             if trigger.options.stopped:
                 break
             trigger = _begin_one(tx, env, trigger, content, target)
+        tx.preloaded.clear()
     return trigger
 
 
@@ -246,6 +267,14 @@ def _stop_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
 def _of(tx: Tx, deployment: Deployment) -> tuple[Trigger | None, Target | None]:
     trigger = triggers.find(tx, deployment.trigger_id, for_update=True) if deployment.trigger_id else None
     return trigger, targets.of_deployment(tx, deployment.id) if trigger else None
+
+
+def _count_end(tx: Tx, trigger: Trigger, target: Target, deployment: Deployment, cancelled: bool) -> Trigger:
+    """Count a target whose run has ended. ``cancelled``: its agent was instructed to stop the run."""
+    status = TargetStatus.COMPLETE
+    if deployment.status != Status.COMPLETE:
+        status = TargetStatus.CANCELLED if cancelled or deployment.held_by == CANCELLED else TargetStatus.FAILED
+    return _count(tx, trigger, target, status, deployment.status_reason or "", changed=deployment.changed)
 
 
 def _count(

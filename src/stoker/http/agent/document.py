@@ -104,7 +104,7 @@ async def _current(request: RequestContext) -> Document:
     document = documents.agent(request.server, with_modes=with_modes)
     if document is not None:
         return document
-    return await request.in_thread(documents.load_agent, request.server, with_modes=with_modes)
+    return await request.app.agent_batches.documents.submit((request.server, with_modes))
 
 
 def _agent_header(request: RequestContext) -> str:
@@ -115,4 +115,4 @@ async def _seen(request: RequestContext) -> None:
     presence = request.app.servers.last_seen
     agent = _agent_header(request)
     if presence.due(request.server, agent):
-        await request.in_thread(presence.write, request.server, agent)
+        await request.app.agent_batches.heartbeats.submit((request.server, agent))

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from stoker.deployments import log_storage, runs
+from stoker.deployments.reports import Report
 from stoker.deployments.signals import RUN
 from stoker.http.contracts import operation
 from stoker.http.fields import Body, Count, Flag, LongText, Query, integer
 from stoker.http.request_context import RequestContext, Response
-from stoker.stacks import signals
-from stoker.store.tx import Tx
 
 if TYPE_CHECKING:
     Percent = int
@@ -41,15 +40,14 @@ class ChunkQuery(Query):
 
 
 @operation(200, {"status": str})
-def signal(request: RequestContext, body: dict[str, Any]) -> Response:
+async def signal(request: RequestContext, body: dict[str, Any]) -> Response:
     """Apply the result of a run, and return the status of its deployment."""
-    config_id = request.path["config_id"]
-
-    def do(tx: Tx) -> str | None:
-        run = signals.find_run(tx, request.server, config_id)
-        return signals.deliver(tx, request.app.engine, run, {**body, RUN: config_id})
-
-    return Response(200, {"status": request.app.store.write(do) or ""})
+    report = Report(request.server, request.path["config_id"], {n: v for n, v in body.items() if n != RUN})
+    batches = request.app.agent_batches
+    status = await batches.reports.submit(report)
+    if status is None:
+        status = await request.in_turn(batches.apply_alone, report)
+    return Response(200, {"status": status})
 
 
 @operation(204)

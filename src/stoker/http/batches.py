@@ -1,0 +1,90 @@
+"""
+Batches: calls of many requests that one thread executes together, in one transaction for example.
+
+While the thread handles a batch, further items wait for the next one. A batch therefore has one item when the process
+is idle, and many when it is busy: then each item costs less.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from stoker.model.errors import TooManyRequests
+
+I = TypeVar("I")  # noqa: E741 — an item
+R = TypeVar("R")
+
+
+class Batches(Generic[I, R]):
+    """
+    Handles items in batches, on a thread that starts with the first item.
+
+    ``handle`` receives at most ``size`` items, and returns the result or the exception of each. At most ``waiting``
+    items wait. Call ``submit`` on one event loop only.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        handle: Callable[[Sequence[I]], Sequence[R | BaseException]],
+        *,
+        size: int = 100,
+        waiting: int = 20_000,
+    ) -> None:
+        self._name = name
+        self._handle = handle
+        self._size = size
+        self._most_waiting = waiting
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[I, asyncio.Future[R]]] = deque()
+        self._thread: threading.Thread | None = None
+        self._is_idle = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def submit(self, item: I) -> R:
+        """Return the result of the item, or raise its exception. Raises TooManyRequests if too many items wait."""
+        if len(self._waiting) >= self._most_waiting:
+            raise TooManyRequests(f"Too many requests wait already ({self._name}): try again in a moment", 2)
+        self._loop = asyncio.get_running_loop()
+        future: asyncio.Future[R] = self._loop.create_future()
+        with self._changed:
+            self._waiting.append((item, future))
+            if self._is_idle:
+                self._is_idle = False
+                self._changed.notify()
+        if self._thread is None:
+            # A daemon thread, because a call that hangs must not prevent the interpreter from exiting.
+            self._thread = threading.Thread(target=self._run, name=f"stoker-{self._name}", daemon=True)
+            self._thread.start()
+        return await future
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting:
+                    self._is_idle = True
+                    self._changed.wait()
+                batch = [self._waiting.popleft() for _ in range(min(self._size, len(self._waiting)))]
+            results: Sequence[Any]
+            try:
+                results = self._handle([item for item, _ in batch])
+            except BaseException as error:
+                results = [error] * len(batch)
+            assert self._loop is not None
+            with suppress(RuntimeError):  # the loop is closed, so no coroutine waits
+                self._loop.call_soon_threadsafe(_resolve, [future for _, future in batch], results)
+
+
+def _resolve(futures: Sequence[asyncio.Future[Any]], results: Sequence[Any]) -> None:
+    for future, result in zip(futures, results, strict=True):
+        if future.done():
+            continue  # its request was cancelled
+        if isinstance(result, BaseException):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
