@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import logging.handlers
+import socket
 import sys
 from collections.abc import MutableMapping
 from pathlib import Path
@@ -23,6 +24,8 @@ _SECRET = ("password", "token", "secret", "key")
 _LEVELS = ("debug", "info", "warning", "error")
 #: Bytes of one log file, and the number of earlier files that are kept.
 _FILE_BYTES, _EARLIER_FILES = 16 * 1024 * 1024, 4
+#: Bytes of one record of a worker process; the rest is cut.
+LONGEST_RECORD = 64 * 1024
 
 
 def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -31,6 +34,62 @@ def hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMap
         if any(word in name for word in _SECRET):
             event[name] = "<hidden>"
     return event
+
+
+def send_to(supervisor: socket.socket, worker: int) -> None:
+    """
+    Send the records for the log file to the supervisor, because two processes cannot rotate one file.
+
+    ``worker``: the number of this process, which each record of it has.
+    """
+    structlog.contextvars.clear_contextvars()
+    sender = _Sender(supervisor)
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        if isinstance(handler, logging.handlers.RotatingFileHandler):
+            sender.setFormatter(handler.formatter)
+            root.removeHandler(handler)
+    root.addHandler(sender)
+
+    def add_worker(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        event["worker"] = worker
+        return event
+
+    processors = structlog.get_config()["processors"]
+    structlog.configure(processors=[add_worker, *processors])
+
+
+def write_line(record: bytes) -> None:
+    """Write a record of ``send_to`` to the log file."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, logging.handlers.RotatingFileHandler):
+            line = record.decode(errors="replace")
+            # The formatter returns the line unchanged: the worker has formatted it.
+            handler.acquire()
+            try:
+                stream = handler.stream
+                assert stream is not None, "only a handler with a delay has no stream"
+                if stream.tell() + len(record) >= handler.maxBytes:
+                    handler.doRollover()
+                    stream = handler.stream or stream
+                stream.write(line + handler.terminator)
+                handler.flush()
+            finally:
+                handler.release()
+
+
+class _Sender(logging.Handler):
+    """Sends formatted records over a socket, one datagram each."""
+
+    def __init__(self, to: socket.socket) -> None:
+        super().__init__()
+        self._to = to
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._to.send(self.format(record).encode(errors="replace")[:LONGEST_RECORD])
+        except Exception:
+            self.handleError(record)
 
 
 def configure(level: str, folder: Path) -> None:

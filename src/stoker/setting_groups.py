@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Addresses and TLS": (
-        "host", "port", "public_url", "tls_cert", "tls_key", "tls_ca", "insecure_http", "proxy_addresses",
+        "host", "port", "workers", "public_url", "tls_cert", "tls_key", "tls_ca", "insecure_http", "proxy_addresses",
     ),
     "State, database and secrets": (
         "state_dir", "database", "database_connections", "notifier", "secret_key", "secret_key_file", "encryption_keys",

@@ -36,6 +36,7 @@ _MIN_SECRET_BYTES = 32
 _BOUNDS = {
     "port": (1, 65535),
     "database_connections": (7, 1000),
+    "workers": (1, 256),
     "token_hours": (1, 876_000),
     "stack_action_timeout": (1, 3_153_600_000),
     "keystone_timeout": (1, 600),
@@ -96,6 +97,7 @@ class Settings:
         "URL of a NATS server (nats://… or tls://…) that carries notifications between processes on one PostgreSQL"
         " (default: PostgreSQL itself).",
     )
+    workers: int = _setting(1, "Processes that serve the port, under one supervisor; more than one need PostgreSQL.")
     public_url: str = _setting(
         "",
         "URL at which clients and agents reach Stoker (default: scheme, host and port of the listener; for a host of"
@@ -414,7 +416,17 @@ def _completed(settings: Settings) -> Settings:
         messaging=settings.messaging.rstrip("/"),
     )
     _check_external_services(settings)
+    _check_workers(settings)
     return settings
+
+
+def _check_workers(settings: Settings) -> None:
+    if settings.workers == 1:
+        return
+    if settings.database_url.startswith("sqlite:"):
+        raise Invalid(f"workers must be 1 on SQLite, which one process serves, not {settings.workers}: use PostgreSQL")
+    if settings.local_servers_unsafe:
+        raise Invalid(f"workers must be 1 with local_servers_unsafe, not {settings.workers}: one process runs them")
 
 
 def _check_choices(settings: Settings) -> None:

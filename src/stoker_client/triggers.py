@@ -42,8 +42,16 @@ class Triggers:
         return ref if is_id(ref) else choose(self.all(), ref, "trigger")["id"]
 
     def show(self, id_: str, *, patient: bool = False) -> Trigger:
-        """Return one trigger with its servers under ``targets``. ``patient`` waits for a restart."""
-        return cast(Trigger, part(self._wire.get(_path(id_), patient=patient), "software_trigger"))
+        """Return one trigger with all of its servers under ``targets``. ``patient`` waits for a restart."""
+        trigger = cast(Trigger, part(self._wire.get(_path(id_), patient=patient), "software_trigger"))
+        targets = trigger.get("targets") or []
+        while targets and len(targets) < trigger["total"]:  # the answer contains the first ones
+            query = {"marker": targets[-1]["position"]}
+            page = part(self._wire.get(f"{_path(id_)}/targets", query, patient=patient), "targets")
+            if not page:
+                break
+            targets += page
+        return trigger
 
     def create(self, body: Mapping[str, Any]) -> Trigger:
         """Create a trigger, which begins at once."""

@@ -145,6 +145,9 @@ def triggers(asked, config, server):
     path = f"/software_triggers/{first}"
     assert asked.heat("DELETE", path).status == 409
     assert asked.heat("GET", path).body["software_trigger"]["targets"][0]["run"]["state"] == "QUEUED"
+    assert len(asked.heat("GET", f"{path}/targets?limit=1&status=IN_PROGRESS").body["targets"]) == 1
+    assert asked.heat("GET", f"{path}/targets?marker=0").body["targets"] == []
+    assert asked.heat("GET", f"{path}/targets?marker=x").status == 400
     assert asked.heat("POST", f"{path}/retry").status == 409
     assert asked.heat("POST", f"{path}/cancel").body["software_trigger"]["status"] == "CANCELLED"
     assert asked.heat("GET", f"{path}/events").raw.endswith(b"\n\n")

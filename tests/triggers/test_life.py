@@ -97,6 +97,16 @@ def test_running_targets_end_after_too_many_failures(fleet):
     assert fleet.now(trigger).status == "FAILED"
 
 
+def test_targets_are_read_page_by_page(fleet):
+    trigger = over(fleet, 5, max_concurrent=2)
+    with fleet.world.store.read() as tx:
+        first = targets.page(tx, trigger.id, limit=3)
+        rest = targets.page(tx, trigger.id, after=first[-1].position, limit=3)
+        queued = targets.page(tx, trigger.id, limit=2, status="QUEUED")
+    assert [each.position for each in (*first, *rest)] == [0, 1, 2, 3, 4]
+    assert [each.position for each in queued] == [2, 3]
+
+
 def test_late_and_repeated_reports_count_nothing(fleet):
     trigger = over(fleet, 2)
     first, _ = fleet.running(trigger)

@@ -1,10 +1,12 @@
-"""Serve Stoker: API, identity and agents, in one process."""
+"""Serve Stoker: API, identity and agents."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import click
@@ -68,7 +70,7 @@ class ServeCommand(click.Command):
     " agent again, and all signed URLs and EC2 keys become invalid.",
 )
 def serve(config: Path | None, reset_admin_password: bool, accept_new_secret: bool, **flags: Any) -> None:
-    """Serve Stoker: API, identity and agents, in one process.
+    """Serve Stoker: API, identity and agents.
 
     Every option is also a variable STOKER_… and a key of the TOML file.
     """
@@ -102,12 +104,33 @@ def _serve(settings: Settings, reset_admin_password: bool, accept_new_secret: bo
         else:
             login.note_keystone(settings.state_dir, None)
             admin_login = _administrator(settings, application.app.identity, reset_admin_password, tls.ca_file)
-        listening = server.listen(settings)
+        sockets = server.listen(settings)
     except BaseException:
         store.close()
         raise
-    server.run(application, listening, lambda: _ready(settings, admin_login, tls.problem), tls=tls.context)
+    ready = partial(_ready, settings, admin_login, tls.problem)
+    if settings.workers == 1:
+        server.run(application, sockets[0], ready, tls=tls.context)
+    else:
+        # Workers open the database themselves: a connection must not be in use by two processes.
+        store.close()
+        server.Supervisor(sockets, partial(_serve_worker, settings)).run(ready)
     os.close(lock)
+
+
+def _serve_worker(settings: Settings, _: int, listening: socket, ready: Callable[[], None]) -> None:
+    """Serve as one of several worker processes. The supervisor has checked and prepared everything."""
+    from stoker import serve as server
+
+    store = server.open_store(settings, server.key_source(settings))
+    try:
+        secret = server.load_site_secret(settings, store)
+        tls = server.open_tls(settings)
+        application = server.create_app(settings, store, secret, ca_file=tls.ca_file)
+    except BaseException:
+        store.close()
+        raise
+    server.run(application, listening, ready, tls=tls.context)
 
 
 def _administrator(settings: Settings, directory: Any, reset: bool, ca_file: Path | None) -> dict[str, str] | None:

@@ -32,6 +32,8 @@ _KEEP_ALIVE_SECONDS = 15.0
 _LONGEST_SECONDS = 3600.0
 #: Pause between two reads: a stream combines many notifications into one read.
 _PAUSE_SECONDS = 0.05
+#: The pause after a read that takes long, as a multiple of the duration of the read.
+_PAUSES_PER_READ = 4
 _encoder = msgspec.json.Encoder()
 
 
@@ -122,10 +124,12 @@ async def _chunks(
         with waiters.register(*subscribed) as waiter:
             try:
                 await request.authorize_again()
+                began = time.monotonic()
                 batch = await request.in_thread(read)
             except StokerError:
                 return  # the token has expired, or the subject of the stream no longer exists
-            rested = time.monotonic() + _PAUSE_SECONDS
+            # In proportion to the duration, so that followers of large triggers do not use all CPU time.
+            rested = time.monotonic() + max(_PAUSE_SECONDS, _PAUSES_PER_READ * (time.monotonic() - began))
             if batch.events:
                 yield _encode(batch)
             if batch.over or batch.more:

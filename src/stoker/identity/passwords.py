@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import os
 import secrets
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +18,16 @@ _N, _R, _P = 2**14, 8, 1
 _THREADS = 2
 #: Callers that may wait for a thread of the pool.
 _WAITING = 10
-_pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="stoker-password")
 _places = threading.BoundedSemaphore(_THREADS + _WAITING)
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_THREADS, thread_name_prefix="stoker-password")
+
+
+# A worker process does not have the threads of the supervisor, which has hashed the administrator's password.
+os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def hash_password(password: str) -> str:
@@ -45,7 +54,7 @@ def _digest(password: str, salt: bytes, n: int, r: int, p: int) -> bytes:
         raise TooManyRequests("Too many logins at a time: try again in a moment", retry_after=2)
     try:
         raw = password.encode()
-        return _pool.submit(hashlib.scrypt, raw, salt=salt, n=n, r=r, p=p, maxmem=64 * 1024 * 1024).result()
+        return _pool().submit(hashlib.scrypt, raw, salt=salt, n=n, r=r, p=p, maxmem=64 * 1024 * 1024).result()
     finally:
         _places.release()
 

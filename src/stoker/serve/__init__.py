@@ -7,10 +7,12 @@ from stoker.serve.exposure import check_exposure
 from stoker.serve.http_server import listen, run
 from stoker.serve.site_secret import has_site_secret, load_site_secret
 from stoker.serve.state_dir import admin_file, lock
+from stoker.serve.supervisor import Supervisor
 from stoker.serve.tls import open_tls
 
 __all__ = [
     "Application",
+    "Supervisor",
     "add_key",
     "admin_file",
     "check_exposure",

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from stoker.model.errors import Invalid, Unavailable
 from stoker.serve import state_dir
 from stoker.settings import Settings
-from stoker.store import migrate
+from stoker.store import migrate, postgresql
 from stoker.store.encryption import KeySource, without_keys
 from stoker.store.open import Store
 
@@ -19,11 +19,14 @@ def open_store(settings: Settings, keys: KeySource = without_keys) -> Store:
     """
     Open the configured database and apply pending migrations.
 
-    ``keys`` returns the keys that encrypt secrets in the database. Raises Invalid for an unusable URL, Unavailable if
-    the database cannot be opened, Conflict if a newer version of Stoker has migrated the database.
+    ``keys`` returns the keys that encrypt secrets in the database. Raises Invalid for an unusable URL, or if the
+    database permits fewer connections than the settings require, Unavailable if the database cannot be opened, Conflict
+    if a newer version of Stoker has migrated the database.
     """
     try:
         store = Store(settings.database_url, settings.database_connections, keys=keys, nats_url=settings.notifier)
+        if store.dialect == "postgresql":
+            postgresql.check_capacity(store.engine, settings.workers * settings.database_connections)
         migrate.upgrade(store.engine)
         state_dir.restrict(_sqlite_files(store.engine.url))
     except (sa.exc.ArgumentError, ValueError) as error:  # ValueError: the port is not a number

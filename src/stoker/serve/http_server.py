@@ -40,11 +40,24 @@ _LAST_CALLS = 3
 _SWITCH_SECONDS = 0.001
 
 
-def listen(settings: Settings) -> socket.socket:
-    """Open the listening socket at the configured host and port. Raises Unavailable if the address cannot be bound."""
+def listen(settings: Settings) -> list[socket.socket]:
+    """
+    Open the listening sockets at the configured host and port, one for each worker process.
+
+    Raises Unavailable if the address cannot be bound.
+    """
+    if settings.workers == 1:
+        return [_bind(settings, shared=False)]
+    _bind(settings, shared=False).close()  # with SO_REUSEPORT, two installations could share a port by mistake
+    return [_bind(settings, shared=True) for _ in range(settings.workers)]
+
+
+def _bind(settings: Settings, *, shared: bool) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         listening.bind((settings.host, settings.port))
     except OSError as error:

@@ -13,19 +13,21 @@ from typing import Any, TypeVar, cast
 
 import psycopg
 import sqlalchemy as sa
+import structlog
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from stoker.backoff import backoff
 from stoker.late_bound import LateBound
 from stoker.metrics import Metrics
-from stoker.model.errors import Unavailable
+from stoker.model.errors import Invalid, Unavailable
 from stoker.store import pool
 from stoker.store.notifier import Notifier
 from stoker.store.notifier_engines import NotifierEngine
 from stoker.store.tx import Tx, TxCallbacks, reading
 
 T = TypeVar("T")
+_log = structlog.get_logger("stoker.store")
 
 #: Deadlock and serialization failure: PostgreSQL's documentation recommends to repeat the transaction.
 _AGAIN = ("40001", "40P01")
@@ -35,6 +37,14 @@ _IDLE_SECONDS = 0.5
 #: The key for the time at which a connection was returned to the pool.
 _RETURNED = "returned"
 
+#: The number of connections that ordinary users may open, the limit of this user (-1: none), and those in use.
+_CAPACITY = sa.text(
+    "SELECT CAST(current_setting('max_connections') AS int)"
+    " - CAST(current_setting('superuser_reserved_connections') AS int)"
+    " - CAST(coalesce(current_setting('reserved_connections', true), '0') AS int),"
+    " (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user),"
+    " (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid())"
+)
 #: Connections of a process in addition to those of its transactions: listener and sender of notifications, and health
 #: check.
 FIXED_CONNECTIONS = 3
@@ -84,6 +94,25 @@ def driver_url(url: str) -> sa.URL:
 def conninfo(url: str) -> str:
     """Return the URL for psycopg itself."""
     return driver_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def check_capacity(engine: sa.Engine, needed: int) -> None:
+    """
+    Check whether the server permits ``needed`` connections.
+
+    Raises Invalid if the server never permits as many. If other programs have too many of them now, writes a warning.
+    """
+    with engine.connect() as connection:
+        most, role_limit, used = connection.execute(_CAPACITY).one()
+    if 0 <= role_limit < most:
+        most = role_limit
+    if needed > most:
+        raise Invalid(
+            f"the settings require {needed} connections (workers times database_connections), but the PostgreSQL server"
+            f" permits {most} to this user: decrease the settings, or increase the server's max_connections"
+        )
+    if needed > most - used:
+        _log.warning("database.connections_short", required=needed, permitted=most, used_by_others=used)
 
 
 def _is_readable(file: int) -> bool:

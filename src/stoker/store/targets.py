@@ -26,6 +26,10 @@ _NEXT = _OF_TRIGGER.where(trigger_targets.c.status == TargetStatus.QUEUED.value)
 _STATES = _OF_TRIGGER.with_only_columns(
     *(sa.literal("{}", sa.Text) if column is trigger_targets.c.input_values else column for column in _TARGETS.columns)
 )
+_PAGE = _STATES.where(
+    trigger_targets.c.position > sa.bindparam("after"),
+    sa.or_(sa.bindparam("any_status"), trigger_targets.c.status == sa.bindparam("of_status")),
+).limit(sa.bindparam("limit"))
 #: A transaction locks the trigger before its deployments, so no other transaction ends these in the meantime.
 _TO_STOP = (
     _OF_TRIGGER.join(deployments, deployments.c.id == trigger_targets.c.deployment_id)
@@ -68,6 +72,16 @@ def list_started(tx: Tx, trigger_id: str, limit: int) -> list[Target]:
 def states(tx: Tx, trigger_id: str) -> list[Target]:
     """Return all targets of a trigger, in their order, without their input values."""
     return _TARGETS.all(tx, _STATES, {"trigger_id": trigger_id})
+
+
+def page(tx: Tx, trigger_id: str, *, after: int = -1, limit: int, status: str | None = None) -> list[Target]:
+    """
+    Return the next ``limit`` targets of a trigger after the position ``after``, without their input values.
+
+    ``status`` restricts them to those with this status.
+    """
+    filters = {"any_status": status is None, "of_status": status}
+    return _TARGETS.all(tx, _PAGE, {"trigger_id": trigger_id, "after": after, "limit": limit, **filters})
 
 
 def list_queued(tx: Tx, trigger_id: str, limit: int) -> list[Target]:

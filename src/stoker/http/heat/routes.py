@@ -85,6 +85,7 @@ ROUTES = [
     Route("POST", _TRIGGERS, _WRITE, triggers.create),
     Route("GET", _TRIGGERS, _READ, triggers.index),
     Route("GET", _TRIGGER, _READ, triggers.show),
+    Route("GET", _TRIGGER + "/targets", _READ, triggers.index_targets),
     Route("GET", _TRIGGER + "/events", _READ, trigger_events.follow),
     Route("DELETE", _TRIGGER, _WRITE, triggers.delete),
     Route("POST", _TRIGGER + "/cancel", _WRITE, triggers.cancel),

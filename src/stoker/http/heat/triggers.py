@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import UNSET, Meta, field
 
@@ -23,6 +24,7 @@ from stoker.http.fields import (
     Time,
     Unchecked,
     fill,
+    integer,
 )
 from stoker.http.heat import runs as deployment_runs
 from stoker.http.heat.deployments import SignalTransport
@@ -36,6 +38,15 @@ from stoker.store.tx import Tx
 from stoker.triggers import creation, lifecycle
 from stoker.triggers.request import parse
 from stoker.triggers.targets import find_stack
+
+if TYPE_CHECKING:
+    Position = int
+else:
+    #: Positions are integers of the database.
+    Position = integer("Position", 0, 2**31 - 1)
+
+#: The number of targets in one response at most.
+MOST_TARGETS = 1000
 
 
 class NewTrigger(Body, forbid_unknown_fields=True):
@@ -116,7 +127,7 @@ class SoftwareTrigger(Answer):
     mode: Mode
     created_at: Time = field(name="creation_time")
     ended_at: Time | None = field(name="end_time")
-    targets: list[TriggerTarget] | Absent = UNSET
+    targets: Annotated[list[TriggerTarget], Meta(description="The first 1,000 targets")] | Absent = UNSET
 
 
 class TriggerQuery(Query):
@@ -124,6 +135,14 @@ class TriggerQuery(Query):
     marker: str | None = None
     status: TriggerStatus | None = None
     stack: Annotated[str | None, Meta(description="The name or id of the stack whose resources were triggered")] = None
+
+
+class TargetQuery(Query):
+    limit: Annotated[Positive | None, Meta(description="At most this number of targets, and at most 1,000")] = None
+    marker: Annotated[Position | None, Meta(description="The position of the target after which the page begins")] = (
+        None
+    )
+    status: TargetStatus | None = None
 
 
 class Retry(Body):
@@ -170,11 +189,21 @@ def index(request: RequestContext, tx: Tx, query: TriggerQuery) -> dict[str, Any
 
 @operation(200, {"software_trigger": SoftwareTrigger})
 def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """Return a trigger with its targets."""
+    """Return a trigger with its first 1,000 targets."""
     trigger = triggers.get(tx, request.path["trigger_id"], request.project)
     shown = serialize(tx, trigger)
-    shown.targets = _targets_of(tx, trigger)
+    shown.targets = _serialize_targets(tx, targets.page(tx, trigger.id, limit=MOST_TARGETS))
     return {"software_trigger": shown}
+
+
+@operation(200, {"targets": list[TriggerTarget]})
+def index_targets(request: RequestContext, tx: Tx, query: TargetQuery) -> dict[str, Any]:
+    """List the targets of a trigger in their order, optionally with one status."""
+    trigger = triggers.get(tx, request.path["trigger_id"], request.project)
+    after = -1 if query.marker is None else query.marker
+    limit = min(query.limit or MOST_TARGETS, MOST_TARGETS)
+    page = targets.page(tx, trigger.id, after=after, limit=limit, status=query.status)
+    return {"targets": _serialize_targets(tx, page)}
 
 
 @operation(202, {"software_trigger": SoftwareTrigger}, errors=(409,), body_optional=True)
@@ -231,8 +260,7 @@ def serialize_target(tx: Tx, target: Target, run: Run | None, now: datetime) -> 
     return fill(TriggerTarget, target, run=None if run is None else deployment_runs.serialize(tx, run, now))
 
 
-def _targets_of(tx: Tx, trigger: Trigger) -> list[TriggerTarget]:
-    states = targets.states(tx, trigger.id)
+def _serialize_targets(tx: Tx, states: Sequence[Target]) -> list[TriggerTarget]:
     current = runs.newest(tx, [target.deployment_id for target in states if target.deployment_id])
     now = datetime.now(UTC)
     return [serialize_target(tx, target, current.get(target.deployment_id or ""), now) for target in states]

@@ -1,0 +1,143 @@
+"""Reports of many agents in one transaction: the same effects as one by one."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker.deployments.reports import Report, apply_together
+from stoker.store import deployments, logs, runs
+from stoker.triggers.lifecycle import GO_ON
+from support.statements import recorded_statements
+from support.templates import config, deployment, template
+
+LIMIT = 1024 * 1024
+
+
+def report(each, code=0, **values):
+    return Report(each.server_id, each.config_id, {"deploy_stdout": "", "deploy_status_code": code, **values})
+
+
+def together(fleet, *reports):
+    world = fleet.world
+    statuses = world.store.write(lambda tx: apply_together(tx, world.engine.env, reports, LIMIT))
+    world.work.run(GO_ON)
+    return statuses
+
+
+def over(fleet, count, **said):
+    made = fleet.servers(count)
+    return fleet.trigger(config_id=fleet.config(**said.pop("config", {})), servers=[each.id for each in made], **said)
+
+
+def output(fleet, each):
+    with fleet.world.store.read() as tx:
+        return "".join(chunk.data for chunk in logs.page(tx, each.id, 0).chunks)
+
+
+def test_all_runs_end_with_their_own_outputs_and_logs(fleet):
+    trigger = over(fleet, 4, config={"outputs": [{"name": "size"}]})
+    running = fleet.running(trigger)
+    codes = (0, 0, 3, 0)
+    reports = [
+        report(each, code, deploy_stdout=f"out {n}\n", deploy_stderr="oops\n" if code else "", size=str(n))
+        for n, (each, code) in enumerate(zip(running, codes, strict=True))
+    ]
+    assert together(fleet, *reports) == ["COMPLETE", "COMPLETE", "FAILED", "COMPLETE"]
+
+    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 3, "failed": 1, "cancelled": 0}
+    assert fleet.now(trigger).status_reason == "1 of 4 failed"
+    for n, each in enumerate(running):
+        assert output(fleet, each) == f"out {n}\n" + ("oops\n" if codes[n] else "")
+        with fleet.world.store.read() as tx:
+            run, stored = runs.find(tx, each.id, each.config_id), deployments.get(tx, each.id)
+        assert stored.output_values["size"] == str(n)
+        assert (run.state, run.status, run.status_code) == ("DONE", stored.status, str(codes[n]))
+        assert run.stdout_bytes == len(f"out {n}\n")
+    assert "exited with non-zero status code: 3" in fleet.targets(trigger)[2].status_reason
+
+
+def test_ended_runs_start_the_next_targets(fleet):
+    trigger = over(fleet, 7, max_concurrent=3)
+    while running := fleet.running(trigger):
+        assert len(running) <= 3
+        together(fleet, *(report(each) for each in running))
+        fleet.exact(trigger)
+    assert fleet.now(trigger).status == "COMPLETE"
+
+
+def test_too_many_failures_end_the_queue(fleet):
+    trigger = over(fleet, 10, max_concurrent=4, max_fail_percentage=20)
+    together(fleet, *(report(each, 1) for each in fleet.running(trigger)))
+    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 0, "failed": 4, "cancelled": 6}
+    assert fleet.now(trigger).status == "FAILED"
+
+
+def test_reports_of_several_triggers_count_for_their_own(fleet):
+    first, second = over(fleet, 2), over(fleet, 3)
+    together(fleet, *(report(each) for each in (*fleet.running(second), *fleet.running(first))))
+    assert (fleet.exact(first)["complete"], fleet.exact(second)["complete"]) == (2, 3)
+    assert {fleet.now(first).status, fleet.now(second).status} == {"COMPLETE"}
+
+
+def test_late_repeated_and_unknown_reports_are_left_to_a_transaction_of_their_own(fleet):
+    trigger = over(fleet, 3)
+    first, second, third = fleet.running(trigger)
+    fleet.end(first)
+    stranger = Report(first.server_id, second.config_id, {})
+    statuses = together(fleet, report(first, 1), report(second), report(second, 1), stranger, report(third))
+    assert statuses == [None, "COMPLETE", None, None, "COMPLETE"]
+    assert fleet.exact(trigger)["complete"] == 3
+
+
+def test_a_cancelled_trigger_ends_with_its_last_reports(fleet):
+    trigger = over(fleet, 3)
+    running = fleet.running(trigger)
+    for each in running:
+        fleet.deliver(each)
+    fleet.cancel(trigger)
+    # A deployment that is cancelled is not among the plain ones: its report has other effects.
+    assert together(fleet, *(report(each) for each in running)) == [None, None, None]
+
+
+def test_a_secret_of_one_run_is_not_redacted_in_another(fleet):
+    trigger = over(
+        fleet,
+        2,
+        config={"inputs": [{"name": "password", "secret": True, "default": "hunter22"}], "outputs": []},
+    )
+    other = over(fleet, 1)
+    (plain,), secret = fleet.running(other), fleet.running(trigger)
+    text = "the word hunter22 is printed\n"
+    reports = [report(each, 1, deploy_stdout=text, deploy_status_reason=text) for each in (*secret, plain)]
+    assert together(fleet, *reports) == ["FAILED"] * 3
+    assert output(fleet, plain) == text
+    assert "hunter22" in fleet.deployment(fleet.targets(other)[0]).status_reason
+    for each in secret:
+        assert "hunter22" not in output(fleet, each)
+    for target in fleet.targets(trigger):
+        assert "hunter22" not in target.status_reason
+        assert "hunter22" not in fleet.deployment(target).status_reason
+
+
+def test_a_deployment_of_a_stack_is_left_to_a_transaction_of_its_own(fleet):
+    world = fleet.world
+    resources = {
+        "server": {"type": "OS::Heat::DeployedServer", "properties": {"name": "s"}},
+        "config": config("true"),
+        "one": deployment(server="server"),
+    }
+    world.create(template(resources))
+    with world.store.read() as tx:
+        (owned,) = deployments.list_all(tx, world.project)
+    assert together(fleet, report(owned)) == [None]
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_the_number_of_queries_does_not_depend_on_the_number_of_reports(fleet):
+    counted = []
+    for count in (3, 12):
+        running = fleet.running(over(fleet, count))
+        with recorded_statements(fleet.world.store) as statements:
+            together(fleet, *(report(each, deploy_stdout="a line\n") for each in running))
+        counted.append(sum(statement.startswith("SELECT") for statement in statements))
+    assert counted[0] == counted[1]
