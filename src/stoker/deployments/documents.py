@@ -142,25 +142,14 @@ class Documents:
                     )
                 )
         return [
-            self._keep(server_id, _agent_form(with_modes), self._render_agent(server_id, content), epoch)
+            self._keep(
+                server_id,
+                _agent_form(with_modes),
+                _render_agent(server_id, content, self._heartbeat, self._log_bytes),
+                epoch,
+            )
             for (server_id, with_modes), content in zip(wanted, contents, strict=True)
         ]
-
-    def _render_agent(self, server_id: str, content: _AgentContent) -> Document:
-        listed = ",".join(map(_render, content.entries))
-        offer = "" if content.program is None else f'"agent":{rows.dump(content.program)},'
-        head = (
-            f'{{"server_id":"{server_id}","revision":{content.revision},"poll_wait":{self._heartbeat},'
-            f'"concurrency":{content.concurrency},"max_log_bytes":{self._log_bytes},'
-            f'{offer}"deployments":['
-        )
-        return Document(
-            content.revision,
-            f"{head}{listed}]{_render_checks(content.to_check)}}}".encode(),
-            unsent=[(run.deployment_id, run.config_id) for run in content.entries if run.is_unsent],
-            requested_at=[run.queued_at for run in content.entries if run.is_unsent and run.queued_at is not None],
-            unreceived=[(run.deployment_id, run.config_id) for run in content.entries if run.is_unreceived],
-        )
 
     def heat(self, server_id: str, project_id: str, *, redacted: bool = False) -> Document | None:
         """Return the cached document in Heat's form, or None. ``redacted``: as shown to people, without secrets."""
@@ -257,6 +246,23 @@ class Documents:
 
 def _agent_form(with_modes: bool) -> str:
     return _AGENT if with_modes else f"{_AGENT}/apply"
+
+
+def _render_agent(server_id: str, content: _AgentContent, heartbeat: int, log_bytes: int) -> Document:
+    listed = ",".join(map(_render, content.entries))
+    offer = "" if content.program is None else f'"agent":{rows.dump(content.program)},'
+    head = (
+        f'{{"server_id":"{server_id}","revision":{content.revision},"poll_wait":{heartbeat},'
+        f'"concurrency":{content.concurrency},"max_log_bytes":{log_bytes},'
+        f'{offer}"deployments":['
+    )
+    return Document(
+        content.revision,
+        f"{head}{listed}]{_render_checks(content.to_check)}}}".encode(),
+        unsent=[(run.deployment_id, run.config_id) for run in content.entries if run.is_unsent],
+        requested_at=[run.queued_at for run in content.entries if run.is_unsent and run.queued_at is not None],
+        unreceived=[(run.deployment_id, run.config_id) for run in content.entries if run.is_unreceived],
+    )
 
 
 def _render(run: ToRun) -> str:

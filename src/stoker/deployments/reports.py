@@ -35,6 +35,7 @@ def apply_together(tx: Tx, env: DeploymentEnv, reports: Sequence[Report], log_by
 
     At most ``log_bytes`` of each stream are kept. Raises StokerError if one report cannot be applied; then roll back.
     """
+    tx.is_signal = True
     owners = _find_owners(tx, reports)
     ids = [owner.id for owner in owners if owner is not None]
     if not ids:
@@ -63,13 +64,13 @@ def apply_together(tx: Tx, env: DeploymentEnv, reports: Sequence[Report], log_by
 
 def _find_owners(tx: Tx, reports: Sequence[Report]) -> list[RunOwner | None]:
     """Return the deployment of each report, or None if the report cannot be taken together with others."""
-    found: dict[tuple[str, str], RunOwner | None] = {}
+    by_run: dict[tuple[str, str], RunOwner | None] = {}
     for owner in deployments.of_runs(tx, {report.config_id for report in reports}):
         key = (owner.server_id, owner.config_id)
         # A REST client may give one config to several deployments of a server.
-        found[key] = None if key in found or not owner.is_plain else owner
+        by_run[key] = None if key in by_run or not owner.is_plain else owner
     # ``pop``: the second report on a run is a repetition.
     return [
-        None if runs.is_progress(report.values) else found.pop((report.server_id, report.config_id), None)
+        None if runs.is_progress(report.values) else by_run.pop((report.server_id, report.config_id), None)
         for report in reports
     ]

@@ -13,7 +13,6 @@ from stoker.backends.cloud.factory import start_openstack
 from stoker.backends.garbage_collector import CollectedObject
 from stoker.backends.keystone_users import KeystoneUserController
 from stoker.backends.result_polling import ResultPoller
-from stoker.deployments.documents import Documents
 from stoker.http.agent_batches import AgentBatches
 from stoker.http.app import App
 from stoker.http.asgi import create_asgi_app
@@ -31,6 +30,7 @@ from stoker.serve.components import (
     Identity,
     Stores,
     create_backends,
+    create_documents,
     create_engine,
     create_identity,
     create_servers,
@@ -76,12 +76,7 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
     trigger_jobs.register(store, engine)
     ended_triggers = Kind("triggers", "ended triggers", lambda store, at: trigger_retention.purge(store, engine, at))
     retention = Retention(store, stores.work, settings.retention_days, (ended_triggers,))
-    documents = Documents(
-        store,
-        log_bytes=settings.max_log_bytes,
-        heartbeat=settings.heartbeat_seconds,
-        offer_program=servers.agent_upgrades.offer,
-    )
+    documents = create_documents(settings, store, servers)
     app = App(
         settings=settings,
         store=store,

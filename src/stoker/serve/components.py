@@ -13,6 +13,7 @@ from stoker.backends.cloud.factory import OpenStack, create_openstack
 from stoker.backends.factory import ExternalServices
 from stoker.backends.keystone_users import KeystoneUsers
 from stoker.backends.remote_heat import RemoteHeatClient, regions_of
+from stoker.deployments.documents import Documents
 from stoker.deployments.env import RunListeners
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.hot import BudgetLimits
@@ -198,6 +199,16 @@ def create_servers(
         bundle,
         upgrades,
         local,
+    )
+
+
+def create_documents(settings: Settings, store: Store, servers: Servers) -> Documents:
+    """Create the cache of the servers' documents."""
+    return Documents(
+        store,
+        log_bytes=settings.max_log_bytes,
+        heartbeat=settings.heartbeat_seconds,
+        offer_program=servers.agent_upgrades.offer,
     )
 
 
